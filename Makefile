@@ -24,7 +24,7 @@ POSTGRES_OF_DEBIAN = $(lastword $(wildcard /usr/lib/postgresql/*/bin))
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 SPARK := $(patsubst %/pyproject.toml,%,$(wildcard spark/pyproject.toml))
 PACKAGES := $(PLUGINS) $(SPARK)
-CODE := tieredctl tests $(PACKAGES) $(patsubst %/,%,$(dir $(wildcard benchmarks/__main__.py)))
+CODE := tieredctl tests website $(PACKAGES) $(patsubst %/,%,$(dir $(wildcard benchmarks/__main__.py)))
 
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALL_LOCKED := $(PIP) install --require-hashes --no-build-isolation
@@ -38,7 +38,7 @@ PACKED := build/spark-archive
 PACKED_PYTHON := $(PACKED)/environment/bin/python
 SOURCES = pyproject.toml $(shell find tieredctl $(PACKAGES) -type f -not -path '*/__pycache__/*')
 
-.PHONY: help demo check test lint bench bench-scale fuzz soak completions kafka-messages spark-archive lock clean
+.PHONY: help demo check test lint bench bench-scale ten-tasks fuzz soak completions kafka-messages pictures site wheel sbom spark-archive lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r target meaning; do \
@@ -53,8 +53,8 @@ check: lint ## Lint, then run the tests that need no server and no Java: three m
 	@TIEREDCTL_CHAOS_SEEDS=40 TIEREDCTL_FUZZ_INPUTS=20000 TIEREDCTL_PROPERTY_EXAMPLES=25 \
 		$(RUN_TESTS) --numprocesses 2 -m 'not integration and not spark and not exhaustive'
 
-test: lint ## Lint, then run all tests; those with real servers need Java 17, Maven 3.8, Go and PostgreSQL
-	@for tool in java mvn go postgres; do \
+test: lint ## Lint, then run all tests; CONTRIBUTING.md names what some of them need
+	@for tool in java mvn go postgres chromium promtool zsh fish; do \
 		PATH="$$PATH:$(POSTGRES_OF_DEBIAN)" command -v $$tool >/dev/null || \
 		echo "$$tool is not on the PATH: tests that need it $(if $(CI),fail,are skipped)"; done
 	@echo "Running all tests"
@@ -78,6 +78,9 @@ SCALE ?=
 bench-scale: $(VENV)/development.installed $(VENV)/packages.installed ## Measure Spark and this machine: OBJECTS=1000000 GIGABYTES=25 SCALE=--iceberg
 	@$(BIN)/python -m benchmarks.scale --objects $(OBJECTS) --verify-gigabytes $(GIGABYTES) $(SCALE)
 
+ten-tasks: $(VENV)/development.installed $(VENV)/packages.installed ## Time the tasks of docs/compared.md; kcl too if it is on the PATH
+	@$(BIN)/python -m benchmarks.ten_tasks
+
 fuzz: $(VENV)/development.installed $(VENV)/packages.installed ## Feed five million damaged inputs to the readers: 15 minutes
 	@TIEREDCTL_FUZZ_INPUTS=5000000 $(BIN)/python -m pytest --timeout 0 tests/formats/test_fuzz.py
 
@@ -89,11 +92,31 @@ soak: $(VENV)/development.installed $(VENV)/packages.installed ## Kill a thousan
 	@TIEREDCTL_PROPERTY_EXAMPLES=2000 $(BIN)/python -m pytest --timeout 0 tests/coordinator \
 		tests/diskless/test_simulation.py
 
-completions: $(VENV)/runtime.installed $(VENV)/packages.installed ## Regenerate the shells' completion scripts
-	@for shell in bash zsh fish; do $(BIN)/tieredctl completions $$shell > completions/tieredctl.$$shell || exit; done
+completions: $(VENV)/runtime.installed $(VENV)/packages.installed ## Write the table of all commands again
+	@$(BIN)/python -m tieredctl.cli.command_rows
+
+pictures: $(VENV)/development.installed $(VENV)/packages.installed ## Take the documentation's pictures of report pages again
+	@$(BIN)/python -m tests.rigs.pictures
+
+site: $(VENV)/development.installed $(VENV)/packages.installed ## Build the documentation's site in dist/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build --strict
+	@echo "Built dist/site/index.html"
 
 kafka-messages: $(VENV)/development.installed $(VENV)/packages.installed ## Copy Kafka's message definitions from its jars
 	@$(BIN)/python -m tests.rigs.message_definitions
+
+wheel: $(VENV)/build.installed ## Build all packages into dist: wheels and source distributions, the same bytes everywhere
+	@rm -f dist/*.whl
+	@for package in . $(PACKAGES); do \
+		(cd $$package && "$(CURDIR)/$(BIN)/python" -m hatchling build --directory "$(CURDIR)/dist") || exit; done
+
+SBOM ?= dist/tieredctl.cdx.json
+SBOM_LOCK ?= requirements-runtime.lock
+
+sbom: $(VENV)/development.installed ## List what SBOM_LOCK=requirements-runtime.lock installs, in CycloneDX's format
+	@mkdir -p $(dir $(SBOM))
+	@$(BIN)/python -W ignore -m cyclonedx_py requirements --pyproject pyproject.toml --output-reproducible \
+		--output-format JSON --output-file $(SBOM) $(SBOM_LOCK)
 
 spark-archive: $(ARCHIVE) ## Pack what Spark's executors need, plugins included, for spark-submit --archives
 
@@ -102,7 +125,9 @@ comma := ,
 LOCAL_NAMES = $(shell sed -n 's/^name = "\([a-z_-]*\)"$$/\1/p' pyproject.toml $(PACKAGES:%=%/pyproject.toml))
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-header
 RESOLVE = printf '%s\n' $(1) | $(COMPILE) - $(LOCAL_NAMES:%=--no-emit-package %) $(2)
-EVERYTHING := .[diskless$(comma)gs$(comma)kafka$(comma)s3$(comma)spark] $(PACKAGES:%=./%)
+EVERYTHING := .[all] $(PACKAGES:%=./%)
+# Executors draw nothing.
+FOR_EXECUTORS := .[diskless$(comma)gs$(comma)kafka$(comma)s3$(comma)spark] $(PACKAGES:%=./%)
 
 lock: ## Regenerate the locks (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }
@@ -110,7 +135,7 @@ lock: ## Regenerate the locks (needs uv)
 		--group pyproject.toml:build --group pyproject.toml:dev -o requirements.lock)
 	@$(call RESOLVE,. $(PLUGINS:%=./%),-c requirements.lock -o requirements-runtime.lock)
 	@$(call RESOLVE,.[spark] $(PACKAGES:%=./%),-c requirements.lock -o requirements-spark.lock)
-	@$(call RESOLVE,$(EVERYTHING),--no-emit-package pyspark --no-emit-package py4j \
+	@$(call RESOLVE,$(FOR_EXECUTORS),--no-emit-package pyspark --no-emit-package py4j \
 		-c requirements.lock -o requirements-archive.lock)
 	@$(COMPILE) --group pyproject.toml:build -c requirements.lock -o requirements-build.lock
 

@@ -54,6 +54,7 @@ def found_orphans(session: SparkSession, place: MetadataPlace, inventory: str, l
         certainty=facts.certainty,
         live_topics=AskedTopics(dict.fromkeys(facts.first_events_ms, True)),
         named_topics=frozenset(facts.first_events_ms),
+        begins=facts.begins,
         end_offsets=facts.end_offsets,
         listed=frozenset({ObjectStatus.ORPHAN}),
     )

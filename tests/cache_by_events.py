@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tieredctl.model.events import RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
 from tieredctl.rlmm.states import Refusal, start_refusal, update_refusal
+
+
+def said_once(
+    metadata: RemoteLogSegmentMetadata, metadata_partition: int = 0, metadata_offset: int = 0
+) -> KnownSegment:
+    """As it is when one event has said its state."""
+    return KnownSegment(metadata, metadata_partition, metadata_offset, metadata.event_timestamp_ms, 1)
 
 
 class CacheByEvents(RemoteLogMetadataCache):
@@ -23,7 +30,7 @@ class CacheByEvents(RemoteLogMetadataCache):
         refusal = start_refusal(self.state_of(metadata.segment_id), metadata.state)
         if refusal is not None:
             return refusal
-        self._segments[metadata.segment_id] = segment
+        self._segments[metadata.segment_id] = self._with_history(segment)
         for epoch, _, _ in metadata.epoch_ranges():
             self._epochs.setdefault(epoch, LeaderEpochState()).copy_started(metadata.segment_id)
         return None
@@ -43,9 +50,15 @@ class CacheByEvents(RemoteLogMetadataCache):
             state=update.state,
             custom_metadata=update.custom_metadata,
         )
-        updated = KnownSegment(metadata, metadata_partition, metadata_offset)
+        updated = self._with_history(said_once(metadata, metadata_partition, metadata_offset))
         self._apply(updated)
         return updated
+
+    def _with_history(self, segment: KnownSegment) -> KnownSegment:
+        before = self._segments.get(segment.metadata.segment_id)
+        if before is None or before.metadata.state is not segment.metadata.state:
+            return segment
+        return replace(segment, entered_ms=before.entered_ms, tries=before.tries + 1)
 
     def _apply(self, segment: KnownSegment) -> None:
         metadata = segment.metadata

@@ -17,6 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.rigs import object_servers
 from tests.rigs.availability import rig_unavailable
+from tests.rigs.captured_inkless import capture, captured_server, inkless, postgres  # noqa: F401
 from tests.rigs.driven_brokers import driven, kafka_3, kafka_4  # noqa: F401
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.prerequisites import RigMissing
@@ -36,6 +37,9 @@ def examples(usual: int) -> int:
 # What runs the tests in the background may ignore these signals, and every process that a test starts would, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# On a slow machine, what takes seconds would say so, among what a test compares.
+os.environ["TIEREDCTL_PROGRESS"] = "none"
 
 TESTS = Path(__file__).parent
 CAPTURES = TESTS / "captures"
@@ -108,6 +112,7 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A configuration folder of the tests' own: plans are signed with a key that is made there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         # xdist gives its workers a width, by which tables and sentences would be cut as in a terminal.
         for name in ("TIEREDCTL_CONFIG", "TIEREDCTL_PLAN_KEY_FILE", "COLUMNS"):
             patch.delenv(name, raising=False)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.cache_by_events import CacheByEvents
+from tests.cache_by_events import CacheByEvents, said_once
 from tests.metadata_logs import COPIED, segment_id, started, updated
 from tieredctl.model.leader_log import LeaderLog
-from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.follower_fetch import FollowerLog
 
 Lineage = Mapping[int, int]
@@ -28,7 +28,7 @@ def remote(*segments: tuple[int, int, Lineage]) -> RemoteLogMetadataCache:
     """Segments in COPY_SEGMENT_FINISHED: first offset, last offset, segment epochs. The first is `uuid(1)`."""
     cache = CacheByEvents()
     for number, (first, last, epochs) in enumerate(segments, 1):
-        cache.add(KnownSegment(started(number, first, last, epochs), 0, 0))
+        cache.add(said_once(started(number, first, last, epochs)))
         cache.update(updated(number, COPIED), 0, 1)
     return cache
 

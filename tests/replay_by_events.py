@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tests.cache_by_events import CacheByEvents
+from tests.cache_by_events import CacheByEvents, said_once
 from tieredctl.model.events import (
     EventRecord,
     RemoteLogSegmentMetadata,
@@ -74,7 +74,7 @@ class RemotePartitionMetadataStore:
         if cache is None:
             return self._note(record, metadata.segment_id, None, Refusal.REMOVED_PARTITION)
         before = cache.state_of(metadata.segment_id)
-        refusal = cache.add(KnownSegment(metadata, record.metadata_partition, record.metadata_offset))
+        refusal = cache.add(said_once(metadata, record.metadata_partition, record.metadata_offset))
         if refusal:
             self._note(record, metadata.segment_id, before, refusal)
         elif self._deleted is not None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from errno import EDQUOT, ENAMETOOLONG, ENOSPC
+from pathlib import Path
 from typing import Any
 
 
@@ -18,6 +21,18 @@ class ExitCode(IntEnum):
     INCOMPLETE = 5
     LOCKED = 11
     INTERRUPTED = 130
+
+
+EXIT_CODE_MEANINGS = {
+    ExitCode.CLEAN: "clean, or done",
+    ExitCode.FAILURE: "failure",
+    ExitCode.USAGE: "the command line was not understood",
+    ExitCode.FINDINGS: "findings that need attention; from `metadata lookup` and `explain`, that there is nothing",
+    ExitCode.CORRUPTION: "corruption or data loss",
+    ExitCode.INCOMPLETE: "incomplete: could not look everywhere",
+    ExitCode.LOCKED: "locked by another run",
+    ExitCode.INTERRUPTED: "interrupted",
+}
 
 
 # From harmless to worst: where several apply, the process exits with the last one.
@@ -362,6 +377,39 @@ class TieredctlError(Exception):
     @property
     def exit_code(self) -> ExitCode:
         return self.kind.exit_code
+
+
+def system_error(fault: OSError | MemoryError) -> TieredctlError:
+    """An error of the system that the place where it arose could not name better."""
+    if isinstance(fault, MemoryError):
+        return TieredctlError(ErrorCode.UNREADABLE, "There is not enough memory.", hint="")
+    where = fault.filename or "the input or output"
+    what = f"{where}: {fault.strerror or fault}"
+    if isinstance(fault, FileNotFoundError):
+        return TieredctlError(ErrorCode.PATH_MISSING, f"There is no {where}")
+    if isinstance(fault, PermissionError):
+        return TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{where} may not be read")
+    if fault.errno == ENAMETOOLONG:
+        return TieredctlError(ErrorCode.PATH_MISSING, what)
+    if fault.errno in (ENOSPC, EDQUOT):
+        return TieredctlError(ErrorCode.UNWRITABLE, what)
+    return TieredctlError(ErrorCode.UNREADABLE, what, hint="")
+
+
+def missing_extra(message: str, extra: str) -> TieredctlError:
+    """That a package is not installed which one of tieredctl's extras brings."""
+    hint = f"Install it with {installation_of(extra)}."
+    return TieredctlError(ErrorCode.MISSING_EXTRA, message, hint=hint)
+
+
+def installation_of(extra: str) -> str:
+    """The command that adds an extra to this installation: uv's and pipx's have no pip of their own on the path."""
+    requirement = f"'tieredctl[{extra}]'"
+    if Path(sys.prefix, "uv-receipt.toml").exists():
+        return f"uv tool install {requirement}, and the same --with as before"
+    if Path(sys.prefix, "pipx_metadata.json").exists():
+        return f"pipx runpip tieredctl install {requirement}"
+    return f"pip install {requirement}"
 
 
 class DecodeError(TieredctlError):

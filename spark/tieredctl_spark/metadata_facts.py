@@ -16,6 +16,7 @@ from tieredctl.ops.metadata.compaction import COMPACTED
 from tieredctl.ops.metadata.coverage import MISSING, MetadataPlaces
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.judgement import Certainty
+from tieredctl.ops.orphans.metadata_begins import MetadataBegins
 from tieredctl_spark.finding_rows import read_finding
 from tieredctl_spark.metadata_shares import FINDING, METADATA_SCHEMA, OFFSET, PARTITION
 from tieredctl_spark.packed import Keep, Packed
@@ -31,10 +32,12 @@ _PLACE_SCHEMA = pa.schema(
         "records": pa.int64(),
         "firstMs": pa.int64(),
         "lastMs": pa.int64(),
+        "firstOffset": pa.int64(),
         "lastOffset": pa.int64(),
+        "beginMs": pa.int64(),
     }
 )
-"""Some records of a user partition in a metadata partition, events or not."""
+"""Some records of a user partition in a metadata partition, events or not. `beginMs` is of the first by its offset."""
 _FOUND_SCHEMA = pa.schema([METADATA_SCHEMA.field(name) for name in (PARTITION, OFFSET, FINDING)])
 _NO_TIMESTAMP_MS = -1
 
@@ -49,6 +52,7 @@ class MetadataFacts:
     """Each topic id that an event names, with the time of its earliest record."""
     last_timestamp_ms: int
     """Of the last record."""
+    begins: MetadataBegins
     end_offsets: dict[int, int]
     """Up to where (exclusive) each metadata partition was read."""
     events: int
@@ -60,7 +64,8 @@ def metadata_facts(rows: Packed, stream: EventStream, keep: Keep) -> MetadataFac
     places = keep(rows.through(_places, _PLACE_SCHEMA).rows(), "places")
     events = places.where("isEvent")
     topics = events.groupBy("topicId").agg(fn.min("firstMs"), fn.sum("records")).collect()
-    read = places.groupBy(PARTITION).agg(fn.max("lastOffset"), fn.max("lastMs")).collect()
+    begin_ms = fn.min_by("beginMs", "firstOffset")
+    read = places.groupBy(PARTITION).agg(fn.max("lastOffset"), fn.max("lastMs"), begin_ms).collect()
     last_ms = max((row[2] for row in read), default=_NO_TIMESTAMP_MS)
     ends = {number: stream.end_offset(number) for number in source.metadata_partitions()}
     ends |= {row[0]: max(ends.get(row[0], 0), row[1] + 1) for row in read}
@@ -78,15 +83,17 @@ def metadata_facts(rows: Packed, stream: EventStream, keep: Keep) -> MetadataFac
         events_may_be_gone=any(finding.code is COMPACTED for finding in findings),
     )
     first_ms, count = {row[0]: row[1] for row in topics}, sum(row[2] for row in topics)
-    return MetadataFacts(findings, certainty, first_ms, last_ms, ends, count)
+    begins = MetadataBegins.of(coverage, {row[0]: row[3] for row in read})
+    return MetadataFacts(findings, certainty, first_ms, last_ms, begins, ends, count)
 
 
 def _places(rows: pa.Table) -> pa.Table:
     records = rows.filter(rows.column("timestampMs").is_valid())
     with_kind = records.append_column("isEvent", records.column("apiKey").is_valid())
-    measures = [([], "count_all"), ("timestampMs", "min"), ("timestampMs", "max"), (OFFSET, "max")]
-    groups = with_kind.group_by([*_PLACE, "isEvent"]).aggregate(measures)
-    columns = [*_PLACE, "isEvent", "count_all", "timestampMs_min", "timestampMs_max", f"{OFFSET}_max"]
+    # Records of a metadata partition are in their order here, which threads would lose.
+    times = [("timestampMs", "min"), ("timestampMs", "max"), (OFFSET, "min"), (OFFSET, "max"), ("timestampMs", "first")]
+    groups = with_kind.group_by([*_PLACE, "isEvent"], use_threads=False).aggregate([([], "count_all"), *times])
+    columns = [*_PLACE, "isEvent", "count_all", *("_".join(one) for one in times)]
     return pa.table(groups.select(columns).columns, schema=_PLACE_SCHEMA)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,7 +43,7 @@ from tieredctl_spark.transforms.metadata_rows import events_in, kept_metadata
 from tieredctl_spark.transforms.object_verdicts import object_verdicts, with_known_partitions
 from tieredctl_spark.transforms.segment_states import segment_states
 
-_GROUP = ["topic", "topicId", "status", "cause", "storageClass"]
+_GROUP = ["topic", "topicId", "status", "cause", "storageClass", "isOlder"]
 _ORPHAN = ObjectStatus.ORPHAN.value
 _FINISHED = int(RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
 _TOPIC_SCHEMA = pa.schema({"topicId": pa.string()})
@@ -158,6 +158,7 @@ def scanned(
         # Not before: what is asked about has to be older than the answer.
         live = live_topics(topics, facts.first_events_ms, stream.source)
         demand_believable(topics, live, _with_segments(segments))
+        options = replace(options, has_times=places.listing.has_times)
         by = _judged_by(remote.layout, asked, options, facts, _answers(live, facts, counts.topic_ids), listed)
         if not facts.certainty.partitions_are_sure or facts.certainty.events_may_be_gone:
             objects = with_known_partitions(objects, events)
@@ -218,9 +219,11 @@ def _judged_by(
         certainty=facts.certainty,
         live_topics=answers,
         named_topics=frozenset(facts.first_events_ms),
+        begins=facts.begins,
         end_offsets=facts.end_offsets,
         original_times=times,
         selection=options.selection,
+        has_times=options.has_times,
         listed=listed | {ObjectStatus.ORPHAN},
     )
 

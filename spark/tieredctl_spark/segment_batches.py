@@ -16,9 +16,10 @@ from pyspark.sql.types import StructType
 from tieredctl.formats.metadata_records import decode_event, encode_event
 from tieredctl.model.events import RecordForm, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata.state import demand_known, replayed
+from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.remote.batch_table import BATCH_TABLE_SCHEMA, batch_tables
 from tieredctl.storage.protocol import ObjectStore
+from tieredctl.wiring.metadata import demand_known
 from tieredctl.wiring.places import MetadataPlace, Remote
 from tieredctl_spark.schemas import Projection, projection, spark_schema
 from tieredctl_spark.source_options import METADATA_OPTIONS, PARTITION_OPTIONS, STORE_OPTIONS, SourceOptions
@@ -67,7 +68,7 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         with one_sentence(), self._metadata.open() as stream:
             metadata = replayed(stream, replace(self._selection, segment_id=None))
-            demand_known(stream, metadata, self._selection)
+            demand_known(self._metadata, stream, self._selection)
             rows = metadata.in_states([RemoteLogSegmentState.COPY_SEGMENT_FINISHED])
             rows = metadata.selected(rows, self._selection.has, self._selection.segment_id)
             known = metadata.known(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
 import shutil
@@ -10,10 +11,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkstemp
+from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +25,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.interruption import giving_back
 from tieredctl_spark.failures import reason, spark_failures
 
 OLDEST_JAVA = 17
@@ -65,20 +68,51 @@ def spark_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
         return
     if _REMOTE_VARIABLE in os.environ and not {_REMOTE, _MASTER} & settings.keys():
         settings = {**settings, _REMOTE: os.environ[_REMOTE_VARIABLE]}
-    interrupt_handler = signal.getsignal(signal.SIGINT)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         with _connected(settings) if _REMOTE in settings else _local(settings) as session:
+            _set_handlers(handlers if _REMOTE in settings else _cancelling_first(session, handlers))
             yield session
     except TieredctlError as error:
         raise _with_log(error) from None
+    except KeyboardInterrupt:
+        _remove_jvm_log()  # an interrupted process ends without its exit functions
+        raise
     finally:
-        # PySpark installs its own, which calls the session that no longer exists.
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, interrupt_handler)
+        _set_handlers(handlers)
+
+
+def _set_handlers(handlers: Mapping[signal.Signals, Any]) -> None:
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in handlers.items():
+            if handler is not None:  # not Python's
+                signal.signal(number, handler)
+
+
+def _cancelling_first(session: SparkSession, handlers: Mapping[signal.Signals, Any]) -> dict[signal.Signals, Any]:
+    """Handlers that first cancel the session's jobs, for whose end PySpark waits whatever is raised. PySpark's own is
+    for SIGINT alone, and takes a second one for a first."""
+    is_cancelled = False
+
+    def then(handler: Callable[[int, FrameType | None], object]) -> Callable[[int, FrameType | None], None]:
+        def handle(number: int, frame: FrameType | None) -> None:
+            nonlocal is_cancelled
+            was_cancelled, is_cancelled = is_cancelled, True
+            try:
+                if not was_cancelled:
+                    session.sparkContext.cancelAllJobs()
+            finally:
+                handler(number, frame)
+
+        return handle
+
+    return {number: then(handler) for number, handler in handlers.items() if callable(handler)}
 
 
 @contextmanager
 def _local(settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    # Py4J logs what it raises, and without a handler Python would write that to stderr.
+    logging.getLogger().addHandler(logging.NullHandler())
     with spark_failures():
         session = _started(settings)
     try:
@@ -164,7 +198,8 @@ def _launched_jvm(conf: SparkConf) -> Any:
     atexit.register(_remove_jvm_log)
     with os.fdopen(descriptor, "wb") as output:
         try:
-            return launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+            with giving_back():  # a JVM to which nothing was connected yet would not notice that this process ends
+                return launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError:
             _demand_new_enough(java)
             why = reason(_jvm_log.read_text("utf-8", "replace"))
@@ -172,8 +207,10 @@ def _launched_jvm(conf: SparkConf) -> Any:
 
 
 def _remove_jvm_log() -> None:
+    global _jvm_log  # noqa: PLW0603 - as above
     if _jvm_log is not None:
         _jvm_log.unlink(missing_ok=True)
+        _jvm_log = None
 
 
 def _with_log(error: TieredctlError) -> TieredctlError:

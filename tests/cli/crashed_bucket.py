@@ -89,9 +89,9 @@ class FilledBucket:
 
 
 def planned_cluster(
-    tieredctl: Tieredctl, captures: Path, bucket: FilledBucket, endpoint: str, folder: Path
+    tieredctl: Tieredctl, captures: Path, bucket: FilledBucket, endpoint: str | None, folder: Path
 ) -> CrashedCluster:
-    """With a plan that has not been used, for a store behind a proxy."""
+    """With a plan that has not been used, for a store behind a proxy if one is given."""
     store = store_words(bucket.bucket, endpoint)
     cluster = CrashedCluster(tieredctl, captures / CAPTURE / "data", folder, store)
     assert cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished").exit_code == 0

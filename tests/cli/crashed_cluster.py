@@ -30,6 +30,9 @@ AT_ONCE = ("--older-than", "0s", "--allow-young", *ENOUGH)
 DELETED_TOPIC = "gone33"
 """Of the crash capture."""
 LONG_AGO = 1_700_000_000
+WHILE_IT_RAN = 1_795_253_900
+"""After the first event of each metadata partition of the crash capture, and before the last."""
+AFTER_IT_RAN = WHILE_IT_RAN + 3_600
 FOREIGN_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 FOREIGN = f"tiered/other-{FOREIGN_TOPIC_ID}/0/00000000000000000000-zXsqEEMnQWWg1Y7BM4vDkw.log"
 NEVER_NAMED = "tiered/orders33-G4i52LJdRBel-FDnehx_Kw/77/00000000000000000000-zXsqEEMnQWWg1Y7BM4vDkw.log"
@@ -122,12 +125,12 @@ def crashed_cluster_on_disk(tieredctl: Tieredctl, capture: Path, folder: Path) -
     return CrashedClusterOnDisk(tieredctl, capture / "data", folder, ("--store", f"file:{bucket}"), bucket)
 
 
-def put(cluster: CrashedClusterOnDisk, key: str, data: bytes = b"bytes") -> Path:
-    """An object older than any event."""
+def put(cluster: CrashedClusterOnDisk, key: str, data: bytes = b"bytes", modified: int = LONG_AGO) -> Path:
+    """An object older than any event, unless it is told when it was written (in seconds)."""
     file = cluster.bucket / key
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(data)
-    os.utime(file, (LONG_AGO, LONG_AGO))
+    os.utime(file, (modified, modified))
     return file
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _COMMENT = re.compile(rf"# (HELP|TYPE) ({_NAME}) (.+)")
 _LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'
@@ -23,6 +25,7 @@ class Sample(NamedTuple):
 def read_metrics(text: str) -> list[Sample]:
     """All samples. Fails where a family is in two places, has no one HELP and TYPE, or a sample comes twice."""
     assert text.endswith("\n# EOF\n")
+    assert list(text_string_to_metric_families(text))  # type: ignore[no-untyped-call]
     families: list[str] = []
     samples: list[Sample] = []
     lines = text.removesuffix("# EOF\n").splitlines()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from contextvars import copy_context
 from pathlib import Path
 
 import pytest
 import typer
 
 from tests.cli.command_line import Tieredctl
+from tests.cli.command_tree import commands
 from tests.cli.crashed_cluster import LISTED, CrashedClusterOnDisk
+from tests.metadata_logs import copied, segment_id, write_events
 from tieredctl.cli import named_context, running_words
 from tieredctl.cli.option_groups import flattened
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
@@ -42,6 +46,12 @@ def shown(tieredctl: Tieredctl, *words: str) -> dict[str, tuple[object, str]]:
     outcome = tieredctl("context", "show", *words, "-o", "json")
     assert outcome.exit_code == 0, outcome.err
     return {row["setting"]: (row["value"], row["from"]) for row in outcome.document()["items"]}
+
+
+def test_that_there_are_no_contexts_is_said(config: Path, tieredctl: Tieredctl) -> None:
+    config.unlink()
+
+    assert tieredctl("context", "list").err == f"There are no contexts in {config}.\n"
 
 
 def test_values_come_from_the_option_then_the_variable_then_the_context_then_the_default(
@@ -215,6 +225,21 @@ def test_a_store_of_the_context_is_read(cluster: CrashedClusterOnDisk, config: P
     assert "give both, or --context here" in ambient.err
 
 
+def test_a_command_without_a_context_knows_nothing_of_an_earlier_one_in_the_same_process(
+    cluster: CrashedClusterOnDisk, config: Path, tieredctl: Tieredctl
+) -> None:
+    _, store, *_ = cluster.store
+    prices = "[{store: 'file:', perGiBMonth: 1.5, currency: EUR}]"
+    config.write_text(f"contexts: {{here: {{store: '{store}', layout: aiven, prices: {prices}}}}}\n")
+    scan = ("orphans", "scan", "--log-dir", cluster.log_dir, *cluster.store, "-o", "json")
+    before = dict(copy_context())
+
+    assert tieredctl(*scan, "--context", "here").document()["summary"]["currency"] == "EUR"
+
+    assert dict(copy_context()) == before
+    assert tieredctl(*scan).document()["summary"]["currency"] is None
+
+
 def test_directories_are_checked_against_no_cluster_that_was_not_named(
     config: Path, log_dir: Path, tieredctl: Tieredctl
 ) -> None:
@@ -260,6 +285,33 @@ def test_an_unknown_context_is_refused_with_those_there_are(config: Path, tiered
         2,
         "tieredctl: There is no context 'nope'.\n  There are: prod, staging.\n",
     )
+
+
+def test_an_unknown_context_is_refused_by_commands_that_take_nothing_of_it_too(
+    config: Path, tieredctl: Tieredctl
+) -> None:
+    for words, _ in commands():
+        assert tieredctl(*words, "--context", "nope")[:2] == (2, ""), words
+
+
+def test_help_is_shown_whatever_the_context(config: Path, tieredctl: Tieredctl) -> None:
+    assert tieredctl("topic", "list", "--context", "nope", "--help").exit_code == 0
+
+
+def test_log_directories_of_a_variable_are_as_in_path(
+    tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / "disk 1", tmp_path / "disk 2"]
+    for number, folder in enumerate(folders):
+        write_events(folder, *copied(number + 1, number * 10, number * 10 + 9), metadata_partition=number)
+    monkeypatch.setenv("TIEREDCTL_LOG_DIR", os.pathsep.join(map(str, folders)))
+
+    assert [row["segmentId"] for row in tieredctl("metadata", "segments", "-o", "jsonl").lines()] == [
+        segment_id(1),
+        segment_id(2),
+    ]
+    monkeypatch.setenv("TIEREDCTL_LOG_DIR", f"{folders[0]}{os.pathsep}")
+    assert tieredctl("metadata", "segments").err.startswith("tieredctl: An empty text is not a path.\n")
 
 
 def test_a_command_to_paste_names_what_the_context_gave(

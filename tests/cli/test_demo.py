@@ -78,8 +78,6 @@ def test_the_files_are_those_of_a_real_broker(shown: Outcome, kept: Path, captur
 
     for file in files:
         place = file.relative_to(kept / "sound")
-        if place.parts[0] == "remote":
-            place = Path("remote", "kafka-tiered-storage", *place.parts[1:])
         assert file.read_bytes() == (captured / place).read_bytes(), place
 
     assert len(files) > 900
@@ -92,7 +90,7 @@ def test_the_commands_for_a_cluster_of_ones_own_can_be_typed(
     fill_in = {
         "--bootstrap-server HOST:PORT": "--log-dir LOG-DIR",
         "LOG-DIR": str(kept / "sound/data"),
-        "STORE-DIR": str(kept / "sound/remote"),
+        "STORE-DIR": str(kept / "sound/remote/kafka-tiered-storage"),
         "TOPIC:PARTITION": "orders7:0",
         "TOPIC": "orders7",
         "EPOCH": "0",
@@ -167,7 +165,7 @@ def test_a_finding_of_something_else_is_a_failure(
 ) -> None:
     def leave_two_files(cluster: Path) -> None:
         for name in ("expected", "unexpected"):
-            (cluster / "remote" / name).touch()
+            (cluster / "remote/kafka-tiered-storage" / name).touch()
 
     stray = Fault("left a file", leave_two_files, FindingCode.OBJECT_UNREFERENCED, "expected")
     monkeypatch.setattr(demo, "FAULTS", (*FAULTS, stray))

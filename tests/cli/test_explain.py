@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.command_line import Tieredctl
 
+SCREENS = Path(__file__).parent / "screens"
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
 """The segment of orders7-0 with offsets 39 to 43."""
 
@@ -40,7 +41,49 @@ def test_the_table_says_it_in_sentences(log_dir: Path, tieredctl: Tieredctl) -> 
     outcome = tieredctl("explain", "orders7:0@40", "--log-dir", log_dir)
 
     assert "40 is in remote storage; whether a broker's disk has it too, only a live cluster knows" in outcome.out
-    assert f"{SEGMENT_ID}, offsets 39..43, 1109 bytes, COPY_SEGMENT_FINISHED" in outcome.out
+    assert f"{SEGMENT_ID}, offsets 39..43, 1.1 KiB, COPY_SEGMENT_FINISHED" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("name", "variables"),
+    [
+        ("80-columns", {"COLUMNS": "80", "LC_ALL": "C.UTF-8"}),
+        ("200-columns", {"COLUMNS": "200", "LC_ALL": "C.UTF-8"}),
+        ("40-columns", {"COLUMNS": "40", "LC_ALL": "C.UTF-8"}),
+        ("80-columns-ascii", {"COLUMNS": "80", "LC_ALL": "C"}),
+    ],
+)
+def test_the_partition_is_drawn_with_the_offset_marked(
+    name: str, variables: dict[str, str], log_dir: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+
+    shown = tieredctl("explain", "orders7:0@40", "--log-dir", log_dir).out
+
+    assert shown == (SCREENS / f"explain-{name}.txt").read_text(encoding="utf-8")
+    assert all(len(line) <= int(variables["COLUMNS"]) for line in shown.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("where", "marked"),
+    [
+        ("gone33:0@40", "40: not tiered, being deleted"),
+        ("gone33:1@12", "12: tiered"),
+        ("gone33:1@100000", "100000: not tiered >"),
+    ],
+)
+def test_what_is_on_its_way_is_said_of_the_offset(
+    where: str, marked: str, captures: Path, tieredctl: Tieredctl
+) -> None:
+    assert marked in tieredctl("explain", where, "--log-dir", captures / "aiven-crash-4.3.1" / "data").out
+
+
+def test_a_document_has_the_partition_too(log_dir: Path, tieredctl: Tieredctl) -> None:
+    (item,) = tieredctl("explain", "orders7:0@40", "--log-dir", log_dir, "-o", "json").document()["items"]
+
+    assert item["timeline"]["copied"] == [[0, 89]]
+    assert item["timeline"]["localLogStartOffset"] is None
 
 
 def test_an_offset_behind_what_is_uploaded_is_in_no_remote_segment(log_dir: Path, tieredctl: Tieredctl) -> None:
@@ -104,3 +147,10 @@ def test_what_cannot_be_explained_is_a_mistake_of_usage(
 
     assert outcome.exit_code == 2
     assert message in outcome.err
+
+
+def test_an_offset_that_another_leader_epoch_has_is_not_called_absent(log_dir: Path, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("explain", "orders7:0@40", "--epoch", "2", "--log-dir", log_dir)
+
+    assert outcome.exit_code == 3
+    assert "40 is in no remote segment of this leader epoch; the other segment has another one" in outcome.out

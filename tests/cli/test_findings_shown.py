@@ -10,16 +10,18 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl, environment, own_process
-from tieredctl.cli.finding_groups import MOST_PARTITIONS, FindingGroups
-from tieredctl.cli.finding_report import FindingReport
-from tieredctl.cli.remedies import Remedies
+from tests.cli.terminal_screen import C_LOCALE, FOLDER, ROWS, rows, screen
+from tieredctl.cli.completion.command_table import Command, CommandTable
+from tieredctl.cli.findings.finding_groups import MOST_PARTITIONS, FindingGroups
+from tieredctl.cli.findings.finding_report import FindingReport
+from tieredctl.cli.findings.remedies import Remedies
 from tieredctl.cli.typed_words import options_of
 from tieredctl.errors import ExitCode
 from tieredctl.model.finding_codes import FindingCode
@@ -27,10 +29,8 @@ from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import FINDING_KINDS, Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 
-SCREENS = Path(__file__).parent / "screens"
 STORE = "file:remote/kafka-tiered-storage"
 VERIFY = ("verify", "--level", "listing", "--log-dir", "data", "--store", STORE)
-ROWS = 24
 
 
 @pytest.fixture(scope="module")
@@ -44,28 +44,12 @@ def lost(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def screen(folder: Path, *words: str, **variables: str) -> str:
-    """What a terminal would show of a command line: all that it writes, in the order in which it does."""
-    command = [sys.executable, "-m", "tieredctl", *words]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=environment(**variables),
-        timeout=60,
-        check=False,
-    )
-    return done.stdout
-
-
 @pytest.mark.parametrize(
     ("name", "variables"),
     [
         ("80-columns", {"COLUMNS": "80"}),
         ("80-columns", {"COLUMNS": "80", "NO_COLOR": "1"}),
-        ("80-columns", {"COLUMNS": "80", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
+        ("80-columns", {"COLUMNS": "80", **C_LOCALE}),
         ("200-columns", {"COLUMNS": "200"}),
         ("40-columns", {"COLUMNS": "40"}),
     ],
@@ -76,9 +60,9 @@ def test_a_lost_metadata_partition_is_the_first_line_of_one_screen(
 ) -> None:
     shown = screen(lost, *VERIFY, **variables)
 
-    assert shown == (SCREENS / f"lost-metadata-partition-{name}.txt").read_text(encoding="utf-8")
+    assert shown == (FOLDER / f"lost-metadata-partition-{name}.txt").read_text(encoding="utf-8")
     if name == "80-columns":
-        assert sum(1 + (len(line) - 1) // 80 for line in shown.splitlines()) <= ROWS
+        assert rows(shown) <= ROWS
         assert "metadata partition 2 is missing" in shown.splitlines()[0]
 
 
@@ -167,6 +151,24 @@ def test_every_remedy_becomes_a_command_that_there_is() -> None:
         if pasted.startswith("tieredctl "):
             words = shlex.split(pasted)[1:]
             assert {word for word in words if word.startswith("--")} <= options_of(words), pasted
+
+
+def test_the_remedies_of_many_findings_read_their_command_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Sequence[str]] = []
+    command = CommandTable.command
+
+    def counted(table: CommandTable, words: Sequence[str]) -> Command:
+        read.append(words)
+        return command(table, words)
+
+    monkeypatch.setattr(CommandTable, "command", counted)
+    remedies = Remedies(["orphans", "scan", *ORPHANED])
+
+    pasted = [remedies.pasteable(f"tieredctl metadata history segment-{number} …") for number in range(100)]
+
+    assert len(read) <= 2  # that of the run, and that of the remedies
+    assert len({one.replace(f"segment-{number} ", "") for number, one in enumerate(pasted)}) == 1
+    assert "--bootstrap-server b:9092" in pasted[0]
 
 
 def test_the_brokers_and_how_to_reach_them_are_those_of_the_run() -> None:

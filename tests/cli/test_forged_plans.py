@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.crashed_cluster import (
+    AFTER_IT_RAN,
     AGED,
     ENOUGH,
     FOREIGN,
@@ -102,7 +103,7 @@ def test_an_owned_object_among_orphans_stops_its_batch_before_anything_of_it_is_
 def test_what_a_plan_names_by_itself_needs_to_be_named_once_more(
     planned: CrashedClusterOnDisk, key: str, status: str
 ) -> None:
-    put(planned, key)
+    put(planned, key, modified=AFTER_IT_RAN)
 
     def change(lines: list[Line]) -> None:
         lines[0] |= {"foreignTopicIds": [FOREIGN_TOPIC_ID], "unknownKeys": [UNKNOWN]}

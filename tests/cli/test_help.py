@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.cli.command_line import Tieredctl
-from tieredctl.cli.main import NOUNS, command_of
+from tests.cli.command_tree import commands, verbs_of
 
 EXAMPLE = re.compile(r"tieredctl (?P<words>\S.*?)(?: \\\n|$)", re.DOTALL)
-
-
-def commands(words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Each command that runs, by its words."""
-    for name in NOUNS if not words else verbs_of(words):
-        named = (*words, name)
-        if verbs_of(named):
-            yield from commands(named)
-        else:
-            yield named, command_at(named)
-
-
-def verbs_of(words: tuple[str, ...]) -> list[str]:
-    return list(getattr(command_at(words), "commands", {}))
-
-
-def command_at(words: tuple[str, ...]) -> Any:
-    command: Any = command_of(words)
-    for word in words:
-        command = command.commands[word]
-    return command
+READING = {
+    *("status", "exporter", "verify", "offsets", "explain", "explain-code", "completions"),
+    *(f"metadata {verb}" for verb in ("format", "segments", "history", "lookup", "epochs", "stuck", "stats")),
+    *("metadata partition-of", "store inspect", "store check", "remote ls", "remote du", "remote multipart"),
+    *(f"{orphans} {verb}" for orphans in ("orphans", "diskless orphans") for verb in ("scan", "show", "quarantine ls")),
+    *("topic list", "topic status", "wal inspect", "wal verify", "wal explain"),
+    *(f"diskless {verb}" for verb in ("status", "inspect", "explain", "verify", "gateways", "simulate", "format")),
+    *(f"estimate {what}" for what in ("follower-bootstrap", "retention", "metadata", "cost", "wal-cost")),
+    *("doctor config", "doctor upgrade", "doctor downgrade", "context list", "context show"),
+    *(f"snapshot {verb}" for verb in ("compare", "inspect", "ls", "verify")),
+    "demo",  # its files are its own, in a folder that is new
+}
+"""Commands that write nothing but the answers that were asked for: pages, metrics, checkpoints of listings."""
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +48,28 @@ def test_an_option_of_choices_lists_them_and_one_that_repeats_says_so(known: dic
         for option in (one for one in command.params if one.param_type_name == "option"):
             named = f"{option.opts} of {' '.join(words)}"
             if choices := getattr(option.type, "choices", None):
-                assert option.metavar is None or all(str(one) in option.metavar for one in choices), named
+                said = f"{option.metavar} {option.help}"
+                assert option.metavar is None or all(str(one) in said for one in choices), named
             if option.multiple:
                 assert "repeat" in (option.help or "").lower(), named
+        for argument in (one for one in command.params if one.param_type_name == "argument"):
+            assert (argument.nargs == -1) is argument.metavar.endswith("..."), f"{argument.name} of {words}"
+
+
+def test_whatever_writes_something_takes_dry_run(known: dict[tuple[str, ...], Any]) -> None:
+    taking = {" ".join(words) for words, command in known.items() if "--dry-run" in options_of(command)}
+
+    assert {" ".join(words) for words in known} - taking == READING
+
+
+def test_what_changes_something_is_not_among_those_that_only_read(known: dict[tuple[str, ...], Any]) -> None:
+    for words, command in known.items():
+        if {"--apply", "--yes", "--no-lease", "--force", "--to"} & options_of(command):
+            assert " ".join(words) not in READING
+
+
+def options_of(command: Any) -> set[str]:
+    return {name for one in command.params for name in one.opts}
 
 
 @pytest.mark.parametrize("words", [("orphans",), ("diskless", "orphans")], ids=" ".join)
@@ -67,6 +77,16 @@ def test_verbs_are_in_the_order_in_which_they_are_used(words: tuple[str, ...]) -
     verbs = [verb for verb in verbs_of(words) if verb != "show"]
 
     assert verbs[:5] == ["scan", "plan", "apply", "restore", "purge"]
+
+
+def test_every_help_fits_80_columns(
+    known: dict[tuple[str, ...], Any], tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    for words in [(), *((noun,) for noun, *_ in known), *known]:
+        shown = tieredctl(*words, "--help")
+        assert (shown.exit_code, max(map(len, shown.out.splitlines())) <= 80) == (0, True), words
 
 
 @pytest.mark.parametrize("words", [("orphans", "--help"), ("verify", "--help")], ids=" ".join)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Tieredctl
-from tests.metadata_logs import copied, segment_id, write_events
+from tests.metadata_logs import copied, write_events
 
 DIGITS = "9" * 5000
 DASHED_ID = "-x-aw3fEQIi3do0H9Y7cKQ"
@@ -82,15 +82,6 @@ def test_of_a_topic_that_the_metadata_never_heard_of_nothing_is_said_not_to_be_s
 
     assert (outcome.exit_code, outcome.out) == (2, "")
     assert outcome.err.startswith(f"tieredctl: The metadata has no event of topic {selection[1]}")
-
-
-@pytest.mark.parametrize("selection", [("--segment-id", segment_id(9)), ("--topic", "typo")])
-def test_that_there_is_no_such_segment_is_reported_and_no_failure(
-    selection: tuple[str, str], log_dir: Path, tieredctl: Tieredctl
-) -> None:
-    outcome = tieredctl("metadata", "segments", *selection, "--log-dir", log_dir)
-
-    assert outcome == (0, "", "No segments.\n")
 
 
 @pytest.mark.parametrize(

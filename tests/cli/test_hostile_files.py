@@ -102,7 +102,7 @@ def test_a_terabyte_of_nothing_is_not_read(
     outcome = tieredctl(*words, path)
 
     assert outcome.exit_code == code
-    assert "has 1099511627776 bytes, far more than a file of its kind" in outcome.out + outcome.err
+    assert "has 1.0 TiB, far more than a file of its kind" in outcome.out + outcome.err
 
 
 @pytest.mark.parametrize("words", [("metadata", "segments", "--log-dir"), ("store", "check"), ("store", "inspect")])

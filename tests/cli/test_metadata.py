@@ -125,13 +125,18 @@ def test_segments_in_one_state(metadata: Metadata, log_dir: Path) -> None:
     assert metadata("segments", "--state", "COPYING", "--log-dir", log_dir).code == USAGE
 
 
+def test_segments_that_were_deleted_are_shown_where_that_state_is_asked_for(metadata: Metadata, log_dir: Path) -> None:
+    found = metadata("segments", "--state", "DELETE_SEGMENT_FINISHED", "--log-dir", log_dir, "-o", "json")
+
+    assert [item["segmentId"] for item in found.document["items"]] == [segment_id(1)]
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         (["--topic", "t"], 2),
-        (["--topic", "u"], 0),
         (["--topic-id", TOPIC_ID], 2),
-        (["--partition", "1"], 0),
+        (["--state", "DELETE_SEGMENT_STARTED"], 0),
         (["--segment-id", segment_id(2)], 1),
     ],
 )
@@ -192,7 +197,8 @@ def test_what_is_stuck_needs_attention(metadata: Metadata, log_dir: Path, tmp_pa
     (item,) = found.document["items"]
     assert (item["code"], item["evidence"]["segmentId"]) == ("copy-stuck", segment_id(3))
     assert item["evidence"]["ageMs"] == 2 * 3_600_000
-    assert 'tieredctl_findings{command="metadata stuck",code="copy-stuck",severity="warning"} 1' in metrics.read_text()
+    assert re.fullmatch(r"copy started 2h ago by broker \d+ and never ended", item["message"])
+    assert 'tieredctl_findings{code="copy-stuck",command="metadata stuck",severity="warning"} 1' in metrics.read_text()
     assert 'tieredctl_exit_code{command="metadata stuck"} 3' in metrics.read_text()
 
 

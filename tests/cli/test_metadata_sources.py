@@ -258,6 +258,7 @@ def test_an_export_answers_as_its_source(metadata: Metadata, captures: Path, tmp
         "file": str(file),
         "records": 680,
         "bytes": 0,
+        "dryRun": False,
         "findings": [],
     }
     assert metadata("format", "--export", file).out == metadata("format", "--log-dir", log_dir).out

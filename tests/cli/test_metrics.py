@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -106,3 +107,25 @@ def test_whatever_a_summary_has_the_text_is_sound(summary: dict[str, Any]) -> No
 
     assert {dict(sample.labels)["command"] for sample in samples} == {'a "command"\\\n'}
     assert [sample.value for sample in samples if sample.family == "tieredctl_findings"] == [2]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (115, "115"),
+        (0, "0"),
+        (-2.0, "-2"),
+        (1_790_012_345, "1790012345"),
+        (True, "1"),
+        (0.25, "0.25"),
+        (1 << 70, "1.1805916207174113e+21"),
+        (float("inf"), "+Inf"),
+    ],
+)
+def test_a_whole_number_is_written_as_one(value: float, written: str) -> None:
+    text = metrics_text("x 1.0", {"objects": value, "status": {"odd 1.0": {"bytes": 3}}}, [], ExitCode.CLEAN)
+
+    assert f'tieredctl_objects{{command="x 1.0"}} {written}\n' in text
+    assert 'status="odd 1.0"} 3\n' in text
+    assert re.search(r"^tieredctl_last_run_timestamp_seconds.* \d{10}$", text, re.MULTILINE)
+    assert read_metrics(text)

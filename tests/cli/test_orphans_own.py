@@ -37,7 +37,7 @@ def test_the_quarantine_shows_what_a_plan_put_there(planned: CrashedClusterOnDis
     document = items.document()
     assert (table.exit_code, items.exit_code) == (0, 0)
     assert planned_id in table.out
-    assert f"orphans restore PLAN-ID --store file:{planned.bucket}" in table.err
+    assert f"orphans restore {planned_id} --store file:{planned.bucket}" in table.err
     assert (document["summary"]["plans"], document["summary"]["objects"]) == (1, ORPHANS)
     assert {item["key"] for item in document["items"]} == planned_keys(planned.plan_file)
     assert {(item["clusterId"], item["planId"]) for item in document["items"]} == {(CLUSTER_ID, planned_id)}
@@ -104,6 +104,16 @@ def test_a_lease_is_broken_by_its_holders_name(tieredctl: Tieredctl, tmp_path: P
     assert (outcome.exit_code, document["summary"]) == (0, {"held": True, "broken": True})
     assert (document["items"][0]["holder"], document["items"][0]["command"]) == ("other-host:17", "orphans apply")
     assert can_be_locked(tmp_path)
+
+
+def test_a_lease_is_only_shown_by_a_dry_run(tieredctl: Tieredctl, tmp_path: Path) -> None:
+    lease = held_lease(tmp_path)
+    before = lease.read_bytes()
+
+    outcome = unlock(tieredctl, tmp_path, "--yes", "--holder", "other-host:17", "--dry-run", "-o", "json")
+
+    assert (outcome.exit_code, outcome.document()["summary"]) == (0, {"held": True, "broken": False})
+    assert lease.read_bytes() == before
 
 
 def test_a_run_on_this_host_is_reported_as_alive(tieredctl: Tieredctl, tmp_path: Path) -> None:

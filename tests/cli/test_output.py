@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from tests.cli.command_line import Tieredctl, environment
+from tests.cli.terminal_screen import everything_shown
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn, render
 from tieredctl.model.finding_codes import FindingCode
 
@@ -190,14 +191,7 @@ def on_a_terminal(captures: Path, *options: str, **variables: str) -> str:
     command = [sys.executable, "-m", "tieredctl", *words, *options]
     with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment(TERM="xterm-256color", **variables)):
         os.close(theirs)
-        shown = bytearray()
-        while True:
-            try:
-                shown += os.read(ours, 1 << 16)
-            except OSError:  # Linux says so where the last writer has gone
-                break
-    os.close(ours)
-    return shown.decode()
+        return everything_shown(ours)
 
 
 @pytest.mark.parametrize(("options", "variables"), [((), {"NO_COLOR": "1"}), (("--no-color",), {})])

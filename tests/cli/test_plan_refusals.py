@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.crashed_cluster import (
+    AFTER_IT_RAN,
     AGED,
     CLUSTER_ID,
     ENOUGH,
@@ -19,6 +20,7 @@ from tests.cli.crashed_cluster import (
     NEVER_NAMED,
     ORPHANS,
     OTHER_CLUSTER_ID,
+    WHILE_IT_RAN,
     CrashedClusterOnDisk,
     metadata_of,
     plan_lines,
@@ -88,9 +90,21 @@ def test_no_plan_is_made_from_half_of_the_history(
 
 
 def test_what_has_no_event_in_any_metadata_partition_is_an_orphan(cluster: CrashedClusterOnDisk) -> None:
-    put(cluster, NEVER_NAMED)
+    put(cluster, NEVER_NAMED, modified=WHILE_IT_RAN)
 
     assert verdict_on(cluster, NEVER_NAMED) == ("orphan", "no-metadata", 3)
+
+
+def test_a_list_of_keys_does_not_say_what_came_after_the_first_event(
+    cluster: CrashedClusterOnDisk, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text(f"{NEVER_NAMED}\n")
+    os.utime(keys, (WHILE_IT_RAN, WHILE_IT_RAN))
+
+    (found,) = cluster.scan("--key-list", keys, "-o", "jsonl").lines()
+
+    assert (found["status"], found["cause"]) == ("unknown", None)
 
 
 @pytest.mark.parametrize("lose", CERTAIN_LOSS)
@@ -99,7 +113,7 @@ def test_a_scan_of_half_of_the_history_is_incomplete(
 ) -> None:
     half = replace(cluster, log_dir=metadata_of(cluster, tmp_path / "half"))
     lose(half.log_dir)
-    put(cluster, NEVER_NAMED)
+    put(cluster, NEVER_NAMED, modified=WHILE_IT_RAN)
 
     scanned = half.scan("-o", "json")
 
@@ -114,7 +128,7 @@ def test_events_that_may_be_in_a_partition_that_is_not_here_are_no_proof(
 ) -> None:
     half = replace(cluster, log_dir=metadata_of(cluster, tmp_path / "half"))
     lose(half.log_dir)
-    put(cluster, NEVER_NAMED)
+    put(cluster, NEVER_NAMED, modified=WHILE_IT_RAN)
 
     assert verdict_on(half, NEVER_NAMED)[0] == "unknown"
 
@@ -243,7 +257,7 @@ def test_limits_leave_the_rest_for_another_plan(
 
 
 def test_foreign_and_unknown_objects_are_planned_only_if_named(cluster: CrashedClusterOnDisk) -> None:
-    put(cluster, FOREIGN)
+    put(cluster, FOREIGN, modified=AFTER_IT_RAN)
     put(cluster, "tiered/notes.txt")
 
     cluster.plan(*AGED, *ENOUGH)

@@ -72,6 +72,15 @@ def test_a_plan_shows_what_is_wrong_and_what_would_be_written(recover: Recover, 
     }
 
 
+def test_a_dry_run_changes_nothing_whatever_else_is_typed(recover: Recover, time_index: Path) -> None:
+    time_index.write_bytes(b"seven b")
+
+    outcome = recover(*CONFIRMED, "--dry-run", "-o", "json")
+
+    assert (outcome.exit_code, outcome.document()["kind"]) == (3, "IndexRecoveryPlan")
+    assert time_index.read_bytes() == b"seven b"
+
+
 def test_a_plan_changes_nothing(recover: Recover, store: Path, time_index: Path) -> None:
     time_index.unlink()
     before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}

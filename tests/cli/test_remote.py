@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.command_line import Tieredctl
 
+SCREENS = Path(__file__).parent / "screens"
 TOPIC, TOPIC_ID = "orders7", "Ex-aw3fEQIi3do0H9Y7cKQ"
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
 """A segment of orders7-0 with aborted transactions, so one with all six objects."""
@@ -124,10 +125,68 @@ def test_people_are_told_the_total(strange_store: Path, tieredctl: Tieredctl) ->
     assert tieredctl("remote", "ls", "--store", f"file:{strange_store}", "--quiet").err == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "variables"),
+    [
+        ("topic-80-columns", (), {"COLUMNS": "80", "LC_ALL": "C.UTF-8"}),
+        ("topic-200-columns", (), {"COLUMNS": "200", "LC_ALL": "C.UTF-8"}),
+        ("topic-40-columns", (), {"COLUMNS": "40", "LC_ALL": "C.UTF-8"}),
+        ("topic-28-columns", (), {"COLUMNS": "28", "LC_ALL": "C.UTF-8"}),
+        ("partition-80-columns-ascii", ("--depth", "partition"), {"COLUMNS": "80", "LC_ALL": "C"}),
+    ],
+)
+def test_usage_is_drawn_as_wide_as_the_terminal(
+    name: str,
+    words: tuple[str, ...],
+    variables: dict[str, str],
+    captures: Path,
+    tieredctl: Tieredctl,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+
+    shown = tieredctl("remote", "du", "--store", f"file:{captures}/aiven-crash-4.3.1/bucket", *words)
+
+    assert shown.out == (SCREENS / f"usage-{name}.txt").read_text(encoding="utf-8")
+    assert all(len(line) <= int(variables["COLUMNS"]) for line in shown.out.splitlines())
+    assert (shown.exit_code, shown.err) == (0, "")
+
+
+def test_an_object_without_an_owner_has_a_row_that_says_so(strange_store: Path, tieredctl: Tieredctl) -> None:
+    shown = tieredctl("remote", "du", "--store", f"file:{strange_store}")
+
+    rows = [line.split("  ")[0] for line in shown.out.splitlines()]
+    assert rows == ["TOPIC", TOPIC, "(owner unknown)", "(total)"]
+    assert "layout local cannot explain 1 of them" in shown.err
+
+
+@pytest.mark.parametrize("depth", ["topic", "partition", "part"])
+def test_each_depth_has_the_same_total(depth: str, store: Path, tieredctl: Tieredctl) -> None:
+    usage = tieredctl("remote", "du", "--store", f"file:{store}", "--depth", depth, "-o", "json").document()
+
+    names = ["topic", "partition", "part"]
+    known = names[: names.index(depth) + 1]
+    assert sum(item["bytes"] for item in usage["items"]) == usage["summary"]["bytes"] == sum(sizes(store).values())
+    assert all([name for name in names if item[name] is not None] == known for item in usage["items"])
+    assert len({tuple(item[name] for name in (*names, "topicId")) for item in usage["items"]}) == len(usage["items"])
+
+
+def test_a_topic_that_was_made_again_is_told_apart_by_its_id(store: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    again = "A" * 22
+    for topic_id in (TOPIC_ID, again):
+        shutil.copytree(store / f"{TOPIC}-0-{TOPIC_ID}", tmp_path / f"{TOPIC}-0-{topic_id}")
+
+    shown = tieredctl("remote", "du", "--store", f"file:{tmp_path}")
+
+    assert {line.split()[1] for line in shown.out.splitlines()[1:3]} == {TOPIC_ID, again}
+
+
 def test_usage_leaves_metrics(store: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
     metrics = tmp_path / "usage.prom"
     tieredctl("remote", "du", "--store", f"file:{store}", "--metrics-file", metrics)
-    assert f'tieredctl_bytes{{command="remote du"}} {sum(sizes(store).values())}\n' in metrics.read_text()
+    samples = dict(line.rsplit(" ", 1) for line in metrics.read_text().splitlines() if not line.startswith("#"))
+    assert float(samples['tieredctl_bytes{command="remote du"}']) == sum(sizes(store).values())
 
 
 @pytest.mark.parametrize("words", [("remote", "ls"), ("remote", "du")])

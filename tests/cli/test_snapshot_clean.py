@@ -91,7 +91,7 @@ def test_without_apply_it_is_only_shown(tieredctl: Tieredctl, copy: Path) -> Non
     assert outcome.out.count(" remove ") == 2
     assert "metadata.max.retention.bytes is 0 (--metadata-max-retention-bytes)." in outcome.err
     assert "(Kafka's default: no file of the node was found)" in outcome.err
-    assert "To remove: 2 snapshots, 0 segments and 0 left-over files (6542 bytes)." in outcome.err
+    assert "To remove: 2 snapshots, 0 segments and 0 left-over files (6.4 KiB)." in outcome.err
     assert sorted((copy / FOLDER).iterdir()) == before
 
 

@@ -9,18 +9,22 @@ import shutil
 import signal
 import subprocess
 import sys
+from _thread import interrupt_main
 from pathlib import Path
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
 
-from tests.cli.command_line import Tieredctl, environment
+from tests.cli.command_line import SECONDS, Tieredctl, environment
 from tests.cli.crashed_cluster import CLUSTER_ID, LISTED, ORPHANS, CrashedClusterOnDisk
 from tests.rigs.ports import free_ports
 from tieredctl.cli.watching import watch
 from tieredctl.errors import ExitCode
 from tieredctl.model.clock import Clock
 from tieredctl.ops.status.board import Status
+from tieredctl.ops.status.facts import ClusterFacts, Tiered
+from tieredctl.wiring.asked_together import MOST_AT_ONCE, asked_together
 from tieredctl.wiring.status import StatusPlaces
 
 
@@ -170,6 +174,17 @@ def test_what_is_not_a_result_of_this_cluster_is_refused(
     assert outcome.err.count("\n") == 2
 
 
+def test_a_folder_without_results_is_refused(
+    cluster: CrashedClusterOnDisk, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    (tmp_path / "notes.txt").touch()
+
+    outcome = tieredctl("status", "--log-dir", cluster.log_dir, "--result", tmp_path)
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert f"{tmp_path} is not the result" in outcome.err
+
+
 def test_a_missing_result_is_a_sentence(cluster: CrashedClusterOnDisk, tieredctl: Tieredctl) -> None:
     outcome = tieredctl("status", "--log-dir", cluster.log_dir, "--result", "/no/such")
 
@@ -258,6 +273,67 @@ def test_whatever_goes_wrong_with_a_context_the_others_are_shown(
     assert (bad["problem"] is None, good["problem"]) == (False, None)
 
 
+def test_contexts_are_asked_at_the_same_time(
+    tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"c{number}" for number in range(MOST_AT_ONCE)]
+    (tmp_path / "config.yaml").write_text(f"contexts: {{{', '.join(f'{name}: {{store: file:/}}' for name in names)}}}")
+    monkeypatch.setenv("TIEREDCTL_CONFIG", str(tmp_path / "config.yaml"))
+    together = Barrier(len(names), timeout=SECONDS)
+
+    def status_with_the_others(places: StatusPlaces, clock: Clock) -> Status:
+        together.wait()
+        return Status(clock.now_ms)
+
+    monkeypatch.setattr("tieredctl.cli.commands.status.status_of", status_with_the_others)
+
+    outcome = tieredctl("status", "--all-contexts", "-o", "json")
+
+    assert outcome.exit_code == 0
+    assert [row["context"] for row in outcome.document()["items"]] == names
+
+
+def test_no_thread_that_asks_a_context_loads_a_client_library(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(
+        "contexts:\n"
+        '  kafka: {bootstrapServer: "127.0.0.1:1"}\n'
+        "  s3: {store: 's3://bucket', storeOptions: {profile: no-such}}\n"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import importlib.abc, sys, threading\n"
+        "from tieredctl.cli.main import run\n"
+        "class Watched(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if threading.current_thread() is not threading.main_thread():\n"
+        "            print(name, file=sys.stderr)\n"
+        "sys.meta_path.insert(0, Watched())\n"
+        "sys.exit(run(['status', '--all-contexts', '-q', '-o', 'json']))\n"
+    )
+    variables = environment(TIEREDCTL_CONFIG=str(tmp_path / "config.yaml"))
+
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, env=variables, timeout=SECONDS, check=False
+    )
+
+    assert (done.returncode, len(json.loads(done.stdout)["items"])) == (5, 2), done.stderr
+    circular = {"kafka", "confluent_kafka", "numpy", "pyarrow"}
+    loaded = done.stderr.split()
+    assert not [name for name in loaded if name.partition(".")[0] in circular or name == "boto3"]
+
+
+def test_ctrl_c_waits_for_no_context() -> None:
+    answers = Event()
+
+    def interrupted_while_it_waits(_: object) -> None:
+        interrupt_main()
+        answers.wait(SECONDS)
+
+    with pytest.raises(KeyboardInterrupt):
+        asked_together(interrupted_while_it_waits, [None])
+    answers.set()
+
+
 @pytest.mark.parametrize("columns", ["40", "20"])
 def test_the_answers_stay_however_narrow_the_terminal_is(
     columns: str, log_dir: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
@@ -287,3 +363,13 @@ def test_all_contexts_take_no_other_place(
 
 def test_without_contexts_there_is_nothing_to_list(tieredctl: Tieredctl) -> None:
     assert tieredctl("status", "--all-contexts").err.startswith("tieredctl: There are no contexts.")
+
+
+@pytest.mark.parametrize(("live", "disks"), [(True, "leaders' disks"), (False, "disks")])
+def test_bytes_say_on_whose_disks_they_are(live: bool, disks: str) -> None:
+    """`topic list`, which the line leads to, has those on all brokers' disks."""
+    facts = ClusterFacts(is_live=live, tiered=Tiered(remote_bytes=2048, local_bytes=1024))
+
+    answers = {line.about: line.answer for line in Status(0, facts).lines()}
+
+    assert answers["bytes"] == f"2.0 KiB in remote storage, 1.0 KiB on {disks}"

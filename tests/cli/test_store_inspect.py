@@ -117,7 +117,7 @@ def test_the_kind_can_be_said(captures: Path, tmp_path: Path, tieredctl: Tieredc
     copy.write_bytes((captures / FILES["leader-epoch-checkpoint"]).read_bytes())
     unknown = tieredctl("store", "inspect", copy)
     assert unknown.exit_code == 2
-    assert "--kind: committed-offsets, " in unknown.err
+    assert "--kind, one of: committed-offsets, " in unknown.err
     told = tieredctl("store", "inspect", copy, "--kind", "leader-epoch-checkpoint", "-o", "json").document()
     assert told["items"][0]["entries"] == [{"epoch": 0, "startOffset": 0}, {"epoch": 2, "startOffset": 60}]
 

@@ -15,6 +15,7 @@ from tests.rigs.buckets import S3Bucket
 from tests.rigs.faulty_proxy import Answer, FaultyProxy, Request
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.versioned_bucket import VersionedBucket
+from tieredctl.model.quantities import size_text
 
 LOCK_RULE = {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": 30}}
 
@@ -53,7 +54,7 @@ def test_what_is_deleted_in_a_versioned_bucket_is_not_said_to_be_freed(
 
     stays = applied.document()["summary"]["stays"]
     assert (applied.exit_code, stays["versioning"], stays["bytesKept"]) == (0, "enabled", size)
-    assert f"A delete marker was written for {UNFINISHED} objects: {size} bytes stay" in applied.err
+    assert f"A delete marker was written for {UNFINISHED} objects: {size_text(size)} stays" in applied.err
     assert bucket.kept(planned_keys(cluster.plan_file)) == (UNFINISHED, UNFINISHED)
 
 
@@ -110,7 +111,7 @@ def test_a_scan_counts_what_no_listing_shows(
     size = planned_bytes(cluster, contents)
     found = scanned.document()["summary"]["noncurrent"]
     assert found == {"versioning": "enabled", "versions": UNFINISHED, "bytes": size, "deleteMarkers": UNFINISHED}
-    assert f"{UNFINISHED} noncurrent versions ({size} bytes) and {UNFINISHED} delete markers" in scanned.err
+    assert f"{UNFINISHED} noncurrent versions ({size_text(size)}) and {UNFINISHED} delete markers" in scanned.err
 
 
 def test_versions_that_a_lock_keeps_are_reported_as_kept(

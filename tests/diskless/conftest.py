@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -11,44 +10,9 @@ import pytest
 
 from tests.cli.command_line import Tieredctl, in_this_process
 from tests.diskless.removals import Removal
-from tests.rigs.availability import rig_unavailable
-from tests.rigs.inkless import CAPTURED, Inkless, InklessCapture
-from tests.rigs.postgres import PostgresServer
-from tests.rigs.prerequisites import RigMissing
+from tests.rigs.inkless import CAPTURED, Inkless
 
 _numbers = count()
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """A server that asks for passwords."""
-    try:
-        server = PostgresServer()
-    except RigMissing as missing:
-        rig_unavailable(str(missing))
-    with server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PGPASSFILE", str(server.password_file))
-        yield server
-
-
-@pytest.fixture(scope="session")
-def capture(captures: Path) -> InklessCapture:
-    """What Inkless left behind."""
-    return InklessCapture.now(captures / "inkless")
-
-
-@pytest.fixture(scope="session")
-def captured_server(postgres: PostgresServer, capture: InklessCapture) -> PostgresServer:
-    """The server with the captured control plane, which is only copied."""
-    capture.restore(postgres)
-    return postgres
-
-
-@pytest.fixture
-def inkless(captured_server: PostgresServer, capture: InklessCapture, tmp_path: Path) -> Inkless:
-    """A copy of all that was captured; the schema stays as it is."""
-    capture.fill(captured_server, CAPTURED)
-    return Inkless(captured_server, CAPTURED, capture.copy_bucket(tmp_path / "bucket"), capture)
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def test_the_table_says_what_each_record_is_about(log: Path, tieredctl: Tieredct
     assert [line.split(f"{NOON_MS + at} ")[1] for at, line in enumerate(said)] == [
         f"PartitionCreated t {TOPIC_ID}:3",
         f"TopicDeleted {TOPIC_ID}",
-        f"FileCommitted obj1, 84 bytes: {TOPIC_ID}:3@100..101",
+        f"FileCommitted obj1, 84 B: {TOPIC_ID}:3@100..101",
         f"RecordsDeleted {TOPIC_ID}:3, log start 60",
     ]
 

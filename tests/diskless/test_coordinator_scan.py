@@ -401,7 +401,7 @@ def test_every_output_has_the_same_verdicts(output: str, cluster: Cluster, tiere
 
     assert outcome.exit_code == 3
     assert "orphan" in outcome.out
-    assert "1 orphaned object, 84 bytes" in outcome.out + outcome.err
+    assert "1 orphaned object, 84 B" in outcome.out + outcome.err
 
 
 def test_a_key_that_a_coordinator_promises_cannot_write_to_a_terminal(tmp_path: Path, tieredctl: Tieredctl) -> None:

@@ -79,7 +79,7 @@ def test_the_summary_tells_the_file_and_what_is_not_referenced(inkless: Inkless,
 def test_a_table_says_it_in_sentences(inkless: Inkless, tieredctl: Tieredctl) -> None:
     outcome = tieredctl("diskless", "inspect", REFUSED_INSIDE, *inkless.places)
 
-    assert outcome.err == "1787 bytes, 6 record batches, 17 records.\nFile 3, uploaded; 938 bytes not referenced.\n"
+    assert outcome.err == "1.7 KiB, 6 record batches, 17 records.\nFile 3, uploaded; 938 B not referenced.\n"
     assert "payments          0  8..10" in outcome.out
 
 

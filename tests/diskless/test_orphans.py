@@ -83,7 +83,7 @@ def test_a_table_has_totals_and_a_sentence(inkless: Inkless, tieredctl: Tieredct
     outcome = tieredctl("diskless", "orphans", "scan", "--min-age", "1h", *inkless.places)
 
     assert outcome.exit_code == 3
-    assert outcome.err.startswith("3 of 16 objects, 3937 bytes, are orphaned.\n")
+    assert outcome.err.startswith("3 of 16 objects, 3.8 KiB, are orphaned.\n")
     assert outcome.out.startswith("STATUS       CAUSE")
 
 
@@ -333,3 +333,25 @@ def test_an_empty_control_plane_owns_nothing_and_accuses_nothing(inkless: Inkles
 
     assert found.pop("") == {"exitCode": 0}
     assert {item["status"] for item in found.values()} == {"foreign"}
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("interval '1 second'", ("unknown", None)),
+        ("interval '-11 hours'", ("unknown", None)),
+        ("interval '-13 hours'", ("orphan", "no-metadata")),
+    ],
+    ids=["after it", "before it, by a clock of another time zone", "before it"],
+)
+def test_what_is_older_than_the_schema_may_have_had_a_file_in_a_control_plane_that_was_lost(
+    inkless: Inkless, tieredctl: Tieredctl, made: str, expected: tuple[str, str | None]
+) -> None:
+    key = inkless.capture.document["roles"][KILLED]
+    uploaded = inkless.capture.times_ms[key] / 1000
+    inkless.run(f"UPDATE flyway_schema_history SET installed_on = to_timestamp({uploaded}) AT TIME ZONE 'UTC' + {made}")
+
+    found = scanned(inkless, tieredctl)
+
+    assert verdict(found, key) == expected
+    assert {one["status"] for one in found.values() if one.get("evidence", {}).get("file")} <= {"owned", "orphan"}

@@ -166,6 +166,15 @@ def test_a_plan_cannot_name_what_is_not_orphaned(removal: Removal, key: str, sta
     assert (applied.exit_code, removal.objects() >= {key}) == (5, True)
 
 
+def test_a_dry_run_of_a_plan_writes_none(removal: Removal) -> None:
+    rehearsed = removal.plan("--dry-run", "-o", "json")
+
+    assert (rehearsed.exit_code, removal.plan_file.exists(), removal.own_files()) == (0, False, {})
+    would, planned = rehearsed.document()["summary"], removal.plan("-o", "json").document()["summary"]
+    assert (would["planned"], would["bytes"]) == (planned["planned"], planned["bytes"])
+    assert "Would plan to remove" in rehearsed.err
+
+
 def test_a_dry_run_changes_nothing(removal: Removal) -> None:
     removal.plan()
     before = removal.objects()

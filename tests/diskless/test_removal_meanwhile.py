@@ -124,3 +124,19 @@ def test_what_the_cleaner_removed_meanwhile_is_gone_and_counted(removal: Removal
     applied = removal.apply("-o", "json")
 
     assert (applied.exit_code, applied.document()["summary"]["skipped"]) == (5, 1)
+
+
+def test_what_was_planned_stays_if_the_schema_turns_out_to_be_younger(removal: Removal) -> None:
+    """As of a control plane that was lost and made again, but for its identity, which is refused by itself."""
+    removal.plan()
+    before = removal.objects()
+    removal.inkless.run("UPDATE flyway_schema_history SET installed_on = now()")
+
+    applied, planned = removal.apply(), removal.plan("--force")
+
+    kept = {
+        removal.inkless.capture.document["roles"][role] for role in ("orphan_broker_killed", "orphan_database_down")
+    }
+    assert (applied.exit_code, planned.exit_code) == (5, 0), applied.err
+    assert removal.objects() == before
+    assert not kept & removal.planned()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.cli.command_line import Tieredctl
 from tests.rigs.inkless import Inkless
 
@@ -67,7 +69,7 @@ def test_objects_that_its_brokers_do_not_write_are_not_called_uncommitted(
 
     assert summary["uncommitted"] == before["uncommitted"]
     assert (before["others"], summary["others"]) == ({"objects": 0, "bytes": 0}, {"objects": 3, "bytes": 30})
-    assert "3 other objects, 30 bytes, were not written by its brokers." in outcome.err
+    assert "3 other objects, 30 B, were not written by its brokers." in outcome.err
 
 
 def test_unreferenced_bytes_are_those_of_uploaded_files_alone(inkless: Inkless, tieredctl: Tieredctl) -> None:
@@ -88,6 +90,14 @@ def test_a_table_tells_it_in_sentences(inkless: Inkless, tieredctl: Tieredctl) -
     assert outcome.exit_code == 0
     assert outcome.err.startswith("Schema version 27, read at ")
     assert "12 files uploaded, " in outcome.err
-    assert "2 files deleting, 3579 bytes, the oldest since " in outcome.err
-    assert "3 of 16 objects in the bucket, 2166 bytes, are not committed, the oldest of " in outcome.err
+    assert "2 files deleting, 3.5 KiB, the oldest since " in outcome.err
+    assert "3 of 16 objects in the bucket, 2.1 KiB, are not committed, the oldest of " in outcome.err
     assert outcome.out.splitlines()[0].split()[-3:] == ["BATCHES", "FILES", "SIZE"]
+
+
+def test_what_the_control_plane_is_asked_is_shown_on_request(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("-v", "diskless", "status", *inkless.control_plane)
+
+    assert re.search(r"control_plane  control plane: connect: \S+:\d+/\w+, \d+\.\d ms\n", outcome.err)
+    assert re.search(r"control_plane  control plane: SELECT .*: \d+ rows?, \d+\.\d ms\n", outcome.err)
+    assert re.search(r"^control plane was asked \d+ times, and took ", outcome.err, re.MULTILINE)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cache_by_events import said_once
 from tests.metadata_logs import COPIED, DELETING, PARTITION, started
 from tieredctl.kafka.cluster import PartitionDescription, TopicDescription
 from tieredctl.model.clock import Clock
@@ -50,7 +51,7 @@ def segment(number: int, start: int, end: int, *, epoch: int = 0, **fields: Any)
         "event_timestamp_ms": NOW_MS,
     }
     metadata: RemoteLogSegmentMetadata = started(number, start, end, {epoch: start}, **{**defaults, **fields})
-    return KnownSegment(metadata, 0, number)
+    return said_once(metadata, 0, number)
 
 
 PLACE = PartitionFacts(
@@ -222,6 +223,15 @@ def test_what_is_under_way_for_too_long_is_stuck(age_ms: int, expected: list[str
     deleting = segment(3, 0, 9, state=DELETING, event_timestamp_ms=NOW_MS - age_ms)
 
     assert codes(found(unfinished=[deleting])) == expected
+
+
+def test_what_is_tried_again_is_as_old_as_its_first_try() -> None:
+    young = segment(3, 0, 9, state=DELETING, event_timestamp_ms=NOW_MS)
+    tried = replace(young, entered_ms=NOW_MS - HOUR_MS - 1, tries=120)
+
+    assert codes(found(unfinished=[tried])) == ["delete-stuck"]
+    assert codes(found_of(earliest=10, segments=[*PLACE.segments, young])) == []
+    assert codes(found_of(earliest=10, segments=[*PLACE.segments, tried])) == ["segments-below-log-start"]
 
 
 def test_unfinished_copies_count_towards_retention_before_3_8() -> None:

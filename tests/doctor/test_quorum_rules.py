@@ -115,7 +115,7 @@ class TestSnapshots:
         finding, rest = found(metadata_logs=[LOG])
 
         assert (finding.code, finding.subject) == ("metadata-snapshot", "node 1")
-        assert finding.message == "has snapshot 900-3 of 5000 bytes, 60 min old; the log begins at offset 0"
+        assert finding.message == "has snapshot 900-3 of 4.9 KiB, 60 min old; the log begins at offset 0"
         assert (finding.evidence["ageMs"], finding.evidence["bytes"]) == (HOUR_MS, 5000)
         assert (rest.subject, rest.evidence) == ("nodes 2, 3, 11", {"nodeIds": [2, 3, 11]})
 

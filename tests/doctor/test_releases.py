@@ -114,3 +114,14 @@ def test_a_pair_the_wrong_way_round_is_refused() -> None:
         upgrade_findings(release("4.3.1"), release("3.9.1"))
 
     assert refused.value.exit_code == 2
+
+
+def test_a_fault_that_no_release_is_confirmed_to_fix_names_no_release_to_go_to() -> None:
+    remedies = {
+        one.subject: one.remedy
+        for name in ("3.7.0", "4.3.1")
+        for one in bug_findings(release(name), has_size_retention=False)
+    }
+
+    assert remedies["KAFKA-15401"] == "tieredctl explain-code release-bug"
+    assert not [remedy for remedy in remedies.values() if remedy != remedy.lower()]

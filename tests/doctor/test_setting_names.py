@@ -8,7 +8,7 @@ import pytest
 
 from tests.doctor.test_broker_rules import SOUND
 from tieredctl.errors import TieredctlError
-from tieredctl.model.findings import Finding
+from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.broker_settings import BROKER_SETTINGS, METADATA_TOPIC_SETTINGS, BrokerSettings, Truth, Whole
 from tieredctl.ops.cluster.release import Release, release
 from tieredctl.ops.cluster.topic_settings import TopicSettings
@@ -65,12 +65,24 @@ def test_a_name_that_no_broker_has_is_one_finding_with_what_is_meant(name: str, 
         ("rsm.config.backend.class", None),
         ("rsm.config.compression.enable", "rsm.config.compression.enabled"),
         ("rsm.config.key-prefix", "rsm.config.key.prefix"),
+        ("rsm.config.object.key.prefix", "rsm.config.key.prefix"),
+        ("rsm.key.prefix", "rsm.config.key.prefix"),
+        ("key.prefix", "rsm.config.key.prefix"),
+        ("rsm.config.prefix", None),
+        ("rsm.config.dir", None),
     ],
 )
 def test_settings_of_aivens_plugin_under_the_wrong_prefix_are_found(name: str, meant: str | None) -> None:
     findings = found({**AIVEN, name: "tiered/"})
 
-    assert [one.evidence.get("name") for one in findings if one.code == UNKNOWN] == ([] if meant is None else [meant])
+    (finding,) = (one for one in findings if one.code == UNKNOWN)
+    assert finding.evidence.get("name") == meant
+    assert meant is not None or (finding.severity is Severity.INFO and "key.prefix" in finding.message)
+
+
+@pytest.mark.parametrize("name", ["rsm.config.object.key.prefix", "rsm.config.dir", "rsm.key.prefix", "key.prefix"])
+def test_settings_of_a_plugin_that_is_not_known_are_not_judged(name: str) -> None:
+    assert UNKNOWN not in [one.code for one in found({name: "1"})]
 
 
 @pytest.mark.parametrize(
@@ -86,9 +98,10 @@ def test_settings_of_aivens_plugin_under_the_wrong_prefix_are_found(name: str, m
         "internal.metadata.log.segment.bytes",
         "request.timeout.ms",
         "log.segment.bytes",
-        "rsm.config.dir",
         "rsm.config.storage.s3.bucket.name",
         "rsm.config.fetch.chunk.cache.size",
+        "rsm.config.encryption.key.pairs.one.public.key.file",
+        "metrics.num.samples",
         "confluent.tier.enable",
     ],
 )

@@ -94,8 +94,12 @@ class Cluster:
     local_logs: Mapping[TopicIdPartition, LocalLog] = field(default_factory=dict)
 
     def verify(self, level: Level = Level.FULL, **options: Any) -> Verification:
-        clock = Clock(self.last_event_ms + 2 * HOUR_MS, HOUR_MS)
-        chosen = VerifyOptions(level=level, clock=clock, local_logs=self.local_logs, **options)
+        defaults: dict[str, Any] = {
+            "level": level,
+            "clock": Clock(self.last_event_ms + 2 * HOUR_MS, HOUR_MS),
+            "local_logs": self.local_logs,
+        }
+        chosen = VerifyOptions(**defaults | options)
         return verify(EventStream(EventsInMemory(self.events)), self.store(), LAYOUT, LocalEngine(threads=1), chosen)
 
     def findings(self, level: Level = Level.FULL) -> list[Finding]:

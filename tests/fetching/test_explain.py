@@ -168,3 +168,35 @@ def test_a_partition_that_the_topic_does_not_have_is_a_mistake_of_usage(kafka_4:
 
     assert outcome.exit_code == 2
     assert "has 3 partitions, but no partition 9" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("orders:0@100", "100: tiered only"),
+        ("ledger:0@100", "100: both tiered and local"),
+        ("ledger:0@300", "300: local only"),
+        ("clicks.eu-west_1:0@5", "5: below the log start"),
+        ("ledger:0@100000", "100000: not written yet"),
+    ],
+)
+def test_the_partition_is_drawn_with_the_offset_marked(where: str, said: str, kafka_4: DrivenBroker) -> None:
+    shown = this_process("explain", where, "--bootstrap-server", kafka_4.broker.bootstrap_server)
+
+    drawn = shown.out.split("\n\n")[0].splitlines()
+    assert drawn[0].startswith("copied")
+    assert any(said in line for line in drawn), shown.out
+    assert any(line.startswith("offset") for line in drawn)
+
+
+def test_a_timeline_has_what_leaders_have(kafka_4: DrivenBroker) -> None:
+    log = explained(kafka_4, "ledger:0@100")["log"]
+
+    where = ("--bootstrap-server", kafka_4.broker.bootstrap_server, "--topic", "ledger")
+    shown = this_process("metadata", "segments", "--timeline", *where, "-o", "json").document()
+
+    (found,) = shown["summary"]["timelines"]
+    names = ("logStartOffset", "localLogStartOffset", "endOffset")
+    assert [found[name] for name in names] == [log[name] for name in names]
+    assert found["leaderEpochs"] == log["leaderEpochs"]
+    assert (found["gaps"], found["missing"], found["unreached"]) == ([], [], [])

@@ -21,7 +21,7 @@ from tieredctl.rlmm.states import Refusal
 ROOT = Path(__file__).parents[2]
 SHOWN_OR_WRITTEN = {
     "tieredctl/cli/commands/orphans_show.py",
-    "tieredctl/cli/finding_report.py",
+    "tieredctl/cli/findings/finding_report.py",
     "tieredctl/model/findings.py",
     "tieredctl/ops/doctor/node_rules.py",
 }

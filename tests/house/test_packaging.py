@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sys
 import tomllib
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -62,20 +58,6 @@ def test_the_smaller_locks_agree_with_the_whole_one(lock: Path) -> None:
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
 def test_a_lock_names_no_address(lock: Path) -> None:
     assert "://" not in lock.read_text(encoding="utf-8")
-
-
-def test_a_wheel_of_the_source_distribution_has_the_page_of_findings(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "hatchling", "build", "--directory", str(tmp_path)]
-    subprocess.run([*build, "--target", "sdist"], cwd=ROOT, check=True, capture_output=True)
-    (sdist,) = tmp_path.glob("*.tar.gz")
-    shutil.unpack_archive(sdist, tmp_path, filter="data")
-
-    subprocess.run([*build, "--target", "wheel"], cwd=sdist.with_suffix("").with_suffix(""), check=True)
-
-    (wheel,) = map(zipfile.ZipFile, tmp_path.glob("*.whl"))
-    with wheel:
-        page = wheel.read("tieredctl/findings.md")
-    assert page == (ROOT / "docs" / "findings.md").read_bytes()
 
 
 def test_every_package_is_held_to_the_import_contracts() -> None:

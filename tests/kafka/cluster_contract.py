@@ -69,13 +69,14 @@ class ClusterContract:
         assert known.cluster.describe()["kind"] == "cluster"
 
     def test_every_topic_that_it_names_can_be_described(self, known: KnownCluster) -> None:
-        names = list(known.cluster.topic_names())
+        names, partitions = list(known.cluster.topic_names()), known.cluster.topic_partitions()
 
-        assert names == sorted(names)
+        assert names == sorted(names) == sorted(partitions)
         assert {known.topic, METADATA_TOPIC} <= set(names)
         for name in names:
             described = known.cluster.topic(name)
             assert described.topic == name
+            assert tuple(described.partitions) == tuple(partitions[name])
             assert [one.partition for one in described.partitions] == list(range(len(described.partitions)))
             assert all(one.leader in one.in_sync_replicas for one in described.partitions)
             assert all(set(one.in_sync_replicas) <= set(one.replicas) for one in described.partitions)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
@@ -216,6 +217,14 @@ def test_history_that_was_deleted_is_missed(bare: KafkaBroker, capfd: pytest.Cap
     assert document["items"][0]["metadataOffset"] == 31
 
 
+def end_offset(broker: KafkaBroker, number: int) -> int:
+    """The one after a metadata partition's last record."""
+    settings = {"bootstrap.servers": broker.bootstrap_server, "group.id": "test", "isolation.level": "read_uncommitted"}
+    with closing(Consumer(settings)) as consumer:
+        end: int = consumer.get_watermark_offsets(TopicPartition(METADATA_TOPIC, number), timeout=30)[1]
+    return end
+
+
 def test_control_records_take_offsets_and_are_no_events(bare: KafkaBroker) -> None:
     """An aborted transaction's events are read like a broker reads them: uncommitted. A marker ends the partition."""
     made = producer(bare, **{"transactional.id": "writer"})
@@ -225,6 +234,8 @@ def test_control_records_take_offsets_and_are_no_events(bare: KafkaBroker) -> No
         made.produce(METADATA_TOPIC, EVENTS[0], partition=TRANSACTIONS)
         made.flush(30)
         made.commit_transaction(30) if commit else made.abort_transaction(30)
+    # A transaction ends before its markers are written.
+    wait_until(lambda: end_offset(bare, TRANSACTIONS) == 4, "both markers are written", 30)
     source = LiveTopic(bare.bootstrap_server, request_timeout_seconds=BEYOND_PATIENCE_SECONDS)
 
     records, findings = records_of(source, TRANSACTIONS)

@@ -24,6 +24,7 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.judged_bucket import OBJECT_SCHEMA, AskedTopics, JudgedBy, judge_bucket
 from tieredctl.ops.orphans.judgement import Certainty
+from tieredctl.ops.orphans.metadata_begins import MetadataBegins
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.orphans.state_columns import EVENT_SCHEMA, STATE_SCHEMA, replayed_states
 from tieredctl.ops.orphans.totals import Group, GroupTotals
@@ -34,7 +35,7 @@ from tieredctl.storage.memory import MemoryStore
 BUCKETS = 3
 UNKNOWN_TOPIC = "Ex-aw3fEQIi3do0H9Y7cKQ"
 NOW_MS = FIRST_TIMESTAMP_MS + 1_000_000
-MIN_AGE_MS = 999_900
+MIN_AGES_MS = (999_900, 0)
 
 
 class Unsure(HistoryInMemory):
@@ -75,6 +76,11 @@ def stored(history: Sequence[EventRecord], source: random.Random) -> MemoryStore
     return store
 
 
+def first_records_ms(history: Sequence[EventRecord]) -> dict[int, int]:
+    """Of each metadata partition."""
+    return {one.metadata_partition: one.timestamp_ms for one in reversed(history)}
+
+
 def judged(scan: Scan, history: Sequence[EventRecord], store: MemoryStore, source: random.Random) -> Iterator[Document]:
     """The rows of a scan that is done, by buckets."""
     stream, live = scan.stream, scan.live_topics
@@ -104,13 +110,15 @@ def judged(scan: Scan, history: Sequence[EventRecord], store: MemoryStore, sourc
     by = JudgedBy(
         layout=LAYOUT,
         now_ms=NOW_MS,
-        min_age_ms=MIN_AGE_MS,
+        min_age_ms=scan.options.min_age_ms,
         last_timestamp_ms=history[-1].timestamp_ms,
         certainty=Certainty.of(stream),
         live_topics=AskedTopics({one: live.is_live(one) for one in asked}),
         named_topics=topics,
+        begins=MetadataBegins.of(stream.coverage, first_records_ms(history)),
         end_offsets={one: stream.source.offset_range(one).end for one in stream.source.metadata_partitions()},
         selection=scan.options.selection,
+        has_times=scan.options.has_times,
     )
     schema = OBJECT_SCHEMA.append(pa.field("segmentId", pa.string()))
     pairs = zip(
@@ -132,7 +140,8 @@ def test_buckets_say_what_one_scan_does(temper: Temper, kind: type[HistoryInMemo
     for history in random_histories("buckets", temper, 1_500):
         store = stored(history, source)
         selection = source.choice([Selection(), Selection(), Selection(partition=0)])
-        options = ScanOptions(NOW_MS, MIN_AGE_MS, TopicSources(cluster=Answers(source)), selection)
+        options = ScanOptions(NOW_MS, source.choice(MIN_AGES_MS), TopicSources(cluster=Answers(source)), selection)
+        options = replace(options, has_times=source.random() < 0.9)
         read = partial(EventStream, kind(history))
         scan = Scan(SpooledListing(store.list()), LAYOUT, store.url, read, options)
         expected = {one["key"]: one for one in scan.documents()}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin._acl import AclOperation
 
+from tests.cli.command_line import this_process
 from tests.rigs.access_rules import AUTHORIZER, grant, scram_config
 from tests.rigs.broker import METADATA_TOPIC
 from tests.rigs.driven_brokers import DrivenBroker, jars_of
@@ -28,6 +29,8 @@ from tests.rigs.leftovers import (
 )
 from tests.rigs.opened_clients import opened_clients
 from tieredctl.cli.main import run
+from tieredctl.errors import ExitCode
+from tieredctl.kafka import topics_by_id
 from tieredctl.kafka.topics_by_id import TopicsById
 from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS
 
@@ -203,3 +206,18 @@ def test_a_cluster_that_does_not_answer_leaves_every_topic_unknown(cluster: Left
 
     assert answers == dict.fromkeys(topic_ids)
     assert "speaks TLS, but the client does not use TLS" in str(described["unanswered"])
+
+
+@pytest.mark.parametrize("words", [("scan",), ("plan", "--to", "made.plan")], ids=["scan", "plan"])
+def test_what_a_silent_cluster_leaves_unknown_makes_the_answer_incomplete(
+    words: tuple[str, ...], cluster: Leftovers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(topics_by_id, "_FIRST_VERSION_BY_ID", 99)  # which no broker speaks
+
+    outcome = this_process(
+        *("orphans", *words, "--bootstrap-server", cluster.broker.bootstrap_server), *store_of(cluster)
+    )
+
+    assert outcome.exit_code == ExitCode.INCOMPLETE
+    assert "It is unknown which topics are live: " in outcome.err

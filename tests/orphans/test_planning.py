@@ -30,6 +30,8 @@ from tieredctl.storage.memory import MemoryStore
 HOUR_MS = 3_600_000
 NOW_MS = FIRST_TIMESTAMP_MS + 100 * HOUR_MS
 OLD_MS = FIRST_TIMESTAMP_MS - 100 * HOUR_MS
+BEGINS_MS = OLD_MS - HOUR_MS
+"""When the first event was written: objects come after it."""
 OTHER_PARTITION = TopicIdPartition("Ex-aw3fEQIi3do0H9Y7cKQ", "u", 0)
 OPTIONS = PlanOptions("0123", cluster_id="rTFWgbQKRvehFNx-PhMpIg", max_percent=100.0)
 
@@ -43,7 +45,7 @@ def key(number: int, start: int = 0, partition: TopicIdPartition = PARTITION) ->
 
 OWNED, STUCK, GIVEN_UP, NEVER_NAMED = key(1), key(2, 10), key(3, 20), key(9, 90)
 EVENTS: Sequence[MetadataEvent] = [
-    *copied(1, 0, 9),
+    *copied(1, 0, 9, event_timestamp_ms=BEGINS_MS),
     *copied(2, 10, 19),
     updated(2, DELETING),
     started(3, 20, 29),

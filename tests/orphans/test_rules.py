@@ -41,6 +41,9 @@ from tieredctl.storage.memory import MemoryStore
 HOUR_MS = 3_600_000
 NOW_MS = FIRST_TIMESTAMP_MS + 100 * HOUR_MS
 OLD_MS = FIRST_TIMESTAMP_MS - 100 * HOUR_MS
+BEGINS_MS = OLD_MS - HOUR_MS
+"""When the first event of metadata was written that old objects come after."""
+OF_OLD = partial(copied, event_timestamp_ms=BEGINS_MS)
 SIGNING_KEY = bytes(32)
 OTHER_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 
@@ -92,17 +95,17 @@ def test_a_key_that_no_layout_explains_is_unknown(name: str) -> None:
 
 def test_a_topic_that_was_never_known_is_foreign() -> None:
     other = replace(PARTITION, topic_id=OTHER_TOPIC_ID)
-    assert verdict(copied(1, 0, 9), key(2, partition=other)) == ("foreign", None)
+    assert verdict(OF_OLD(1, 0, 9), key(2, partition=other)) == ("foreign", None)
 
 
 def test_a_topic_that_the_cluster_alone_knows_is_not_foreign() -> None:
     other = replace(PARTITION, topic_id=OTHER_TOPIC_ID)
     live = frozenset({TOPIC_ID, OTHER_TOPIC_ID})
-    assert verdict(copied(1, 0, 9), key(2, partition=other), live=live) == ("orphan", "no-metadata")
+    assert verdict(OF_OLD(1, 0, 9), key(2, partition=other), live=live) == ("orphan", "no-metadata")
 
 
 def test_a_segment_without_events_is_an_orphan() -> None:
-    assert verdict(copied(1, 0, 9), key(2)) == ("orphan", "no-metadata")
+    assert verdict(OF_OLD(1, 0, 9), key(2)) == ("orphan", "no-metadata")
 
 
 def test_an_object_newer_than_the_last_event_may_still_be_announced() -> None:
@@ -204,7 +207,7 @@ def test_metadata_that_is_not_whole_makes_no_orphan_of_what_it_does_not_name() -
 
 
 def test_each_cause_is_one_finding_with_its_count() -> None:
-    events = [*copied(1, 0, 9), *copied(2, 10, 19), updated(2, DELETING)]
+    events = [*OF_OLD(1, 0, 9), *copied(2, 10, 19), updated(2, DELETING)]
     keys = [key(2, 10), key(2, 10, Part.OFFSET_INDEX), key(3)]
 
     found = scan(events, key(1), *keys)
@@ -219,7 +222,7 @@ def test_each_cause_is_one_finding_with_its_count() -> None:
 
 
 def test_the_evidence_names_the_last_event_or_up_to_where_there_is_none() -> None:
-    events = [*copied(1, 0, 9), updated(1, DELETING)]
+    events = [*OF_OLD(1, 0, 9), updated(1, DELETING)]
 
     deleted, absent = scan(events, key(1), key(2)).documents()
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cache_by_events import CacheByEvents
+from tests.cache_by_events import CacheByEvents, said_once
 from tests.metadata_logs import started
 from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.metadata_recovery.event_rebuilding import epochs_within
 from tieredctl.ops.metadata_recovery.segment_judgement import finished_event, served
-from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
 
 OFFSETS, EPOCHS = 40, 3
 
@@ -37,7 +37,7 @@ def copies(draw: st.DrawFn) -> list[RemoteLogSegmentMetadata]:
 def told(segments: Sequence[RemoteLogSegmentMetadata]) -> RemoteLogMetadataCache:
     cache = CacheByEvents()
     for number, metadata in enumerate(segments):
-        cache.add(KnownSegment(metadata, 0, 2 * number))
+        cache.add(said_once(metadata, 0, 2 * number))
         cache.update(finished_event(metadata, 0), 0, 2 * number + 1)
     return cache
 

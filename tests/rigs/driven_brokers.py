@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.rigs.access_rules import AUTHORIZER
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.maven import KafkaJars, kafka_jars
 from tests.rigs.prerequisites import RigMissing
+from tests.rigs.secure_listeners import USERNAME
 from tests.rigs.workload import DrivenCluster, drive
+
+_WITH_RIGHTS = AUTHORIZER | {"super.users": f"{AUTHORIZER['super.users']};User:{USERNAME}"}
+"""Who comes by a plain listener, and the user of the guarded ones, may do all; others what they are granted."""
 
 
 @dataclass(frozen=True)
@@ -50,5 +55,5 @@ def jars_of(version: str) -> KafkaJars:
 
 
 def _driven_broker(version: str) -> Iterator[DrivenBroker]:
-    with KafkaBroker(jars_of(version), secure=True) as broker:
+    with KafkaBroker(jars_of(version), secure=True, properties=_WITH_RIGHTS) as broker:
         yield DrivenBroker(broker, drive(broker))

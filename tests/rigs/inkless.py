@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -128,6 +128,10 @@ class InklessCapture:
             for name in ("committed_at", "marked_for_deletion_at"):
                 if row[name] is not None:
                     row[name] = datetime.fromisoformat(row[name]) + timedelta(milliseconds=self.shift_ms)
+        first = min(row["committed_at"] for row in tables["files"])
+        for row in tables["flyway_schema_history"]:
+            # The capture's commits were given earlier times than its schema; in a real cluster they come after it.
+            row["installed_on"] = (first - timedelta(days=30)).astimezone(UTC).replace(tzinfo=None)
         return tables
 
     @property

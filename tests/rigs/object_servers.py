@@ -93,13 +93,29 @@ def versitygw(largest_copy_at_once: int = 5 << 30) -> ObjectServer:
 
     Raises RigMissing without Go.
     """
+    return _versitygw("--copy-object-threshold", str(largest_copy_at_once))
+
+
+def versitygw_with_users() -> ObjectServer:
+    """The same for users, whom `add_user` makes, and who may do what a bucket's policy allows them."""
+    return _versitygw("--iam-dir", "../users")
+
+
+def add_user(endpoint: str, name: str) -> None:
+    """Makes a user of versitygw, whose key is the name, and whose secret is SECRET_KEY."""
+    words = ["admin", "--access", ACCESS_KEY, "--secret", SECRET_KEY, "--endpoint-url", endpoint, "create-user"]
+    words += ["--access", name, "--secret", SECRET_KEY, "--role", "user"]
+    subprocess.run([str(go_program(*VERSITYGW)), *words], check=True, capture_output=True, timeout=60)
+
+
+def _versitygw(*more: str) -> ObjectServer:
     program = go_program(*VERSITYGW)
     port, folder = _place()
     data = Path(folder.name, "data")
     data.mkdir()
+    Path(folder.name, "users").mkdir()  # the server's own folder is that of the buckets
     words = ["--access", ACCESS_KEY, "--secret", SECRET_KEY, "--port", f"127.0.0.1:{port}", "--quiet"]
-    words += ["--copy-object-threshold", str(largest_copy_at_once)]
-    return ObjectServer([str(program), *words, "posix", str(data)], port, folder)
+    return ObjectServer([str(program), *words, *more, "posix", str(data)], port, folder)
 
 
 def fake_gcs_server() -> ObjectServer:

@@ -28,17 +28,17 @@ SECONDS = 60
 
 @dataclass(frozen=True)
 class OwnTopic:
-    """A topic of one partition."""
+    """A topic of one partition, at first."""
 
     broker: KafkaBroker
     name: str
 
-    def write(self, records: int, timestamp_ms: int | None = None) -> None:
+    def write(self, records: int, timestamp_ms: int | None = None, *, partition: int = 0) -> None:
         """Appends records, of the present time by default."""
         producer = Producer({"bootstrap.servers": self.broker.bootstrap_server, "log_level": 0})
         now_ms = time.time_ns() // 1_000_000
         for _ in range(records):
-            producer.produce(self.name, b"." * RECORD_BYTES, partition=0, timestamp=timestamp_ms or now_ms)
+            producer.produce(self.name, b"." * RECORD_BYTES, partition=partition, timestamp=timestamp_ms or now_ms)
             producer.flush(30)
 
     def settings(self) -> Mapping[str, str]:

@@ -133,19 +133,26 @@ class SparkCluster:
         arguments: Sequence[str],
         settings: Mapping[str, str],
         environment: Mapping[str, str],
+        *,
+        sends_archive: bool = False,
     ) -> SparkJob:
-        """spark-submit of a program, the archive with it, in a process group of its own."""
+        """spark-submit of a program, in a process group of its own.
+
+        With the archive, which each executor unpacks; otherwise with what the workers' machine has of it unpacked.
+        """
+        unpacked = str(self._unpacked / "pex")
         defaults = {
             "spark.driver.host": "127.0.0.1",
-            "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
-            "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
+            "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} -Djava.io.tmpdir={self.folder}",
+            "spark.executor.extraJavaOptions": f"{_JAVA_OPTIONS} -Djava.io.tmpdir={self.folder}",
             "spark.executor.memory": "512m",
-            "spark.archives": f"{self._archive}#environment",
         }
+        if sends_archive:
+            defaults["spark.archives"] = f"{self._archive}#environment"
         words = [word for name, value in (defaults | dict(settings)).items() for word in ("--conf", f"{name}={value}")]
         interpreters = {
-            "PYSPARK_DRIVER_PYTHON": str(self._unpacked / "pex"),
-            "PYSPARK_PYTHON": "./environment/pex",
+            "PYSPARK_DRIVER_PYTHON": unpacked,
+            "PYSPARK_PYTHON": "./environment/pex" if sends_archive else unpacked,
         }
         with tempfile.NamedTemporaryFile(dir=self.folder, prefix="job-", suffix=".log", delete=False) as log:
             process = subprocess.Popen(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.cli.command_line import SECONDS, Outcome, environment
+from tests.cli.command_line import SECONDS, Outcome, environment, own_process
 from tieredctl.ops.guards.own_objects import LEASE_KEY
 
 STARTUP = Path(__file__).parent / "stopping"
@@ -29,9 +31,14 @@ class FullDisk:
     """From some moment on no file can be made."""
 
 
+class Twice:
+    """Two signals, the second while the process waits."""
+
+
 FULL_DISK = FullDisk()
+TWICE = Twice()
 INT, TERM, KILL = signal.SIGINT, signal.SIGTERM, signal.SIGKILL
-Stop = signal.Signals | FullDisk
+Stop = signal.Signals | FullDisk | Twice
 _INTERRUPTED = 130
 
 
@@ -62,18 +69,54 @@ def run_until(moment: Moment, stop: Stop, folder: Path, words: Iterable[str | Pa
     return Outcome(process.returncode, out, error)
 
 
+@dataclass(frozen=True)
+class Change:
+    """A command that changes files below a folder."""
+
+    words: Sequence[str | Path]
+    folder: Path
+    step: str
+    """A change in the middle of a step."""
+    is_whole: Callable[[], bool]
+    """Whether nothing is half done, and what is recorded is what was done."""
+    is_done: Callable[[], bool]
+
+    def stopped_by(self, stop: Stop, number: int = 2) -> Outcome:
+        outcome = run_until(Moment(self.step, number), stop, self.folder, self.words)
+        let_the_lease_run_out(self.folder, stop)
+        return outcome
+
+
 def let_the_lease_run_out(store: Path, stop: Stop) -> None:
-    """What a few minutes would do where a run was killed."""
+    """What a few minutes would do where a run was killed, or stopped at once."""
     lease = store / LEASE_KEY
-    if stop is KILL and lease.exists():
+    if (stop is KILL or isinstance(stop, Twice)) and lease.exists():
         long_ago = lease.stat().st_mtime - 3_600
         os.utime(lease, (long_ago, long_ago))
+
+
+def pasted(stopped: Outcome) -> Outcome:
+    """The command line that an interrupted one says to go on with, run."""
+    (words,) = re.findall(r"^  Run it again, it resumes where it stopped: tieredctl (.*)$", stopped.err, re.MULTILINE)
+    return own_process(*shlex.split(words))
+
+
+def demand_interrupted(stopped: Outcome, stop: Stop) -> None:
+    """That the step was finished, or after a second signal not; one sentence, without a traceback."""
+    said = [line for line in stopped.err.splitlines() if line.startswith("tieredctl: ")]
+    expected = "tieredctl: Stopped at once." if isinstance(stop, Twice) else "tieredctl: Interrupted."
+    assert (stopped.exit_code, said) == (_INTERRUPTED, [expected]), stopped.err
+    assert "Traceback" not in stopped.err
+    assert isinstance(stop, Twice) or "Finishing this step; interrupt again to stop at once.\n" in stopped.err
 
 
 def demand_said(stopped: Outcome, stop: Stop) -> None:
     """An exit code that fits, and one sentence with a hint, without a traceback."""
     if stop is KILL:
         assert stopped.exit_code == -KILL
+        return
+    if isinstance(stop, Twice):
+        demand_interrupted(stopped, stop)
         return
     said = [line for line in stopped.err.splitlines() if line.startswith("tieredctl: ")]
     assert len(said) == 1, stopped.err
@@ -102,9 +145,14 @@ def _supervise(
         elif isinstance(stop, FullDisk):
             answer = b"F"
             os.write(go_on, answer)
+        elif isinstance(stop, Twice):
+            process.send_signal(INT)
+            process.send_signal(TERM)
         else:
-            # Until it is handled, the process waits for an answer that does not come.
             process.send_signal(stop)
+            # Handled before anything else, now that it is sent; only what is killed waits for its end.
+            if stop is not KILL:
+                os.write(go_on, answer)
     return seen
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cache_by_events import CacheByEvents
+from tests.cache_by_events import CacheByEvents, said_once
 from tests.metadata_logs import COPIED, DELETED, DELETING, segment_id, started, updated
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.rlmm.cache import KnownSegment
@@ -15,7 +15,7 @@ class Cache(CacheByEvents):
     """A cache that takes events in short."""
 
     def start(self, metadata: RemoteLogSegmentMetadata) -> Refusal | None:
-        return self.add(KnownSegment(metadata, 0, 0))
+        return self.add(said_once(metadata))
 
     def become(self, number: int, state: RemoteLogSegmentState, custom: bytes | None = None) -> KnownSegment | Refusal:
         return self.update(updated(number, state, author=2, custom_metadata=custom, event_timestamp_ms=5), 0, 1)

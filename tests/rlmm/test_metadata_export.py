@@ -103,7 +103,7 @@ def test_an_export_of_an_export_is_the_same(odd_log_dir: Path, file: Path, tmp_p
 
 
 def test_a_row_for_each_metadata_partition(odd_log_dir: Path, file: Path) -> None:
-    rows = export_metadata(EventStream(LogDirectories([odd_log_dir])), file, force=False)
+    rows = export_metadata(EventStream(LogDirectories([odd_log_dir])), file, force=False).rows
 
     assert rows[0] == {"metadataPartition": 0, "startOffset": 0, "endOffset": 7, "records": 7}
     assert [row["records"] for row in rows] == [7, 0, 2, 3]

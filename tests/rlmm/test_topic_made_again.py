@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import uuid4
 
 import pytest
@@ -29,10 +30,10 @@ def test_a_lookup_is_about_the_topic_that_the_cluster_has_today(
 ) -> None:
     name = f"again-{uuid4().hex[:8]}"
 
-    def lookup(offset: int, *words: str) -> Outcome:
+    def lookup(offset: int, *words: str, epoch: Sequence[str] = ("--epoch", "0")) -> Outcome:
         capfd.readouterr()
         where = words or ("--bootstrap-server", driven.broker.bootstrap_server)
-        asked = ("metadata", "lookup", f"{name}:0", "--epoch", "0", "--offset", str(offset))
+        asked = ("metadata", "lookup", f"{name}:0", *epoch, "--offset", str(offset))
         return Outcome(run([*asked, *where, "-o", "json"]), *capfd.readouterr())
 
     with own_topic(driven.broker, name, **TIERED) as topic:
@@ -42,10 +43,13 @@ def test_a_lookup_is_about_the_topic_that_the_cluster_has_today(
         of_nothing = lookup(0)
         fill(topic)
         found = lookup(0)
+        by_leader = lookup(0, epoch=())
         undecided = lookup(0, "--log-dir", str(driven.broker.log_dir))
 
     (segment,) = found.document()["items"]
     assert (of_nothing.exit_code, of_nothing.document()["items"]) == (3, []), of_nothing.err
     assert (found.exit_code, segment["startOffset"]) == (0, 0), found.err
     assert segment["topicId"] != before
+    assert by_leader.document()["items"] == [segment]
+    assert by_leader.document()["summary"]["leaderEpochFrom"] == "leader"
     assert (undecided.exit_code, "--topic-id" in undecided.err) == (2, True), undecided.err

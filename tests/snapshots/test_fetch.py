@@ -73,6 +73,21 @@ def test_the_latest_snapshot_goes_to_a_folder_under_its_own_name(fetch: Fetch, c
     assert controller.positions == list(range(0, len(SNAPSHOT), CHUNK))
 
 
+def test_a_dry_run_fetches_all_and_keeps_nothing(fetch: Fetch, controller: ScriptedController) -> None:
+    rehearsed = fetch("-o", "json", "--dry-run")
+
+    assert (rehearsed.exit_code, fetch.left()) == (CLEAN, {}), rehearsed
+    assert controller.positions == list(range(0, len(SNAPSHOT), CHUNK))
+    assert "Would write" in rehearsed.err
+    assert rehearsed.document()["items"] == fetch("-o", "json").document()["items"]
+
+
+def test_a_dry_run_finds_damage(fetch: Fetch, controller: ScriptedController) -> None:
+    controller.snapshot = SNAPSHOT[:-1] + b"x"
+
+    assert (fetch("--dry-run").exit_code, fetch.left()) == (CORRUPTION, {})
+
+
 @pytest.mark.parametrize("output", ["table", "wide", "json", "jsonl", "yaml", "csv"])
 def test_every_output_format_names_the_file(fetch: Fetch, tmp_path: Path, output: str) -> None:
     outcome = fetch("--to", tmp_path / "a-copy", "-o", output)
@@ -303,6 +318,17 @@ def test_without_a_controller_it_says_which_options_name_one(tmp_path: Path, cap
     code = run(["snapshot", "fetch", "--to", str(tmp_path)])
 
     assert (code, "Give --bootstrap-controller or --bootstrap-server." in capfd.readouterr().err) == (USAGE, True)
+
+
+@pytest.mark.parametrize(("name", "why"), [("backup/", "does not exist"), ("taken/", "is not a folder")])
+def test_a_slash_at_the_end_means_a_folder(fetch: Fetch, tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / "taken").touch()
+    before = sorted(tmp_path.iterdir())
+
+    outcome = fetch("--to", f"{tmp_path}/{name}")
+
+    assert (outcome.exit_code, why in outcome.err) == (USAGE, True), outcome.err
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_place_that_cannot_be_written_is_said_before_anything_is_fetched(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.diskless.conftest import capture, captured_server, inkless, postgres, tidy, tieredctl
+from tests.diskless.conftest import tidy, tieredctl
 from tests.rigs.availability import rig_unavailable
 from tests.spark.connect_server import running_connect_server
 from tieredctl.errors import TieredctlError
@@ -16,8 +16,17 @@ from tieredctl.errors import TieredctlError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["capture", "captured_server", "inkless", "postgres", "tidy", "tieredctl"]
+__all__ = ["tidy", "tieredctl"]
 """Fixtures of diskless topics, which Spark reads too."""
+
+
+_SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.sql.shuffle.partitions": "2",
+    # To compile a query takes longer than to interpret it over a few rows; jobs that tests submit compile.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +37,7 @@ def spark() -> Iterator[SparkSession]:
     except ImportError as error:
         rig_unavailable(f"Spark is not installed: {error}")
     try:
-        with spark_session({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}) as session:
+        with spark_session(_SETTINGS) as session:
             yield session
     except TieredctlError as error:
         if error.kind.code != "missing-extra":

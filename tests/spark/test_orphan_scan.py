@@ -16,10 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from tieredctl_spark.orphan_scan import SparkScan, scanned
 from tieredctl_spark.output_folder import OutputFolder
 
-from tests.metadata_logs import copied, write_events
+from tests.metadata_logs import FIRST_TIMESTAMP_MS, copied, write_events, write_records
 from tests.spark.damage import REMOTE
 from tieredctl.cli.main import run
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.formats.metadata_records import encode_event
+from tieredctl.formats.record_batches import Record
 from tieredctl.layouts.protocol import Part
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata
@@ -38,6 +40,8 @@ pytestmark = pytest.mark.spark
 LAYOUT = layout_named("local")
 EVERYTHING = frozenset(ObjectStatus)
 HOUR_MS = 3_600_000
+WHILE_FIRST_IS_COPIED = FIRST_TIMESTAMP_MS / 1000 + 0.5
+"""In seconds: between the first two records of a log that `write_events` writes."""
 STRAY_ID = uuid_text(bytes(range(100, 116)))
 
 
@@ -135,11 +139,11 @@ def command_line(kafka_4: Path, capsys: pytest.CaptureFixture[str]) -> CommandLi
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("form", ["json", "table"])
-def test_the_command_line_shows_the_same_by_either_engine(command_line: CommandLine, form: str) -> None:
-    local = command_line.run("-o", form)
+@pytest.mark.parametrize("words", [("-o", "json"), ("-o", "table"), ("--topic", "order7")], ids=" ".join)
+def test_the_command_line_shows_the_same_by_either_engine(command_line: CommandLine, words: tuple[str, ...]) -> None:
+    local = command_line.run(*words)
 
-    found = command_line.run("-o", form, "--engine", "spark")
+    found = command_line.run(*words, "--engine", "spark")
 
     assert found == local
 
@@ -220,7 +224,7 @@ def test_what_gets_an_owner_after_it_was_listed_is_not_orphaned(spark: SparkSess
         file = bucket / LAYOUT.promised_objects(started)[Part.LOG]
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
-        os.utime(file, (1_000_000_000, 1_000_000_000))
+        os.utime(file, (WHILE_FIRST_IS_COPIED, WHILE_FIRST_IS_COPIED))
 
     def owned_once_listed(frame: DataFrame, name: str) -> DataFrame:
         kept = output.keep(frame, name)
@@ -235,3 +239,31 @@ def test_what_gets_an_owner_after_it_was_listed_is_not_orphaned(spark: SparkSess
         statuses.append([one["status"] for one in found.documents()])
 
     assert statuses == [["owned", "orphan"], ["owned", "owned"]]
+
+
+def test_metadata_begins_with_its_first_record_whatever_a_clock_said_later(spark: SparkSession, tmp_path: Path) -> None:
+    """What is older than that is unknown, and counted, by either engine."""
+    events = [*copied(1, 0, 9), *copied(2, 10, 19)]
+    times = (FIRST_TIMESTAMP_MS, 1_000, FIRST_TIMESTAMP_MS + 1, FIRST_TIMESTAMP_MS + HOUR_MS)
+    records = [
+        Record(offset, time_ms, None, encode_event(event))
+        for offset, (time_ms, event) in enumerate(zip(times, events, strict=True))
+    ]
+    write_records(tmp_path / "data", *records)
+    (never_named, *_) = copied(9, 0, 9)
+    assert isinstance(never_named, RemoteLogSegmentMetadata)
+    file = tmp_path / REMOTE / LAYOUT.promised_objects(never_named)[Part.LOG]
+    file.parent.mkdir(parents=True)
+    file.touch()
+    os.utime(file, (FIRST_TIMESTAMP_MS / 1000 - 1,) * 2)
+
+    found = by_spark(spark, places_of(tmp_path), options_of(0), tmp_path / "output")
+
+    local, documents = locally(places_of(tmp_path), options_of(0))
+    (document,) = found.documents()
+    assert document == documents[0]
+    assert (document["status"], document["evidence"]["olderThanMetadata"]) == ("unknown", True)
+    assert (
+        [one.code for one in found.findings] == [one.code for one in local.findings] == ["object-older-than-metadata"]
+    )
+    assert found.totals() == local.totals()

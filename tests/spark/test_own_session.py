@@ -7,17 +7,19 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.cli.command_line import environment
 from tests.rigs.waiting import wait_until
 from tests.spark.damage import REMOTE
 from tieredctl.errors import ExitCode
 
 pytestmark = pytest.mark.spark
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+ENVIRONMENT = environment(PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
 SLOWLY = """
 import sys, time
 from pathlib import Path
@@ -91,3 +93,29 @@ def test_an_interrupt_ends_the_job_at_once(spark: object, tmp_path: Path) -> Non
 
     assert process.returncode == ExitCode.INTERRUPTED, said.decode()
     assert b"Traceback" not in said
+
+
+def test_an_interrupt_while_java_starts_leaves_neither_a_process_nor_a_file(captures: Path, tmp_path: Path) -> None:
+    cluster = captures / "kafka-3.9.1"
+    words = ["verify", "--level", "full", "--layout", "local", "--log-dir", str(cluster / "data"), "--engine", "spark"]
+    command = [sys.executable, "-m", "tieredctl", *words, "--store", f"file:{cluster / REMOTE}"]
+    environment = ENVIRONMENT | {"TMPDIR": str(tmp_path)}
+
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        wait_until(lambda: processes_with(f"TMPDIR={tmp_path}") - {process.pid} != set(), "Java starts", 120)
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate()[1].decode()
+
+    assert process.returncode == ExitCode.INTERRUPTED, said
+    wait_until(lambda: not processes_with(f"TMPDIR={tmp_path}"), "Java ends", 60)
+    assert not list(tmp_path.glob("tieredctl-*"))
+
+
+def processes_with(variable: str) -> set[int]:
+    """The ids of the processes that have a variable in their environment, and run."""
+    found: set[int] = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if variable.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.add(int(folder.name))
+    return found

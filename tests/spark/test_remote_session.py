@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.command_line import environment
 from tests.spark.damage import REMOTE
 from tieredctl.errors import ExitCode
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+ENVIRONMENT = environment(PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
 NO_JAVA = {"JAVA_HOME": "/nowhere/at/all"}
 COMMANDS = pytest.mark.parametrize(
     "words", [["verify", "--level", "full"], ["orphans", "scan", "--min-age", "0s"]], ids=["verify", "orphans"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tieredctl.errors import TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.protocol import Part
 from tieredctl.layouts.registry import layout_named
@@ -159,8 +160,9 @@ def test_a_selection_keeps_what_it_names(cluster: Path, fields: list[str]) -> No
 
 
 @pytest.mark.parametrize("selection", [Selection(topic="nothing"), Selection("nothing", TOPIC_ID, 0)])
-def test_a_selection_of_nothing_is_an_answer(cluster: Path, selection: Selection) -> None:
-    assert list(inventory_of(cluster, selection).rows()) == []
+def test_a_selection_of_nothing_is_no_answer(cluster: Path, selection: Selection) -> None:
+    with pytest.raises(TieredctlError, match="has no object of topic nothing"):
+        list(inventory_of(cluster, selection).rows())
 
 
 def test_a_whole_partition_is_listed_by_its_prefix_alone() -> None:

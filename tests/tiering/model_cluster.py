@@ -90,6 +90,8 @@ class ModelCluster:
     earliest_local: int = 0
     latest_tiered: int | None = None
     size: int = 10 * SEGMENT_BYTES
+    reporting: Sequence[int] = _REPLICAS
+    """The brokers that report what is on their disks."""
     free: Mapping[int, int] = field(default_factory=lambda: dict.fromkeys(_REPLICAS, 1 << 50))
     broker: dict[str, str] = field(default_factory=lambda: dict(BROKER))
     metadata_replicas: int = 3
@@ -142,6 +144,9 @@ class ModelCluster:
         self._demand_known(name)
         return TopicDescription(name, self.topic_id, [PartitionDescription(0, self.leader, 0, _REPLICAS, _REPLICAS)])
 
+    def topic_partitions(self) -> Mapping[str, Sequence[PartitionDescription]]:
+        return {name: [PartitionDescription(0, self.leader, 0, _REPLICAS, _REPLICAS)] for name in self.topic_names()}
+
     def topic_names(self) -> Sequence[str]:
         return [METADATA_TOPIC, TOPIC]
 
@@ -174,7 +179,7 @@ class ModelCluster:
     def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
         self.boundary()
         self._demand_right("replica_bytes")
-        return {(TOPIC, 0): dict.fromkeys(_REPLICAS, self.size)} if TOPIC in names else {}
+        return {(name, 0): dict.fromkeys(self.reporting, self.size) for name in names if name in self.topic_names()}
 
     def free_bytes(self, names: Sequence[str]) -> Mapping[int, int]:
         self._demand_right("free_bytes")

@@ -12,6 +12,8 @@ from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
 
 from tests.cli.command_line import Outcome, this_process
+from tests.cli.running_exporter import exporter, is_up
+from tests.rigs.broker import METADATA_TOPIC
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.three_brokers import NODE_IDS, ThreeBrokers, three_brokers
 from tests.rigs.topics import create_topics
@@ -132,3 +134,27 @@ def test_the_others_carry_it_through(
         dying.kill()
         dying.start()
         three.await_whole()
+
+
+@pytest.mark.parametrize("three", ["4.3.1"], indirect=True)
+def test_an_exporter_follows_to_the_new_leaders_and_reads_nothing_twice(three: ThreeBrokers) -> None:
+    topic_with(three, "watched", {"remote.storage.enable": "true", "local.retention.bytes": "1"})
+    wait_until(lambda: is_copied(three, "watched"), "its closed segments are copied", SECONDS)
+    dying = three.nodes[three.leader_of(METADATA_TOPIC, 0)]
+    segments, brokers = ("tieredctl_remote_segments", "topic=watched"), ("tieredctl_brokers",)
+
+    with exporter("--bootstrap-server", three.bootstrap_servers) as running:
+        before = running.awaited(lambda samples: is_up(samples) and samples[brokers] == len(NODE_IDS))
+        try:
+            dying.kill()
+            after = running.awaited(lambda samples: is_up(samples) and samples.get(brokers) == len(NODE_IDS) - 1)
+        finally:
+            dying.kill()
+            dying.start()
+            three.await_whole()
+        whole = running.awaited(lambda samples: is_up(samples) and samples.get(brokers) == len(NODE_IDS))
+
+    for samples in (after, whole):
+        assert samples[segments] == before[segments] == (RECORDS - 1) * len(NODE_IDS)
+        assert samples["tieredctl_exporter_metadata_readings_total",] == 1
+        assert samples["tieredctl_exporter_metadata_losses_total",] == 0

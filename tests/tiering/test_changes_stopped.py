@@ -21,13 +21,16 @@ from tests.rigs.stopped_process import (
     INT,
     KILL,
     TERM,
+    TWICE,
     Moment,
     Stop,
     demand_said,
     let_the_lease_run_out,
+    pasted,
     run_until,
 )
 from tieredctl.cli.main import run
+from tieredctl.errors import ExitCode
 from tieredctl.kafka.metadata_producer import MetadataProducer
 from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.layouts.registry import layout_named
@@ -65,6 +68,10 @@ class CommandLine:
         outcome = run_until(moment, stop, store, self.words(*words))
         let_the_lease_run_out(store, stop)
         return outcome
+
+    def again(self, stopped: Outcome, *words: str) -> Outcome:
+        """The same again; after a signal what the stopped run said."""
+        return pasted(stopped) if stopped.exit_code == ExitCode.INTERRUPTED else self.run(*words)
 
     def words(self, *words: str) -> Sequence[str]:
         broker = self.cluster.broker
@@ -138,6 +145,7 @@ LEASE_RENEWED, OBJECT_REMOVED = f"rename {LEASE_KEY}", "remove gone-"
         pytest.param(INT, Moment(OBJECT_REMOVED, 1), id="interrupted-at-the-first-deletion"),
         pytest.param(KILL, Moment(OBJECT_REMOVED, 7), id="killed-between-deletions"),
         pytest.param(TERM, Moment(OBJECT_REMOVED, 7), id="terminated-between-deletions"),
+        pytest.param(TWICE, Moment(OBJECT_REMOVED, 7), id="interrupted-twice-between-deletions"),
         pytest.param(KILL, Moment(LEASE_RENEWED, 5), id="killed-once-all-was-deleted"),
         pytest.param(FULL_DISK, Moment(LEASE_RENEWED, 1), id="full-at-once"),
         pytest.param(FULL_DISK, Moment(OBJECT_REMOVED, 1), id="full-at-the-first-deletion"),
@@ -154,7 +162,7 @@ def test_a_removal_that_is_stopped_touches_nothing_live_and_is_finished_by_anoth
 
     between = tieredctl.states(topic)
     left = len(gone_topic.files)
-    finished = tieredctl.run(*remove)
+    finished = tieredctl.again(stopped, *remove)
 
     demand_said(stopped, stop)
     assert "DELETE_SEGMENT_FINISHED" not in between or left == 0
@@ -178,6 +186,7 @@ def test_a_removal_that_is_stopped_touches_nothing_live_and_is_finished_by_anoth
         pytest.param(TERM, Moment(LEASE_RENEWED, 2), id="terminated-between-partitions"),
         pytest.param(KILL, Moment(LEASE_RENEWED, 2), id="killed-between-partitions"),
         pytest.param(INT, Moment(LEASE_RENEWED, 3), id="interrupted-while-it-reads-back"),
+        pytest.param(TWICE, Moment(LEASE_RENEWED, 3), id="interrupted-twice-while-it-reads-back"),
         pytest.param(FULL_DISK, Moment(LEASE_RENEWED, 2), id="full-between-partitions"),
     ],
 )
@@ -192,7 +201,7 @@ def test_a_recovery_of_metadata_that_is_stopped_is_finished_by_another_run(
     stopped = tieredctl.stopped(stop, moment, *recover)
 
     between = tieredctl.states(ORDERS)
-    finished = tieredctl.run(*recover)
+    finished = tieredctl.again(stopped, *recover)
 
     demand_said(stopped, stop)
     assert between.count("COPY_SEGMENT_STARTED") == between.count("COPY_SEGMENT_FINISHED")

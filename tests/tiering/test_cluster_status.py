@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.command_line import own_process
 from tests.rigs.driven_brokers import DrivenBroker
+from tests.rigs.page_rows import rows_of
 
 pytestmark = pytest.mark.integration
 
@@ -23,7 +24,9 @@ def test_a_live_cluster_is_shown_as_its_own_commands_show_it(driven: DrivenBroke
     )
     variables = {"TIEREDCTL_CONFIG": str(config)}
 
-    outcome = own_process("status", "-o", "json", **variables)
+    page = tmp_path / "page.html"
+
+    outcome = own_process("status", "-o", "json", "--report", page, **variables)
     assert outcome.out, outcome.err
     shown = outcome.document()["summary"]
     listed = own_process("topic", "list", "-o", "json", **variables).document()["summary"]
@@ -39,6 +42,8 @@ def test_a_live_cluster_is_shown_as_its_own_commands_show_it(driven: DrivenBroke
     assert shown["tiered"]["localBytes"] == listed["localBytes"]  # one broker leads all
     assert shown["notTiered"] >= lag["notTiered"] > 0
     assert sum(shown["severities"].values()) == found["findings"]
+    assert sum(size for *_, (size, _) in rows_of(page, 2)) == listed["remoteBytes"]
+    assert "Upload delay over time" in page.read_text()
     assert shown["stuck"] == {"copies": 0, "deletions": 0}
     assert all_of_them.out, all_of_them.err
     rows = {row["context"]: row for row in all_of_them.document()["items"]}

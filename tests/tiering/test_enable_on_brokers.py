@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.command_line import own_process
 from tests.rigs.broker import METADATA_TOPIC
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.own_topic import RECORD_BYTES, SECONDS, SEGMENT_BYTES, OwnTopic, own_topic
@@ -154,12 +155,18 @@ def test_a_first_segment_that_does_not_come_in_time_is_reported(idle: OwnTopic, 
 
 
 @ON_ONE_RELEASE
-def test_interrupted_while_it_waits_it_says_that_the_change_is_made(idle: OwnTopic, tieredctl: TopicCommands) -> None:
-    outcome = tieredctl.stopped("enable", idle.name, "is changed", signal.SIGINT)
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_while_it_waits_it_says_that_the_change_is_made_and_what_shows_its_effect(
+    idle: OwnTopic, tieredctl: TopicCommands, stop: signal.Signals
+) -> None:
+    outcome = tieredctl.stopped("enable", idle.name, "is changed", stop)
 
     assert outcome.exit_code == 130
     assert f"The change of topic {idle.name} is made (remote.storage.enable: false -> true)" in outcome.err
     assert "Traceback" not in outcome.err
+    assert "Run it again" not in outcome.err
+    shown = own_process(*outcome.err.splitlines()[-1].partition("How far it is: tieredctl ")[2].split())
+    assert (shown.exit_code, f"{idle.name} " in shown.err, "remote.storage.enable=true" in shown.err) == (0, True, True)
 
 
 @ON_ONE_RELEASE

@@ -37,7 +37,7 @@ def test_bytes_that_may_not_be_seen_are_unknown_in_the_plan_to_enable(topic_comm
     assert (leader["bytesToCopy"], leader["freedBytes"], leader["copyQuotaKnown"]) == (None, None, False)
     assert "bytes on disks" in not_looked_at(outcome)
     assert "In all: unknown bytes" in outcome.err
-    assert "Broker 1: up to unknown bytes to copy" in outcome.err
+    assert "Broker 1: an unknown size to copy" in outcome.err
 
 
 def test_its_effect_is_waited_for_all_the_same(applied: TopicCommand) -> None:
@@ -90,7 +90,17 @@ def test_status_and_list_say_what_they_could_not_see() -> None:
     summary = found.summary()
     assert (found.rows[0]["localBytes"], summary["localBytes"], summary["brokersUnable"]) == (None, None, None)
     assert [finding.subject for finding in found.findings] == ["bytes on disks"]
-    assert (listed["localBytes"], listed["partitions"], len(unseen)) == (None, None, 1)
+    assert (listed["localBytes"], listed["partitions"], len(unseen)) == (None, 1, 1)
+
+
+def test_bytes_on_the_disks_of_a_broker_that_is_down_are_unknown_and_partitions_are_all_counted() -> None:
+    cluster = ModelCluster(own=dict(TIERED), reporting=(1, 3))
+
+    (listed, *_), (finding,) = topic_list(cluster, {})
+
+    assert (listed["localBytes"], listed["partitions"]) == (None, 1)
+    assert finding.message == "Replicas whose bytes are unknown: those on broker 2, which may be down."
+    assert finding.kind.incomplete
 
 
 def test_the_doctor_counts_no_brokers_that_it_may_not_see() -> None:

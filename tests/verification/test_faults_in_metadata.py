@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.faults.cluster import Cluster, exit_code, key_of, started, update
+from tests.faults.cluster import HOUR_MS, Cluster, exit_code, key_of, started, update
 from tests.faults.expectations import only_finding, part_finding
 from tests.faults.segment_writer import WrittenSegment
 from tieredctl.errors import ExitCode
 from tieredctl.layouts.protocol import Part
+from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.verification.report import Level
 
@@ -108,6 +109,21 @@ def test_a_deletion_that_never_ended(two_partitions: Cluster, small: WrittenSegm
     evidence = only_finding(damaged, "delete-stuck", ExitCode.FINDINGS, level)
 
     assert evidence["segmentId"] == first.segment_id
+
+
+def test_a_deletion_that_fails_and_is_tried_again_is_as_old_as_its_first_try(
+    two_partitions: Cluster, small: WrittenSegment
+) -> None:
+    first = neighbours(two_partitions, small)[0]
+    begins = update(first, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+    again = replace(begins, event_timestamp_ms=begins.event_timestamp_ms + 2 * HOUR_MS)
+    now = Clock(again.event_timestamp_ms + 1_000, HOUR_MS)
+
+    findings = two_partitions.with_events(begins, again).verify(Level.LISTING, clock=now).findings
+
+    assert [(one.code, one.evidence["ageMs"], one.evidence["tries"]) for one in findings] == [
+        ("delete-stuck", 2 * HOUR_MS + 1_000, 2)
+    ]
 
 
 @pytest.mark.parametrize("level", [Level.HEADERS, Level.FULL])

@@ -121,7 +121,8 @@ def told_one_by_one(
     listed = {stored.key: stored for stored in store.list()}
     known = set()
     for partition, cache in state.items():
-        for metadata in (one.metadata for one in cache.list_remote_log_segments()):
+        for segment in cache.list_remote_log_segments():
+            metadata = segment.metadata
             known.add((partition, metadata.segment_id))
             if metadata.state is FINISHED:
                 promised = layout.promised_objects(metadata)
@@ -130,7 +131,7 @@ def told_one_by_one(
                 yield from ((FindingCode.OBJECT_MISSING, metadata.segment_id, key) for key in missing)
                 if layout.original_log_size(sizes) not in (None, metadata.segment_size_in_bytes):
                     yield FindingCode.SIZE_MISMATCH, metadata.segment_id, promised[Part.LOG]
-            elif now_ms - metadata.event_timestamp_ms > STUCK_AFTER_MS:
+            elif now_ms - segment.entered_ms > STUCK_AFTER_MS:
                 copies = metadata.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED
                 code = FindingCode.COPY_STUCK if copies else FindingCode.DELETE_STUCK
                 yield code, metadata.segment_id, "None"

@@ -305,7 +305,7 @@ def test_a_kraft_snapshot_shows_records_by_name_and_others_raw(captures: Path) -
 def test_a_kind_that_is_said_wins_over_the_name(tmp_path: Path) -> None:
     path = write(tmp_path / "saved-checkpoint", b"0\n1\n0 5\n")
 
-    with pytest.raises(TieredctlError, match="has an unknown kind") as refused:
+    with pytest.raises(TieredctlError, match="shows what kind of file it is") as refused:
         inspect(path)
     assert refused.value.exit_code is ExitCode.USAGE
     assert "leader-epoch-checkpoint" in refused.value.hint

@@ -239,4 +239,4 @@ def test_a_partition_that_a_known_topic_does_not_have(capture: Path, capsys: pyt
     outcome = verified(capture, capsys, "--store", store, "--topic", "slow7", "--partition", "9")
 
     assert (outcome.exit_code, outcome.out) == (2, "")
-    assert "knows topic slow7, partition 9; of that topic the metadata knows partition 0." in outcome.err
+    assert "knows topic slow7, partition 9; of that topic there is partition 0." in outcome.err

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tests.cache_by_events import CacheByEvents
+from tests.cache_by_events import CacheByEvents, said_once
 from tests.metadata_logs import COPIED, started, updated
 from tests.wal.model_wal import batch
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
-from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.wal.lifecycle import PartitionFacts
 
 
@@ -67,7 +66,7 @@ class ModelPartition:
         begins = dict(reversed([(one.leader_epoch, one.first) for one in due]))
         number = 10_000 + len(self.tiered_ranges)
         segment = started(number, due[0].first, due[-1].last, dict(sorted(begins.items())), partition=self.partition)
-        self.tiered.add(KnownSegment(segment, 0, 0))
+        self.tiered.add(said_once(segment))
         self.tiered.update(updated(number, COPIED, partition=self.partition), 0, 0)
         self.tiered_ranges += segment.epoch_ranges()
 

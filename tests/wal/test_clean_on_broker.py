@@ -12,6 +12,8 @@ from tests.cli.command_line import this_process
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.workload import CLICKS, ORDERS, RETIRED, UNTIERED
 from tests.wal.local_partitions import batch, write_partition
+from tieredctl.errors import ExitCode
+from tieredctl.kafka import topics_by_id
 from tieredctl.model.ids import TopicIdPartition
 
 pytestmark = pytest.mark.integration
@@ -35,7 +37,7 @@ def test_each_topic_is_judged_by_what_the_cluster_says(kafka_4: DrivenBroker, tm
     planned = this_process("wal", "clean", *store, *words)
 
     document = planned.document()
-    assert planned.exit_code == 0, planned.err
+    assert planned.exit_code == 0, planned.err  # the cluster answered
     needs = {(one["topic"], one["need"]) for row in document["items"] for one in row["segments"]}
     assert (RETIRED, "PARTITION_GONE") in needs
     # No record proves that this cluster ever had it.
@@ -58,3 +60,20 @@ def test_each_topic_is_judged_by_what_the_cluster_says(kafka_4: DrivenBroker, tm
     left = {path.name for path in tmp_path.glob("store/*.wal")}
     assert planned_keys.isdisjoint(left)
     assert len(left) == sum(document["summary"]["kept"].values())
+
+
+def test_topics_of_which_a_silent_cluster_says_nothing_are_unknown(
+    kafka_4: DrivenBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retired = TopicIdPartition(kafka_4.cluster.topics[RETIRED].topic_id, RETIRED, 0)
+    write_partition(tmp_path / "logs", retired, [batch(0)])
+    (tmp_path / "store").mkdir()
+    store = ("--store", f"file:{tmp_path / 'store'}")
+    uploaded = this_process("wal", "upload", "--log-dir", tmp_path / "logs", *store, "--apply")
+    assert uploaded.exit_code == 0, uploaded.err
+    monkeypatch.setattr(topics_by_id, "_FIRST_VERSION_BY_ID", 99)  # which no broker speaks
+
+    planned = this_process("wal", "clean", *store, "--bootstrap-server", kafka_4.broker.bootstrap_server)
+
+    assert planned.exit_code == ExitCode.INCOMPLETE
+    assert "It is unknown which topics are live: " in planned.err

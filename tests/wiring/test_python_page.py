@@ -13,19 +13,20 @@ from tests.cli.crashed_cluster import LONG_AGO
 from tests.spark.damage import REMOTE, damaged
 
 PAGE = REPOSITORY / "docs" / "python.md"
+DELETED = "events7-0-5_2hUucOSiuBES5fbXncQw/00000000000000000000-o32mt9H9R4i1SSwsKP7_VA.log"
+"""Of a segment of the capture that is in DELETE_SEGMENT_FINISHED."""
 
 
 @pytest.fixture
 def cluster(captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A damaged cluster in the current folder, with an object that has no owner: its log directory is `data`, its
-    store `remote`."""
+    """A damaged cluster in the current folder, with an object that its deleted segment left: its log directory is
+    `data`, its store `remote`."""
     copy = damaged(captures / "kafka-4.3.1", tmp_path)
     folder = tmp_path / "cluster"
     folder.mkdir()
     (copy / "data").rename(folder / "data")
     (copy / REMOTE).rename(folder / "remote")
-    log = next((folder / "remote").rglob("*.log"))
-    orphan = log.with_name("00000000000000000077-AAAAAAAAAAAAAAAAAAAAAQ.log")
+    orphan = folder / "remote" / DELETED
     orphan.write_bytes(b"x")
     os.utime(orphan, (LONG_AGO, LONG_AGO))
     monkeypatch.chdir(folder)

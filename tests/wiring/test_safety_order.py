@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tests.cli.crashed_cluster import LONG_AGO
 from tests.spark.damage import REMOTE, damaged
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import MetadataSource
@@ -127,12 +126,16 @@ def places(captures: Path, tmp_path: Path) -> Places:
     return Places(damaged(captures / "kafka-4.3.1", tmp_path))
 
 
+WHILE_IT_RAN = 1_795_252_470
+"""After the first event of each metadata partition of the capture, and before the last."""
+
+
 def with_an_orphan(places: Places) -> Path:
     """Adds a file of a segment that no event names, in a folder of one that is known."""
     log = next((places.cluster / REMOTE).rglob("*.log"))
     orphan = log.with_name("00000000000000000077-AAAAAAAAAAAAAAAAAAAAAQ.log")
     orphan.write_bytes(b"x")
-    os.utime(orphan, (LONG_AGO, LONG_AGO))
+    os.utime(orphan, (WHILE_IT_RAN, WHILE_IT_RAN))
     return orphan
 
 

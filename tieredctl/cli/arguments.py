@@ -31,6 +31,8 @@ def kafka_id(text: str) -> str:
         uuid_bytes(text)
     except ValueError:
         hint = f"An id has {UUID_CHARACTERS} characters, such as Ex-aw3fEQIi3do0H9Y7cKQ."
+        if len(text) == UUID_CHARACTERS:
+            hint = "An id has letters, digits, - and _, and ends with A, Q, g or w: a character is mistyped."
         raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a Kafka id.", hint=hint) from None
     return text
 
@@ -40,6 +42,15 @@ def given_path(text: str) -> Path:
     if not text:
         raise TieredctlError(ErrorCode.USAGE, "An empty text is not a path.", hint="Is a shell variable not set?")
     return Path(text)
+
+
+def file_or_folder(text: str) -> Path:
+    """Where to write: a file, or a folder that exists. A slash at the end means a folder."""
+    path = given_path(text)
+    if text.endswith("/") and not path.is_dir():
+        message = f"The folder {text} does not exist." if not path.exists() else f"{text} is not a folder."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Create the folder first, or name a file.")
+    return path
 
 
 def bootstrap_servers(text: str) -> str:

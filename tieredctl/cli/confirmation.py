@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from tieredctl.cli.bar import make_room
 from tieredctl.cli.context_in_use import context_in_use
-from tieredctl.cli.output import printable
+from tieredctl.cli.line_breaks import broken
+from tieredctl.cli.terminal import width_of
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.printable import printable
 from tieredctl.ops.change import demand_same_cluster
 
 
@@ -37,6 +40,11 @@ def can_ask() -> bool:
 
 def demand_typed(name: str, question: str) -> None:
     """Asks a person to type a name. Raises TieredctlError `not-confirmed` for anything else."""
-    print(f"{printable(question)}: ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip() != name:
+    make_room()
+    asked = "\n".join(broken(f"{printable(question)}:", width_of(sys.stderr)))
+    print(f"{asked} ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):  # Ctrl-D leaves the cursor after the question
+        print(file=sys.stderr)
+    if answer.strip() != name:
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, "Not confirmed; nothing was changed.", hint="")

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from textwrap import TextWrapper
+from typing import TextIO
 
-from tieredctl.cli.output import Item, TableColumn
+from tieredctl.cli.output import Item, TableColumn, write_table
+from tieredctl.cli.terminal import width_of
+from tieredctl.cli.timeline_text import Marked, TimelineDrawing
+from tieredctl.drawing.timeline import Part
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.printable import printable
+from tieredctl.model.quantities import size_text
+from tieredctl.ops.explanation.explanation import Explanation, Place
 from tieredctl.ops.remote.inventory import iso_8601
 
-EXPLANATION_COLUMNS = (TableColumn("ABOUT", "about"), TableColumn("ANSWER", "answer"))
+EXPLANATION_COLUMNS = (TableColumn("ABOUT", "about"), TableColumn("ANSWER", "answer", importance=2))
+_ON_THE_WAY = {Part.COPYING: "being copied", Part.DELETING: "being deleted"}
+_LEAST_ANSWER = 30
+_INDENT = "    "
 
 _PLACES = {
     "below-log-start": "no longer anywhere: the log begins at {logStartOffset}",
@@ -16,12 +28,14 @@ _PLACES = {
     "local": "on the leader's disk only, which begins at {localLogStartOffset}",
     "end": "not written yet: the next record gets it",
     "above-end": "not written yet: the log ends before {endOffset}",
-    "lost": "nowhere: no remote segment holds it, and the leader's disk begins at {localLogStartOffset}",
+    "lost": "nowhere that brokers know: the metadata has no segment for it, and the leader's disk begins at "
+    "{localLogStartOffset}; if the store has it, `recover metadata` registers it again",
 }
 _METADATA_PLACES = {
     "remote": "in remote storage; whether a broker's disk has it too, only a live cluster knows",
     "not-remote": "in no remote segment; whether a broker's disk has it, only a live cluster knows",
 }
+_IN_ANOTHER_EPOCH = "in no remote segment of this leader epoch; the other segment has another one"
 _CONSUMER = {
     "local-read": "reads it from the leader's disk",
     "remote-read": "reads it from remote storage, segment {segmentId}",
@@ -29,6 +43,9 @@ _CONSUMER = {
     "OFFSET_OUT_OF_RANGE": "gets OFFSET_OUT_OF_RANGE, and follows its auto.offset.reset",
     "log-truncated": "is fenced (KIP-320): in the leader's log the offset has leader epoch {leaderEpoch}",
 }
+_NEEDED_TO_READ = ("log", "offset-index", "time-index")
+"""Without one of these a broker answers a fetch with an error."""
+_FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 _STEPS = {
     "truncate-to": "truncates its log to {offset}",
     "learn-latest": "asks for the end (ListOffsets -1): {offset}",
@@ -47,6 +64,51 @@ _WAITS = {
 }
 
 
+_DRAWN = {
+    Place.BELOW_LOG_START: "below the log start",
+    Place.REMOTE: "tiered only",
+    Place.REMOTE_AND_LOCAL: "both tiered and local",
+    Place.LOCAL: "local only",
+    Place.END: "not written yet",
+    Place.ABOVE_END: "not written yet",
+    Place.LOST: "missing",
+    Place.NOT_REMOTE: "not tiered",
+}
+
+
+def write_explanation(found: Explanation, rows: Sequence[Item], out: TextIO, now_ms: int) -> None:
+    """The partition with the offset marked, and under it the sentences."""
+    if found.timeline.bounds is not None:
+        TimelineDrawing(out, now_ms).write_timeline(found.timeline, Marked(found.offset, _drawn_place(found)))
+        out.write("\n")
+    width = width_of(out)
+    widest = max(len(row["about"]) for row in rows) + 2
+    if width is None:
+        write_table(EXPLANATION_COLUMNS, rows, out, wide=False)
+    elif width - widest >= _LEAST_ANSWER:
+        headed = [("ABOUT", "ANSWER"), *((row["about"], row["answer"]) for row in rows)]
+        _write_wrapped([(f"{about:<{widest}}", answer) for about, answer in headed], out, width, " " * widest)
+    else:
+        _write_wrapped([(f"{row['about']}: ", row["answer"]) for row in rows], out, width, _INDENT)
+
+
+def _drawn_place(found: Explanation) -> str:
+    """In few words; what only a leader knows is left out where none was asked."""
+    place = "tiered" if found.live is None and found.segment else _DRAWN[found.place]
+    if found.place is Place.NOT_REMOTE and any(known.metadata.state is _FINISHED for known in found.other_segments):
+        place = "not tiered in this leader epoch"
+    parts = () if found.segment else found.timeline.parts_at(found.offset)
+    return ", ".join([place, *(text for part, text in _ON_THE_WAY.items() if part in parts)])
+
+
+def _write_wrapped(rows: Sequence[tuple[str, str]], out: TextIO, width: int, indent: str) -> None:
+    for about, answer in rows:
+        text = TextWrapper(
+            width, initial_indent=about, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        out.writelines(f"{printable(line)}\n" for line in text.wrap(printable(answer)))
+
+
 def explanation_rows(item: Item) -> Iterator[dict[str, str]]:
     """An explanation's document in sentences, one per row."""
     for about, answer in _facts(item):
@@ -55,7 +117,10 @@ def explanation_rows(item: Item) -> Iterator[dict[str, str]]:
 
 def _facts(item: Item) -> Iterator[tuple[str, str]]:
     places, log = (_PLACES, item["log"]) if item["log"] else (_METADATA_PLACES, {})
-    yield "offset", f"{item['offset']} is {places[item['place']].format_map(log)}"
+    where = places[item["place"]].format_map(log)
+    if item["place"] == Place.NOT_REMOTE and any(one["state"] == _FINISHED.name for one in item["otherSegments"]):
+        where = _IN_ANOTHER_EPOCH
+    yield "offset", f"{item['offset']} is {where}"
     if item["timestampMs"] is not None:
         yield "record time", f"{iso_8601(item['timestampMs']) or item['timestampMs']}"
     if item["leaderEpoch"] is not None:
@@ -64,7 +129,7 @@ def _facts(item: Item) -> Iterator[tuple[str, str]]:
         yield "segment", _segment(item["segment"])
     yield from (("other segment", _segment(segment)) for segment in item["otherSegments"])
     for stored in item["objects"] or ():
-        size = f"{stored['size']} bytes" if stored["inStore"] else "MISSING"
+        size = f"{size_text(stored['size'])}" if stored["inStore"] else "MISSING"
         yield stored["part"], f"{size}, {stored['key']}"
     if item["highestRemoteOffset"] is not None:
         yield "remote storage", f"reaches to offset {item['highestRemoteOffset']}"
@@ -74,12 +139,16 @@ def _facts(item: Item) -> Iterator[tuple[str, str]]:
 
 def _segment(segment: Item) -> str:
     offsets = f"{segment['startOffset']}..{segment['endOffset']}"
-    return f"{segment['segmentId']}, offsets {offsets}, {segment['segmentSizeInBytes']} bytes, {segment['state']}"
+    return f"{segment['segmentId']}, offsets {offsets}, {size_text(segment['segmentSizeInBytes'])}, {segment['state']}"
 
 
 def _fetches(item: Item) -> Iterator[tuple[str, str]]:
     fetch = item["consumerFetch"]
-    yield "consumer", _CONSUMER[fetch["outcome"]].format_map(fetch)
+    missing = [one["part"] for one in item["objects"] or () if not one["inStore"] and one["part"] in _NEEDED_TO_READ]
+    if missing and fetch["outcome"] == "remote-read":
+        yield "consumer", f"cannot read it: segment {fetch['segmentId']} lacks {' and '.join(missing)}"
+    else:
+        yield "consumer", _CONSUMER[fetch["outcome"]].format_map(fetch)
     yield from _follower("follower at this offset", item["followerFetch"])
     yield from _follower("empty follower", item["emptyFollower"])
     if item["emptyFollowerFromLastTieredOffset"]:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 from typing import Any, TextIO
 
-from tieredctl.cli.output import Item, TableColumn, printable, write_table
+from tieredctl.cli.output import Item, TableColumn, write_table
+from tieredctl.model.printable import printable
 from tieredctl.ops.inspection.inspect import FileKind, InspectedFile
 
 _INSIDE_NAME = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

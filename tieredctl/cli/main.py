@@ -9,18 +9,21 @@ from __future__ import annotations
 import gc
 import io
 import os
-import signal
+import re
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import copy_context
 from copy import copy
-from errno import EDQUOT, ENAMETOOLONG, ENOSPC
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tieredctl import __version__
-from tieredctl.cli import PROGRAM, named_context, running_command, running_words
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.cli import PROGRAM, named_context, owns_process, running_command, running_words
+from tieredctl.cli.anywhere import CONTEXT, DEBUG, NO_COLOR, VERBOSE, Line, read_line
+from tieredctl.cli.trouble.interruption import after_interruption, end_process, handle_signals, note_end, note_said
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, system_error
 
 if TYPE_CHECKING:
     import typer
@@ -28,28 +31,14 @@ if TYPE_CHECKING:
 
 _Verb = TypeVar("_Verb", "CommandInfo", "TyperInfo")
 
-_GO_ON = (
-    ("orphans", "apply"),
-    ("orphans", "restore"),
-    ("orphans", "purge"),
-    ("partition", "remove"),
-    ("recover", "indexes"),
-    ("recover", "metadata"),
-    ("snapshot", "fetch"),
-    ("wal", "upload"),
-    ("wal", "clean"),
-    ("wal", "purge"),
-)
-_CONTEXTS_HINT = "`tieredctl context list` shows them."
-_RESUMING_OPTION = "--resume"
-_NO_COLOR = "--no-color"
-_CONTEXT = "--context"
+_LONGEST_FAULT = 400
+_CHOICES_ON_LINES = re.compile(r"\s*\n\s*")
+_HELP = {"-h", "--help"}
 _COMPLETION_VARIABLE = "_TIEREDCTL_COMPLETE"
-_COMPLETED_LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
-"""Where Typer's protocol has the line that a shell wants completed: bash in the first, the others in the second."""
 
 NOUNS = {
     "status": "Show a cluster on one screen: what is tiered and where, what lags, is stuck, orphaned or wrong.",
+    "exporter": "Serve metrics of a cluster to Prometheus: what is tiered, lags, is stuck, orphaned or wrong.",
     "metadata": "Read __remote_log_metadata: events, segments, look-ups.",
     "store": "Read the local files of brokers and remote log stores.",
     "remote": "List and read what is in the remote store.",
@@ -67,6 +56,7 @@ NOUNS = {
     "doctor": "Check tiered storage on a cluster, or its settings, for problems.",
     "snapshot": "Read, compare, fetch and clean KRaft snapshots, and the metadata log after them.",
     "demo": "See it work on a real captured cluster; no server needed.",
+    "support-bundle": "Write one file for whoever is to help: versions, settings, findings, statistics.",
     "context": "Name clusters with their stores, and choose one of them.",
     "completions": "Print a shell's completion script.",
 }
@@ -74,19 +64,33 @@ NOUNS = {
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs the command line and ends the process with the command's exit code."""
+    """Runs the command line and ends the process with the command's exit code; where a program gives the arguments,
+    raises SystemExit and leaves that program's handlers of signals as they were."""
     words = sys.argv[1:] if arguments is None else arguments
+    if _COMPLETION_VARIABLE in os.environ:
+        from tieredctl.cli.completion.completing import answer_shell
+
+        answer_shell(words, os.environ)
+        sys.exit(ExitCode.CLEAN)
     # Some commands make millions of objects without cycles: Python would spend a third of their time looking for these.
     gc.set_threshold(100_000, 50, 50)
+    restore = None
+    owned = owns_process.set(arguments is None)
     try:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:  # what nohup ignores stays ignored
-                signal.signal(number, signal.default_int_handler)
+        restore = handle_signals(words)
         code = _say_version() if words == ["--version"] else run(words)
+        if arguments is None:
+            note_end(code)
     except KeyboardInterrupt:
         code = _interrupted(words)
     except ImportError as error:
         code = _fail(_missing(error))
+    finally:
+        if restore is not None and arguments is not None:
+            restore()
+        owns_process.reset(owned)
+    if arguments is None and code == ExitCode.INTERRUPTED:
+        end_process(code)
     sys.exit(code)
 
 
@@ -100,15 +104,30 @@ def _say_version() -> int:
 
 def run(words: list[str]) -> int:
     """Runs the command line, and returns its exit code. Any error is a sentence on stderr."""
+    _prepare_output(words)
+    try:
+        line = read_line(words)
+    except TieredctlError as error:
+        return _fail(error)
+    with _trace(line):
+        return _run(line, words)
+
+
+def _run(line: Line, typed: list[str]) -> int:
     import typer
 
-    _prepare_output(words)
-    words = [word for word in words if word != _NO_COLOR]
+    from tieredctl.cli.completion.noticed_names import names_kept
+
+    words = line.words
     try:
-        words, context = _without_context(words)
-        named = named_context.set(context)
+        if line.context is not None and not _HELP.intersection(words):
+            from tieredctl.config.contexts import chosen_context
+
+            chosen_context(line.context)  # commands that take nothing of it refuse an unknown one too
+        named = named_context.set(line.context)
         try:
-            code = invoke(words)
+            with names_kept(typed):
+                code = _showing_origin(words) if line.is_debugged else invoke(words)
         finally:
             named_context.reset(named)
         sys.stdout.flush()
@@ -118,46 +137,48 @@ def run(words: list[str]) -> int:
     except TieredctlError as error:
         return _fail(error)
     except (KeyboardInterrupt, typer.Abort):
-        return _interrupted(words)
+        return _interrupted(typed)
     except OSError as error:
         return _fail_to_write(error)
     except Exception as fault:  # noqa: BLE001 - the last resort: it is reported, and is a failure
-        return _fail(error_of(fault))
+        return _fail(error_of(fault, typed))
 
 
-def error_of(fault: Exception) -> TieredctlError:
-    """What the user is told of anything that was raised."""
+def _trace(line: Line) -> AbstractContextManager[None]:
+    """What shows the requests to servers, where the line asks for it."""
+    if not (line.is_verbose or line.is_debugged):
+        return nullcontext()
+    from tieredctl.cli.trouble.trace import shown_trace
+
+    return shown_trace(is_debugged=line.is_debugged)
+
+
+def _showing_origin(words: Sequence[str]) -> int:
+    """Runs a command line, and shows where an error arose before it is raised."""
+    from tieredctl.cli.trouble.trace import say_traceback
+
+    try:
+        return invoke(words)
+    except Exception as error:
+        say_traceback(error)
+        raise
+
+
+def error_of(fault: Exception, words: Sequence[str] | None = None) -> TieredctlError:
+    """What the user is told of anything that was raised; by a command line other than the running one, if given."""
     match fault:
         case TieredctlError():
             return fault
-        case OSError():
-            return _named(fault)
-        case MemoryError():
-            return TieredctlError(ErrorCode.UNREADABLE, "There is not enough memory.", hint="")
+        case OSError() | MemoryError():
+            return system_error(fault)
         case ImportError():
             return _missing(fault)
-    return _fault(fault)
-
-
-def _without_context(words: Sequence[str]) -> tuple[list[str], str | None]:
-    """The words without --context NAME, wherever it is, and the name. Raises TieredctlError `usage` without a name."""
-    left, context = [], None
-    rest = iter(words)
-    for word in rest:
-        if word == "--":
-            left += [word, *rest]
-        elif word == _CONTEXT or word.startswith(f"{_CONTEXT}="):
-            context = next(rest, "") if word == _CONTEXT else word.partition("=")[2]
-            if not context:
-                raise TieredctlError(ErrorCode.USAGE, f"{_CONTEXT} needs a context's name.", hint=_CONTEXTS_HINT)
-        else:
-            left.append(word)
-    return left, context
+    return _fault(fault, running_words.get() if words is None else words)
 
 
 def invoke(words: Sequence[str]) -> int:
     """Runs a command line within another command: its exit code. Raises whatever it raises."""
-    return _invoke(_app(words), words)
+    return copy_context().run(_invoke, _app(words), words)  # whatever it takes from a context is of this command alone
 
 
 def command_of(words: Sequence[str]) -> object:
@@ -171,18 +192,14 @@ def _invoke(app: typer.Typer, words: Sequence[str]) -> int:
     """Runs the command that the words name. Raises whatever it raises, also where the reader has gone."""
     import typer.main
 
-    if _COMPLETION_VARIABLE in os.environ:
-        app(prog_name=PROGRAM)  # answers the shell, and ends the process
     command = typer.main.get_command(app)
-    tokens = running_command.set(_typed(command, words)), running_words.set(tuple(words))
+    running_command.set(_typed(command, words))
+    running_words.set(tuple(words))
     try:
         with command.make_context(PROGRAM, list(words)) as context:
             return int(command.invoke(context) or 0)
     except typer.Exit as end:
         return end.exit_code
-    finally:
-        running_command.reset(tokens[0])
-        running_words.reset(tokens[1])
 
 
 def _typed(command: object, words: Sequence[str]) -> str:
@@ -197,7 +214,7 @@ def _typed(command: object, words: Sequence[str]) -> str:
 
 
 def _prepare_output(words: Sequence[str]) -> None:
-    if _NO_COLOR in words:
+    if NO_COLOR in words:
         os.environ["NO_COLOR"] = "1"
     # Python has no stream at all where the shell closed it.
     sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
@@ -211,12 +228,6 @@ def _app(words: Sequence[str]) -> typer.Typer:
     """The application with the commands of the nouns in `words`; the others are names and a line of help."""
     import typer
 
-    completed = _completed_words()
-    if completed is not None:
-        from typer.completion import get_completion_inspect_parameters
-
-        # Tells Typer of the shells. With `add_completion` it would offer two options of its own besides.
-        get_completion_inspect_parameters()
     app = typer.Typer(
         name=PROGRAM,
         no_args_is_help=True,
@@ -229,34 +240,33 @@ def _app(words: Sequence[str]) -> typer.Typer:
     @app.callback(invoke_without_command=True)
     def root(
         version: bool = typer.Option(False, "--version", help="Show the version and exit."),
-        no_color: bool = typer.Option(False, _NO_COLOR, help="No colours, as with NO_COLOR; anywhere in the line."),
+        no_color: bool = typer.Option(False, NO_COLOR, help="No colours, as with NO_COLOR; anywhere in the line."),
         context: str = typer.Option(
-            None, _CONTEXT, metavar="NAME", help="The context: cluster and store; anywhere in the line."
+            None, CONTEXT, metavar="NAME", help="The context: cluster and store; anywhere in the line."
+        ),
+        verbose: bool = typer.Option(
+            False, *VERBOSE, help="Show on stderr what is asked of brokers and stores; anywhere in the line."
+        ),
+        debug: bool = typer.Option(
+            False, DEBUG, help="The same, with libraries' logs and where errors arise; anywhere in the line."
         ),
     ) -> None:
         """The operator's toolkit for Apache Kafka tiered storage: what is in remote storage and why, whether it agrees
         with the metadata, and how to change it without losing data."""
-        del no_color, context  # read before the line is parsed
+        del no_color, context, verbose, debug  # read before the line is parsed
         if version:
             print(f"{PROGRAM} {__version__}")
             raise typer.Exit
 
-    chosen = next((word for word in completed or words if word in NOUNS), None)
+    chosen = next((word for word in words if word in NOUNS), None)
     for noun, meaning in NOUNS.items():
         if noun == chosen:
             import_module(f"tieredctl.cli.commands.{noun.replace('-', '_')}").add_to(app, noun, meaning)
             app.registered_commands = [*map(_read, app.registered_commands)]
-            app.registered_groups = [_group_with_typed_verbs(one, completed or words) for one in app.registered_groups]
+            app.registered_groups = [_group_with_typed_verbs(one, words) for one in app.registered_groups]
         else:
             app.command(noun, help=meaning)(_not_loaded)
     return app
-
-
-def _completed_words() -> list[str] | None:
-    """The words of the line that a shell wants completed, if one does."""
-    if _COMPLETION_VARIABLE not in os.environ:
-        return None
-    return next((os.environ[name].split() for name in _COMPLETED_LINES if name in os.environ), [])
 
 
 def _with_typed_verbs(commands: typer.Typer, words: Sequence[str]) -> typer.Typer:
@@ -305,6 +315,7 @@ def _refuse(wrong_use: typer.TyperException) -> int:
         # Where a command is lacking, Typer's message is all of the help.
         print(message, file=sys.stderr)
         return ExitCode.USAGE
+    message = _CHOICES_ON_LINES.sub(" ", message)
     command = getattr(getattr(wrong_use, "ctx", None), "command_path", PROGRAM)
     return _fail(TieredctlError(ErrorCode.USAGE, message, hint=f"Run `{command} --help` to see what it takes."))
 
@@ -326,34 +337,16 @@ def _fail_to_write(error: OSError) -> int:
     if isinstance(error, BrokenPipeError):
         _discard_stdout()
         return ExitCode.CLEAN
-    return _fail(_named(error))
+    return _fail(system_error(error))
 
 
 def _interrupted(words: Sequence[str]) -> int:
-    # Whoever read the output may be the reason for the interruption: nothing more is written to it.
-    _discard_stdout()
-    return _fail(TieredctlError(ErrorCode.INTERRUPTED, "Interrupted.", hint=_after_interruption(words)))
-
-
-def _after_interruption(words: Sequence[str]) -> str | None:
-    """What the same command would do; None where it resumes, as the error's own hint says."""
-    goes_on = _RESUMING_OPTION in words or tuple(words[:2]) in _GO_ON
-    return None if goes_on else "Run it again: it starts from the beginning."
-
-
-def _named(error: OSError) -> TieredctlError:
-    """An error that the place where it arose could not name better."""
-    where = error.filename or "the input or output"
-    what = f"{where}: {error.strerror or error}"
-    if isinstance(error, FileNotFoundError):
-        return TieredctlError(ErrorCode.PATH_MISSING, f"There is no {where}")
-    if isinstance(error, PermissionError):
-        return TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{where} may not be read")
-    if error.errno == ENAMETOOLONG:
-        return TieredctlError(ErrorCode.PATH_MISSING, what)
-    if error.errno in (ENOSPC, EDQUOT):
-        return TieredctlError(ErrorCode.UNWRITABLE, what)
-    return TieredctlError(ErrorCode.UNREADABLE, what, hint="")
+    if owns_process.get():
+        # Whoever read the output may be the reason for the interruption: nothing more is written to it.
+        _discard_stdout()
+    code = _fail(TieredctlError(ErrorCode.INTERRUPTED, "Interrupted.", hint=after_interruption(words)))
+    note_said()
+    return code
 
 
 def _missing(error: ImportError) -> TieredctlError:
@@ -364,13 +357,19 @@ def _missing(error: ImportError) -> TieredctlError:
     )
 
 
-def _fault(fault: Exception) -> TieredctlError:
-    """An unforeseen error, with the place in tieredctl where it arose."""
+def _fault(fault: Exception, words: Sequence[str]) -> TieredctlError:
+    """An unforeseen error, with the place in tieredctl where it arose, and the file that says more."""
     from traceback import extract_tb
 
+    from tieredctl.cli.trouble.crash_file import write_crash_file
+    from tieredctl.model.secrets import redacted
+
     places = [f"{frame.filename}:{frame.lineno}" for frame in extract_tb(fault.__traceback__)]
-    own = [place for place in places if f"/{PROGRAM}/" in place] or places
-    return TieredctlError(ErrorCode.FAULT, f"{PROGRAM} {__version__} has a fault at {own[-1]}: {fault!r}")
+    own = [place for place in places if f"/{PROGRAM}/" in place] or places or ["an unknown place"]
+    what = redacted(repr(fault))[:_LONGEST_FAULT]
+    written = write_crash_file(fault, words)
+    hint = f"Please report it with {written}, which has no secrets." if written else None
+    return TieredctlError(ErrorCode.FAULT, f"{PROGRAM} {__version__} has a fault at {own[-1]}: {what}", hint=hint)
 
 
 def _discard_stdout() -> None:

@@ -24,6 +24,13 @@ def _place(item: Item) -> str:
     return f"{item['metadataPartition']}@{item['metadataOffset']}"
 
 
+def _instant(timestamp_ms: int) -> str:
+    """To the millisecond: what was first matters among events."""
+    from tieredctl.ops.remote.inventory import iso_8601
+
+    return iso_8601(timestamp_ms) or str(timestamp_ms)
+
+
 _PARTITION_COLUMNS = (
     TableColumn("TOPIC", "topic"),
     TableColumn("TOPIC-ID", "topicId", wide=True),
@@ -49,8 +56,8 @@ SEGMENT_FIELDS = (
 )  # fmt: skip
 EVENT_COLUMNS = (
     TableColumn("METADATA", _place),
-    TableColumn("EVENT-TIMESTAMP", "eventTimestampMs"),
-    TableColumn("STATE", "state"),
+    TableColumn("EVENT-TIMESTAMP", "eventTimestampMs", people_read=_instant, importance=2),
+    TableColumn("STATE", "state", importance=2),
     TableColumn("BROKER", _author),
     *_PARTITION_COLUMNS,
     TableColumn("START", "startOffset"),
@@ -75,6 +82,7 @@ STUCK_COLUMNS = (
     TableColumn("TOPIC", lambda item: item["evidence"]["topic"]),
     TableColumn("PARTITION", lambda item: item["evidence"]["partition"]),
     TableColumn("BROKER", lambda item: _author(item["evidence"])),
+    TableColumn("TRIES", lambda item: item["evidence"]["tries"], importance=0),
     TableColumn("START", lambda item: item["evidence"]["startOffset"]),
     TableColumn("END", lambda item: item["evidence"]["endOffset"]),
     TableColumn("SEGMENT-ID", lambda item: item["evidence"]["segmentId"], importance=2),

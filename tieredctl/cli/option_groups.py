@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from inspect import Parameter, Signature, signature
 from typing import Any
 
@@ -11,6 +12,7 @@ import typer
 from tieredctl.cli import running_command, running_words
 from tieredctl.cli.context_in_use import DEFAULT, ENVIRONMENT, LINE, Role, context_in_use, filled_in, with_hint
 from tieredctl.cli.outcome import say
+from tieredctl.cli.progress import shown_progress
 from tieredctl.errors import TieredctlError
 
 _CHANGING_PARAMETER, _CHANGING_COMMANDS = "yes", ("orphans plan",)
@@ -35,7 +37,8 @@ def flattened(command: Callable[..., Any]) -> Callable[..., Any]:
             groups[parameter.name] = group, tuple(option.name for option in options)
         parameters += [parameter] if options is None else options
     roles = _roles(parameters)
-    if not groups and not roles:
+    shows_progress = any(one.name == _PROGRESS for one in parameters)
+    if not groups and not roles and not shows_progress:
         return command
     own_context = next((one.name for one in parameters if one.annotation is typer.Context), None)
     if roles and own_context is None:
@@ -45,12 +48,14 @@ def flattened(command: Callable[..., Any]) -> Callable[..., Any]:
         if roles:
             parsed = given[own_context] if own_context else given.pop(_CONTEXT)
             given = _with_context(given, roles, parsed)
+        shown = shown_progress(given[_PROGRESS], quiet=given["quiet"]) if shows_progress else nullcontext()
         made = {
             name: group(**{option: given.pop(option) for option in options})
             for name, (group, options) in groups.items()
         }
         try:
-            return command(**given, **made)
+            with shown:
+                return command(**given, **made)
         except TieredctlError as error:
             raise with_hint(error) from error.__cause__
 
@@ -62,6 +67,7 @@ def flattened(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _CONTEXT = "parsed_line"
+_PROGRESS = "progress"
 
 
 def _roles(parameters: list[Parameter]) -> dict[str, Role]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.models import TyperPath
 
 from tieredctl.cli.arguments import (
     GREATEST_INT32,
@@ -22,12 +23,21 @@ from tieredctl.model.findings import Severity
 from tieredctl.model.tolerance import Ignored
 
 MOST_COORDINATORS = 10_000
+
+
+class _Folder(TyperPath):
+    """A variable has several as PATH has them: folders' names may have spaces."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Path:  # noqa: ARG002 - Typer gives them
+        return given_path(value)
+
+
 LogDirs = Annotated[
     list[Path] | None,
     typer.Option(
         "--log-dir",
         metavar="DIR",
-        parser=given_path,
+        click_type=_Folder(),
         help="Read metadata from a broker's log directory; repeat it for several.",
         envvar="TIEREDCTL_LOG_DIR",
     ),
@@ -149,6 +159,11 @@ AsOfPoint = Annotated[
         help="The state at a point: a file of metadata offsets, or a time (ISO 8601, or ms since the epoch).",
     ),
 ]
+Since = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Only records appended then or later (ISO 8601, or ms since the epoch)."),
+]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only records appended then or earlier (the same).")]
 Store = Annotated[str | None, typer.Option(metavar="URL", help="The remote store, such as file:DIR."), Role.ELSEWHERE]
 """That of other objects than tiered segments, or one that stands beside a file which says more of it."""
 TieredStore = Annotated[
@@ -238,10 +253,25 @@ Output = Annotated[
         envvar="TIEREDCTL_OUTPUT",
     ),
 ]
+StuckAfter = Annotated[
+    str,
+    typer.Option(
+        "--older-than", metavar="DURATION", help="Report copies and deletions as stuck when they take longer."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Write only errors to stderr.")]
 MetricsFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", parser=given_path, help="Write metrics to this file, for Prometheus' node exporter."),
+]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        parser=given_path,
+        help="Write a page (HTML) of what is found to this file; an earlier page is replaced.",
+    ),
 ]
 Now = Annotated[str | None, typer.Option(metavar="TIME", help="Compute ages from this time instead of the clock.")]
 Engine = Annotated[str, typer.Option(metavar="local|spark", help="Where bulk work runs.")]

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from tieredctl.cli import PROGRAM, running_command
-from tieredctl.cli.finding_report import FindingReport
-from tieredctl.cli.output import Listing, OutputFormat, printable, render
+from tieredctl.cli.bar import make_room
+from tieredctl.cli.completion.noticed_names import notice_findings, noticed
+from tieredctl.cli.findings.finding_report import FindingReport
+from tieredctl.cli.line_breaks import broken
+from tieredctl.cli.output import Listing, OutputFormat, render
 from tieredctl.cli.terminal import width_of
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.findings import Finding, Severity, exit_code_of
+from tieredctl.model.printable import printable
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
 
 _DOCUMENTS = (OutputFormat.JSON, OutputFormat.YAML)
@@ -34,8 +40,8 @@ def finish(
     """Shows a listing and says the findings that belong to it; gives their exit code, or `otherwise` without any.
 
     `sentences` are printed before the listing, after what makes it incomplete.
-    `findings` may grow while the listing's items are read: it is looked at afterwards. A reader that has gone, such as
-    `head`, takes nothing from the exit code.
+    `findings` may grow while the listing's items are read, unless it is a tuple: it is looked at afterwards. A reader
+    that has gone, such as `head`, takes nothing from the exit code, nor from what is found after it has gone.
     """
     speaks = output not in _DOCUMENTS and not quiet
     first = {told(finding) for finding in say_what_is_incomplete(findings, tolerance)} if speaks else set()
@@ -43,9 +49,11 @@ def finish(
         listing = _with_ignored(listing, findings, tolerance)
     for sentence in () if quiet else sentences:
         say(sentence)
+    listing = replace(listing, items=noticed(listing.items))
     left_out: Sequence[str] = ()
     try:
-        left_out = render(listing, output, sys.stdout, width_of(sys.stdout))
+        out = sys.stdout if isinstance(findings, tuple) else cast(TextIO, _ReadToEnd(sys.stdout))
+        left_out = render(listing, output, out, width_of(sys.stdout))
         sys.stdout.flush()
     except BrokenPipeError:
         discard(sys.stdout)
@@ -53,6 +61,7 @@ def finish(
         say(f"Left out, since the terminal is narrow: {', '.join(left_out)}. -o wide shows all columns.")
     if speaks:
         say_findings((finding for finding in findings if told(finding) not in first), tolerance)
+    notice_findings(findings)
     code = exit_code_of(findings, tolerance) or otherwise
     if metrics_file is not None:
         from tieredctl.wiring.metrics import metrics_text, write_metrics
@@ -60,6 +69,32 @@ def finish(
         summary = listing.summary() if callable(listing.summary) else listing.summary
         write_metrics(metrics_file, metrics_text(running_command.get(), summary, findings, code))
     return code
+
+
+class _ReadToEnd:
+    """A stream into which all is written, though nobody reads it any more."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def __getattr__(self, name: str) -> Any:
+        """Whether it is a terminal, its encoding and so on: as of the stream."""
+        return getattr(self._out, name)
+
+    def write(self, text: str) -> int:
+        try:
+            return self._out.write(text)
+        except BrokenPipeError:
+            discard(self._out)
+            return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        rest = iter(lines)
+        try:
+            self._out.writelines(rest)
+        except BrokenPipeError:
+            discard(self._out)
+            self._out.writelines(rest)
 
 
 def _with_ignored(listing: Listing, findings: Sequence[Finding], tolerance: Tolerance) -> Listing:
@@ -87,6 +122,7 @@ def say_what_is_incomplete(findings: Iterable[Finding], tolerance: Tolerance = N
 
 def say_findings(findings: Iterable[Finding], tolerance: Tolerance = NOTHING_TOLERATED) -> None:
     """Findings above info, on stderr, by severity and code; and how many are ignored."""
+    make_room()
     told = (one for one in findings if one.severity is not Severity.INFO or one.is_ignored(tolerance))
     try:
         FindingReport(tolerance=tolerance).write(told, sys.stderr)
@@ -103,17 +139,22 @@ def say_error(error: TieredctlError) -> None:
         say(f"  {printable(error.hint)}")
 
 
-def say(text: str) -> None:
-    """A line or several on stderr. Where nobody can hear it, it is lost: it decides nothing."""
+def say(text: str, to: TextIO | None = None) -> None:
+    """A line or several on stderr, or `to` another stream. Where nobody can hear it, it is lost: it decides nothing."""
+    stream = sys.stderr if to is None else to
+    make_room()
     try:
-        print("\n".join(map(printable, text.split("\n"))), file=sys.stderr, flush=True)
+        width = width_of(stream)
+        lines = [line for one in text.split("\n") for line in broken(printable(one), width)]
+        print("\n".join(lines), file=stream, flush=True)
     except OSError:
-        discard(sys.stderr)
+        discard(stream)
 
 
 def discard(stream: TextIO) -> None:
     """Keeps Python from complaining, at its end, that what a stream still holds can't be written."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    with suppress(io.UnsupportedOperation), open(os.devnull, "wb") as nowhere:  # one in memory has no descriptor
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def finding_documents(findings: Iterable[Finding]) -> list[dict[str, object]]:

@@ -15,12 +15,15 @@ from enum import StrEnum
 from itertools import chain, islice
 from typing import Any, Protocol, TextIO, runtime_checkable
 
+from tieredctl.cli.bar import make_room
+from tieredctl.model.printable import printable
+
 API_VERSION = "tieredctl/v1"
 
 Item = Mapping[str, Any]
 
 _MEASURED_ROWS = 1_000
-_GAP = "  "
+GAP = "  "
 _STAYS = 2
 _NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)( (B|[KMGTPE]iB))?")
 """Also one of bytes."""
@@ -98,6 +101,8 @@ class Listing:
 def render(listing: Listing, output: OutputFormat, out: TextIO, width: int | None = None) -> Sequence[str]:
     """Writes a listing; gives the headings of the columns that are left out because a table of this `width` has no room
     for them. `json` and `yaml` hold all items; the others stream."""
+    if out.isatty():
+        make_room(for_good=True)
     if output is OutputFormat.JSONL:
         out.writelines(_json_lines(listing.items))
     elif output is OutputFormat.CSV:
@@ -180,7 +185,7 @@ def write_table(
     fitting = _fitting(shown, widths, width)
     for row in chain([headings], measured, rows):
         cells = (row[at].rjust(widths[at]) if numeric[at] else row[at].ljust(widths[at]) for at in fitting)
-        out.write(_GAP.join(cells).rstrip() + "\n")
+        out.write(GAP.join(cells).rstrip() + "\n")
     return [heading for at, heading in enumerate(headings) if at not in fitting]
 
 
@@ -188,17 +193,12 @@ def _fitting(columns: Sequence[TableColumn], widths: Sequence[int], width: int |
     """The columns that a line has room for: the least important are left out first, of these the last. All of them
     where those that stay are too wide anyway."""
     kept = list(range(len(columns)))
-    while width is not None and sum(widths[at] for at in kept) + len(_GAP) * (len(kept) - 1) > width:
+    while width is not None and sum(widths[at] for at in kept) + len(GAP) * (len(kept) - 1) > width:
         may_go = [at for at in kept[1:] if columns[at].importance < _STAYS]
         if not may_go:
             return list(range(len(columns)))
         kept.remove(min(may_go, key=lambda at: (columns[at].importance, -at)))
     return kept
-
-
-def printable(text: str) -> str:
-    """Names come from outside: nothing in them may move the cursor or colour the terminal."""
-    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
 
 
 def _is_number(text: str) -> bool:

@@ -21,10 +21,12 @@ from tieredctl.cli.options import (
     MetadataSourceOptions,
     Partition,
     SegmentId,
+    Since,
     TieredStore,
     TieredStoreOptions,
     Topic,
     TopicId,
+    Until,
 )
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
@@ -34,6 +36,7 @@ from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, S
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tieredctl.ops.metadata.event_filter import EventFilter
     from tieredctl.ops.metadata.selection import Selection
     from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 
@@ -162,6 +165,22 @@ class PartitionOptions(OptionGroup):
         from tieredctl.ops.metadata.selection import Selection
 
         return Selection(self.topic, self.topic_id, self.partition, segment_id)
+
+
+@dataclass(frozen=True, slots=True)
+class EventOptions(PartitionOptions):
+    """The events that are meant."""
+
+    since: Since = None
+    until: Until = None
+
+    def filter(self) -> EventFilter | None:
+        """None where nothing is filtered. Raises TieredctlError as `EventFilter.given` does."""
+        if (self.topic, self.topic_id, self.partition, self.since, self.until) == (None,) * 5:
+            return None
+        from tieredctl.ops.metadata.event_filter import EventFilter
+
+        return EventFilter.given(self.selection(), self.since, self.until)
 
 
 @dataclass(frozen=True, slots=True)

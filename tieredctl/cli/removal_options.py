@@ -53,6 +53,7 @@ class PlanSizeOptions(OptionGroup):
     ] = None
     valid_for: Annotated[str, typer.Option(metavar="DURATION", help="How long the plan may be applied.")] = "24h"
     force: Annotated[bool, typer.Option("--force", help="Replace an existing plan.")] = False
+    dry_run: DryRun = False
 
     @property
     def mode(self) -> RemovalMode:

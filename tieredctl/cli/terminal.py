@@ -1,4 +1,4 @@
-"""What the stream that people read can show: how wide it is, and whether it has colours."""
+"""What the stream that people read can show: how wide it is, whether it has colours, and whether it has blocks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 from typing import TextIO
 
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
+_COERCED = "C.UTF-8"
+"""What Python makes of LC_CTYPE in a C locale (PEP 538)."""
+_BLOCKS = "\u2588\u2590\u2592\u2591\u2550\u2584\u258f\u25b2"
 _SEVERITIES = {"critical": "\x1b[1;31m", "error": "\x1b[31m", "warning": "\x1b[33m", "info": "\x1b[36m"}
 
 
@@ -33,3 +36,21 @@ def severity_shown(label: str, stream: TextIO) -> str:
 def emphasized(text: str, stream: TextIO) -> str:
     """The line that matters most."""
     return f"{_BOLD}{text}{_PLAIN}" if has_colours(stream) else text
+
+
+def has_blocks(stream: TextIO) -> bool:
+    """Whether bars may be of blocks rather than of ASCII: not in a C locale, and not where they cannot be encoded."""
+    variables = {name: os.environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG")}
+    if variables["LC_CTYPE"] == _COERCED:
+        del variables["LC_CTYPE"]
+    locale = next(filter(None, variables.values()), "C")
+    try:
+        _BLOCKS.encode(stream.encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return locale not in ("C", "POSIX")
+
+
+def coloured(text: str, colour: str, stream: TextIO) -> str:
+    """Text in a colour, such as `31`, where there are colours."""
+    return f"\x1b[{colour}m{text}{_PLAIN}" if has_colours(stream) else text

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+
+from tieredctl.cli.completion.command_table import FLAG, CommandTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,21 +20,16 @@ class TypedWords:
 
 def options_of(words: Sequence[str]) -> frozenset[str]:
     """The options that the command of these words takes, and the names of its arguments."""
-    command, _, _ = _command(words)
-    return frozenset(
-        name for one in command.params for name in (one.opts if one.param_type_name == "option" else [one.name])
-    )
+    return _options(_command(words))
 
 
 def typed(words: Sequence[str]) -> TypedWords:
     """What these words say. Flags are options without a value: an empty one."""
-    command, names, left = _command(words)
-    takes_value = {
-        name: not one.is_flag for one in command.params if one.param_type_name == "option" for name in one.opts
-    }
+    names = _command(words)
+    takes_value = {name: one.kind != FLAG for name, one in _table().command(names).options.items()}
     options: list[tuple[str, str]] = []
     arguments: list[str] = []
-    rest = iter(left)
+    rest = iter(words[len(names) :])
     for word in rest:
         name, equals, value = word.partition("=")
         if word == "--":
@@ -46,16 +43,25 @@ def typed(words: Sequence[str]) -> TypedWords:
     return TypedWords(" ".join(names), tuple(options), tuple(arguments))
 
 
-def _command(words: Sequence[str]) -> tuple[Any, list[str], list[str]]:
-    """The command that the words name, its name, and the words after that."""
-    from tieredctl.cli.main import command_of
+def _command(words: Sequence[str]) -> tuple[str, ...]:
+    """The words that name the command."""
+    end = 0
+    while end < len(words) and tuple(words[: end + 1]) in _commands():
+        end += 1
+    return tuple(words[:end])
 
-    command: Any = command_of(words)
-    names: list[str] = []
-    for number, word in enumerate(words):
-        inner = getattr(command, "commands", {}).get(word)
-        if inner is None:
-            return command, names, list(words[number:])
-        names.append(word)
-        command = inner
-    return command, names, []
+
+@cache
+def _options(names: tuple[str, ...]) -> frozenset[str]:
+    command = _table().command(names)
+    return frozenset(command.options).union(*(one.names for one in command.arguments))
+
+
+@cache
+def _commands() -> frozenset[tuple[str, ...]]:
+    return frozenset(_table().commands())
+
+
+@cache
+def _table() -> CommandTable:
+    return CommandTable.installed()

@@ -7,22 +7,31 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tieredctl.cli.finding_groups import FindingGroups
-from tieredctl.cli.finding_report import FindingReport, ignored_sentences
-from tieredctl.cli.findings_table import FINDING_COLUMNS, FINDING_FIELDS, FindingDocuments
+from tieredctl.cli.findings.finding_groups import FindingGroups
+from tieredctl.cli.findings.finding_report import FindingReport, ignored_sentences
+from tieredctl.cli.findings.findings_table import FINDING_COLUMNS, FINDING_FIELDS, FindingDocuments
 from tieredctl.cli.option_groups import OptionGroup
-from tieredctl.cli.options import AllFindings, FailOn, Ignore, Limit, MetricsFile, Output, Quiet
+from tieredctl.cli.options import AllFindings, FailOn, Ignore, Limit, MetricsFile, Output, ProgressStyle, Quiet
 from tieredctl.cli.outcome import finish, say, say_error
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn, printable
-from tieredctl.cli.progress import LinesApart
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.progress import LinesApart, ProgressMode
 from tieredctl.errors import ExitCode, worst
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.printable import printable
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
 
 if TYPE_CHECKING:
     from tieredctl.ops.change import Outcome, Plan
 
 _Done = TypeVar("_Done")
+
+
+@dataclass(frozen=True, slots=True)
+class Talk(OptionGroup):
+    """What a command that takes long says besides its answer."""
+
+    quiet: Quiet = False
+    progress: ProgressStyle = ProgressMode.AUTO
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +56,6 @@ class View(OptionGroup):
         """On stderr, a line each, unless that is to be quiet."""
         for sentence in () if self.quiet else sentences:
             say(printable(sentence))
-
-    def teller(self, sentence: Callable[[_Done], str]) -> Callable[[_Done], None]:
-        """Says now and then how far it is."""
-        lines = LinesApart()
-
-        def tell(done: _Done) -> None:
-            if not self.quiet and lines.is_due():
-                say(printable(sentence(done)))
-
-        return tell
 
     def plan(
         self,
@@ -103,6 +102,27 @@ class View(OptionGroup):
 
 
 @dataclass(frozen=True, slots=True)
+class ProgressView(View):
+    """The same of a command that takes long."""
+
+    progress: ProgressStyle = ProgressMode.AUTO
+
+    def teller(self, sentence: Callable[[_Done], str]) -> Callable[[_Done], None]:
+        """Says now and then how far it is."""
+        if self.quiet or self.progress is ProgressMode.NONE:
+            return lambda _done: None
+        lines = LinesApart()
+
+        def tell(done: _Done) -> None:
+            count = getattr(done, "done", 0)
+            lines.note(count)
+            if lines.is_due():
+                say(printable(lines.timed(sentence(done), count)))
+
+        return tell
+
+
+@dataclass(frozen=True, slots=True)
 class ToleranceOptions(OptionGroup):
     """What of the findings does not count for the exit code."""
 
@@ -116,7 +136,7 @@ class ToleranceOptions(OptionGroup):
 
 
 @dataclass(frozen=True, slots=True)
-class FindingsView(View):
+class FindingsView(ProgressView):
     """How the output of a command that finds something was requested, and what of that is tolerated."""
 
     fail_on: FailOn = None

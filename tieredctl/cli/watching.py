@@ -10,7 +10,9 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 
 from tieredctl.cli.terminal import width_of
+from tieredctl.cli.trouble.interruption import go_on
 from tieredctl.errors import ExitCode
+from tieredctl.model.work import heard_by
 
 _CLEAR, _HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
 
@@ -23,7 +25,7 @@ def watch(show: Callable[[], ExitCode], interval_ms: int) -> ExitCode:
     try:
         while True:
             screen = io.StringIO()
-            with redirect_stdout(screen), redirect_stderr(screen):
+            with redirect_stdout(screen), redirect_stderr(screen), heard_by(None):
                 code = show()
             out.write(
                 _in_place(screen.getvalue(), is_first)
@@ -36,6 +38,7 @@ def watch(show: Callable[[], ExitCode], interval_ms: int) -> ExitCode:
     except KeyboardInterrupt:
         if code is None:
             raise
+        go_on()
         return code
 
 

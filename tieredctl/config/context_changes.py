@@ -10,6 +10,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 _INDENT = 2
 
 
-def use_context(name: str | None) -> None:
+def use_context(name: str | None, *, dry_run: bool = False) -> None:
     """Makes a context the current one; none of them for None. Raises TieredctlError `usage` if there is none of that
-    name, and `bad-config` if the file cannot be used or changed."""
+    name, and `bad-config` if the file cannot be used or changed. A dry run raises the same, and changes nothing."""
 
     def change(text: str, said: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         if name is not None:
@@ -38,10 +39,10 @@ def use_context(name: str | None) -> None:
             else (f"{CURRENT_CONTEXT}: {_scalar(name)}\n{text}", {**rest, CURRENT_CONTEXT: name})
         )
 
-    _change(change)
+    _change(change, dry_run=dry_run)
 
 
-def add_context(context: Context, *, replace: bool) -> None:
+def add_context(context: Context, *, replace: bool, dry_run: bool = False) -> None:
     """Adds a context, or replaces the one of that name. Raises TieredctlError `usage` for one that the file cannot
     have, or if there is one and it is not to be replaced, and `bad-config` as `use_context` does."""
     demand_context(context)
@@ -56,10 +57,10 @@ def add_context(context: Context, *, replace: bool) -> None:
         entries = {**(said.get(CONTEXTS) or {}), context.name: context.entry()}
         return _with_entry(text, context), {**said, CONTEXTS: entries}
 
-    _change(change)
+    _change(change, dry_run=dry_run)
 
 
-def remove_context(name: str) -> None:
+def remove_context(name: str, *, dry_run: bool = False) -> None:
     """Removes a context; it is not the current one any more. Raises TieredctlError as `use_context` does."""
 
     def change(text: str, said: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -71,26 +72,47 @@ def remove_context(name: str) -> None:
             text, rest = _without(text, CURRENT_CONTEXT), {k: v for k, v in rest.items() if k != CURRENT_CONTEXT}
         return _without(text, CONTEXTS, name), rest | ({CONTEXTS: left} if left else {})
 
-    _change(change)
+    _change(change, dry_run=dry_run)
 
 
-def _change(change: Callable[[str, dict[str, Any]], tuple[str, dict[str, Any]]]) -> None:
+_Change = Callable[[str, dict[str, Any]], tuple[str, dict[str, Any]]]
+"""Of a file's text and its settings, those that it is to have."""
+
+
+def _change(change: _Change, *, dry_run: bool) -> None:
     path = Path(os.path.realpath(configuration_path()))  # a link stays one
     try:
+        if dry_run:
+            _demand_writable(path.parent)
+            _changed(path, change)
+            return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(path):
-            data = file_bytes() if path.exists() or not os.environ.get(VARIABLE) else None
-            said = dict(settings_in(data or b""))
-            text, expected = change((data or b"").decode("utf-8"), said)
-            changed = text.encode("utf-8")
-            if not _says(changed, expected):
-                raise _not_by_program()
-            contexts_in(expected)
-            _replace(path, changed, 0o600 if data is None else path.stat().st_mode & 0o777)
+            changed, is_new = _changed(path, change)
+            _replace(path, changed, 0o600 if is_new else path.stat().st_mode & 0o777)
     except OSError as error:
         raise bad(f"it cannot be changed: {error.strerror}") from None
     except UnicodeDecodeError:
         raise _not_by_program() from None
+
+
+def _demand_writable(folder: Path) -> None:
+    """Raises OSError where this user may not write into a folder, or make it."""
+    nearest = next(one for one in (folder, *folder.parents) if one.exists())
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise PermissionError(EACCES, os.strerror(EACCES))
+
+
+def _changed(path: Path, change: _Change) -> tuple[bytes, bool]:
+    """What the file is to have, and whether there is none yet."""
+    data = file_bytes() if path.exists() or not os.environ.get(VARIABLE) else None
+    said = dict(settings_in(data or b""))
+    text, expected = change((data or b"").decode("utf-8"), said)
+    changed = text.encode("utf-8")
+    if not _says(changed, expected):
+        raise _not_by_program()
+    contexts_in(expected)
+    return changed, data is None
 
 
 def _says(data: bytes, expected: dict[str, Any]) -> bool:

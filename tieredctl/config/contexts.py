@@ -62,12 +62,14 @@ class Contexts(NamedTuple):
     by_name: Mapping[str, Context]
     current: str | None
 
-    def named(self, name: str) -> Context:
-        """Raises TieredctlError `usage` where there is none."""
+    def named(self, name: str, by: str = "") -> Context:
+        """Raises TieredctlError `usage` where there is none; `by` is who names it, if it was not typed."""
         if name not in self.by_name:
             known = ", ".join(self.by_name)
             hint = f"There are: {known}." if known else "Add one with `tieredctl context add`."
-            raise TieredctlError(ErrorCode.USAGE, f"There is no context {name!r}.", hint=hint)
+            raise TieredctlError(
+                ErrorCode.USAGE, f"There is no context {name!r}{by and f', which {by} names'}.", hint=hint
+            )
         return self.by_name[name]
 
 
@@ -93,7 +95,7 @@ def chosen_context(typed: str | None) -> Chosen | None:
     if typed is not None:
         return Chosen(contexts().named(typed), OPTION)
     if name := os.environ.get(VARIABLE):
-        return Chosen(contexts().named(name), VARIABLE)
+        return Chosen(contexts().named(name, VARIABLE), VARIABLE)
     found = contexts()
     return None if found.current is None else Chosen(found.by_name[found.current], CURRENT_CONTEXT)
 

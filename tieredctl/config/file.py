@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,12 @@ _LONGEST_FILE = 1 << 20
 _PRICE_FIELDS = {"store", "perGiBMonth", "currency"}
 _REQUEST_PRICE_FIELDS = ("perThousandPuts", "perThousandGets")
 _CLASS = "storageClass"
+
+
+def price_hint(store_url: str) -> str:
+    """How to give a store a price that it lacks."""
+    entry = f"{{store: {json.dumps(store_url)}, perGiBMonth: 0.023, currency: USD}}"
+    return f"Add it to `prices` in {configuration_path()}, such as {entry}."
 
 
 def storage_price(store_url: str) -> StoragePrice | None:

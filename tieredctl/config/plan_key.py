@@ -33,6 +33,11 @@ def signing_key() -> bytes:
     return key
 
 
+def key_for_plan(*, dry_run: bool) -> bytes | None:
+    """The key that a plan is signed with; a dry run makes none. Raises TieredctlError as `signing_key` does."""
+    return known_key() if dry_run else signing_key()
+
+
 def known_key() -> bytes | None:
     """The key; None where none was made yet. Raises TieredctlError as `signing_key` does."""
     path = _path()

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError, missing_extra
+from tieredctl.model.tracing import traced
 
 if TYPE_CHECKING:
     import psycopg
@@ -23,6 +24,8 @@ _DEFAULTS = {
     "tcp_user_timeout": "45000",
 }
 """What is set unless the operator set it, in the text, its service or the environment."""
+ASKER, SERVER = "tieredctl.control_plane", "control plane"
+"""Who asks whom, in logs."""
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 _UNREACHABLE_CLASSES = ("08", "57", "53")
 _REFUSALS = ("authentication failed", "no password supplied", "pg_hba.conf", "not permitted to log in")
@@ -54,7 +57,10 @@ def connected(conninfo: str) -> Iterator[Any]:
 
     try:
         ours = {name: to for name, to in _defaults(settings.get("service")).items() if name not in settings}
-        with psycopg.connect(make_conninfo(conninfo, **ours, client_encoding="UTF8")) as opened:
+        with traced(ASKER, SERVER, "connect") as asked:
+            made = psycopg.connect(make_conninfo(conninfo, **ours, client_encoding="UTF8"))
+            asked.answer = f"{made.info.host}:{made.info.port}/{made.info.dbname}"
+        with made as opened:
             opened.read_only = True
             opened.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             yield opened
@@ -66,11 +72,7 @@ def connected(conninfo: str) -> Iterator[Any]:
 
 def _settings(conninfo: str) -> dict[str, Any]:
     if importlib.util.find_spec("psycopg") is None:
-        raise TieredctlError(
-            ErrorCode.MISSING_EXTRA,
-            "A control plane needs psycopg.",
-            hint="Install it with pip install 'tieredctl[diskless]'.",
-        )
+        raise missing_extra("A control plane needs psycopg.", "diskless")
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tieredctl.errors import DecodeError
 from tieredctl.formats.arrow_columns import binary_array, number_array, numbers_in
 from tieredctl.formats.windows import Ints
+from tieredctl.model.work import note_more
 
 NULL = -(1 << 63)
 """What a query writes for a number that is null: all columns have one width then."""
@@ -102,7 +103,9 @@ def _rows(pieces: Iterable[Any], layout: np.dtype[Any]) -> Iterator[NDArray[Any]
             begun = True
         if len(gathered) >= _STRETCH:
             whole = len(gathered) // layout.itemsize * layout.itemsize
-            yield _checked(np.frombuffer(bytes(gathered[:whole]), layout))
+            rows = np.frombuffer(bytes(gathered[:whole]), layout)
+            note_more("rows of the control plane read", len(rows))
+            yield _checked(rows)
             del gathered[:whole]
     if not begun or bytes(gathered[-len(_TRAILER) :]) != _TRAILER:
         raise DecodeError("PostgreSQL's copy does not end", len(gathered))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 
 import pyarrow as pa
 
 from tieredctl.control_plane import queries, remote_log_metadata
-from tieredctl.control_plane.connection import connected
+from tieredctl.control_plane.connection import ASKER, SERVER, connected
 from tieredctl.control_plane.copied_columns import Column, copy_statement, read_columns, read_texts, text_statement
 from tieredctl.control_plane.migrations import Migration, schema_version
 from tieredctl.diskless.control_plane import (
@@ -25,10 +26,13 @@ from tieredctl.diskless.control_plane import (
 )
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import numbers_in
+from tieredctl.model.counted import counted
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.tracing import traced
 
 Row = Mapping[str, Any]
 _TABLES = ("files", "batches", "logs", "producer_state", "flyway_schema_history")
+_LONGEST_QUESTION = 100
 _STORED_HERE = ("r", "p")
 """What PostgreSQL calls tables, and partitioned ones; others are views, or tables of another server."""
 
@@ -54,6 +58,7 @@ class PostgresControlPlane:
                 moment.table(queries.log_columns(moment.version), queries.ALL_LOGS),
                 moment.table(queries.producer_columns(), queries.ALL_PRODUCERS),
                 moment.is_standby(),
+                moment.made_ms(),
             )
 
     def batches_of(self, object_key: str) -> tuple[Row, pa.Table] | None:
@@ -86,6 +91,7 @@ class PostgresControlPlane:
                 lacks_files,
                 None if is_standby else moment.database(),
                 0 if is_standby else moment.written(),
+                moment.made_ms(),
             )
 
     def states_of(self, object_keys: Sequence[str]) -> FoundStates:
@@ -155,6 +161,11 @@ class _Moment:
         ((now_ms,),) = self.ask(queries.CLOCK)
         return int(now_ms)
 
+    def made_ms(self) -> int:
+        """When the schema was made, at the latest."""
+        ((made_ms,),) = self.ask(queries.MADE)
+        return int(made_ms)
+
     def database(self) -> str:
         """Not to be asked of a standby."""
         ((found,),) = self.ask(queries.DATABASE)
@@ -171,7 +182,9 @@ class _Moment:
 
     def ask(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
         """The rows of a query that has few."""
-        found: list[tuple[Any, ...]] = self._connection.execute(statement, values).fetchall()
+        with traced(ASKER, SERVER, _short(statement)) as asked:
+            found: list[tuple[Any, ...]] = self._connection.execute(statement, values).fetchall()
+            asked.answer = counted(len(found), "row")
         return found
 
     def rows(self, columns: Sequence[Column], rest: str, **values: object) -> list[dict[str, Any]]:
@@ -181,7 +194,7 @@ class _Moment:
 
     def table(self, columns: Sequence[Column], rest: str, **values: object) -> pa.Table:
         """The rows of a query, as columns."""
-        with self._connection.cursor() as cursor:
+        with traced(ASKER, SERVER, _short(rest)) as asked, self._connection.cursor() as cursor:
             with cursor.copy(copy_statement(columns, rest), values) as copied:
                 table = read_columns(copied, columns)
             for number, column in enumerate(columns):
@@ -189,6 +202,7 @@ class _Moment:
                     lengths = numbers_in(table.column(number).combine_chunks()).astype("int64")
                     with cursor.copy(text_statement(column, rest), values) as copied:
                         table = table.set_column(number, column.name, read_texts(copied, lengths))
+            asked.answer = counted(table.num_rows, "row")
         return table
 
 
@@ -201,6 +215,11 @@ def _batch_of(moment: _Moment, log: Row, offset: int) -> FoundBatch | None:
     files = moment.rows(queries.file_columns(), queries.FILE_OF_ID, file=file)
     ((partitions,),) = moment.ask(queries.PARTITIONS_OF_FILE, file=file)
     return FoundBatch(batches[0], files[0] if files else {}, partitions - 1)
+
+
+def _short(statement: str) -> str:
+    """What a log says of a statement; what it asks about is not in it."""
+    return shorten(statement, _LONGEST_QUESTION, placeholder=" …")
 
 
 def _is_possible(text: str) -> bool:

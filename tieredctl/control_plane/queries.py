@@ -61,6 +61,11 @@ _LATER: Mapping[str, tuple[int, str]] = {"remoteLogStartOffset": (16, str(NULL))
 
 # Flyway's own row for a schema that it made is not a migration.
 HISTORY = "SELECT version, script, checksum, success FROM flyway_schema_history WHERE type <> 'SCHEMA'"
+# Flyway dates migrations by the local time of the broker that made them, which may be twelve hours behind UTC.
+MADE = (
+    "SELECT coalesce(max(extract(epoch FROM made AT TIME ZONE 'UTC') * 1000)::bigint + 12 * 3600000, 0)"
+    " FROM (SELECT min(installed_on) AS made FROM flyway_schema_history) AS history"
+)
 # A standby knows only what was committed up to the last transaction that it replayed: to it, it is as late as that.
 CLOCK = (
     "SELECT (extract(epoch FROM CASE WHEN pg_is_in_recovery()"

@@ -105,6 +105,8 @@ class ControlPlaneTables:
     producers: pa.Table
     is_standby: bool = False
     """Whether it is a replica that may lack what was committed, and have what was deleted, since."""
+    made_ms: int = 0
+    """When its schema was made, at the latest: what was committed before that was to another, which was lost."""
 
 
 class FoundBatch(NamedTuple):
@@ -162,6 +164,8 @@ class FoundFiles:
     written: int
     """How many bytes that database ever wrote to its log: a copy of its disk has the same name, and began at fewer. 0
     where a replica answered."""
+    made_ms: int
+    """As ControlPlaneTables has it."""
 
 
 class FoundSegment(NamedTuple):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.java_properties import read_properties
-from tieredctl.model.secrets import HIDDEN, is_secret
+from tieredctl.model.secrets import HIDDEN, is_secret, remember_secrets
 
 Properties = dict[str, str]
 
@@ -54,8 +54,10 @@ def read_client_properties(file: Path | None) -> Properties:
         raise _refused(f"{file} cannot be read: {error.strerror}") from None
     except DecodeError as error:
         raise _refused(f"{file} is not a properties file: {error.message}") from None
+    remember_secrets(properties)
     for translate in _TRANSLATIONS:
         translate(properties)
+    remember_secrets(properties)
     return properties
 
 

@@ -143,6 +143,10 @@ class Cluster(Protocol):
         """All topics that the user may see, in order."""
         ...
 
+    def topic_partitions(self) -> Mapping[str, Sequence[PartitionDescription]]:
+        """The partitions of all topics that the user may see."""
+        ...
+
     def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
         """All settings of some topics; those that no longer exist are left out."""
         ...

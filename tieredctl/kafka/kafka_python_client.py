@@ -11,6 +11,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.client_properties import Properties
 from tieredctl.kafka.connection_check import demand_connection
 from tieredctl.kafka.kafka_python_settings import kafka_python_settings
+from tieredctl.kafka.tracing import traced_answer, traced_request
 
 if TYPE_CHECKING:
     from kafka.errors import KafkaError
@@ -45,7 +46,8 @@ class KafkaPythonClient:
         self._connections = KafkaConnectionManager(self._loop, **settings, request_timeout_ms=milliseconds)
         try:
             self._loop.start()
-            self._connections.bootstrap(milliseconds)
+            with traced_request(bootstrap_server, "list brokers"):
+                self._connections.bootstrap(milliseconds)
         except BaseException:
             self.close()
             raise
@@ -103,7 +105,7 @@ class KafkaPythonClient:
             sent = self._connections.send(request, node_id=broker)
             return await self._connections.wait_for(sent, seconds * 1000)
 
-        return self._connections.run(answer)
+        return traced_answer(f"broker {broker}", request, lambda: self._connections.run(answer))
 
     def _demand_access(self, broker: int) -> None:
         """Checks once why a broker cannot be reached: one that refuses this client will keep refusing."""

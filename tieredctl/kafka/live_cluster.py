@@ -65,12 +65,15 @@ class LiveCluster(PatientCluster):
         return TopicDescription(name, uuid_text(found.topic_id.bytes), tuple(map(_partition, _ordered(found))))
 
     def topic_names(self) -> Sequence[str]:
+        return sorted(self.topic_partitions())
+
+    def topic_partitions(self) -> Mapping[str, Sequence[PartitionDescription]]:
         from kafka.protocol.metadata import MetadataRequest
 
         request = MetadataRequest(
             topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
         )
-        return sorted(topic.name for topic in self._ask(None, request).topics)
+        return {topic.name: tuple(map(_partition, _ordered(topic))) for topic in self._ask(None, request).topics}
 
     def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
         from kafka.admin import ConfigResourceType

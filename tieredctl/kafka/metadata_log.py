@@ -15,6 +15,7 @@ from tieredctl.formats.kraft_log import KraftLogRecord, demanded_records, sound_
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.formats.log_scan import Damage
 from tieredctl.formats.record_batches import BatchHeader
+from tieredctl.model.work import note_more
 
 _PIECE_BYTES = 1 << 22
 
@@ -123,6 +124,7 @@ def file_batches(path: Path, size: int, base_offset: int = 0, *, may_be_torn: bo
         pieces = iter(lambda: file.read(_PIECE_BYTES), b"")
         for part in sound_batches(_up_to(size, pieces), size, base_offset):
             if not isinstance(part, Damage):
+                note_more("batches read", 1)
                 yield MetadataBatch(path, *part)
             elif part.torn and may_be_torn:
                 return

@@ -10,10 +10,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.kafka.broker_connection import LONGEST_WAIT_SECONDS, REQUEST_TIMEOUT_SECONDS, BrokerConnection
 from tieredctl.kafka.source import METADATA_TOPIC
+from tieredctl.kafka.tracing import traced_request
+from tieredctl.model.counted import counted
 from tieredctl.model.events import MetadataEvent
 
 if TYPE_CHECKING:
@@ -43,8 +45,7 @@ class MetadataProducer:
         try:
             from confluent_kafka import Producer
         except ImportError:
-            hint = "Install it with: pip install 'tieredctl[kafka]'"
-            raise TieredctlError(ErrorCode.MISSING_EXTRA, "Writing events needs confluent-kafka.", hint=hint) from None
+            raise missing_extra("Writing events needs confluent-kafka.", "kafka") from None
         self._connection = BrokerConnection(
             bootstrap_server,
             command_config,
@@ -72,6 +73,11 @@ class MetadataProducer:
 
         Raises TieredctlError: `broker-refused` where the user is refused, or may not write, `broker-unreachable` where
         not every event was confirmed in time. Unconfirmed events may still have been written."""
+        asked = f"write {counted(len(events), 'event')} to {METADATA_TOPIC}-{metadata_partition}"
+        with traced_request(self._connection.bootstrap_server, asked):
+            self._publish(metadata_partition, events)
+
+    def _publish(self, metadata_partition: int, events: Sequence[MetadataEvent]) -> None:
         from confluent_kafka import KafkaException
 
         failures: list[KafkaError] = []

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
 from tieredctl.kafka.kafka_python_client import KafkaPythonClient
@@ -111,8 +111,7 @@ class PatientCluster:
                 UnsupportedVersionError,
             )
         except ImportError:
-            message = "This needs kafka-python, which is not installed."
-            raise TieredctlError(ErrorCode.MISSING_EXTRA, message, hint="pip install 'tieredctl[kafka]'") from None
+            raise missing_extra("This needs kafka-python, which is not installed.", "kafka") from None
         try:
             yield
         except (IncompatibleBrokerVersion, UnsupportedVersionError):

@@ -21,6 +21,7 @@ from tieredctl.kafka.kafka_python_settings import (
     security_protocol_of,
     ssl_context,
 )
+from tieredctl.kafka.tracing import traced_answer, traced_request
 
 if TYPE_CHECKING:
     from kafka.protocol.parser import KafkaProtocol
@@ -51,14 +52,18 @@ class ServerConnection:
         Raises Unreachable; TieredctlError: `broker-refused` with the cause and the fix, `usage` for properties that
         Python does not support.
         """
-        from kafka.protocol.parser import KafkaProtocol
-
         self.server = server_name(host, port)
         self._host, self._port = host, port
         self._properties = properties
         self._protocol = security_protocol_of(properties)
         self._is_accepted = False
         self._allow(seconds)
+        with traced_request(self.server, f"connect by {self._protocol}"):
+            self._begin()
+
+    def _begin(self) -> None:
+        from kafka.protocol.parser import KafkaProtocol
+
         self._socket = self._connected()
         try:
             self._socket = self._encrypted(self._socket)
@@ -85,7 +90,7 @@ class ServerConnection:
             self._allow(seconds)
         with self._reporting_silence():
             try:
-                answer = self._talk.answer_to(request)
+                answer = traced_answer(self.server, request, lambda: self._talk.answer_to(request))
             except _Closed:
                 if self.has_login or self._is_accepted:
                     raise Unreachable("closed the connection") from None

@@ -109,10 +109,13 @@ def chunk_of(records: Iterable[MetadataRecord], findings: Iterable[Finding] = ()
 
 def truncated(metadata_partition: int, start: int, topic: str = METADATA_TOPIC) -> Finding:
     """The finding about a metadata partition whose log begins above offset 0."""
+    message = f"the log begins at offset {start}: earlier events are lost, and what they reported is unknown"
+    if topic == METADATA_TOPIC:
+        message += "; this stays after `recover metadata`, which can register again only what is stored"
     return Finding(
         FindingCode.METADATA_TRUNCATED,
         f"{topic}-{metadata_partition}",
-        f"the log begins at offset {start}: earlier events are lost, and what they reported is unknown",
+        message,
         {"metadataPartition": metadata_partition, "logStartOffset": start},
         about=MetadataSubject(metadata_partition),
     )

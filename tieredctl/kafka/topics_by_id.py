@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import TieredctlError, installation_of
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
 from tieredctl.kafka.kafka_python_client import KafkaPythonClient
@@ -58,7 +58,7 @@ class TopicsById:
         try:
             from kafka.errors import KafkaError
         except ImportError:
-            self._give_up("kafka-python is not installed: pip install 'tieredctl[kafka]'")
+            self._give_up(f"kafka-python is not installed: {installation_of('kafka')}")
             return answers
         try:
             self._ask_brokers(asked, answers)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 
@@ -18,6 +19,8 @@ DISKLESS = "inkless"
 _ASK_DISKLESS = "Objects of diskless topics are looked at with `tieredctl diskless`."
 DETECTION_KEYS = 1_000
 """How many keys `detect` looks at: what one request lists in S3."""
+_DEEPEST = 4
+"""How many folders below a store it is looked for."""
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -64,8 +67,22 @@ def detect(store: ObjectStore, options: Mapping[str, str] = _NO_OPTIONS) -> str:
     if len(fitting) == 1:
         return fitting[0]
     are_diskless = bool(keys) and not fitting and all(is_object_name(key.rpartition("/")[2]) for key in keys)
-    hint = _ASK_DISKLESS if are_diskless else "Name the layout with --layout."
+    hint = _ASK_DISKLESS if are_diskless else _advice(store, keys, [] if fitting else layouts)
     raise TieredctlError(ErrorCode.UNKNOWN_LAYOUT, _why_undecided(store, keys, fitting), hint=hint)
+
+
+def _advice(store: ObjectStore, keys: Sequence[str], layouts: Sequence[Layout]) -> str:
+    """What to try: often the store that was meant lies some folders deeper."""
+    if not keys:
+        return "Check that this is the right place; for an empty store, name the layout with --layout."
+    for key in keys:
+        folders = key.split("/")
+        for depth in range(1, min(len(folders), _DEEPEST + 1)):
+            rest = "/".join(folders[depth:])
+            if any(layout.explain(rest) or layout.other_form(rest) for layout in layouts):
+                url = f"{store.url.rstrip('/')}/{'/'.join(folders[:depth])}"
+                return f"Is --store {shlex.quote(url)} meant? Otherwise, name the layout with --layout."
+    return "Name the layout with --layout."
 
 
 def _first_keys(store: ObjectStore) -> list[str]:

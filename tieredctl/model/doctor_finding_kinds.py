@@ -228,7 +228,7 @@ DOCTOR_FINDING_KINDS = (
         FindingCode.RELEASE_BUG,
         Severity.WARNING,
         "a known fault of this release",
-        "tieredctl doctor upgrade {release} {fixedIn}",
+        "{command}",
     ),
     FindingKind(
         FindingCode.UPGRADE_STEP,

@@ -17,6 +17,10 @@ class RemoteLogSegmentState(IntEnum):
     DELETE_SEGMENT_FINISHED = 3
 
 
+STORED_STATES = (RemoteLogSegmentState.COPY_SEGMENT_FINISHED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+"""Of a segment that is in remote storage: whole, though its deletion may have begun. Kafka's retention counts these."""
+
+
 class RemotePartitionDeleteState(IntEnum):
     """Progress of removing a whole partition (Kafka's RemotePartitionDeleteState)."""
 

@@ -102,6 +102,17 @@ class OrphanedObjects(Subject):
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownObjects(Subject):
+    """Objects that are unknown for one reason, all together."""
+
+    objects: int
+
+    @property
+    def count(self) -> int:
+        return self.objects
+
+
+@dataclass(frozen=True, slots=True)
 class DisklessObjectSubject(ObjectSubject):
     """An object that mixes partitions, or some bytes of it."""
 

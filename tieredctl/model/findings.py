@@ -24,6 +24,7 @@ __all__ = ["FINDING_KINDS", "Finding", "FindingKind", "Severity", "exit_code_of"
 _HISTORY = "tieredctl metadata history {segmentId} …"
 _READ = "tieredctl store inspect {file}"
 _MEND = "tieredctl recover indexes {segmentId} …"
+_RECOVER = "tieredctl recover metadata --bootstrap-server HOST:PORT --store URL …"
 _EPOCHS = "tieredctl metadata epochs {topic}:{partition} …"
 _COMMANDS = ("tieredctl ", "kafka-", "ls ")
 _INDEXES = ("offset-index", "time-index", "transaction-index", "producer-snapshot", "indexes")
@@ -126,7 +127,7 @@ _TABLE = (
         FindingCode.OFFSET_GAP,
         Severity.CRITICAL,
         "offsets that no remote segment holds",
-        _EPOCHS,
+        _RECOVER,
         many="gaps: offsets that no remote segment holds",
     ),
     FindingKind(
@@ -147,7 +148,7 @@ _TABLE = (
         FindingCode.LOCAL_REMOTE_GAP,
         Severity.CRITICAL,
         "offsets between the remote end and the local log start are in neither",
-        _EPOCHS,
+        _RECOVER,
         many="gaps between the remote end and the local log start: these offsets are in neither",
     ),
     FindingKind(
@@ -155,7 +156,15 @@ _TABLE = (
         Severity.WARNING,
         "an object that no segment of the metadata explains",
         "tieredctl orphans scan …",
+        remedy_of_segment=_RECOVER,
         many="objects that no segment of the metadata explains",
+    ),
+    FindingKind(
+        FindingCode.OBJECT_OLDER_THAN_METADATA,
+        Severity.WARNING,
+        "an object older than the metadata that would name it: it may be the only copy of its records",
+        _RECOVER,
+        many="objects older than the metadata that would name them: they may be the only copies of their records",
     ),
     FindingKind(
         FindingCode.TOPIC_GONE,
@@ -220,11 +229,17 @@ _TABLE = (
         many="deletions that began and never ended",
     ),
     FindingKind(
+        FindingCode.COPY_FAILING,
+        Severity.WARNING,
+        "a partition whose copies fail again and again at the same offset",
+        "tieredctl topic status {topic} …",
+        many="partitions whose copies fail again and again at the same offset",
+    ),
+    FindingKind(
         FindingCode.METADATA_TRUNCATED,
         Severity.ERROR,
         "the metadata log starts above offset 0: history is lost",
-        "kafka-configs --bootstrap-server … --alter --entity-type topics --entity-name __remote_log_metadata "
-        "--add-config retention.ms=-1",
+        _RECOVER,
         incomplete=True,
     ),
     FindingKind(

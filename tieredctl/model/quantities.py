@@ -51,7 +51,8 @@ def duration_text(milliseconds: int) -> str:
 
 
 def size_text(size: int) -> str:
-    """Bytes for people: `1010.4 KiB`, and less than a KiB to the byte."""
+    """Bytes for people: `1010.4 KiB`, and less than a KiB to the byte. Sizes that are compared, and those to be typed,
+    are given to the byte instead."""
     if abs(size) < 1024:
         return f"{size} B"
     scaled = float(size)

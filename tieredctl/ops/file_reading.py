@@ -9,6 +9,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.quantities import size_text
 
 LARGEST_BATCH_FILE = (1 << 31) - 1
 """Of logs and KRaft snapshots: Kafka's positions in them are 32 bits wide (FileRecords)."""
@@ -23,10 +24,10 @@ def regular_size(path: Path) -> int:
     return status.st_size
 
 
-def demand_size(path: Path, size: int, largest: int, hint: str) -> None:
+def demand_size(path: Path | str, size: int, largest: int, hint: str) -> None:
     """Raises TieredctlError where a file is larger than those of its kind are."""
     if size > largest:
-        message = f"{path} has {size} bytes, far more than a file of its kind"
+        message = f"{path} has {size_text(size)}, far more than a file of its kind"
         raise TieredctlError(ErrorCode.UNREADABLE, message, hint=hint)
 
 
@@ -39,7 +40,7 @@ def file_chunks(path: Path, size: int) -> Iterator[bytes]:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
+def reading(path: Path | str) -> Iterator[None]:
     """Raises TieredctlError for what the system says of a file."""
     try:
         yield

@@ -11,11 +11,16 @@ from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
 
 @dataclass(frozen=True, slots=True)
 class KnownSegment:
-    """A segment's metadata as of its last event, and which event that was."""
+    """A segment's metadata as of its last event, which event that was, and since when it is in its state."""
 
     metadata: RemoteLogSegmentMetadata
     metadata_partition: int
     metadata_offset: int
+    entered_ms: int
+    """The time of the event that put it into its state. A broker that tries again says the same state again, with the
+    time of that try (RemoteLogManager.deleteRemoteLogSegment)."""
+    tries: int
+    """How many events say its state, from that one on."""
 
 
 class RemoteLogMetadataCache:

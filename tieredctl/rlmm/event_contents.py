@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -50,6 +50,13 @@ class Column:
     def values(self) -> NDArray[Any]:
         """All of them."""
         return self._room[: self._count]
+
+    def at(self, rows: Rows) -> Column:
+        """Some of them; none where none is kept."""
+        found = Column(self._room.dtype)
+        if self._count:
+            found.add(self.values[rows])
+        return found
 
     @property
     def ends(self) -> Ints:
@@ -98,6 +105,15 @@ class SomeBytes:
         found: Flags = known[np.minimum(np.searchsorted(known, rows), len(known) - 1)] == rows
         return found
 
+    def at(self, rows: Rows) -> SomeBytes:
+        """Those of some rows, which rise."""
+        found, places = SomeBytes(), np.flatnonzero(self.are_of(rows))
+        strings = [one or b"" for one in self.of(rows[places])]
+        found._rows.add(places)
+        found._lengths.add([len(one) for one in strings])
+        found._data += b"".join(strings)
+        return found
+
     def of(self, rows: Rows) -> list[bytes | None]:
         """The strings of some rows; None for a row without one."""
         known = self._rows.values
@@ -132,6 +148,9 @@ class _Said:
         self.authors.add([event.author])
         self.event_timestamps.add([event.event_timestamp_ms])
         self.customs.add_one(row, event.custom_metadata)
+
+    def at(self, rows: Rows) -> _Said:
+        return _Said(self.authors.at(rows), self.event_timestamps.at(rows), self.customs.at(rows))
 
     def by(self, rows: Rows) -> Iterator[dict[str, Any]]:
         """The content of some rows, by the names of an event's fields."""
@@ -195,6 +214,24 @@ class StartedCopies:
             if event.tagged_fields:
                 self.tagged_fields[row] = event.tagged_fields
         return np.array([row], np.int32)
+
+    def at(self, rows: Rows) -> StartedCopies:
+        """Some rows, which rise."""
+        found = StartedCopies(self.is_described, self.said.at(rows))
+        for one in fields(self):
+            if isinstance(column := getattr(self, one.name), Column):
+                setattr(found, one.name, column.at(rows))
+        epochs = self.epochs_of(rows) if self.is_described else Lists(np.zeros(1, np.int64), {})
+        found.leader_epochs, found.epoch_offsets = _NUMBERS(), _OFFSETS()
+        found.leader_epochs.add(epochs.elements.get("LeaderEpoch", ()))
+        found.epoch_offsets.add(epochs.elements.get("Offset", ()))
+        tagged = np.array(list(self.tagged_fields), np.int64)
+        places = np.searchsorted(rows, tagged).tolist()
+        for place, row in zip(places, tagged.tolist(), strict=True):
+            if place < len(rows) and rows[place] == row:
+                found.tagged_fields[place] = self.tagged_fields[row]
+        found._count = len(rows)
+        return found
 
     def objects(self, rows: Rows) -> Iterator[dict[str, Any]]:
         """The fields of some rows that no update changes, by their names in RemoteLogSegmentMetadata."""
@@ -270,6 +307,10 @@ class SegmentUpdates:
             self.said.add_one(row, event)
         return np.array([row], np.int32)
 
+    def at(self, rows: Rows) -> SegmentUpdates:
+        """Some rows, which rise."""
+        return SegmentUpdates(self.is_described, self.said.at(rows), len(rows))
+
 
 @dataclass(slots=True)
 class EventContents:
@@ -282,6 +323,15 @@ class EventContents:
     def empty(cls, *, is_described: bool) -> EventContents:
         """With all content of events, or only what states depend on."""
         return cls(StartedCopies(is_described), SegmentUpdates(is_described))
+
+    def only(self, are_starts: Flags, rows: Rows) -> tuple[EventContents, NDArray[np.int32]]:
+        """The content of some events alone, by whether they are starts and their rows there; and their rows there
+        now."""
+        starts, updates = np.sort(rows[are_starts]), np.sort(rows[~are_starts])
+        numbers = np.empty(len(rows), np.int32)
+        numbers[are_starts] = np.searchsorted(starts, rows[are_starts])
+        numbers[~are_starts] = np.searchsorted(updates, rows[~are_starts])
+        return EventContents(self.starts.at(starts), self.updates.at(updates)), numbers
 
     def event_timestamps(self, are_starts: Flags, rows: Rows) -> Ints:
         """Of some events, by whether they are starts and their rows there, in milliseconds."""

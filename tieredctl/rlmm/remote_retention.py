@@ -9,12 +9,10 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.events import STORED_STATES, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.model.local_log import LeaderEpochs
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
-
-_COUNTED = (RemoteLogSegmentState.COPY_SEGMENT_FINISHED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 
 
 class Breach(StrEnum):
@@ -110,7 +108,7 @@ def _excess_bytes(
     counted = {
         segment.segment_id: segment.segment_size_in_bytes
         for segment in _by_epoch(cache, epochs)
-        if segment.state in _COUNTED and is_within_leader_epochs(segment, log.end_offset, epochs)
+        if segment.state in STORED_STATES and is_within_leader_epochs(segment, log.end_offset, epochs)
     }
     return max(0, sum(counted.values()) + only_local_bytes - limit)
 

@@ -23,12 +23,14 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.event_columns import EventColumns
+from tieredctl.rlmm.failed_copies import FailingCopy, failing_copies, joined_failures
 from tieredctl.rlmm.refused_events import misplaced_event, refused_event
 from tieredctl.rlmm.replayed_cache import replayed_cache
 from tieredctl.rlmm.segment_events import PartitionDelete, SegmentEvents
 from tieredctl.rlmm.segment_objects import (
     authors,
     custom_metadata,
+    entered_ms,
     event_timestamps,
     have_custom_metadata,
     known_segments,
@@ -60,13 +62,17 @@ class ReplayedMetadata:
         self.partitions = list(events.partitions)
         """Every user partition that an event named, by the numbers that columns have."""
         self._with_cache = np.zeros(len(self.partitions), np.bool_)
-        rows, refused = [], []
+        self._finished = np.full(len(self.partitions), -1)
+        rows, refused, failed = [], [], []
         for bucket in replayed_buckets(events):
             self._with_cache[bucket.partitions] = True
             kept = bucket.segments.states != NO_STATE if keep_deleted else bucket.segments.are_known
             rows.append(bucket.segments.at(np.flatnonzero(kept)))
             refused.append(bucket.refused)
+            failed.append(bucket.copies.failed)
+            np.maximum.at(self._finished, bucket.copies.finished_partitions, bucket.copies.finished_offsets)
         self._refused = joined_refused(refused)
+        self._failed = joined_failures(failed)
         self.rows: SegmentRows = joined_rows(rows)
         """The segments, in no order."""
 
@@ -147,6 +153,11 @@ class ReplayedMetadata:
         sizes: Ints = self.events.contents.starts.sizes.values[self.rows.starts[rows]].astype(np.int64)
         return sizes
 
+    def max_timestamps(self, rows: Ints) -> Ints:
+        """Of the records of some rows, in milliseconds since the epoch."""
+        timestamps: Ints = self.events.contents.starts.max_timestamps.values[self.rows.starts[rows]]
+        return timestamps
+
     @property
     def txn_idx_empty(self) -> Flags:
         """Whether each row's broker reported that it has no transaction index."""
@@ -184,6 +195,14 @@ class ReplayedMetadata:
     def event_timestamps(self, rows: Ints) -> Ints:
         """Of the last events of some rows, in milliseconds since the epoch."""
         return event_timestamps(self.events, self.rows.at(rows))
+
+    def entered_ms(self, rows: Ints) -> Ints:
+        """When some rows entered their states, in milliseconds since the epoch."""
+        return entered_ms(self.events, self.rows.at(rows))
+
+    def failing_copies(self, *, at_least: int) -> list[FailingCopy]:
+        """The partitions whose copies failed at least so many times at one offset, and of which none finished since."""
+        return failing_copies(self._failed, self._finished, self.events.contents.starts, self.partitions, at_least)
 
     def custom_metadata(self, rows: Ints) -> list[bytes | None]:
         """By the last events of some rows."""

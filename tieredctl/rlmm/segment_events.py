@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -63,6 +63,8 @@ class SegmentEvents:
     """Events that do not belong in the topic."""
     first_events_ms: dict[str, int] = field(default_factory=dict)
     """Each topic id that an event named, with the time of its earliest record."""
+    first_records_ms: dict[int, int] = field(default_factory=dict)
+    """Each metadata partition with records, with the time of the first that was read, in its order."""
     last_timestamp_ms: int = -1
     """The time of the last record that was read, of any partition."""
     buckets: EventBuckets = field(default_factory=EventBuckets)
@@ -113,6 +115,13 @@ class SegmentEvents:
             ]
         return found
 
+    def only(self, events: EventColumns) -> SegmentEvents:
+        """With these alone of the events about segments, and what they say; it takes more, instead of this."""
+        found = replace(self, buckets=EventBuckets())
+        found.contents, contents = self.contents.only(events.starts, events.contents)
+        found.buckets.add(replace(events, contents=contents))
+        return found
+
     def named_in(self, states: Collection[RemoteLogSegmentState]) -> UuidColumns:
         """The segments that any partition's update puts into one of these states, legal or not."""
         wanted = list(states)
@@ -126,6 +135,7 @@ class SegmentEvents:
         """The next events of a metadata partition."""
         if not len(chunk.offsets):
             return
+        self.first_records_ms.setdefault(chunk.metadata_partition, int(chunk.timestamps[0]))
         self.last_timestamp_ms = max(self.last_timestamp_ms, int(chunk.timestamps.max()))
         events = EventColumns.blank(chunk.metadata_partition, chunk.offsets)
         for group in chunk.groups:

@@ -30,6 +30,12 @@ def event_timestamps(events: SegmentEvents, segments: SegmentRows) -> Ints:
     return events.contents.event_timestamps(_are_started(segments), segments.lasts)
 
 
+def entered_ms(events: SegmentEvents, segments: SegmentRows) -> Ints:
+    """When some segments entered their states, in milliseconds since the epoch: events that say a state again do not
+    count."""
+    return events.contents.event_timestamps(_are_started(segments), segments.entries)
+
+
 def authors(events: SegmentEvents, segments: SegmentRows) -> Ints:
     """Who wrote the last events of some segments."""
     return events.contents.authors(_are_started(segments), segments.lasts)
@@ -74,9 +80,11 @@ def _known(
         segments.states.tolist(),
         segments.metadata_partitions.tolist(),
         segments.metadata_offsets.tolist(),
+        entered_ms(events, segments).tolist(),
+        segments.tries.tolist(),
         strict=True,
     )
-    for partition, segment_id, said, author, timestamp_ms, custom, state, metadata_partition, offset in columns:
+    for partition, segment_id, said, author, timestamp_ms, custom, state, *history in columns:
         metadata = RemoteLogSegmentMetadata(
             topic_id_partition=partition,
             segment_id=segment_id,
@@ -86,4 +94,4 @@ def _known(
             state=_STATES[state],
             **said,
         )
-        yield partition, KnownSegment(metadata, metadata_partition, offset)
+        yield partition, KnownSegment(metadata, *history)

@@ -13,6 +13,7 @@ from tieredctl.formats.uuid_lookup import grouped
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.rlmm.event_columns import EventColumns, joined_events
+from tieredctl.rlmm.failed_copies import EndedCopies, ended_copies
 from tieredctl.rlmm.partition_removals import Lives, PartitionRemovals
 from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.states import start_refusal, update_refusal
@@ -38,6 +39,10 @@ class SegmentRows:
     """Its beginning: a row of `EventContents.starts`."""
     lasts: NDArray[np.int32]
     """Its last event that was taken: a row of `starts` in COPY_SEGMENT_STARTED, otherwise of `updates`."""
+    entries: NDArray[np.int32]
+    """The event that put it into its state, like `lasts`. Brokers say STARTED again at each retry."""
+    tries: NDArray[np.int32]
+    """How many events that were taken say its state, from that one on."""
     metadata_partitions: NDArray[np.int32]
     """Where its last event that was taken is; the first event for a segment that was never begun."""
     metadata_offsets: Ints
@@ -72,6 +77,8 @@ class ReplayedBucket:
     refused: RefusedEvents
     takes: Flags
     """Which of the bucket's events were taken."""
+    copies: EndedCopies
+    """In the present life of each partition."""
     partitions: Ints
     """The partitions that a broker knows: they had an event, and were not removed since."""
 
@@ -121,6 +128,7 @@ def replayed_events(events: EventColumns, removals: PartitionRemovals) -> Replay
         segments,
         RefusedEvents(ordered.at(refused), before[refused], in_order.refused[refused]),
         takes,
+        ended_copies(ordered, taken & in_order.are_last, begins, _last_of_each(taken & ordered.starts, begins)),
         np.unique(events.partitions[lives.are_last & ~lives.refused]),
     )
 
@@ -144,8 +152,10 @@ def by_segment(events: EventColumns) -> tuple[Ints, UuidColumns]:
 def _segments(events: EventColumns, lives: Lives, taken: Flags, before: NDArray[np.int8], begins: Ints) -> SegmentRows:
     lasts = _last_of_each(taken, begins)
     starts = _last_of_each(taken & events.starts, begins)
+    entries = _last_of_each(taken & (before != events.states), begins)
     births = _last_of_each(taken & events.starts & ((before == NO_STATE) | (before == _DELETED)), begins)
     states = np.where(taken[lasts], events.states[lasts], np.int8(NO_STATE))
+    counts = np.cumsum(taken, dtype=np.int32)
     return SegmentRows(
         events.segment_ids.at(begins),
         events.partitions[lasts],
@@ -153,6 +163,8 @@ def _segments(events: EventColumns, lives: Lives, taken: Flags, before: NDArray[
         lives.are_last[lasts] & (states != NO_STATE) & (states != _DELETED),
         events.contents[starts],
         events.contents[lasts],
+        events.contents[entries],
+        counts[lasts] - counts[entries] + 1,
         events.metadata_partitions[lasts],
         events.metadata_offsets[lasts],
         (np.append(begins[1:], len(events)) - births).astype(np.int32),

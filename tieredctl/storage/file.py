@@ -10,6 +10,7 @@ from stat import S_ISREG
 from typing import ClassVar
 
 from tieredctl.errors import TieredctlError
+from tieredctl.model.work import begin_listing, note_listed
 from tieredctl.storage import file_changes
 from tieredctl.storage.file_paths import is_absent, path_of, reading_failure, stored_at
 from tieredctl.storage.protocol import (
@@ -54,6 +55,7 @@ class FileStore(UnversionedStore):
 
     def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
         self._demand_root()
+        begin_listing(prefix, start_after)
         folder, slash, _ = prefix.rpartition("/")
         if slash and path_of(self.root, folder) is None:
             return
@@ -62,7 +64,9 @@ class FileStore(UnversionedStore):
         while pending:
             key = pending.pop()
             if key.endswith("/"):
-                pending += _keys_in(self.root, key, prefix, start_after)
+                found = _keys_in(self.root, key, prefix, start_after)
+                note_listed(sum(not one.endswith("/") for one in found))
+                pending += found
             elif stored := stored_at(key, f"{self.root}/{key}"):
                 yield stored
 

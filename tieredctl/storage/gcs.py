@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.work import begin_listing, note_listed
 from tieredctl.storage.bucket_store import BucketStore
 from tieredctl.storage.concurrently import concurrently
 from tieredctl.storage.gcs_connection import GcsConnection, GcsFailure, failing_as_tieredctl
@@ -59,6 +60,7 @@ class GcsStore(BucketStore[GcsConnection]):
     capabilities: frozenset[Capability] = GCS_CAPABILITIES
 
     def _listing(self, prefix: str, start_after: str) -> Iterator[StoredObject]:
+        begin_listing(prefix, start_after)
         asked = {"prefix": self.address.root + prefix, "fields": _LISTED_FIELDS, "page_size": _PAGE_OBJECTS}
         if start := self.address.start(start_after):
             asked["start_offset"] = start
@@ -73,6 +75,7 @@ class GcsStore(BucketStore[GcsConnection]):
             with failing_as_tieredctl(self.url):
                 pages = self._client.list_blobs(self.address.bucket, **asked, **_ONCE).pages
                 for page in self.address.pages_that_end(pages, lambda page: not page.num_items):
+                    note_listed(page.num_items)
                     yield from page
         except (AttributeError, KeyError, TypeError, ValueError):
             raise GcsFailure(ErrorCode.UNREADABLE, f"{self.url} does not answer with a listing.") from None

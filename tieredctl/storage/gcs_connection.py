@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
 from tieredctl.storage.concurrently import MOST_REQUESTS_AT_ONCE
 from tieredctl.storage.endpoint import endpoint_option
 
@@ -76,11 +76,7 @@ def gcs_connection(options: Mapping[str, str]) -> GcsConnection:
     except ModuleNotFoundError:
         found = None
     if found is None:
-        raise TieredctlError(
-            ErrorCode.MISSING_EXTRA,
-            "A gs: store needs google-cloud-storage.",
-            hint="Install it with pip install 'tieredctl[gs]'.",
-        )
+        raise missing_extra("A gs: store needs google-cloud-storage.", "gs")
     return GcsConnection(endpoint_option(options.get("endpoint")))
 
 

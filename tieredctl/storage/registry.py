@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.bucket_address import demand_no_credentials
 from tieredctl.storage.protocol import Capability, ObjectStore, WritableObjectStore
 from tieredctl.storage.read_only import ReadOnlyStore
+from tieredctl.storage.tracing import traced_store
 
 Opener = Callable[[str, Mapping[str, str], bool], WritableObjectStore]
 """(what follows the scheme and its colon, options, whether it will be changed) -> the store."""
@@ -33,14 +36,28 @@ def open_writable_store(url: str, options: Mapping[str, str]) -> WritableObjectS
     return _opened(url, options, to_change=True)
 
 
-def _opened(url: str, options: Mapping[str, str], to_change: bool) -> WritableObjectStore:
+def demand_known_store(url: str) -> None:
+    """Raises TieredctlError for a URL that no store understands by its scheme alone; opens nothing."""
     demand_no_credentials(url)
-    scheme, colon, rest = url.partition(":")
+    scheme, colon, _ = url.partition(":")
     if not colon or scheme not in _OPENERS:
         known = ", ".join(form for form, _ in _OPENERS.values())
         raise TieredctlError(
             ErrorCode.NO_STORE, f"{url!r} is not a store that tieredctl can open; it can open {known}."
         )
+
+
+def load_client_library(url: str) -> None:
+    """Loads what will open this store, for who opens several in threads. What is not installed is reported then."""
+    library = _LIBRARIES.get(url.partition(":")[0])
+    if library is not None:
+        with suppress(ImportError):
+            import_module(library)
+
+
+def _opened(url: str, options: Mapping[str, str], to_change: bool) -> WritableObjectStore:
+    demand_known_store(url)
+    scheme, _, rest = url.partition(":")
     _, opener = _OPENERS[scheme]
     return opener(rest, options, to_change)
 
@@ -54,7 +71,7 @@ def _open_folder(folder: str, options: Mapping[str, str], _to_change: bool) -> W
     if folder.startswith("//") and not folder.startswith("///"):
         message = f"'file:{folder}' names a host: a folder of another host must be mounted here."
         raise TieredctlError(ErrorCode.NO_STORE, message, hint="Write it as file:DIR.")
-    return FileStore(os.path.abspath(folder))
+    return traced_store(FileStore(os.path.abspath(folder)))
 
 
 def _open_memory(rest: str, options: Mapping[str, str], _to_change: bool) -> WritableObjectStore:
@@ -63,7 +80,7 @@ def _open_memory(rest: str, options: Mapping[str, str], _to_change: bool) -> Wri
     _demand_known_options("memory", options, ())
     if rest:
         raise TieredctlError(ErrorCode.NO_STORE, f"A store in memory has no name, but 'memory:{rest}' gives it one.")
-    return MemoryStore()
+    return traced_store(MemoryStore())
 
 
 def _open_s3(rest: str, options: Mapping[str, str], to_change: bool) -> WritableObjectStore:
@@ -77,8 +94,11 @@ def _open_s3(rest: str, options: Mapping[str, str], to_change: bool) -> Writable
     store = S3Store(bucket_address("s3", rest), s3_connection(options))
     if to_change and not store.connection.is_aws:
         plain = replace(store, capabilities=frozenset[Capability]())
-        store = replace(store, capabilities=capabilities_seen(RetryingStore(store), RetryingStore(plain)))
-    return RetryingStore(store)
+        store = replace(
+            store,
+            capabilities=capabilities_seen(RetryingStore(traced_store(store)), RetryingStore(traced_store(plain))),
+        )
+    return RetryingStore(traced_store(store))
 
 
 def _open_gcs(rest: str, options: Mapping[str, str], to_change: bool) -> WritableObjectStore:
@@ -92,8 +112,11 @@ def _open_gcs(rest: str, options: Mapping[str, str], to_change: bool) -> Writabl
     store = GcsStore(bucket_address("gs", rest), gcs_connection(options))
     if to_change and not store.connection.is_google:
         plain = replace(store, capabilities=frozenset[Capability]())
-        store = replace(store, capabilities=capabilities_seen(RetryingStore(store), RetryingStore(plain)))
-    return RetryingStore(store)
+        store = replace(
+            store,
+            capabilities=capabilities_seen(RetryingStore(traced_store(store)), RetryingStore(traced_store(plain))),
+        )
+    return RetryingStore(traced_store(store))
 
 
 def _demand_known_options(scheme: str, options: Mapping[str, str], known: Iterable[str]) -> None:
@@ -110,3 +133,4 @@ _OPENERS: dict[str, tuple[str, Opener]] = {
     "gs": ("gs://BUCKET/PREFIX", _open_gcs),
 }
 """By scheme: how to write it, and what opens it."""
+_LIBRARIES = {"s3": "boto3", "gs": "google.cloud.storage"}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.interruption import pause
 from tieredctl.storage.protocol import (
     STREAM_CHUNK_BYTES,
     Capability,
@@ -45,7 +45,7 @@ class RetryPolicy:
     pause_seconds: float = 0.2
     throttled_pause_seconds: float = 1.0
     longest_pause_seconds: float = 30.0
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], None] = pause
     _patience: _Patience = field(default_factory=_Patience, compare=False)
 
     def wait(self, failures: int, error: TieredctlError) -> None:

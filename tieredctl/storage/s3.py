@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from tieredctl.errors import ErrorCode
+from tieredctl.model.work import begin_listing, note_listed
 from tieredctl.storage.bucket_store import BucketStore
 from tieredctl.storage.concurrently import concurrently
 from tieredctl.storage.protocol import (
@@ -55,10 +56,12 @@ class S3Store(BucketStore[S3Connection]):
     largest_copy_at_once: int = _LARGEST_COPY_AT_ONCE
 
     def _listing(self, prefix: str, start_after: str) -> Iterator[StoredObject]:
+        begin_listing(prefix, start_after)
         parameters = {"Prefix": self.address.root + prefix}
         if start := self.address.start(start_after):
             parameters["StartAfter"] = start
         for page in self.address.pages_that_end(self._pages(parameters), lambda page: not page[LISTED]):
+            note_listed(len(page[LISTED]))
             for name, *described in page[LISTED]:
                 yield StoredObject(self.address.key(name), *described)
 

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
 from tieredctl.storage.concurrently import MOST_REQUESTS_AT_ONCE
 from tieredctl.storage.endpoint import endpoint_option
 from tieredctl.storage.s3_listing_page import read_listing_page
@@ -141,9 +141,7 @@ class S3Connection:
 def s3_connection(options: Mapping[str, str]) -> S3Connection:
     """The settings that `--store-option`s give. Raises TieredctlError for an invalid value, and without boto3."""
     if importlib.util.find_spec("boto3") is None:
-        raise TieredctlError(
-            ErrorCode.MISSING_EXTRA, "An s3: store needs boto3.", hint="Install it with pip install 'tieredctl[s3]'."
-        )
+        raise missing_extra("An s3: store needs boto3.", "s3")
     style = options.get("addressing-style", "auto")
     if style not in ADDRESSING_STYLES:
         hint = f"Give one of {', '.join(ADDRESSING_STYLES)}."

@@ -26,7 +26,7 @@ from tieredctl.ops.diskless.logged_records import LoggedRecords
 from tieredctl.ops.diskless.object_engine import LocalObjects, ObjectEngine
 from tieredctl.ops.diskless.scan import DisklessScan
 from tieredctl.ops.diskless.status import Uncommitted, uncommitted
-from tieredctl.ops.diskless.verify import DisklessVerification, Progress, verify
+from tieredctl.ops.diskless.verify import DisklessVerification, verify
 from tieredctl.ops.documents import Document, segment_document
 from tieredctl.ops.explanation.explain import explain_metadata
 from tieredctl.ops.metadata.selection import Selection
@@ -70,7 +70,6 @@ def verify_diskless(
     older_than_ms: int,
     *,
     engine: Engine | None = None,
-    progress: Progress | None = None,
 ) -> DisklessVerified:
     """Compares a bucket with what its control plane promises. Objects are read here, or where an engine reads that
     `engine_named` gave; the control plane is only asked here.
@@ -83,7 +82,7 @@ def verify_diskless(
         raise TieredctlError(ErrorCode.USAGE, "This engine reads no diskless objects.", hint="Omit --engine.")
     with _read(place, bucket) as (source, found):
         demand_overlap(found)
-        return DisklessVerified(source, verify(found, chosen, level, older_than_ms, progress))
+        return DisklessVerified(source, verify(found, chosen, level, older_than_ms))
 
 
 @contextmanager

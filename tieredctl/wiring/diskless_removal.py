@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tieredctl.config.plan_key import signing_key
+from tieredctl.config.plan_key import key_for_plan
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import PlanTotals
 from tieredctl.ops.diskless.bucket import read_bucket
@@ -45,17 +45,21 @@ def write_diskless_plan(
     clock_ms: Callable[[], int],
     *,
     force: bool = False,
+    dry_run: bool = False,
 ) -> WrittenDisklessPlan:
     """Lists the bucket, then reads the control plane, and writes a plan to the file `to`, signed with the user's key; a
-    failure leaves nothing. `force` replaces an existing file.
+    failure leaves nothing, nor does a dry run. `force` replaces an existing file.
 
     Raises TieredctlError if anything speaks against removing.
     """
     demand_age(min_age_ms, allow_young=plan.allow_young)
     control_plane, store = place.open(), bucket.open_store()
     source = dict(control_plane.describe()) | {"store": store.url}
-    key = signing_key()
-    with read_bucket(store, control_plane) as found, plan_if_any(to, key, force=force) as writer:
+    key = key_for_plan(dry_run=dry_run)
+    with (
+        read_bucket(store, control_plane) as found,
+        plan_if_any(to, key, force=force, dry_run=dry_run) as writer,
+    ):
         fresh = FreshControlPlane(control_plane, min_age_ms, clock_ms)
         planning = DisklessPlanning(found, fresh, writer, plan, clock_ms())
         return WrittenDisklessPlan(planning, planning.run(), source)

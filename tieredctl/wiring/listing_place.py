@@ -51,6 +51,11 @@ class ListingPlace:
         """Whether the store itself is listed."""
         return self.key_list is None and self.inventory is None and self.mark is None
 
+    @property
+    def has_times(self) -> bool:
+        """Whether it says when each object was modified."""
+        return self.key_list is None
+
     def open(self, store: ObjectStore, place: StorePlace, now_ms: int, oldest_ms: int) -> OpenedListing:
         """The listing of `store`, which was opened at `place`; a live one is made when it is entered.
 

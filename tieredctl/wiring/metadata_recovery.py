@@ -104,7 +104,6 @@ def metadata_recovery(
     metadata_partitions: int | None,
     cluster_id: str | None,
     to_apply: bool,
-    tell: Callable[[int, int], None],
 ) -> Iterator[MetadataRecovery]:
     """The plan for a store's segments. Changes nothing.
 
@@ -127,7 +126,7 @@ def metadata_recovery(
             if to_apply:
                 demand_lasting(faults)
             listing = StoreListing(opened.store, opened.layout, selection)
-            recovery = _planned(listing, known, cluster, metadata_partitions, tell)
+            recovery = _planned(listing, known, cluster, metadata_partitions)
         demand_mapped(recovery, ids, opened.layout)
         yield MetadataRecovery(recovery, faults, metadata, followed.cluster_id, opened.store.url, known, remote)
 
@@ -152,7 +151,6 @@ def _planned(
     known: KnownMetadata,
     cluster: Cluster | None,
     metadata_partitions: int | None,
-    tell: Callable[[int, int], None],
 ) -> Recovery:
     """Lists first, and reads the metadata afterwards: a copy that a broker makes meanwhile is in the metadata before it
     is in the store."""
@@ -164,4 +162,4 @@ def _planned(
         traits = traits._replace(tells_txn=live.tell_txn())
     look = None if live is None else live.look
     judge = SegmentJudge(known, listing.store, listing.layout, traits)
-    return RecoveryPlanner(known, judge, look, metadata_partitions, tell).plan(listing, stored)
+    return RecoveryPlanner(known, judge, look, metadata_partitions).plan(listing, stored)

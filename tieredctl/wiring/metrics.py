@@ -10,12 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import Metric
+from prometheus_client.openmetrics.exposition import generate_latest
+from prometheus_client.registry import Collector
+
 from tieredctl.errors import ExitCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.guards.replaced_file import READABLE_BY_ALL, replaced_file
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_VALUE = re.compile(r"^(tieredctl_.* )(\S+)$", re.MULTILINE)
+_EXACT = 1 << 53
+"""Below it every whole number is a float, too."""
 _PREFIX = "tieredctl_"
 _GROUPED_BY = {"status": "status", "causes": "cause"}
 """Fields of a summary that have numbers for each of several groups, and the label that tells those apart."""
@@ -24,22 +31,18 @@ _OWN = ("findings", "exit_code", "last_run_timestamp_seconds")
 
 
 @dataclass(slots=True)
-class _Families:
-    """Gauges by name: of each, what it is and its samples, together as the formats demand."""
+class _Families(Collector):
+    """Gauges by name, each with its samples together as the formats demand."""
 
     command: str
-    families: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    families: dict[str, Metric] = field(default_factory=dict)
 
     def add(self, name: str, meaning: str, value: float, **labels: str) -> None:
-        _, samples = self.families.setdefault(name, (meaning, []))
-        shown = ",".join(f'{label}="{_escaped(text)}"' for label, text in {"command": self.command, **labels}.items())
-        samples.append(f"{_PREFIX}{name}{{{shown}}} {_number(value)}")
+        family = self.families.setdefault(name, Metric(f"{_PREFIX}{name}", meaning, "gauge"))
+        family.add_sample(family.name, {"command": self.command, **labels}, value)
 
-    def text(self) -> str:
-        lines: list[str] = []
-        for name, (meaning, samples) in self.families.items():
-            lines += [f"# HELP {_PREFIX}{name} {meaning}", f"# TYPE {_PREFIX}{name} gauge", *samples]
-        return "\n".join([*lines, "# EOF"]) + "\n"
+    def collect(self) -> Iterable[Metric]:
+        return self.families.values()
 
 
 def metrics_text(command: str, summary: Mapping[str, Any], findings: Iterable[Finding], exit_code: ExitCode) -> str:
@@ -53,7 +56,15 @@ def metrics_text(command: str, summary: Mapping[str, Any], findings: Iterable[Fi
         families.add("findings", "Findings by code and severity.", count, code=code, severity=severity)
     families.add("exit_code", "The run's exit code.", int(exit_code))
     families.add("last_run_timestamp_seconds", "When the run ended, in seconds since the epoch.", int(time.time()))
-    return families.text()
+    text: bytes = generate_latest(families)  # type: ignore[no-untyped-call]
+    return _VALUE.sub(_plain, text.decode())
+
+
+def _plain(sample: re.Match[str]) -> str:
+    """A sample with its whole number as scripts expect it: `115`, not `115.0`, and seconds without an exponent."""
+    value = float(sample[2])
+    is_whole = value.is_integer() and abs(value) < _EXACT
+    return sample[1] + (str(int(value)) if is_whole else sample[2])
 
 
 def _add_field(families: _Families, name: str, value: Any) -> None:
@@ -79,15 +90,6 @@ def _add_number(families: _Families, name: str, value: Any) -> None:
 
 def _snake(name: str) -> str:
     return _CAPITAL.sub("_", name).lower()
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _number(value: float) -> str:
-    shown = repr(value + 0)  # true is 1
-    return {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}.get(shown, shown)
 
 
 def write_metrics(path: Path, text: str) -> None:

@@ -240,6 +240,10 @@ class Restoration:
         """Puts back what is not back yet. Raises TieredctlError if nothing may be changed."""
         return Restore(self._store, self.receipts, clock_ms, without_lease, usable_key()).run()
 
+    def rehearse(self, clock_ms: Callable[[], int]) -> RestoreOutcome:
+        """What would be put back; changes nothing."""
+        return Restore(self._store, self.receipts, clock_ms).rehearse()
+
 
 def restoration_by_file(file: Path, options: Mapping[str, str]) -> Restoration:
     """By the receipts in a file, which name their store. Raises TieredctlError if either cannot be opened."""
@@ -247,8 +251,9 @@ def restoration_by_file(file: Path, options: Mapping[str, str]) -> Restoration:
     return Restoration(receipts, False, StorePlace(receipts.header.store, options).open_writable_store())
 
 
-def restoration_by_plan(plan_id: str, url: str, options: Mapping[str, str]) -> Restoration:
-    """By the receipts that the store has of a plan; by its quarantine if they are lost. Raises TieredctlError for what
+def restoration_by_plan(plan_id: str, url: str, options: Mapping[str, str], *, to_apply: bool) -> Restoration:
+    """By the receipts that the store has of a plan; by its quarantine if they are lost, which then keeps new ones if
+    they are `to_apply`. Raises TieredctlError for what
     is not a plan's id, and if the store has nothing of the plan."""
     if _PLAN_ID.fullmatch(plan_id) is None and not Path(plan_id).is_file():
         hint = "For a file of receipts, omit --store."
@@ -262,7 +267,7 @@ def restoration_by_plan(plan_id: str, url: str, options: Mapping[str, str]) -> R
     except TieredctlError as error:
         if error.code not in (ErrorCode.PATH_MISSING, ErrorCode.RECEIPTS_DAMAGED):
             raise
-        return Restoration(receipts_from_quarantine(store, plan_id), True, store)
+        return Restoration(receipts_from_quarantine(store, plan_id, are_kept=to_apply), True, store)
 
 
 def _stays(store: ObjectStore, outcome: RemovalOutcome | PurgeOutcome) -> WhatStays:

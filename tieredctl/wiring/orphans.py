@@ -18,6 +18,7 @@ from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wiring.listing_place import ListingPlace
+from tieredctl.wiring.metadata import METADATA_AND_STORE, demand_known_by_all
 from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace, TopicsPlace
 
 if TYPE_CHECKING:
@@ -111,12 +112,26 @@ class ScanEngine(Protocol):
         ...
 
 
+def known_documents(places: ScanPlaces, found: ShownScan) -> Iterator[Document]:
+    """A scan's documents, to the end. Raises TieredctlError as `demand_known_objects` does."""
+    yield from found.documents()
+    demand_known_objects(places, found)
+
+
+def demand_known_objects(places: ScanPlaces, found: ShownScan) -> None:
+    """Raises TieredctlError `unknown-topic` or `unknown-segment` where the store had none of the objects that a scan
+    was to look at, and the metadata knows nothing of them."""
+    if not found.summary()["objects"]:
+        demand_known_by_all(places.metadata, found.options.selection, METADATA_AND_STORE)
+
+
 @contextmanager
 def scan_on(engine: object, places: ScanPlaces, options: ScanOptions, *, lists_all: bool) -> Iterator[ShownScanSources]:
     """A scan on an engine that `engine_named` gave, as `opened_scan` makes it here; where only totals are shown,
     `lists_all` may be off. Raises TieredctlError `usage` for an engine that does not scan."""
     if isinstance(engine, LocalEngine):
         with opened_scan(places, options) as opened:
+            opened.scan.lists_all = lists_all
             yield opened
         return
     if not isinstance(engine, ScanEngine):
@@ -159,6 +174,8 @@ class WrittenPlan(NamedTuple):
     totals: PlanTotals
     source: Document
     """Which metadata, which store."""
+    silence: str | None
+    """That the cluster did not say which topics are live."""
 
 
 def write_plan(
@@ -169,31 +186,34 @@ def write_plan(
     *,
     with_uploads: bool = False,
     force: bool = False,
+    dry_run: bool = False,
 ) -> WrittenPlan:
     """Scans as `opened_scan` does, and writes a plan to the file `to`, signed with the user's key; a failure leaves
-    nothing. `with_uploads` plans to abort incomplete uploads too, `force` replaces an existing file.
+    nothing, nor does a dry run. `with_uploads` plans to abort incomplete uploads too, `force` replaces a file.
 
     Raises TieredctlError if anything speaks against removing.
     """
-    from tieredctl.config.plan_key import signing_key
+    from tieredctl.config.plan_key import key_for_plan
     from tieredctl.layouts.registry import layouts_installed
     from tieredctl.ops.orphan_removal.limits import demand_age
     from tieredctl.ops.orphan_removal.orphan_plan import Planning
     from tieredctl.ops.orphan_removal.plan_file import plan_if_any
 
     demand_age(options.min_age_ms, allow_young=plan.allow_young)
-    key = signing_key()
+    key = key_for_plan(dry_run=dry_run)
     with (
         _opened(places, replace(options, key=key), asks_again=True) as opened,
-        plan_if_any(to, key, force=force) as writer,
+        plan_if_any(to, key, force=force, dry_run=dry_run) as writer,
     ):
         uploads_of = opened.remote.store if with_uploads else None
         is_marked = places.listing.mark is not None
         planning = Planning(opened.scan, writer, plan, layouts_installed(), uploads_of, lists_all=not is_marked)
         totals = planning.run()
+        if not opened.scan.groups:
+            demand_known_by_all(places.metadata, options.selection, METADATA_AND_STORE)
         described = opened.scan.stream.source.describe() if opened.scan.stream else {}
         source = {**described, "store": opened.remote.store.url, "layout": opened.remote.layout.name}
-        return WrittenPlan(planning, totals, source)
+        return WrittenPlan(planning, totals, source, opened.topics.silence)
 
 
 @contextmanager
@@ -213,6 +233,6 @@ def _opened(places: ScanPlaces, options: ScanOptions, *, asks_again: bool) -> It
 
         topic_sources = stack.enter_context((places.topics or TopicsPlace.beside(metadata)).open(options.now_ms))
         asked_again = remote.store if asks_again else None
-        scanned = replace(options, topic_sources=topic_sources)
+        scanned = replace(options, topic_sources=topic_sources, has_times=places.listing.has_times)
         scan = Scan(listed.objects, remote.layout, remote.store.url, read, scanned, asked_again)
         yield OpenedScan(scan, remote, topic_sources, places.listing.is_of_store, listed.described)

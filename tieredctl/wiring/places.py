@@ -6,8 +6,9 @@ can be pickled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
     from tieredctl.model.local_metadata_log import SeenMetadataLog
     from tieredctl.model.local_replica import LocalReplica
     from tieredctl.ops.cluster.live_topics import TopicSources
+    from tieredctl.ops.metadata.event_filter import EventFilter
     from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 
 _Store = TypeVar("_Store", bound="ObjectStore")
 _Store_co = TypeVar("_Store_co", bound="ObjectStore", covariant=True)
+
+metadata_was_read: ContextVar[Callable[[EventStream], None] | None] = ContextVar("metadata_was_read", default=None)
+"""Told of each stream of events when its reader has done with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +190,8 @@ class MetadataPlace:
             raise
 
     @contextmanager
-    def open(self, metadata_partition: int | None = None) -> Iterator[EventStream]:
-        """The events up to the present end, and no later than `as_of`; or those of one metadata partition.
+    def open(self, metadata_partition: int | None = None, only: EventFilter | None = None) -> Iterator[EventStream]:
+        """The events up to the present end, and no later than `as_of`; or only some of them.
 
         Raises TieredctlError as `open_source` does, and `usage` for a metadata partition that is not here.
         """
@@ -195,7 +200,10 @@ class MetadataPlace:
                 known = ", ".join(map(str, source.metadata_partitions()))
                 message = f"There is no metadata partition {metadata_partition} here; found {known}."
                 raise TieredctlError(ErrorCode.USAGE, message)
-            yield EventStream(source, metadata_partition=metadata_partition, as_of=self.as_of)
+            stream = EventStream(source, metadata_partition=metadata_partition, as_of=self.as_of, only=only)
+            yield stream
+            if notice := metadata_was_read.get():
+                notice(stream)
 
     def demand_topic_based(self) -> None:
         """Raises TieredctlError if the cluster, or a server.properties next to its log directories, shows that it does
@@ -276,6 +284,12 @@ class StorePlace:
         from tieredctl.storage.registry import open_store
 
         return open_store(self.url, self.options)
+
+    def demand_known(self) -> None:
+        """Raises TieredctlError for a URL whose scheme no store has; opens nothing."""
+        from tieredctl.storage.registry import demand_known_store
+
+        demand_known_store(self.url)
 
     def open_writable_store(self) -> WritableObjectStore:
         """The store, for changing it, without a layout."""

@@ -10,6 +10,7 @@ from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
 from tieredctl.model.local_replica import LocalReplica
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.failing_copies import failing_copies, failing_finding
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed, stuck
 from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
@@ -45,7 +46,7 @@ def status_of(places: StatusPlaces, clock: Clock) -> Status:
             failed["cluster"] = _unless_usage(error)
     if places.store is not None:
         try:
-            store = _store(places.store, lists_all=places.metadata is None)
+            store = store_facts(places.store, lists_all=places.metadata is None)
         except TieredctlError as error:
             failed["store"] = _unless_usage(error)
     results = LastResults()
@@ -78,6 +79,7 @@ def _of_metadata(stream: EventStream, place: MetadataPlace, clock: Clock) -> Clu
     coverage = stream.coverage
     is_broken = coverage.is_broken or any(finding.kind.incomplete for finding in stream.findings)
     findings = [*stream.findings, *stuck(metadata, Selection(), clock.now_ms, clock.older_than_ms)]
+    findings += [failing_finding(one, clock.now_ms) for one in failing_copies(metadata, clock.now_ms)]
     return facts_of_metadata(
         *(metadata, clock, stream.source.cluster_id, findings),
         is_broken=is_broken,
@@ -94,7 +96,8 @@ def _replicas(place: MetadataPlace) -> Sequence[LocalReplica]:
         return ()
 
 
-def _store(place: StorePlace, *, lists_all: bool) -> StoreFacts:
+def store_facts(place: StorePlace, *, lists_all: bool) -> StoreFacts:
+    """What a store has in quarantine, and with `lists_all` all its objects. Raises TieredctlError as it does."""
     quarantined = quarantined_bytes = 0
     store = place.open_store()
     for copy, _ in copies_in_quarantine(store):

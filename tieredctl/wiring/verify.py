@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
 from tieredctl.kafka.local_logs import read_local_logs
 from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphan_removal.removed_keys import read_removed_keys
+from tieredctl.ops.timeline.partition_timeline import KnownLog
 from tieredctl.ops.verification.engine import Engine, LocalEngine
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.result import Verification
-from tieredctl.ops.verification.verify import Progress
 from tieredctl.ops.verification.verify import verify as run
 from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
 
@@ -29,6 +30,8 @@ class Verified:
     """Which metadata, which store."""
     metadata_findings: Sequence[Finding]
     """What was wrong with the metadata; also in `result`."""
+    logs: Mapping[TopicIdPartition, KnownLog]
+    """Partitions of the log directories."""
 
 
 def verify(
@@ -38,7 +41,6 @@ def verify(
     *,
     topics: TopicsPlace | None = None,
     make_engine: Callable[[], Engine] = LocalEngine,
-    progress: Progress | None = None,
 ) -> Verified:
     """Compares the store with what the metadata promises.
 
@@ -63,6 +65,10 @@ def verify(
         topic_sources = stack.enter_context((topics or TopicsPlace.beside(metadata)).open(options.clock.now_ms))
         options = replace(options, topic_sources=topic_sources, read_removed=partial(read_removed_keys, remote.store))
         read_again = None if metadata.export is not None else read
-        result = run(stream, *remote, make_engine(), options, progress=progress, read_again=read_again)
+        result = run(stream, *remote, make_engine(), options, read_again=read_again)
         source = stream.source.describe() | {"store": remote.store.url, "layout": remote.layout.name}
-        return Verified(result, source, stream.findings)
+        logs = {
+            partition: KnownLog(log.leader_epochs, log.local_start_offset, log.log_start_offset, None)
+            for partition, log in options.local_logs.items()
+        }
+        return Verified(result, source, stream.findings, logs)

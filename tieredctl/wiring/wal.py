@@ -14,6 +14,7 @@ from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.kafka.log_dir_owner import log_dir_owner
 from tieredctl.model.findings import Finding
+from tieredctl.model.nearest import nearest_hint
 from tieredctl.model.removal import RemovalMode
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
@@ -24,7 +25,7 @@ from tieredctl.ops.wal.line_of_leaders import Partitions, by_partition, gaps_in,
 from tieredctl.ops.wal.local_batches import LocalActiveLog, local_active_logs
 from tieredctl.ops.wal.need import FreshNeeds, RemoteMetadata
 from tieredctl.ops.wal.purge import PurgePlan, plan_purge, purge
-from tieredctl.ops.wal.restore import RestoreOutcome, demand_untiered, restore
+from tieredctl.ops.wal.restore import RestoreOptions, RestoreOutcome, demand_untiered, restore
 from tieredctl.ops.wal.restored_log import RestoredLog
 from tieredctl.ops.wal.upload import UNKNOWN_BROKER, ActiveSegmentsUpload, UploadOutcome, UploadPlan, plan_upload
 from tieredctl.storage.protocol import ObjectStore
@@ -41,11 +42,13 @@ class ActiveSegments:
 
     def logs(self) -> list[LocalActiveLog]:
         """Raises TieredctlError if a folder cannot be read, and `unknown-topic` if the topic is not there."""
-        found = local_active_logs(read_local_replicas(self.log_dirs), topic=self.topic, all_segments=self.all_segments)
+        replicas = read_local_replicas(self.log_dirs)
+        found = local_active_logs(replicas, topic=self.topic, all_segments=self.all_segments)
         if not found and self.topic is not None:
             names = ", ".join(map(str, self.log_dirs))
             message = f"There is no partition of topic {self.topic!r} in {names}."
-            raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint="List the folder: ls LOG-DIR.")
+            alike = nearest_hint(self.topic, {one.partition.topic for one in replicas})
+            raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=alike or "List the folder: ls LOG-DIR.")
         return found
 
     def broker_id(self) -> int:
@@ -95,37 +98,32 @@ class Restored(NamedTuple):
     outcome: RestoreOutcome | None
 
 
-def restore_wal(
-    place: StorePlace,
-    to: Path,
-    *,
-    selection: Selection,
-    broker_files_from: Path | None,
-    untiered_topics: Sequence[str],
-    with_gaps: bool,
-    without_events: bool,
-    tell: Callable[[RestoredLog], None],
-) -> Restored:
-    """Restores the partitions of a store, or those that are named. Raises TieredctlError where that is not possible."""
+def restore_wal(place: StorePlace, to: Path, options: RestoreOptions, tell: Callable[[RestoredLog], None]) -> Restored:
+    """Restores the partitions of a store, or those that are named; a dry run only reads them. Raises TieredctlError
+    where that is not possible."""
     store = place.open_store()
-    events = events_of_objects(store) if without_events else read_events(store)
+    events = events_of_objects(store) if options.without_events else read_events(store)
     if not events.log.is_there and not events.findings:
-        message = f"{store.url} has no {'combined objects' if without_events else 'events of combined objects'}."
-        hint = None if without_events else "Where only the objects are left, give --without-events."
+        message = (
+            f"{store.url} has no {'combined objects' if options.without_events else 'events of combined objects'}."
+        )
+        hint = None if options.without_events else "Where only the objects are left, give --without-events."
         raise TieredctlError(ErrorCode.PATH_MISSING, message, hint=hint)
     demand_whole(events, store.url)
-    partitions = {one: some for one, some in _readable(events).items() if selection.has(one)}
+    partitions = {one: some for one, some in _readable(events).items() if options.selection.has(one)}
     if not partitions:
-        wanted = "" if selection == Selection() else f" of {selection}"
+        wanted = "" if options.selection == Selection() else f" of {options.selection}"
         message = f"By the events in {store.url}, nothing{wanted} is uploaded."
         hint = "List what is there with `tieredctl wal inspect`."
+        options.selection.demand_known(events.replayed.partitions, f"{store.url} has nothing of", hint)
         raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
     lines = {partition: last_line(segments) for partition, segments in partitions.items()}
     gaps = gaps_in(lines, partitions)
-    demand_untiered(lines, untiered_topics)
-    if gaps and not with_gaps:
+    demand_untiered(lines, options.untiered_topics)
+    if gaps and not options.with_gaps:
         return Restored(store.url, gaps, None)
-    return Restored(store.url, gaps, restore(store, lines, to, broker_files_from=broker_files_from, tell=tell))
+    outcome = restore(store, lines, to, broker_files_from=options.broker_files_from, dry_run=options.dry_run, tell=tell)
+    return Restored(store.url, gaps, outcome)
 
 
 def _readable(events: KnownEvents) -> Partitions:

@@ -38,6 +38,27 @@ def test_what_is_restored_has_the_bytes_of_what_was_uploaded(
     assert (tmp_path / "to/orders-0/partition.metadata").read_text().endswith(ORDERS[0].topic_id)
 
 
+def test_a_dry_run_reads_all_and_writes_nothing(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    where = ("--store", f"file:{uploaded}", "--to", tmp_path / "deep/to", "--untiered-topic", "other")
+    line = ("wal", "restore", *where, "-o", "json")
+
+    rehearsed = tieredctl(*line, "--dry-run")
+
+    assert not (tmp_path / "deep").exists()
+    done = tieredctl(*line).document()
+    assert rehearsed.document()["items"] == done["items"]
+    assert (rehearsed.document()["summary"], rehearsed.exit_code) == (done["summary"] | {"dryRun": True}, 0)
+    again = tieredctl(*line, "--dry-run")
+    assert (again.exit_code, "exists already" in again.err) == (1, True)
+
+
+def test_a_dry_run_finds_a_damaged_object(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    flip_last(objects(uploaded)[0])
+
+    assert restored(tieredctl, uploaded, tmp_path / "to", "--dry-run")[0] == 4
+    assert not (tmp_path / "to").exists()
+
+
 def test_of_a_topic_that_was_made_again_one_is_chosen_by_its_id(
     tmp_path: Path, store: Path, tieredctl: Tieredctl
 ) -> None:

@@ -67,7 +67,7 @@ def test_workers_with_nothing_installed_find_what_the_local_engine_finds(
     cluster, output = damaged(captures / "kafka-3.9.1", tmp_path), tmp_path / "output"
     case = Case([*words(cluster), "--store", f"file:{cluster / REMOTE}"])
 
-    job = spark_cluster.submitted(JOB, case.job(output), {}, {})
+    job = spark_cluster.submitted(JOB, case.job(output), {}, {}, sends_archive=True)
 
     demand_equal(output, job, case.local())
 

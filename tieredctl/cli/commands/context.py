@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from tieredctl.cli import named_context
 from tieredctl.cli.arguments import bootstrap_servers, given_path, pairs
 from tieredctl.cli.confirmation import can_ask, demand_typed
 from tieredctl.cli.context_in_use import ContextInUse, Role, context_in_use
+from tieredctl.cli.options import DryRun
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
 from tieredctl.cli.view import View
@@ -30,8 +32,8 @@ _LIST_COLUMNS = (
 )
 _SHOW_COLUMNS = (
     TableColumn("SETTING", "setting"),
-    TableColumn("VALUE", lambda row: _in_a_line(row["value"])),
-    TableColumn("FROM", "from"),
+    TableColumn("VALUE", lambda row: _in_a_line(row["value"]), importance=2),
+    TableColumn("FROM", "from", importance=2),
 )
 _SHOWN = (*(Role.CLUSTER, Role.COMMAND_CONFIG, Role.STORE, Role.STORE_OPTIONS, Role.LAYOUT, Role.LAYOUT_OPTIONS),)
 _KEY_FILE = "private-key="
@@ -45,7 +47,7 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 
 @_commands.command("list")
 def list_contexts(*, view: View) -> ExitCode:
-    """List the contexts of the configuration file; * is the current one.
+    """List the contexts of the configuration file by their names; * is the current one.
 
     For example: tieredctl context list
     """
@@ -59,10 +61,12 @@ def list_contexts(*, view: View) -> ExitCode:
             "store": one.store,
             "layout": one.layout,
         }
-        for one in found.by_name.values()
+        for _, one in sorted(found.by_name.items())
     ]
     source = {"kind": "configuration", "path": str(configuration_path())}
     summary = {"contexts": len(rows), "current": found.current}
+    if not rows and view.is_table:
+        view.say(f"There are no contexts in {source['path']}.")
     return view.show(Listing("Contexts", source, rows, _LIST_COLUMNS, summary))
 
 
@@ -153,6 +157,7 @@ def use(
     *,
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The context.")] = None,
     none: Annotated[bool, typer.Option("--none", help="Have no current context.")] = False,
+    dry_run: DryRun = False,
     view: View,
 ) -> ExitCode:
     """Make a context the current one: commands use it where nothing else is named.
@@ -165,10 +170,11 @@ def use(
         raise TieredctlError(
             ErrorCode.USAGE, "Give either NAME or --none.", hint="`tieredctl context list` shows them."
         )
-    use_context(name)
-    view.say("No context is current." if name is None else f"Context {name} is current.")
+    use_context(name, dry_run=dry_run)
+    current = "No context" if name is None else f"Context {name}"
+    view.say(f"{current} {'would be' if dry_run else 'is'} current.")
     chosen = chosen_context(None)
-    if name is not None and chosen is not None and chosen.context.name != name:
+    if name is not None and chosen is not None and chosen.by == VARIABLE and chosen.context.name != name:
         view.say(f"{VARIABLE} chooses {chosen.context.name} in this shell.")
     return ExitCode.CLEAN
 
@@ -197,6 +203,7 @@ def add(
         typer.Option("--layout-option", metavar="NAME=VALUE", help="A layout setting; repeat it for several."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a context of this name.")] = False,
+    dry_run: DryRun = False,
     view: View,
 ) -> ExitCode:
     """Add a context to the configuration file. Secrets are never kept there.
@@ -204,9 +211,12 @@ def add(
     For example: tieredctl context add prod --bootstrap-server broker-1:9092 --store s3://archive/kafka --layout aiven
     """
     from tieredctl.config.context_changes import add_context
+    from tieredctl.wiring.places import StorePlace
 
     if bootstrap_server is None and store is None:
         raise TieredctlError(ErrorCode.USAGE, "A context needs --bootstrap-server, --store or both.", hint="")
+    if store is not None:
+        StorePlace(store).demand_known()
     context = Context(
         name,
         bootstrap_server,
@@ -214,14 +224,26 @@ def add(
         _absolute(store),
         pairs("--store-option", store_option),
         layout,
-        pairs("--layout-option", layout_option),
+        _absolute_files(pairs("--layout-option", layout_option)),
     )
     if not force and can_ask() and name in contexts().by_name:
-        demand_typed(name, f"There is a context {name}: type its name to replace it")
+        if not dry_run:
+            demand_typed(name, f"There is a context {name}: type its name to replace it")
         force = True
-    add_context(context, replace=force)
-    view.say(f"Added context {name} to {configuration_path()}.", f"Use it with: tieredctl context use {name}")
+    add_context(context, replace=force, dry_run=dry_run)
+    if dry_run:
+        view.say(f"Would add context {name} to {configuration_path()}.")
+    else:
+        view.say(f"Added context {name} to {configuration_path()}.", f"Use it with: tieredctl context use {name}")
     return ExitCode.CLEAN
+
+
+def _absolute_files(options: Mapping[str, str]) -> dict[str, str]:
+    """So does a file's path, as --command-config has it."""
+    return {
+        name: str(Path(value).expanduser().absolute()) if value and f"{name}=" == _KEY_FILE else value
+        for name, value in options.items()
+    }
 
 
 def _absolute(store: str | None) -> str | None:
@@ -232,13 +254,13 @@ def _absolute(store: str | None) -> str | None:
 
 
 @_commands.command("remove")
-def remove(*, name: Name, view: View) -> ExitCode:
+def remove(*, name: Name, dry_run: DryRun = False, view: View) -> ExitCode:
     """Remove a context from the configuration file.
 
     For example: tieredctl context remove staging
     """
     from tieredctl.config.context_changes import remove_context
 
-    remove_context(name)
-    view.say(f"Removed context {name} from {configuration_path()}.")
+    remove_context(name, dry_run=dry_run)
+    view.say(f"{'Would remove' if dry_run else 'Removed'} context {name} from {configuration_path()}.")
     return ExitCode.CLEAN

@@ -20,10 +20,11 @@ import typer
 from tieredctl.cli.main import invoke
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.demo.demo_cluster import FAULTS, unpack_cluster
 
 _WIDTH_WITHOUT_TERMINAL = 100
-_VERIFY = "tieredctl verify --level full --log-dir data --store file:remote"
+_VERIFY = "tieredctl verify --level full --log-dir data --store file:remote/kafka-tiered-storage"
 # Whether a copy is stuck depends on the time: the capture's own day, so that it is the same on any other.
 _VERIFY_DAMAGED = f"{_VERIFY} --now 2026-11-21T12:00Z"
 _BY_SPARK = "--engine spark"
@@ -153,7 +154,8 @@ def _find_them_on_spark(found: dict[str, Any]) -> None:
         return
     if by_spark["items"] != found["items"] or by_spark["summary"] != found["summary"]:
         raise TieredctlError(ErrorCode.DEMO_FAILED, "Spark's findings are not those of the local engine.")
-    counts = "{segments} segments, {batches} batches, {records} records, {bytesRead} bytes".format(**found["summary"])
+    counts = "{segments} segments, {batches} batches, {records} records, ".format(**found["summary"])
+    counts += size_text(found["summary"]["bytesRead"])
     _say(f"Equal to found.json, row for row: {len(FAULTS)} findings in {counts}.")
 
 

@@ -10,9 +10,9 @@ from tieredctl.cli.arguments import GREATEST_INT32
 from tieredctl.cli.diskless_places import CoordinatorLogsOptions
 from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Item, Listing, TableColumn
-from tieredctl.cli.view import View
+from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ExitCode
-from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 
 _MOST_SHOWN = 3
@@ -38,7 +38,7 @@ def _file(fields: dict[str, Any]) -> str:
     ]
     more = f", {len(batches) - _MOST_SHOWN} more" if len(batches) > _MOST_SHOWN else ""
     held = ", ".join(batches[:_MOST_SHOWN]) + more
-    return f"{fields['objectKey']}, {counted(fields['fileSize'], 'byte')}: {held or 'no batch'}"
+    return f"{fields['objectKey']}, {size_text(fields['fileSize'])}: {held or 'no batch'}"
 
 
 _COLUMNS = (
@@ -60,7 +60,7 @@ def format_records(
         int | None,
         typer.Option(metavar="NUMBER", help="Only this partition of __diskless_metadata.", min=0, max=GREATEST_INT32),
     ] = None,
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Show every record in diskless coordinators' logs, by partition of __diskless_metadata, then offset (KIP-1164).
 

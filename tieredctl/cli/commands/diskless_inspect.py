@@ -9,9 +9,11 @@ import typer
 
 from tieredctl.cli.diskless_places import DisklessOptions
 from tieredctl.cli.output import Item, Listing, TableColumn
+from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.wiring.places import StorePlace
 
@@ -22,7 +24,7 @@ def _offsets(item: Item) -> str | None:
 
 _COLUMNS = (
     TableColumn("POSITION", "position"),
-    TableColumn("SIZE", "size"),
+    size_column("size"),
     TableColumn("TOPIC", "topic"),
     TableColumn("PARTITION", "partition"),
     TableColumn("OFFSETS", _offsets),
@@ -74,7 +76,7 @@ def _folder_of(file: str) -> tuple[StorePlace, str]:
 
 
 def _sentences(summary: Document, *, asked: bool) -> list[str]:
-    said = f"{counted(summary['size'], 'byte')}, {counted(summary['batches'], 'record batch', 'record batches')}, "
+    said = f"{size_text(summary['size'])}, {counted(summary['batches'], 'record batch', 'record batches')}, "
     said += f"{counted(summary['records'], 'record')}."
     if not asked:
         return [said]
@@ -82,4 +84,4 @@ def _sentences(summary: Document, *, asked: bool) -> list[str]:
     if file is None:
         return [said, "The control plane has no file with this key."]
     unreferenced = summary["size"] - summary["referencedBytes"]
-    return [said, f"File {file['fileId']}, {file['state']}; {counted(unreferenced, 'byte')} not referenced."]
+    return [said, f"File {file['fileId']}, {file['state']}; {size_text(unreferenced)} not referenced."]

@@ -20,7 +20,7 @@ from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.ownership import ObjectStatus
-from tieredctl.model.quantities import duration_ms
+from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl.ops.documents import Document
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _headline(summary: Document) -> str:
     orphaned = summary["status"][ObjectStatus.ORPHAN]
     are = "is" if orphaned["objects"] == 1 else "are"
     of_all = f"{orphaned['objects']} of {counted(summary['objects'], 'object')}"
-    return f"{of_all}, {counted(orphaned['bytes'], 'byte')}, {are} orphaned."
+    return f"{of_all}, {size_text(orphaned['bytes'])}, {are} orphaned."
 
 
 for verb in (plan, show, apply, restore, purge, unlock):

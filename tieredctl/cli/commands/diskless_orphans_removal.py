@@ -21,7 +21,7 @@ from tieredctl.cli.removal_options import (
     PlanSizeOptions,
     PurgeOptions,
 )
-from tieredctl.cli.view import View
+from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.ownership import DisklessCause
 from tieredctl.model.quantities import duration_ms
@@ -44,7 +44,7 @@ def plan(
     allow_young: AllowYoung = False,
     cluster_id: OwnClusterId = None,
     size: PlanSizeOptions,
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Write a plan to remove what no file of the control plane needs. Changes nothing in the bucket.
 
@@ -67,13 +67,17 @@ def plan(
         allow_young=allow_young,
     )
     written = write_diskless_plan(
-        *(places.place(), places.bucket(), duration_ms(min_age), options, to, clock_ms), force=size.force
+        *(places.place(), places.bucket(), duration_ms(min_age), options, to, clock_ms),
+        force=size.force,
+        dry_run=size.dry_run,
     )
     if left := written.planning.not_ours:
         are = "object is left: its file" if left == 1 else "objects are left: their files"
         has = "has" if left == 1 else "have"
         view.say(f"{left} orphaned {are} {has} lost all batches without being marked. See `tieredctl diskless verify`.")
-    return show_plan(view, written.source, written.planning.planned, written.totals, to, "diskless orphans apply")
+    command = "diskless orphans apply"
+    planned, totals = written.planning.planned, written.totals
+    return show_plan(view, written.source, planned, totals, to, command, dry_run=size.dry_run)
 
 
 def apply(
@@ -86,7 +90,7 @@ def apply(
     limits: ApplyLimitOptions,
     cluster_id: ClusterId = None,
     how: ApplyOptions,
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Apply a plan, or resume an interrupted one: the control plane is asked again before each removal.
 
@@ -107,7 +111,7 @@ def purge(
     how: PurgeOptions,
     places: DisklessOptions,
     cluster_id: OwnClusterId = None,
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Permanently delete old quarantined objects that are still orphaned (exit 4 if some are not).
 

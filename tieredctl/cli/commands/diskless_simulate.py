@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT64
-from tieredctl.cli.options import Output, Quiet
+from tieredctl.cli.options import Output
 from tieredctl.cli.outcome import finish
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
-from tieredctl.config.file import storage_price
+from tieredctl.cli.view import Talk
+from tieredctl.config.file import price_hint, storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import duration_ms, duration_text
@@ -71,7 +72,7 @@ def simulate(
         str | None, typer.Option(metavar="URL", help="Calculate the cost by the configured price of this store.")
     ] = None,
     output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
+    talk: Talk,
 ) -> ExitCode:
     """Simulate a cluster with KIP-1164's coordinators: brokers that die, failovers, a slow store, wrong clocks.
 
@@ -104,7 +105,7 @@ def simulate(
     )
     price = None if price_of is None else storage_price(price_of)
     if price_of is not None and price is None:
-        hint = "Add it to `prices` in the configuration file."
+        hint = price_hint(price_of)
         raise TieredctlError(ErrorCode.USAGE, f"The configuration has no price for {price_of}.", hint=hint)
     with TemporaryDirectory(prefix="tieredctl-simulation-") as folder:
         outcome = simulated(settings, Path(folder))
@@ -117,7 +118,7 @@ def simulate(
         summary,
     )
     said = _sentences(summary) if output.is_table else ()
-    return finish(listing, output, [], quiet=quiet, otherwise=_exit_code(summary), sentences=said)
+    return finish(listing, output, [], quiet=talk.quiet, otherwise=_exit_code(summary), sentences=said)
 
 
 def _exit_code(summary: Document) -> ExitCode:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from tieredctl.cli.diskless_places import DisklessOptions
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.shown_quantities import size_column
-from tieredctl.cli.view import View
+from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 
 _COLUMNS = (
@@ -28,7 +29,7 @@ _FIELDS = (
 )
 
 
-def status(*, places: DisklessOptions, view: View) -> ExitCode:
+def status(*, places: DisklessOptions, view: ProgressView) -> ExitCode:
     """Show the partitions of diskless topics, and the control plane's files by state.
 
     With --store, also what the bucket has that no file of the control plane is: uploads under way, and what they left.
@@ -51,19 +52,19 @@ def _sentences(summary: Document) -> list[str]:
     for state, totals in files.items():
         if totals["files"]:
             since = f", the oldest since {totals['oldest']}" if totals["oldest"] else ""
-            said.append(f"{counted(totals['files'], 'file')} {state}, {counted(totals['bytes'], 'byte')}{since}.")
+            said.append(f"{counted(totals['files'], 'file')} {state}, {size_text(totals['bytes'])}{since}.")
     said.append(
         f"{counted(batches, 'batch', 'batches')} of {counted(summary['partitions'], 'partition')}, "
-        f"{counted(summary['liveBytes'], 'byte')}."
+        f"{size_text(summary['liveBytes'])}."
     )
     if left := summary["uncommitted"]:
         oldest = f", the oldest of {left['oldest']}" if left["oldest"] else ""
         said.append(
             f"{left['objects']} of {counted(summary['objects'], 'object')} in the bucket, "
-            f"{counted(left['bytes'], 'byte')}, {'is' if left['objects'] == 1 else 'are'} not committed{oldest}."
+            f"{size_text(left['bytes'])}, {'is' if left['objects'] == 1 else 'are'} not committed{oldest}."
         )
     if (others := summary["others"]) and others["objects"]:
         verb = "was" if others["objects"] == 1 else "were"
-        size = counted(others["bytes"], "byte")
+        size = size_text(others["bytes"])
         said.append(f"{counted(others['objects'], 'other object')}, {size}, {verb} not written by its brokers.")
     return said

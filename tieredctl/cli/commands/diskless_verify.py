@@ -8,13 +8,12 @@ import typer
 
 from tieredctl.cli.arguments import pairs
 from tieredctl.cli.diskless_places import DisklessOptions
-from tieredctl.cli.options import Engine, ProgressStyle, SparkConf
-from tieredctl.cli.progress import ProgressMode, counted_progress
+from tieredctl.cli.options import Engine, SparkConf
 from tieredctl.cli.verdict import verdict
 from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
-from tieredctl.model.quantities import duration_ms
+from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl.ops.verification.engine import LOCAL, engine_named
 from tieredctl.ops.verification.report import Level
 
@@ -41,7 +40,6 @@ def verify(
     ] = "1h",
     engine: Engine = LOCAL,
     spark_conf: SparkConf = None,
-    progress: ProgressStyle = ProgressMode.AUTO,
     view: FindingListView,
 ) -> ExitCode:
     """Prove that a bucket holds every batch that the control plane promises (exit 4 if something is lost or altered).
@@ -54,8 +52,7 @@ def verify(
     older_than_ms = duration_ms(older_than)
     place, bucket = places.place(), places.bucket()
     chosen = engine_named(engine, pairs("--spark-conf", spark_conf))
-    with counted_progress(progress, view.quiet, "objects") as told:
-        verified = verify_diskless(place, bucket, level, older_than_ms, engine=chosen, progress=told)
+    verified = verify_diskless(place, bucket, level, older_than_ms, engine=chosen)
     result, source = verified.result, verified.source | {"engine": engine}
     return view.show_findings("DisklessVerification", source, result.findings, result.summary(), _headline(result))
 
@@ -64,7 +61,7 @@ def _headline(result: DisklessVerification) -> str:
     what = f"{counted(result.segments, 'file')}, {counted(result.rows, 'batch', 'batches')}"
     if result.level is not Level.LISTING:
         read = counted(result.batches, "record batch", "record batches")
-        what += f", {read}, {counted(result.records, 'record')}, {counted(result.bytes_read, 'byte')} read"
+        what += f", {read}, {counted(result.records, 'record')}, {size_text(result.bytes_read)} read"
     told = verdict(result.level, len(result.findings), _NOT_READ.get(result.level))
     headline = f"Verified {what} ({result.level.value}): {told}"
     if result.not_looked_at:

@@ -11,7 +11,8 @@ import typer
 
 from tieredctl.cli.arguments import given_path, now_ms, pairs
 from tieredctl.cli.context_in_use import Role
-from tieredctl.cli.options import BootstrapController, KraftSnapshot, Now
+from tieredctl.cli.options import BootstrapController, KraftSnapshot, Now, StuckAfter
+from tieredctl.cli.pages.report import Reported, ReportOptions
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
 from tieredctl.cli.view import FindingListView
 from tieredctl.errors import DecodeError, ErrorCode, ExitCode, TieredctlError
@@ -51,9 +52,7 @@ def cluster(
     cluster_options: ClusterOptions,
     kraft_snapshot: KraftSnapshot = None,
     kafka_version: KafkaVersion = None,
-    older_than: Annotated[
-        str, typer.Option(metavar="DURATION", help="Report copies and deletions as stuck when they take longer.")
-    ] = "1h",
+    older_than: StuckAfter = "1h",
     log_dir: Annotated[
         list[Path] | None,
         typer.Option(
@@ -68,6 +67,7 @@ def cluster(
     remote_options: RemoteOptions,
     now: Now = None,
     view: FindingListView,
+    page: ReportOptions,
 ) -> ExitCode:
     """Check a live cluster without bulk reads: release, settings, the metadata topic; what is stuck, lagging, left over
     or kept twice; which consumer groups read from remote storage. With --store, also check the small objects that new
@@ -84,6 +84,7 @@ def cluster(
         if cluster_options.bootstrap_server is not None:
             raise TieredctlError(ErrorCode.USAGE, f"Put options after `doctor {context.invoked_subcommand}`.")
         return ExitCode.CLEAN
+    page.demand_possible()
     clock = Clock(now_ms(now), duration_ms(older_than))
     remote = remote_options.place_if_given()
     place = cluster_options.place_or_snapshot(kraft_snapshot)
@@ -92,7 +93,7 @@ def cluster(
         controllers = None
         if bootstrap_controller is not None:
             controllers = QuorumPlace(bootstrap_controller, command_config=cluster_options.command_config)
-        found, source, _ = diagnose_cluster(
+        found, source, facts = diagnose_cluster(
             *(place, clock), release=stated, store=remote, log_dirs=log_dirs, controllers=controllers
         )
     elif remote is not None or bootstrap_controller is not None:
@@ -100,8 +101,8 @@ def cluster(
         message = f"{option} is for a live cluster."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Omit it with --kraft-snapshot.")
     else:
-        found, source, _ = diagnose_offline(place, clock, release=stated, log_dirs=log_dirs)
-    return _finish("Doctor", source, found, view)
+        found, source, facts = diagnose_offline(place, clock, release=stated, log_dirs=log_dirs)
+    return _finish("Doctor", source, found, view, page, facts)
 
 
 @_commands.command("config")
@@ -119,12 +120,14 @@ def config(
     cluster_options: ClusterOptions,
     kafka_version: KafkaVersion = None,
     view: FindingListView,
+    page: ReportOptions,
 ) -> ExitCode:
     """Check settings only: of a file (for CI too), or of a live cluster's brokers and tiered topics. With both, check
     the file against what the cluster already has, such as the metadata topic's partitions.
 
     For example: tieredctl doctor config server.properties --kafka-version 4.3.1
     """
+    page.demand_possible()
     stated = _release(kafka_version)
     if file is None:
         if topic_config:
@@ -132,7 +135,7 @@ def config(
                 ErrorCode.USAGE, "--topic-config is for FILE; a live cluster reports its topics' settings."
             )
         cluster, source = _gathered(cluster_options, stated)
-        return _finish("DoctorConfig", source, diagnose_settings(cluster), view)
+        return _finish("DoctorConfig", source, diagnose_settings(cluster), view, page)
     topic = pairs("--topic-config", topic_config) if topic_config else None
     node = BrokerSettings(file.name, _properties(file), stated)
     source = {"kind": "file", "path": str(file)}
@@ -142,7 +145,7 @@ def config(
         cluster, described = _gathered(cluster_options, stated)
         found = diagnose_file(replace(node, release=cluster.release), topic, cluster)
         source["cluster"] = described
-    return _finish("DoctorConfig", source, found, view)
+    return _finish("DoctorConfig", source, found, view, page)
 
 
 @_commands.command("upgrade")
@@ -150,12 +153,13 @@ def upgrade(
     old: Annotated[str, typer.Argument(metavar="FROM", help="The current release, such as 3.9.1.")],
     new: Annotated[str, typer.Argument(metavar="TO", help="The target release.")],
     view: FindingListView,
+    page: ReportOptions,
 ) -> ExitCode:
     """Show what tiered storage needs before an upgrade, and what changes.
 
     For example: tieredctl doctor upgrade 3.9.1 4.3.1
     """
-    return _finish_change("DoctorUpgrade", upgrade_findings, old, new, view)
+    return _finish_change("DoctorUpgrade", upgrade_findings, old, new, view, page)
 
 
 @_commands.command("downgrade")
@@ -163,12 +167,13 @@ def downgrade(
     new: Annotated[str, typer.Argument(metavar="FROM", help="The current release, such as 4.3.1.")],
     old: Annotated[str, typer.Argument(metavar="TO", help="The target release.")],
     view: FindingListView,
+    page: ReportOptions,
 ) -> ExitCode:
     """Show what tiered storage needs before a downgrade, and what is lost.
 
     For example: tieredctl doctor downgrade 4.3.1 3.9.1
     """
-    return _finish_change("DoctorDowngrade", downgrade_findings, new, old, view)
+    return _finish_change("DoctorDowngrade", downgrade_findings, new, old, view, page)
 
 
 def _finish_change(
@@ -177,10 +182,12 @@ def _finish_change(
     before: str,
     after: str,
     view: FindingListView,
+    page: ReportOptions,
 ) -> ExitCode:
+    page.demand_possible()
     pair = {"from": str(release(before)), "to": str(release(after))}
     found = Diagnosis(pair, judge(release(before), release(after)))
-    return _finish(kind, {"kind": "releases", **pair}, found, view)
+    return _finish(kind, {"kind": "releases", **pair}, found, view, page)
 
 
 def _finish(
@@ -188,17 +195,33 @@ def _finish(
     source: dict[str, object],
     found: Diagnosis,
     view: FindingListView,
+    page: ReportOptions,
+    facts: ClusterSnapshot | None = None,
 ) -> ExitCode:
-    return view.show_findings(kind, source, found.findings, found.summary(), _headline(found))
+    code = view.show_findings(kind, source, found.findings, found.summary(), _headline(found))
+    return page.write(code, lambda: _reported(source, found, view, facts))
+
+
+def _reported(
+    source: dict[str, object], found: Diagnosis, view: FindingListView, facts: ClusterSnapshot | None
+) -> Reported:
+    from tieredctl.cli.pages.report_plots import findings_plot, topics_plot, uploads_plot
+    from tieredctl.ops.status.facts import facts_of_cluster
+
+    plots = [findings_plot(found.findings)]
+    segments = None if facts is None else facts_of_cluster(facts, None, found.findings).segments
+    if segments is not None:
+        plots += [topics_plot(segments.topics, may_be_more=False), uploads_plot(segments.uploads)]
+    shown = [plot for plot in plots if plot is not None]
+    return Reported(source, found.findings, _headline(found), plots=shown, tolerance=view.tolerance)
 
 
 def _headline(found: Diagnosis) -> str:
     grave = sum(finding.severity is not Severity.INFO for finding in found.findings)
     hints = len(found.findings) - grave
     need = counted(grave, "needs", "need") if grave else "nothing needs"
-    informational = counted(hints, "is", "are")
     looked_at = ", ".join(f"{name}={value}" for name, value in found.looked_at.items() if value is not None)
-    return f"Looked at {looked_at}: {need} attention, {informational} informational."
+    return f"Looked at {looked_at}: {need} attention, {hints} informational."
 
 
 def _gathered(cluster_options: ClusterOptions, stated: Release | None) -> tuple[ClusterSnapshot, dict[str, object]]:

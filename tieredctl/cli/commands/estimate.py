@@ -5,34 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT64, given_path, now_ms, topic_partition
 from tieredctl.cli.commands.estimate_wal_cost import wal_cost
 from tieredctl.cli.context_in_use import Role
-from tieredctl.cli.options import Now, Output, Partition, Quiet, Topic, TopicId
+from tieredctl.cli.options import Now, Output, Partition, Topic, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.places import ClusterOptions, MetadataOptions, RemoteOptions
-from tieredctl.config.file import storage_price
+from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.view import Talk
+from tieredctl.config.file import price_hint, storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding
-from tieredctl.model.quantities import byte_count
+from tieredctl.model.quantities import byte_count, size_text
 from tieredctl.ops.estimates.bootstrap import live_bootstrap, stated_bootstrap
 from tieredctl.ops.estimates.cost import cost_estimate
 from tieredctl.ops.estimates.metadata_growth import read_metadata, stated_metadata
 from tieredctl.ops.estimates.retention import RetentionChange, retention_estimate
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.wiring.metadata import demand_known
 from tieredctl.wiring.places import MetadataPlace, local_replicas
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _WAY_COLUMNS = (
     TableColumn("START-AT", "way"),
     TableColumn("OFFSET", "startOffset"),
-    TableColumn("BYTES", "bytes"),
+    size_column("bytes"),
     TableColumn("SECONDS", "seconds"),
     TableColumn("OF-EVERYTHING", "ratioToEverything"),
     TableColumn("OF-LOCAL", "ratioToLocal"),
@@ -43,7 +46,7 @@ _EXPIRED_COLUMNS = (
     TableColumn("TIER", "tier"),
     TableColumn("START", "startOffset"),
     TableColumn("END", "endOffset"),
-    TableColumn("BYTES", "segmentSizeInBytes"),
+    size_column("segmentSizeInBytes"),
     TableColumn("BREACH", "breach"),
     TableColumn("SEGMENT-ID", "segmentId"),
     TableColumn("LOG-DIR", "logDir", wide=True),
@@ -52,7 +55,7 @@ _COST_COLUMNS = (
     TableColumn("TOPIC", "topic"),
     TableColumn("TOPIC-ID", "topicId", wide=True),
     TableColumn("SEGMENTS", "segments"),
-    TableColumn("BYTES", "bytes"),
+    size_column("bytes"),
     TableColumn("STORAGE-COST", "storageCost"),
     TableColumn("COPIES-PER-DAY", "copiesPerDay"),
     TableColumn("OBJECTS-A-SEGMENT", "objectsASegment"),
@@ -60,13 +63,13 @@ _COST_COLUMNS = (
     TableColumn("PUTS-COST", "putsCost"),
     TableColumn("CURRENCY", "currency"),
 )
-_GROWTH_SENTENCE = "{eventsPerDay} events, {bytesPerDay} bytes a day on average; {deadRatio:.0%} of all events are dead"
+_GROWTH_SENTENCE = "{eventsPerDay} events, {sizePerDay} a day on average; {deadRatio:.0%} of all events are dead"
 _MEMORY_COLUMNS = (
     TableColumn("BROKER", "brokerId"),
     TableColumn("PARTITIONS", "partitions"),
     TableColumn("SEGMENTS", "segments"),
-    TableColumn("BYTES-BY-KIP-405", "bytesByKip405"),
-    TableColumn("BYTES-MEASURED", "bytesMeasured"),
+    size_column("bytesByKip405", "MEMORY-BY-KIP-405"),
+    size_column("bytesMeasured", "MEMORY-MEASURED"),
     TableColumn("REPLAY-SECONDS", "replaySeconds"),
 )
 
@@ -95,7 +98,7 @@ def follower_bootstrap(
     ] = None,
     cluster_options: ClusterOptions,
     output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
+    talk: Talk,
 ) -> ExitCode:
     """Estimate what a new follower copies, and how long that takes: everything, the leader's local log (KIP-405), or
     what is not yet in remote storage (KIP-1023). Shows what the KIPs measured, too.
@@ -121,7 +124,7 @@ def follower_bootstrap(
     rows = found.rows(bytes_per_second)
     summary = {"items": len(rows), "bytesPerSecond": bytes_per_second, "findings": finding_documents(findings)}
     listing = Listing("FollowerBootstrap", source, rows, _WAY_COLUMNS, summary)
-    return finish(listing, output, findings, quiet=quiet)
+    return finish(listing, output, findings, quiet=talk.quiet)
 
 
 @_commands.command("retention")
@@ -166,7 +169,7 @@ def retention(
     cluster_options: ClusterOptions,
     now: Now = None,
     output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
+    talk: Talk,
 ) -> ExitCode:
     """Show which segments would be deleted, by Kafka's own rules, if retention changed or records were deleted: remote
     ones, and with --local-retention-* or --log-dir those on disks that are in remote storage.
@@ -183,16 +186,17 @@ def retention(
     findings = [finding for finding in stream.findings if finding.kind.incomplete]
     summary = found.summary()
     listing = Listing("RetentionEstimate", stream.source.describe(), found.rows(), _EXPIRED_COLUMNS, summary)
-    if not quiet:
-        amount = f"{counted(summary['segments'], 'remote segment')}, {counted(summary['bytes'], 'byte')}"
-        say(f"Of {topic}, {amount}, would be deleted.")
+    if not talk.quiet:
+        amount = f"{counted(summary['segments'], 'remote segment')}, {size_text(summary['bytes'])}"
+        as_is = " with its present retention: try another with --retention-ms, --retention-bytes or --before-offset"
+        say(f"Of {topic}, {amount}, would be deleted{as_is if change == RetentionChange() else ''}.")
         if "localBytes" in summary:
             say(
-                f"{counted(summary['localSegments'], 'local segment')}, {summary['localBytes']} bytes, "
+                f"{counted(summary['localSegments'], 'local segment')}, {size_text(summary['localBytes'])}, "
                 "would be deleted; "
-                f"{summary['localBytesOnceTiered']} bytes more are due once they are in remote storage."
+                f"{size_text(summary['localBytesOnceTiered'])} more is due once it is in remote storage."
             )
-    return finish(listing, output, findings, quiet=quiet)
+    return finish(listing, output, findings, quiet=talk.quiet)
 
 
 @_commands.command("metadata")
@@ -210,7 +214,7 @@ def metadata(
     ] = None,
     metadata_options: MetadataOptions,
     output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
+    talk: Talk,
 ) -> ExitCode:
     """Estimate how much of each broker's memory remote log metadata takes, by KIP-405 and as measured, how its topic
     grows, and how long its replay takes after a restart.
@@ -231,9 +235,13 @@ def metadata(
             found = read_metadata(stream, cluster)
         source, findings = stream.source.describe(), stream.findings
     grows = found.summary.get("eventsPerDay") is not None
-    said = [_GROWTH_SENTENCE.format_map(found.summary)] if grows else []
+    said = [_growth(found.summary)] if grows else []
     listing = Listing("MetadataEstimate", source, found.rows, _MEMORY_COLUMNS, found.summary)
-    return finish(listing, output, findings, quiet=quiet, sentences=said)
+    return finish(listing, output, findings, quiet=talk.quiet, sentences=said)
+
+
+def _growth(summary: Mapping[str, Any]) -> str:
+    return _GROWTH_SENTENCE.format_map({**summary, "sizePerDay": size_text(summary["bytesPerDay"])})
 
 
 @_commands.command("cost")
@@ -251,7 +259,7 @@ def cost(
     metadata_options: MetadataOptions,
     now: Now = None,
     output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
+    talk: Talk,
 ) -> ExitCode:
     """Estimate what storage and copy requests cost a month, by topic, with the configured prices.
 
@@ -262,13 +270,14 @@ def cost(
     opened, chosen = remote_options.place().open()
     price = storage_price(opened.url)
     if price is None:
-        hint = "Add it to `prices` in the configuration file."
+        hint = price_hint(opened.url)
         raise TieredctlError(ErrorCode.USAGE, f"The configuration has no price for {opened.url}.", hint=hint)
-    with metadata_options.place().open() as stream:
-        selection = Selection(topic, topic_id)
+    place, selection = metadata_options.place(), Selection(topic, topic_id)
+    with place.open() as stream:
         found = cost_estimate(stream, selection, chosen, price, now_ms(now), reads_per_day=reads_per_day)
+        demand_known(place, stream, selection)
         said = [f"Not included: {reason}" for reason in found.summary["notKnown"]]
         said.append(f"{found.summary['cost']} {found.summary['currency']} a month")
         listing = Listing("CostEstimate", stream.source.describe(), found.rows, _COST_COLUMNS, found.summary)
         findings = [one for one in stream.findings if one.kind.incomplete]
-        return finish(listing, output, findings, quiet=quiet, sentences=said)
+        return finish(listing, output, findings, quiet=talk.quiet, sentences=said)

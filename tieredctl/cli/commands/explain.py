@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import GREATEST_INT32, topic_partition_offset
-from tieredctl.cli.explanation_table import EXPLANATION_COLUMNS, explanation_rows
-from tieredctl.cli.options import Output, Quiet, TopicId
+from tieredctl.cli.arguments import GREATEST_INT32, clock_ms, topic_partition_offset
+from tieredctl.cli.explanation_table import EXPLANATION_COLUMNS, explanation_rows, write_explanation
+from tieredctl.cli.options import Output, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Item, Listing, OutputFormat
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions
-from tieredctl.cli.view import ToleranceOptions
+from tieredctl.cli.view import Talk, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import time_ms
@@ -47,7 +49,7 @@ def explain(
     topic_id: TopicId = None,
     remote_options: RemoteOptions,
     output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
+    talk: Talk,
     tolerated: ToleranceOptions,
 ) -> ExitCode:
     """Show where a record lives, and how a consumer or a follower would get it. Its leader epoch, its segment and the
@@ -69,6 +71,7 @@ def explain(
         raise TieredctlError(
             ErrorCode.USAGE, "--as-of and --topic-id are not for a live cluster: it answers for the topic as it is now."
         )
+    moment = None if timestamp is None else time_ms(timestamp)
     remote_place = remote_options.place_if_given()
     remote = None if remote_place is None else remote_place.open()
     with metadata_options.place().open() as stream:
@@ -77,7 +80,6 @@ def explain(
             found = explain_metadata(stream, Selection(topic, topic_id, partition), offset, epoch)
         else:
             with metadata_options.cluster().place().open() as cluster:
-                moment = None if timestamp is None else time_ms(timestamp)
                 found = explain_live(cluster, stream, TopicPlace(topic, partition, offset, moment), epoch)
         findings = [finding for finding in stream.findings if finding.kind.incomplete]
         items: list[Item] = []
@@ -85,11 +87,14 @@ def explain(
             objects = segment_objects(*remote, found.segment.metadata) if remote and found.segment else None
             findings += objects.findings if objects else ()
             items.append(explanation_document(found, objects.items if objects else None))
-        elif not quiet:
+        elif not talk.quiet:
             say(f"{topic}-{partition} has no record at or after that time.")
         code = ExitCode.CLEAN if found and found.readable else ExitCode.FINDINGS
         listing = _listing(stream, items, findings, output)
-        return finish(listing, output, findings, quiet=quiet, otherwise=code, tolerance=tolerated.tolerance)
+        if found and output is OutputFormat.TABLE:
+            written = partial(write_explanation, found, [*listing.items], now_ms=clock_ms())
+            listing = replace(listing, write_text=written)
+        return finish(listing, output, findings, quiet=talk.quiet, otherwise=code, tolerance=tolerated.tolerance)
 
 
 def _listing(stream: EventStream, items: list[Item], findings: Sequence[Finding], output: OutputFormat) -> Listing:

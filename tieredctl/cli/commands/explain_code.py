@@ -33,6 +33,7 @@ def explain_code(
 
     For example: tieredctl explain-code object-missing
     """
+    code = code.lower()
     items = [*_finding(code), *_error(code)]
     if not items:
         raise unknown_code("finding or error", code, [*FINDING_KINDS, *ERROR_KINDS])

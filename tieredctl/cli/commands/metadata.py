@@ -3,38 +3,49 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from tieredctl.cli.arguments import GREATEST_INT32, GREATEST_INT64, given_path, kafka_id, now_ms, topic_partition
+from tieredctl.cli.arguments import GREATEST_INT32, given_path, kafka_id, now_ms, topic_partition
+from tieredctl.cli.commands.metadata_lookup import lookup
+from tieredctl.cli.commands.metadata_segments import segments
 from tieredctl.cli.dashed_ids import CommandOfIds
+from tieredctl.cli.findings.findings_table import FINDING_FIELDS
+from tieredctl.cli.metadata_listing import metadata_listing
 from tieredctl.cli.metadata_tables import (
     EPOCH_COLUMNS,
     EVENT_COLUMNS,
     EVENT_FIELDS,
     EXPORT_COLUMNS,
-    SEGMENT_COLUMNS,
     STATISTICS_COLUMNS,
     STUCK_COLUMNS,
 )
-from tieredctl.cli.options import MetadataPartition, Now, Output, Quiet, TopicId
+from tieredctl.cli.options import DryRun, MetadataPartition, Now, Output, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say, say_findings, say_what_is_incomplete, told
-from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn, printable
-from tieredctl.cli.places import MetadataOptions, PartitionOptions, PastMetadataOptions, SegmentOptions
-from tieredctl.cli.view import FindingsView, ToleranceOptions
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.pages.report import ReportOptions
+from tieredctl.cli.places import EventOptions, MetadataOptions, PartitionOptions, PastMetadataOptions
+from tieredctl.cli.view import FindingsView, Talk, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
-from tieredctl.model.quantities import duration_ms
-from tieredctl.ops.documents import event_document, segment_document
+from tieredctl.model.printable import printable
+from tieredctl.model.quantities import duration_ms, size_text
+from tieredctl.ops.documents import event_document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 
+if TYPE_CHECKING:
+    from tieredctl.ops.metadata.event_filter import EventFilter
+    from tieredctl.wiring.places import MetadataPlace
+
+_Found = TypeVar("_Found")
 _STATISTICS_SENTENCE = (
     "{events} events, {deadEvents} of them dead, {liveSegments} live segments; "
     "replay takes {replaySeconds} s at {assumedEventsPerSecond} events a second"
@@ -54,36 +65,12 @@ class Style(StrEnum):
     KIP405 = "kip405"
 
 
-def _listing(
-    kind: str, stream: EventStream, items: Iterable[Item], columns: tuple[TableColumn, ...], **summary: Any
-) -> Listing:
-    counted = items if isinstance(items, Sized) else _Counted(items)
-
-    def totals() -> dict[str, Any]:
-        return {"items": len(counted), **summary, "findings": finding_documents(stream.findings)}
-
-    return Listing(kind, stream.source.describe, counted, columns, totals)
-
-
-class _Counted:
-    def __init__(self, items: Iterable[Item]) -> None:
-        self._items = items
-        self._count = 0
-
-    def __iter__(self) -> Iterator[Item]:
-        for item in self._items:
-            self._count += 1
-            yield item
-
-    def __len__(self) -> int:
-        return self._count
-
-
 @_commands.command("format")
 def format_events(
     *,
     metadata_options: PastMetadataOptions,
     metadata_partition: MetadataPartition = None,
+    selected: EventOptions,
     style: Annotated[
         Style, typer.Option(help="kafka: as RemoteLogMetadataFormatter; kip405: as the KIP.")
     ] = Style.KAFKA,
@@ -97,29 +84,53 @@ def format_events(
     output: Annotated[
         OutputFormat | None, typer.Option("--output", "-o", help="Events as data instead of text.")
     ] = None,
-    quiet: Quiet = False,
+    talk: Talk,
     tolerated: ToleranceOptions,
 ) -> ExitCode:
     """Print every event, one per line, by metadata partition, then offset.
+
+    A record that cannot be decoded is a finding, whatever topic is selected: it may be of that one.
 
     For example: tieredctl metadata format --log-dir /var/lib/kafka --metadata-partition 1
     """
     if formatter_property and style is not Style.KIP405:
         raise TieredctlError(ErrorCode.USAGE, "--property is for --style kip405.")
-    with metadata_options.place().open(metadata_partition) as stream:
+    place, only = metadata_options.place(), selected.filter()
+    with place.open(metadata_partition, only) as stream:
         if output is not None:
-            documents = map(event_document, stream.records())
-            listing = replace(_listing("MetadataEvents", stream, documents, EVENT_COLUMNS), fields=EVENT_FIELDS)
-            return finish(listing, output, stream.findings, quiet=quiet, tolerance=tolerated.tolerance)
-        pieces = _pieces(stream, style, kafka_version, formatter_property)
-        first = set() if quiet else {told(one) for one in say_what_is_incomplete(stream.findings, tolerated.tolerance)}
+            documents = map(event_document, _known(place, stream, only, stream.records()))
+            listing = replace(metadata_listing("MetadataEvents", stream, documents, EVENT_COLUMNS), fields=EVENT_FIELDS)
+            return finish(listing, output, stream.findings, quiet=talk.quiet, tolerance=tolerated.tolerance)
+        lines = filter(len, _pieces(stream, style, kafka_version, formatter_property))
+        pieces = _known(place, stream, only, lines)
+        first = (
+            set() if talk.quiet else {told(one) for one in say_what_is_incomplete(stream.findings, tolerated.tolerance)}
+        )
+        written = 0
         for piece in pieces:
-            sys.stdout.buffer.write(piece)
+            written += sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
-        if not quiet:
+        if not talk.quiet:
+            if not written and only is not None:
+                say("No events.")
             said = (finding for finding in stream.findings if told(finding) not in first)
             say_findings(said, tolerated.tolerance)
         return exit_code_of(stream.findings, tolerated.tolerance)
+
+
+def _known(
+    place: MetadataPlace, stream: EventStream, only: EventFilter | None, found: Iterable[_Found]
+) -> Iterable[_Found]:
+    """What was found. Raises TieredctlError where that is nothing because nobody knows what is selected."""
+    rest = iter(found)
+    first = next(rest, None)
+    if first is not None:
+        return chain([first], rest)
+    if only is not None and not exit_code_of(stream.findings):
+        from tieredctl.wiring.metadata import demand_known_by_all
+
+        demand_known_by_all(place, only.selection)
+    return ()
 
 
 def _pieces(
@@ -133,42 +144,7 @@ def _pieces(
     return kafka_lines(stream, kafka_text(kafka_version), escape)
 
 
-@_commands.command("segments")
-def segments(
-    *,
-    metadata_options: PastMetadataOptions,
-    selected: SegmentOptions,
-    state: Annotated[str | None, typer.Option(metavar="STATE", help="Only segments in this state.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Include deleted segments.")] = False,
-    view: FindingsView,
-) -> ExitCode:
-    """Show the current state of every segment, after replay.
-
-    For example: tieredctl metadata segments --bootstrap-server broker:9092 --topic orders
-    """
-    from tieredctl.ops.metadata import state as metadata_state
-    from tieredctl.ops.metadata.segment_documents import SegmentDocuments
-
-    selection = selected.selection()
-    wanted = _state(state)
-    with metadata_options.place().open() as stream:
-        store = metadata_state.replayed(stream, selection, keep_deleted=everything)
-        rows = metadata_state.segments(store, selection, wanted)
-        if not len(rows) and view.is_table and not view.quiet:
-            say("No segments.")
-        items, size = SegmentDocuments(store, rows), int(store.sizes(rows).sum())
-        listing = _listing("RemoteLogSegments", stream, items, SEGMENT_COLUMNS, segments=len(rows), bytes=size)
-        return view.show(listing, stream.findings)
-
-
-def _state(text: str | None) -> RemoteLogSegmentState | None:
-    if text is None:
-        return None
-    try:
-        return RemoteLogSegmentState[text.upper()]
-    except KeyError:
-        known = ", ".join(state.name for state in RemoteLogSegmentState)
-        raise TieredctlError(ErrorCode.USAGE, f"Unknown state {text!r}.", hint=f"States are {known}.") from None
+_commands.command("segments")(segments)
 
 
 @_commands.command("history", cls=CommandOfIds)
@@ -178,62 +154,37 @@ def history(
         str, typer.Argument(metavar="SEGMENT-ID", parser=kafka_id, help="The segment's id, 22 characters.")
     ],
     metadata_options: MetadataOptions,
+    selected: EventOptions,
     output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
+    talk: Talk,
     tolerated: ToleranceOptions,
 ) -> ExitCode:
     """Show all events of one segment, with offsets, times and brokers.
 
+    A record that cannot be decoded is a finding, whatever is selected: it may be of that segment.
+
     For example: tieredctl metadata history zYJ8cWbWS6Wrn_UH97CRKw --bootstrap-server broker:9092
     """
     from tieredctl.ops.metadata import state as metadata_state
+    from tieredctl.wiring.metadata import demand_known
 
-    with metadata_options.place().open() as stream:
-        items = list(metadata_state.history(stream, segment_id))
-        if not items:
+    place, only = metadata_options.place(), selected.filter()
+    with place.open() as stream:
+        records = list(metadata_state.history(stream, segment_id))
+        if not records:
             why = f"The metadata has no event of segment {segment_id}."
             stream.coverage.demand_all(why)
             raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
-        listing = _listing("SegmentHistory", stream, items, EVENT_COLUMNS)
-        return finish(listing, output, stream.findings, quiet=quiet, tolerance=tolerated.tolerance)
+        items = [event_document(record) for record in records if only is None or only.has(record)]
+        if only is not None and not items:
+            demand_known(place, stream, only.selection)
+        if not items and output.is_table and not talk.quiet:
+            say(f"No event is selected; the segment has {counted(len(records), 'event')}.")
+        listing = metadata_listing("SegmentHistory", stream, items, EVENT_COLUMNS)
+        return finish(listing, output, stream.findings, quiet=talk.quiet, tolerance=tolerated.tolerance)
 
 
-@_commands.command("lookup")
-def lookup(
-    *,
-    where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION")],
-    epoch: Annotated[
-        int,
-        typer.Option(
-            metavar="EPOCH", help="The leader epoch that the reader has for this offset.", min=0, max=GREATEST_INT32
-        ),
-    ],
-    offset: Annotated[int, typer.Option(metavar="OFFSET", help="The offset to fetch.", min=0, max=GREATEST_INT64)],
-    metadata_options: PastMetadataOptions,
-    topic_id: TopicId = None,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-) -> ExitCode:
-    """Show which segment serves a fetch, or why none does (exit 3).
-
-    For example: tieredctl metadata lookup orders:0 --epoch 3 --offset 4711 --bootstrap-server broker:9092
-    """
-    from tieredctl.ops.metadata import state as metadata_state
-    from tieredctl.wiring.metadata import opened_partition
-
-    topic, partition = topic_partition(where)
-    selection = Selection(topic, topic_id, partition)
-    place = metadata_options.place()
-    with opened_partition(place, selection) as opened:
-        answer = metadata_state.lookup(opened.cache, epoch, offset)
-        items = [segment_document(answer.segment)] if answer.segment else []
-        listing = _listing("SegmentLookup", opened.stream, items, SEGMENT_COLUMNS, reason=answer.reason)
-        findings = [finding for finding in opened.stream.findings if finding.kind.incomplete]
-        if answer.reason and output.is_table and not quiet:
-            say(f"No segment serves it: {answer.reason}.")
-        return finish(
-            listing, output, findings, quiet=quiet, otherwise=ExitCode.CLEAN if answer.segment else ExitCode.FINDINGS
-        )
+_commands.command("lookup")(lookup)
 
 
 @_commands.command("epochs")
@@ -243,7 +194,7 @@ def epochs(
     metadata_options: PastMetadataOptions,
     topic_id: TopicId = None,
     output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
+    talk: Talk,
     tolerated: ToleranceOptions,
 ) -> ExitCode:
     """Show what each leader epoch of a partition has in remote storage.
@@ -260,8 +211,8 @@ def epochs(
     place = metadata_options.place()
     with opened_partition(place, selection) as opened:
         items = list(metadata_state.leader_epochs(opened.partition, opened.cache))
-        listing = _listing("LeaderEpochs", opened.stream, items, EPOCH_COLUMNS)
-        return finish(listing, output, opened.stream.findings, quiet=quiet, tolerance=tolerated.tolerance)
+        listing = metadata_listing("LeaderEpochs", opened.stream, items, EPOCH_COLUMNS)
+        return finish(listing, output, opened.stream.findings, quiet=talk.quiet, tolerance=tolerated.tolerance)
 
 
 @_commands.command("stuck")
@@ -270,28 +221,47 @@ def stuck(
     metadata_options: PastMetadataOptions,
     selected: PartitionOptions,
     older_than: Annotated[
-        str, typer.Option(metavar="DURATION", help="Ignore those younger than this: 90s, 15m, 1h, 7d.")
+        str,
+        typer.Option(
+            metavar="DURATION", help="Ignore what began later: 90s, 15m, 1h, 7d ago. Failing copies count at once."
+        ),
     ] = "1h",
     now: Now = None,
     view: FindingsView,
+    page: ReportOptions,
 ) -> ExitCode:
-    """List copies and deletions that never finished (exit 3 if any).
+    """List copies and deletions that never finished, and copies that fail again and again (exit 3 if any).
 
     For example: tieredctl metadata stuck --older-than 2h --bootstrap-server broker:9092
     """
     from tieredctl.ops.metadata import state as metadata_state
+    from tieredctl.ops.metadata.failing_copies import failing_copies, failing_finding
+    from tieredctl.wiring.metadata import demand_known
 
     selection = selected.selection()
     age_ms, moment = duration_ms(older_than), now_ms(now)
-    with metadata_options.place().open() as stream:
+    page.demand_possible()
+    place = metadata_options.place()
+    with place.open() as stream:
         store = metadata_state.replayed(stream, selection)
-        metadata_state.demand_known(stream, store, selection)
+        demand_known(place, stream, selection)
         found = metadata_state.stuck(store, selection, moment, age_ms)
+        if selection.segment_id is None:
+            failing = (one for one in failing_copies(store, moment) if selection.has(one.partition))
+            found += [failing_finding(one, moment) for one in failing]
         items = finding_documents(found)
-        listing = _listing("StuckSegments", stream, items, STUCK_COLUMNS, stuck=len(found))
+        listing = metadata_listing("StuckSegments", stream, items, STUCK_COLUMNS, stuck=len(found))
+        listing = replace(listing, fields=FINDING_FIELDS)
+        if not found and view.is_table and not any(one.makes_incomplete for one in stream.findings):
+            view.say(f"Nothing is stuck: no copy or deletion has been unfinished for {older_than}.")
         said = [*stream.findings, *found] if view.metrics_file else stream.findings
         otherwise = exit_code_of(found, view.tolerance)
-        return view.show(listing, said, otherwise)
+        code = view.show(listing, said, otherwise)
+        if page.report is None:
+            return code
+        from tieredctl.cli.pages.stuck_page import stuck_page
+
+        return page.write(code, lambda: stuck_page(stream, store, found, view.tolerance))
 
 
 @_commands.command("partition-of", cls=CommandOfIds)
@@ -338,7 +308,7 @@ def stats(
 
     with metadata_options.place().open() as stream:
         found = statistics(stream)
-        listing = _listing("MetadataStatistics", stream, found.partitions, STATISTICS_COLUMNS, **found.total)
+        listing = metadata_listing("MetadataStatistics", stream, found.partitions, STATISTICS_COLUMNS, **found.total)
         said = [_STATISTICS_SENTENCE.format_map(found.total)] if view.is_table else []
         return view.show(listing, stream.findings, sentences=said)
 
@@ -351,6 +321,7 @@ def export_to_file(
     ],
     metadata_options: MetadataOptions,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    dry_run: DryRun = False,
     view: FindingsView,
 ) -> ExitCode:
     """Write all records to one file, for --export.
@@ -362,8 +333,10 @@ def export_to_file(
     from tieredctl.ops.metadata.export import export_metadata
 
     with metadata_options.place().open() as stream:
-        items = export_metadata(stream, file, force=force)
-        records = sum(item["records"] for item in items)
-        summary = {"file": str(file), "records": records, "bytes": file.stat().st_size}
-        listing = _listing("MetadataExport", stream, items, EXPORT_COLUMNS, **summary)
+        written = export_metadata(stream, file, force=force, dry_run=dry_run)
+        records = sum(item["records"] for item in written.rows)
+        summary = {"file": str(file), "records": records, "bytes": written.size, "dryRun": dry_run}
+        listing = metadata_listing("MetadataExport", stream, written.rows, EXPORT_COLUMNS, **summary)
+        if dry_run:
+            view.say(f"Would write {counted(records, 'record')}, {size_text(written.size)}, to {file}.")
         return view.show(listing, stream.findings)

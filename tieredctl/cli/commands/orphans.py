@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -17,21 +19,31 @@ from tieredctl.cli.commands.orphans_restore import restore
 from tieredctl.cli.commands.orphans_show import show
 from tieredctl.cli.options import Engine, Inventory, MinAge, Now, Resume, SparkConf
 from tieredctl.cli.outcome import say
-from tieredctl.cli.output import Listing, TableColumn, printable
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.pages.orphan_rows import OrphanRows
+from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.shown_quantities import moment_column, size_column
 from tieredctl.cli.view import FindingsView
-from tieredctl.errors import ExitCode
+from tieredctl.errors import ExitCode, worst
 from tieredctl.model.counted import counted
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.prices import StoragePrice
-from tieredctl.model.quantities import duration_ms
-from tieredctl.ops.cluster.live_topics import TopicSources
+from tieredctl.model.printable import printable
+from tieredctl.model.quantities import duration_ms, size_text
+from tieredctl.model.tolerance import Tolerance
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.verification.engine import LOCAL, engine_named
 from tieredctl.wiring.listing_place import ListingPlace
-from tieredctl.wiring.orphans import ScanPlaces, ShownScan, scan_on
+from tieredctl.wiring.orphans import (
+    ScanPlaces,
+    ShownScan,
+    ShownScanSources,
+    demand_known_objects,
+    known_documents,
+    scan_on,
+)
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -79,6 +91,7 @@ def scan(
     engine: Engine = LOCAL,
     spark_conf: SparkConf = None,
     view: FindingsView,
+    page: ReportOptions,
 ) -> ExitCode:
     """Show which segment owns each object (exit 3 if any is orphaned).
 
@@ -86,6 +99,7 @@ def scan(
 
     For example: tieredctl orphans scan --bootstrap-server broker:9092 --store s3://kafka-tiered
     """
+    page.demand_possible()
     metadata = metadata_options.place()
     places = ScanPlaces(
         metadata,
@@ -107,26 +121,69 @@ def scan(
             counted = unlisted()
             return found.summary() | {"noncurrent": counted and counted.document()}
 
+        orphans = OrphanRows(options.now_ms, has_sizes=key_list is None) if page.report is not None else None
         if view.is_table:
-            found.run()
+            _read(found, orphans)
+            demand_known_objects(places, found)
             price = found.options.price
             columns = _TOTAL_COLUMNS if price is None else (*_TOTAL_COLUMNS, _cost_column(price))
             listing = Listing("RemoteObjects", opened.source, found.totals(), columns, summary)
         else:
-            listing = Listing("RemoteObjects", opened.source, found.documents(), (), summary, _OBJECT_FIELDS)
+            documents = known_documents(places, found)
+            items = documents if orphans is None else orphans.through(documents)
+            listing = Listing("RemoteObjects", opened.source, items, (), summary, _OBJECT_FIELDS)
         code = view.show(listing, found.findings)
+        if silence := opened.topics.silence:
+            code = worst(code, ExitCode.INCOMPLETE)
+            view.say(silence)
         if not view.quiet:
-            say_unanswered(opened.topics)
             doubt = opened.doubt()
             if doubt is not None:
                 say(printable(f"{doubt.message} Objects that it lacks look deleted."))
             say(_headline(found))
+            if view.is_table and (unknown := _unknown(found.summary())):
+                say(unknown)
             if unpriced := found.summary()["classesWithoutPrice"]:
                 say(printable(f"Priced like the store, since they have no price of their own: {', '.join(unpriced)}."))
             counted = unlisted()
             if counted and (sentence := counted.sentence()):
                 say(sentence)
+        if orphans is not None:
+            doubts = list(_doubts(opened, places))
+            page.write(code, lambda: _reported(found, opened.source(), doubts, orphans, view.tolerance))
     return code
+
+
+def _read(found: ShownScan, orphans: OrphanRows | None) -> None:
+    """Runs a scan of which only totals are shown."""
+    if orphans is None:
+        found.run()
+    else:
+        deque(orphans.through(found.documents()), maxlen=0)
+
+
+def _doubts(opened: ShownScanSources, places: ScanPlaces) -> Iterator[str]:
+    """What a scan did not see."""
+    if not opened.scan.summary()["complete"]:
+        yield "The metadata is incomplete: there may be more orphans."
+    if silence := opened.topics.silence:
+        yield silence
+    if doubt := opened.doubt():
+        yield f"{doubt.message} Objects that it lacks look deleted."
+    if places.listing.key_list is not None:
+        yield "Sizes and ages are unknown: a list of keys has none."
+
+
+def _reported(
+    found: ShownScan, source: Document, doubts: Sequence[str], orphans: OrphanRows, tolerance: Tolerance
+) -> Reported:
+    from tieredctl.cli.pages.report_plots import ages_plot
+
+    plot = ages_plot(orphans.sizes) if orphans.has_sizes else None
+    columns = [column for column in _TOTAL_COLUMNS if orphans.has_sizes or column.people_read is None]
+    tables = [table_of("Totals", columns, found.totals()), *([orphans.table()] if orphans.rows else [])]
+    plots = [] if plot is None else [plot]
+    return Reported(source, found.findings, _headline(found), (), doubts, plots, tables, tolerance)
 
 
 def _cost_column(price: StoragePrice) -> TableColumn:
@@ -139,15 +196,17 @@ def _headline(found: ShownScan) -> str:
     cost = f", {orphans['monthlyCost']:.2f} {summary['currency']} a month" if "monthlyCost" in orphans else ""
     found_of_all = f"{orphans['objects']} of {counted(summary['objects'], 'object')}"
     are = "is" if orphans["objects"] == 1 else "are"
-    what = f"{found_of_all}, {counted(orphans['bytes'], 'byte')}{cost}, {are} orphaned."
+    what = f"{found_of_all}, {size_text(orphans['bytes'])}{cost}, {are} orphaned."
     return what if summary["complete"] else f"{what} The metadata is incomplete: there may be more."
 
 
-def say_unanswered(topics: TopicSources) -> None:
-    """Why a live cluster did not report which topics it has, where it did not."""
-    reason = topics.cluster.describe().get("unanswered") if topics.cluster else None
-    if reason is not None:
-        say(printable(f"It is unknown which topics are live: {reason}"))
+def _unknown(summary: Document) -> str:
+    """How many objects could not be judged, and where the reason is; empty without any."""
+    unknown = summary["status"][ObjectStatus.UNKNOWN]
+    if not unknown["objects"]:
+        return ""
+    objects = counted(unknown["objects"], "object is", "objects are")
+    return f"{objects} unknown, {size_text(unknown['bytes'])}, and not removed: -o jsonl shows each with its evidence."
 
 
 for verb in (plan, show, apply, restore, purge, unlock):  # after `scan`, which comes first when somebody removes

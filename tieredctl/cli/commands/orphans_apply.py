@@ -25,7 +25,7 @@ from tieredctl.cli.options import (
 )
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, TopicListOptions
 from tieredctl.cli.removal_options import ApplyLimitOptions, ApplyOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ExitCode
 
 
@@ -57,7 +57,7 @@ def apply(
     ] = None,
     cluster_id: ClusterId = None,
     how: ApplyOptions,
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Apply a plan, or resume an interrupted one: each object is checked again before it is removed.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import sys
 from collections.abc import Iterable, Iterator
@@ -13,12 +14,14 @@ import typer
 
 from tieredctl.cli.arguments import clock_ms, pairs
 from tieredctl.cli.confirmation import can_ask, demand_typed
+from tieredctl.cli.findings.remedies import next_command
 from tieredctl.cli.options import TieredStore, TieredStoreOptions
 from tieredctl.cli.outcome import say
-from tieredctl.cli.output import Listing, TableColumn, printable
+from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.shown_quantities import moment_column, size_column
-from tieredctl.cli.view import View
+from tieredctl.cli.view import ProgressView, View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.printable import printable
 from tieredctl.ops.documents import Document
 from tieredctl.wiring.places import StorePlace
 
@@ -73,7 +76,7 @@ def ls(
     *,
     store: TieredStore = None,
     store_option: TieredStoreOptions = None,
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """List the quarantine: tables show totals by plan, other formats each object. Changes nothing.
 
@@ -100,7 +103,11 @@ def ls(
     rows = [{"planId": plan, "clusterId": cluster, **one.document()} for (plan, cluster), one in by_plan.items()]
     code = view.show(Listing("Quarantine", source, rows, _PLAN_COLUMNS, summary))
     if rows:
-        view.say(f"Put a plan's objects back with: tieredctl orphans restore PLAN-ID --store {opened.url}")
+        plan_id = shlex.quote(printable(rows[0]["planId"])) if len(rows) == 1 else "PLAN-ID"
+        restore = next_command(f"tieredctl orphans restore {plan_id} …")
+        view.say(f"Put a plan's objects back with: {restore}")
+    else:
+        view.say(f"The quarantine of {opened.url} is empty.")
     return code
 
 
@@ -112,6 +119,7 @@ def unlock(
         str | None, typer.Option(metavar="HOST:PID", help="Break the lease only if this run holds it.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask; needs --holder.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show who holds the lease.")] = False,
     view: View,
 ) -> ExitCode:
     """Show which run holds a store's lease; break the lease of a dead run.
@@ -128,13 +136,16 @@ def unlock(
     found, held = lease.found, lease.is_held
     if found is not None and held:
         view.say(_sentence(lease.url, found))
-        _demand_named(found, holder, yes=yes)
-        lease.free()
-        say(printable(f"The lease of {lease.url} is free."))
+        if not dry_run:
+            _demand_named(found, holder, yes=yes)
+            lease.free()
+            say(printable(f"The lease of {lease.url} is free."))
     else:
         view.say(f"{lease.url} is not locked.")
     rows = [] if found is None else [_document(found, held=held)]
-    return view.show(Listing("Lease", {"store": lease.url}, rows, _LEASE_COLUMNS, {"held": held, "broken": held}))
+    return view.show(
+        Listing("Lease", {"store": lease.url}, rows, _LEASE_COLUMNS, {"held": held, "broken": held and not dry_run})
+    )
 
 
 def _documents(

@@ -10,11 +10,13 @@ import typer
 
 from tieredctl.cli.arguments import clock_ms, given_path, kafka_id
 from tieredctl.cli.commands.removal_plan import show_plan
+from tieredctl.cli.findings.remedies import next_command
 from tieredctl.cli.options import ClusterId, Inventory, MinAge, Resume
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.removal_options import AllowYoung, PlanSizeOptions
-from tieredctl.cli.view import View
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.cli.view import ProgressView
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.orphans.scan import ScanOptions
@@ -29,7 +31,10 @@ def plan(
     remote_options: RemoteOptions,
     selected: SegmentOptions,
     cause: Annotated[
-        list[OrphanCause] | None, typer.Option(help="Only objects of this cause; repeat it for several.")
+        list[OrphanCause] | None,
+        typer.Option(
+            metavar="CAUSE", help=f"Only objects of this cause; repeat it for several: {', '.join(OrphanCause)}."
+        ),
     ] = None,
     foreign: Annotated[
         list[str] | None,
@@ -55,7 +60,7 @@ def plan(
     topic_lists: TopicListOptions,
     cluster_id: ClusterId = None,
     size: PlanSizeOptions,
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Write a plan to remove orphaned objects. Changes nothing in the store.
 
@@ -86,12 +91,22 @@ def plan(
         metadata,
         remote_options.place(),
         topic_lists.beside(metadata),
-        ListingPlace(inventory=inventory, resume=resume, mark=mark),
+        ListingPlace(inventory=inventory, resume=None if size.dry_run else resume, mark=mark),
     )
     scanned = ScanOptions(
         now_ms=clock_ms(),
         min_age_ms=duration_ms(min_age),
         selection=selected.selection(),
     )
-    planning, totals, source = write_plan(places, scanned, options, to, with_uploads=multipart, force=size.force)
-    return show_plan(view, source, planning.planned, totals, to, "orphans apply")
+    written = write_plan(
+        *(places, scanned, options, to), with_uploads=multipart, force=size.force, dry_run=size.dry_run
+    )
+    planned, totals = written.planning.planned, written.totals
+    for finding in written.planning.scan.findings:
+        if finding.code is FindingCode.OBJECT_OLDER_THAN_METADATA:
+            view.say(f"Not planned: {finding.message}. Recover the metadata first: {next_command(finding.remedy)}")
+    code = show_plan(view, written.source, planned, totals, to, "orphans apply", dry_run=size.dry_run)
+    if written.silence is None:
+        return code
+    view.say(written.silence)
+    return worst(code, ExitCode.INCOMPLETE)

@@ -8,7 +8,7 @@ from tieredctl.cli.commands.removal_purge import age_in_quarantine_ms, purge_cop
 from tieredctl.cli.options import ClusterId, OfflineMetadata
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, TopicListOptions
 from tieredctl.cli.removal_options import PurgeOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 
 _WHICH_TOPICS = " Give --live-topic-ids or --kraft-snapshot to purge what deleted topics left."
@@ -22,7 +22,7 @@ def purge(
     topic_lists: TopicListOptions,
     remote_options: RemoteOptions,
     cluster_id: ClusterId = None,
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Permanently delete old quarantined objects that are still orphaned (exit 4 if some are not).
 

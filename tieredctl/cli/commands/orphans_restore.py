@@ -12,11 +12,14 @@ from tieredctl.cli.commands.removal_outcome import (
     FIELDS,
     receipt_rows,
 )
-from tieredctl.cli.options import NoLease, Store, TieredStoreOptions
+from tieredctl.cli.options import DryRun, NoLease, Store, TieredStoreOptions
 from tieredctl.cli.outcome import say
-from tieredctl.cli.output import Listing, printable
-from tieredctl.cli.view import View
+from tieredctl.cli.output import Listing
+from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ExitCode
+from tieredctl.model.counted import counted
+from tieredctl.model.printable import printable
+from tieredctl.model.quantities import size_text
 
 _MOST_LINES = 20
 
@@ -29,7 +32,8 @@ def restore(
     store: Store = None,
     store_option: TieredStoreOptions = None,
     no_lease: NoLease = False,
-    view: View,
+    dry_run: DryRun = False,
+    view: ProgressView,
 ) -> ExitCode:
     """Restore what a plan removed from quarantine (exit 5 if something could not be restored).
 
@@ -41,16 +45,23 @@ def restore(
     if store is None:
         restoration = restoration_by_file(given_path(receipts), options)
     else:
-        restoration = restoration_by_plan(receipts, store, options)
-    outcome = restoration.apply(clock_ms, without_lease=no_lease)
+        restoration = restoration_by_plan(receipts, store, options, to_apply=not dry_run)
+    outcome = restoration.rehearse(clock_ms) if dry_run else restoration.apply(clock_ms, without_lease=no_lease)
     header = restoration.receipts.header
     source = {"receipts": receipts, "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
-    said = f"Put back {outcome.done} of {outcome.planned} objects, {outcome.bytes} bytes, in {header.store}."
+    if dry_run:
+        said = f"Would put back {counted(outcome.planned, 'object')}, {size_text(outcome.bytes)}, in {header.store}."
+    else:
+        said = f"Put back {outcome.done} of {outcome.planned} objects, {size_text(outcome.bytes)}, in {header.store}."
     view.say(f"{said} No receipts were used: the store has none for this plan." if restoration.are_lost else said)
     for damage in outcome.damaged[:_MOST_LINES]:
         say(printable(f"{damage}: its object is put back if it is in quarantine."))
     if len(outcome.damaged) > _MOST_LINES:
         say(f"… and {len(outcome.damaged) - _MOST_LINES} more lines of receipts that cannot be read.")
-    summary = outcome.counts() | {"damagedReceipts": len(outcome.damaged), "receiptsLost": restoration.are_lost}
+    summary = outcome.counts() | {
+        "damagedReceipts": len(outcome.damaged),
+        "receiptsLost": restoration.are_lost,
+        "dryRun": dry_run,
+    }
     rows = receipt_rows(restoration.receipts, view.output)
     return view.end(Listing("Restoration", source, rows, COLUMNS, summary, FIELDS), outcome)

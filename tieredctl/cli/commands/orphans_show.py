@@ -11,7 +11,7 @@ import typer
 from tieredctl.cli.arguments import given_path
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.shown_quantities import moment_column, size_column
-from tieredctl.cli.view import View
+from tieredctl.cli.view import ProgressView
 from tieredctl.config.plan_key import known_key
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
@@ -39,7 +39,7 @@ def show(
     plan: Annotated[
         Path, typer.Argument(metavar="PLAN", parser=given_path, help="The file that `orphans plan` wrote.")
     ],
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Show what a plan would remove, by its file alone: `apply` decides again about each object. Changes nothing.
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, topic_id_partition
+from tieredctl.cli.change_options import ApplyChoice
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.options import ClusterId, KraftSnapshot, LogDirs, NoLease, Yes
@@ -14,9 +15,10 @@ from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
 from tieredctl.cli.removal_options import DeleteVersions
 from tieredctl.cli.shown_quantities import size_column
-from tieredctl.cli.view import View
+from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.change import totals
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.kept_versions import for_good, retention_of
@@ -70,7 +72,7 @@ def remove(
     kraft_snapshot: KraftSnapshot = None,
     log_dir: LogDirs = None,
     remote_options: RemoteOptions,
-    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
+    choice: ApplyChoice,
     segment_events_only: Annotated[
         bool,
         typer.Option("--segment-events-only", help="Do not write partition-delete records (no broker writes them)."),
@@ -90,7 +92,7 @@ def remove(
     yes: Yes = False,
     no_lease: NoLease = False,
     delete_versions: DeleteVersions = False,
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Remove what a deleted topic left in remote storage, and record that in the metadata, as in KIP-405.
 
@@ -99,6 +101,7 @@ def remove(
 
     For example: tieredctl partition remove usSppaB_RU2xGRV7FKvWnA --bootstrap-server broker:9092 --store s3://tiered
     """
+    apply = choice.is_made
     topic_id, number = topic_id_partition(partition)
     if cluster_options.bootstrap_server is None and (apply or kraft_snapshot is None):
         message = "This needs a live cluster: give --bootstrap-server."
@@ -128,7 +131,8 @@ def remove(
         view.say(_sentence(removal, summary))
         # What an earlier run deleted may have left versions, of which no listing tells.
         if not apply or (not delete_versions and removal.is_done):
-            return view.plan("PartitionRemovalPlan", removal, _COLUMNS)
+            advice = choice.advice(changes=delete_versions or not removal.is_done)
+            return view.plan("PartitionRemovalPlan", removal, _COLUMNS, advice=advice)
         if not brokers_are_done:
             demand_silence(removal.plans, topic_id, clock_ms())
         final = for_good(retention_of(removal.store), with_versions=delete_versions)
@@ -152,7 +156,7 @@ def remove(
 
 def _amount(summary: Document) -> str:
     segments, objects = counted(summary["segments"], "segment"), counted(summary["objects"], "object")
-    return f"{segments}, {objects}, {counted(summary['bytes'], 'byte')}"
+    return f"{segments}, {objects}, {size_text(summary['bytes'])}"
 
 
 def _sentence(removal: TopicRemoval, summary: Document) -> str:
@@ -162,4 +166,5 @@ def _sentence(removal: TopicRemoval, summary: Document) -> str:
 
 
 def _progress(done: RemovedPartition) -> str:
-    return f"{done.plan.state.partition}: {done.segments} of {len(done.plan.segments)} segments, {done.bytes} bytes"
+    segments = f"{done.segments} of {counted(len(done.plan.segments), 'segment')}"
+    return f"{done.plan.state.partition}: {segments}, {size_text(done.bytes)}"

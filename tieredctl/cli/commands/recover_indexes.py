@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, kafka_id
+from tieredctl.cli.change_options import ApplyChoice
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import ClusterId, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, RemoteOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan
@@ -23,8 +25,8 @@ _COLUMNS = (
     TableColumn("PART", "part"),
     TableColumn("CONDITION", "condition"),
     TableColumn("ACTION", "action"),
-    TableColumn("BYTES", "bytes"),
-    TableColumn("REBUILT", "rebuiltBytes"),
+    size_column("bytes"),
+    size_column("rebuiltBytes", "REBUILT"),
     TableColumn("REASON", "reason", wide=True),
     TableColumn("KEY", "key", wide=True),
 )
@@ -51,10 +53,10 @@ def indexes(
             max=(1 << 31) - 1,
         ),
     ] = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
+    choice: ApplyChoice,
     cluster_id: ClusterId = None,
     yes: Yes = False,
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Rebuild the missing or damaged indexes of a segment, and its producer snapshot, from its log.
 
@@ -62,6 +64,7 @@ def indexes(
 
     For example: tieredctl recover indexes zYJ8cWbWS6Wrn_UH97CRKw --bootstrap-server broker:9092 --store s3://tiered
     """
+    apply = choice.is_made
     place = metadata_options.place()
     remote = remote_options.place()
     recovery = plan_segment_recovery(segment_id, place, remote, index_interval_bytes, to_apply=apply)
@@ -69,6 +72,7 @@ def indexes(
     advice = _advice(recovery)
     view.say(*_sentences(plan))
     if not apply or not plan.to_write():
+        advice = [*advice, *choice.advice(changes=bool(plan.to_write()))]
         return view.plan("IndexRecoveryPlan", recovery, _COLUMNS, _code(plan, apply), advice)
     what = f"Writing {counted(len(plan.to_write()), 'object')} of segment {segment_id} to {recovery.store_url}"
     known_cluster_id = recovery.cluster_id or cluster_id
@@ -109,7 +113,9 @@ def _advice(recovery: SegmentRecovery) -> list[str]:
         "A broker that has read this segment keeps using the indexes it cached, even after a restart:",
         f"  {REMOTE_LOG_INDEX_CACHE}/{{{','.join(recovery.cached_file_names())}}}",
         *(f"  found: {path}" for path in recovery.cached_files()),
-        "While it runs, set remote.log.index.file.cache.total.size.bytes to 1 with kafka-configs, which empties the",
-        "cache, and undo that at once: until then, reads of remote segments may fail. Or delete the files and",
-        "restart it: deleting them alone does nothing.",
+        (
+            "While it runs, set remote.log.index.file.cache.total.size.bytes to 1 with kafka-configs, which empties "
+            "the cache, and undo that at once: until then, reads of remote segments may fail."
+        ),
+        "Or delete the files and restart it: deleting them alone does nothing.",
     ]

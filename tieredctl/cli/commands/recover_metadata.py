@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT32, clock_ms, kafka_id, pairs
+from tieredctl.cli.change_options import ApplyChoice
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.options import ClusterId, MetricsFile, NoLease, Output, ProgressStyle, Quiet, Yes
-from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
+from tieredctl.cli.options import ClusterId, NoLease, Yes
+from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions
-from tieredctl.cli.progress import ProgressMode, counted_progress
 from tieredctl.cli.shown_quantities import size_column
-from tieredctl.cli.view import View
+from tieredctl.cli.view import ProgressView, View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.counted import counted
@@ -67,14 +67,11 @@ def metadata(
             help="The number of metadata topic partitions that brokers are configured with, if they do not report it.",
         ),
     ] = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
+    choice: ApplyChoice,
     cluster_id: ClusterId = None,
     yes: Yes = False,
     no_lease: NoLease = False,
-    output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
-    progress: ProgressStyle = ProgressMode.AUTO,
-    metrics_file: MetricsFile = None,
+    view: ProgressView,
 ) -> ExitCode:
     """Rebuild __remote_log_metadata from the remote store: show what is missing, and write it with --apply.
 
@@ -83,24 +80,22 @@ def metadata(
 
     For example: tieredctl recover metadata --bootstrap-server broker:9092 --store s3://kafka-tiered
     """
+    apply = choice.is_made
     if apply and metadata_options.bootstrap_server is None:
         message = "Events are written to a live cluster: give --bootstrap-server."
         raise TieredctlError(ErrorCode.NO_SOURCE, message, hint="With another source, only what is missing is shown.")
     ids = {kafka_id(old): kafka_id(new) for old, new in pairs("--map-topic-id", map_topic_id).items()}
     remote = remote_options.place()
-    view = View(output, quiet, metrics_file)
     with ExitStack() as opened:
-        with counted_progress(progress, quiet, "segments") as told:
-            planned = opened.enter_context(
-                metadata_recovery(
-                    *(metadata_options.place(), remote),
-                    *(selected.selection(), ids),
-                    metadata_partitions=metadata_partitions,
-                    cluster_id=cluster_id,
-                    to_apply=apply,
-                    tell=told,
-                )
+        planned = opened.enter_context(
+            metadata_recovery(
+                *(metadata_options.place(), remote),
+                *(selected.selection(), ids),
+                metadata_partitions=metadata_partitions,
+                cluster_id=cluster_id,
+                to_apply=apply,
             )
+        )
         recovery, summary = planned.recovery, planned.summary()
         is_applied = apply and recovery.to_recover > 0
         _say_plan(planned, view, with_steps=not is_applied or bool(recovery.moved))

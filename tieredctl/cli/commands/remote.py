@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,22 +12,28 @@ import typer
 
 from tieredctl.cli.arguments import given_path, kafka_id, now_ms
 from tieredctl.cli.dashed_ids import CommandOfIds
-from tieredctl.cli.options import Now, Output, Quiet
+from tieredctl.cli.options import DryRun, Now, Output
 from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_findings
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
+from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions, SegmentOptions
 from tieredctl.cli.shown_quantities import moment_column, size_column
-from tieredctl.cli.view import FindingsView, ToleranceOptions, View
+from tieredctl.cli.usage_table import usage_columns, with_total, write_usage
+from tieredctl.cli.view import FindingsView, ProgressView, Talk, ToleranceOptions, View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
+from tieredctl.layouts.protocol import AUTO, ORIGINAL_PARTS, Part
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
-from tieredctl.model.quantities import duration_ms
+from tieredctl.model.printable import printable
+from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl.model.tolerance import Tolerance
+from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.replaced_file import CountedBytes
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.remote.inventory import Inventory
-from tieredctl.ops.remote.remote_read import StoredPart, segment_in_metadata, segment_in_store
+from tieredctl.ops.remote.inventory import Depth, Inventory
+from tieredctl.ops.remote.remote_read import PartRead, StoredPart, segment_in_metadata, segment_in_store
 from tieredctl.ops.remote.unfinished_uploads import UnfinishedUploads
+from tieredctl.storage.protocol import list_unreserved
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -47,14 +55,6 @@ _OBJECT_COLUMNS = (
     TableColumn("CLASS", "storageClass", wide=True),
 )
 _USAGE_FIELDS = ("topic", "topicId", "partition", "part", "objects", "bytes")
-_USAGE_COLUMNS = (
-    TableColumn("TOPIC", "topic"),
-    TableColumn("TOPIC-ID", "topicId"),
-    TableColumn("PARTITION", "partition"),
-    TableColumn("PART", "part"),
-    TableColumn("OBJECTS", "objects"),
-    size_column("bytes"),
-)
 _UPLOAD_FIELDS = ("key", "uploadId", "initiated", "ageMs", "bytes", "segmentId", "topicId", "partition", "part")
 _UPLOAD_COLUMNS = (
     moment_column("INITIATED", "initiated"),
@@ -89,17 +89,29 @@ def list_objects(
     remote_options: RemoteOptions,
     selected: SegmentOptions,
     output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
+    talk: Talk,
 ) -> ExitCode:
     """List every object, and which part of which segment it holds, by its key.
 
+    Where no layout explains the store's keys, objects are listed without segments, and that is said.
+
     For example: tieredctl remote ls --store s3://kafka-tiered --topic orders
     """
-    opened, chosen = remote_options.place().open()
-    inventory = Inventory(opened, chosen, selected.selection())
-    source = {"kind": "store", "store": opened.url, "layout": chosen.name}
+    place, selection = remote_options.place(), selected.selection()
+    opened = place.open_store()
+    chosen = None
+    try:
+        chosen = place.layout_in(opened)
+    except TieredctlError as error:
+        is_listed = place.layout == AUTO and selection == Selection() and next(list_unreserved(opened), None)
+        if error.code is not ErrorCode.UNKNOWN_LAYOUT or not is_listed:
+            raise
+        if not talk.quiet:
+            say(printable(f"{error.message} {error.hint} Objects are listed without segments."))
+    inventory = Inventory(opened, chosen, selection)
+    source = {"kind": "store", "store": opened.url, "layout": chosen and chosen.name}
     listing = Listing("RemoteObjects", source, inventory.rows(), _OBJECT_COLUMNS, inventory.summary, _OBJECT_FIELDS)
-    return _finish(listing, inventory, View(output, quiet))
+    return _finish(listing, inventory, View(output, talk.quiet))
 
 
 @_commands.command("du")
@@ -107,17 +119,37 @@ def disk_usage(
     *,
     remote_options: RemoteOptions,
     selected: SegmentOptions,
-    view: View,
+    depth: Annotated[
+        Depth | None, typer.Option(help="A row for each of these; by default topic, and part for -o json, jsonl, csv.")
+    ] = None,
+    view: ProgressView,
+    page: ReportOptions,
 ) -> ExitCode:
-    """Show how many objects and bytes each partition has, by part.
+    """Show how many objects and bytes each topic has, the largest first.
 
-    For example: tieredctl remote du --store s3://kafka-tiered
+    For example: tieredctl remote du --store s3://kafka-tiered --depth partition
     """
+    page.demand_possible()
     opened, chosen = remote_options.place().open()
     inventory = Inventory(opened, chosen, selected.selection())
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
-    listing = Listing("RemoteUsage", source, inventory.usage(), _USAGE_COLUMNS, inventory.summary, _USAGE_FIELDS)
-    return _finish(listing, inventory, view)
+    chosen_depth = depth or (Depth.TOPIC if view.is_table else Depth.PART)
+    rows: list[Item] = [*inventory.usage(chosen_depth)]
+    columns = usage_columns(rows, chosen_depth)
+    items = with_total(rows, inventory.total) if view.is_table else rows
+    written = partial(write_usage, items, columns)
+    code = view.show(Listing("RemoteUsage", source, items, columns, inventory.summary, _USAGE_FIELDS, written))
+    if view.is_table and (inventory.unexplained or not rows):
+        view.say(_total(inventory))
+    return page.write(code, lambda: _reported(rows, columns, inventory, source))
+
+
+def _reported(rows: Sequence[Item], columns: Sequence[TableColumn], inventory: Inventory, source: Document) -> Reported:
+    from tieredctl.cli.pages.report_plots import usage_plot
+
+    plot = usage_plot(rows)
+    table = table_of("Objects and bytes", columns, rows)
+    return Reported(source, headline=_total(inventory), plots=[] if plot is None else [plot], tables=[table])
 
 
 @_commands.command("multipart")
@@ -155,8 +187,9 @@ def read(
     metadata_options: MetadataOptions,
     selected: PartitionOptions,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    dry_run: DryRun = False,
     output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
+    talk: Talk,
     tolerated: ToleranceOptions,
 ) -> ExitCode:
     """Write a segment or one of its indexes as the broker wrote it, decrypted and decompressed.
@@ -175,15 +208,22 @@ def read(
     else:
         segment = segment_in_store(opened, chosen, selection)
     found = StoredPart(opened, chosen, segment, part)
-    if to == _STDOUT:
+    if to == _STDOUT and not dry_run:
         return _write_to_stdout(found, tolerated.tolerance)
-    done = found.save_as(to, force=force)
+    done = _counted(found) if to == _STDOUT else found.save_as(to, force=force, dry_run=dry_run)
     items = [found.document(done.size, to)]
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
-    summary = {"bytes": done.size, "findings": finding_documents(done.findings)}
+    summary = {"bytes": done.size, "findings": finding_documents(done.findings), "dryRun": dry_run}
     listing = Listing("RemoteRead", source, items, _READ_COLUMNS, summary)
-    kept = [f"{to} has the bytes as stored, not as the broker wrote them."] if done.findings else []
-    return finish(listing, output, done.findings, quiet=quiet, sentences=kept, tolerance=tolerated.tolerance)
+    would = "would have" if dry_run else "has"
+    kept = [f"Would write {size_text(done.size)} to {to}."] if dry_run else []
+    kept += [f"{to} {would} the bytes as stored, not as the broker wrote them."] if done.findings else []
+    return finish(listing, output, done.findings, quiet=talk.quiet, sentences=kept, tolerance=tolerated.tolerance)
+
+
+def _counted(found: StoredPart) -> PartRead:
+    with CountedBytes() as nowhere:
+        return found.copy_to(nowhere)
 
 
 def _write_to_stdout(found: StoredPart, tolerance: Tolerance) -> ExitCode:
@@ -198,14 +238,14 @@ def _write_to_stdout(found: StoredPart, tolerance: Tolerance) -> ExitCode:
 
 
 def _finish(listing: Listing, inventory: Inventory, view: View) -> ExitCode:
-    code = view.show(listing, [])
+    code = view.show(listing)  # nothing is found
     if view.is_table and not view.quiet:
         say(_total(inventory))
     return code
 
 
 def _total(inventory: Inventory) -> str:
-    said = f"{counted(inventory.total.objects, 'object')}, {counted(inventory.total.bytes, 'byte')}"
-    if inventory.unexplained:
+    said = f"{counted(inventory.total.objects, 'object')}, {size_text(inventory.total.bytes)}"
+    if inventory.layout is not None and inventory.unexplained:
         said += f"; layout {inventory.layout.name} cannot explain {inventory.unexplained} of them"
     return f"{said}."

@@ -11,11 +11,11 @@ from tieredctl.cli.commands.removal_outcome import COLUMNS, FIELDS, receipt_rows
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.output import Listing
 from tieredctl.cli.removal_options import ApplyLimitOptions, ApplyOptions
-from tieredctl.cli.view import View
+from tieredctl.cli.view import ProgressView, View
 from tieredctl.config.plan_key import known_key
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
-from tieredctl.model.quantities import duration_ms
+from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl.model.removal import PlanHeader, RemovalMode
 from tieredctl.wiring.places import StorePlace
 
@@ -73,7 +73,7 @@ def apply_plan(
     how: ApplyOptions,
     cluster_id: str | None,
     clock_ms: Callable[[], int],
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Asks, applies it or only looks whether it could be, and shows what was done."""
     from tieredctl.ops.orphan_removal.pace import Pace
@@ -85,7 +85,7 @@ def apply_plan(
         applied = application.rehearse()
     else:
         verb = "Permanently deleting" if header.mode is RemovalMode.DELETE else "Removing"
-        amount = f"{counted(plan.totals.objects, 'object')}, {counted(plan.totals.bytes, 'byte')}"
+        amount = f"{counted(plan.totals.objects, 'object')}, {size_text(plan.totals.bytes)}"
         what = f"{verb} {amount}, from {header.store}"
         demand_confirmation(what, header.cluster_id, yes=how.yes, typed_cluster_id=cluster_id)
         applied = application.apply(
@@ -113,19 +113,19 @@ def _receipt_file(named: str | None, plan: Path) -> Path | None:
 
 
 def _progress(done: RemovalOutcome) -> str:
-    return f"{done.done} of {done.planned} removed, {done.bytes} bytes"
+    return f"{done.done} of {done.planned} removed, {size_text(done.bytes)}"
 
 
 def _rehearsed(plan: PlanFile, applied: Applied) -> str:
     verdict = "no longer as planned" if applied.outcome.stopped else "still as planned"
-    objects, size = counted(plan.totals.objects, "object"), counted(plan.totals.bytes, "byte")
+    objects, size = counted(plan.totals.objects, "object"), size_text(plan.totals.bytes)
     are = "is" if plan.totals.objects == 1 else "are"
     return f"{objects}, {size}, {are} {verdict}; nothing was changed."
 
 
 def _headline(plan: PlanFile, applied: Applied) -> str:
     done = applied.outcome
-    what = f"Removed {done.done} of {done.planned}, {done.bytes} bytes, from {plan.header.store}."
+    what = f"Removed {done.done} of {done.planned}, {size_text(done.bytes)}, from {plan.header.store}."
     if plan.header.mode is RemovalMode.DELETE or applied.receipts is None:
         return what
     where = "" if applied.receipts.where != plan.header.plan_id else f" --store {plan.header.store}"

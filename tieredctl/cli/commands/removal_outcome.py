@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from tieredctl.ops.orphan_removal.receipts import Receipts
 
 _UNFINISHED = (ReceiptStep.COPIED, ReceiptStep.DELETING)
-COLUMNS = (TableColumn("STATUS", "status"), TableColumn("KEY", "key"), TableColumn("ERROR", "error"))
+COLUMNS = (
+    TableColumn("STATUS", "status"),
+    TableColumn("KEY", "key", importance=2),
+    TableColumn("ERROR", "error", importance=2),
+)
 FIELDS = ("key", "status", "size", "quarantineKey", "error")
 
 

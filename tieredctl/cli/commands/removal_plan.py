@@ -7,12 +7,13 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from tieredctl.cli.findings.remedies import next_command
 from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.remedies import next_command
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
 from tieredctl.model.removal import PlanTotals
 from tieredctl.ops.documents import Document
 
@@ -27,9 +28,9 @@ _COLUMNS = (TableColumn("CAUSE", "cause"), TableColumn("OBJECTS", "objects"), si
 
 
 def show_plan(
-    view: View, source: Document, planned: PlannedSoFar, totals: PlanTotals, to: Path, command: str
+    view: View, source: Document, planned: PlannedSoFar, totals: PlanTotals, to: Path, command: str, *, dry_run: bool
 ) -> ExitCode:
-    """`command` applies it."""
+    """`command` applies it; after a dry run there is nothing to apply."""
     options = planned.options
     summary = {
         "planId": options.plan_id,
@@ -39,25 +40,29 @@ def show_plan(
         "uploads": totals.uploads,
         "left": planned.left,
         "listed": totals.listed_objects,
+        "dryRun": dry_run,
     }
     rows = [
         {"cause": cause, "objects": one.objects, "bytes": one.bytes}
         for cause, one in sorted(planned.by_cause.items(), key=lambda item: -item[1].bytes)
     ]
-    view.say(*_sentences(totals, planned.left, to, command))
+    view.say(*_sentences(totals, planned.left, to, None if dry_run else command))
     return view.show(Listing("RemovalPlan", source, rows, _COLUMNS, summary, _FIELDS))
 
 
-def _sentences(totals: PlanTotals, left: int, to: Path, command: str) -> Iterator[str]:
+def _sentences(totals: PlanTotals, left: int, to: Path, command: str | None) -> Iterator[str]:
     objects = counted(totals.listed_objects, "object")
     if not totals.objects and not totals.uploads:
-        yield f"Nothing to remove among {objects}: {to} is not written."
+        yield f"Nothing to remove among {objects}: {to} {'would not be' if command is None else 'is not'} written."
         return
-    what = f"{totals.objects} of {objects}, {counted(totals.bytes, 'byte')}"
+    what = f"{totals.objects} of {objects}, {size_text(totals.bytes)}"
     if totals.uploads:
         what += f", and {counted(totals.uploads, 'upload')}"
     if left:
         what += f" ({left} more left for another plan)"
+    if command is None:
+        yield f"Would plan to remove {what}, in {to}."
+        return
     following = next_command(f"tieredctl {command} {quote(str(to))} …")
     is_offline = any(option in following for option in _OFFLINE)
     if is_offline and _WITHOUT_CLUSTER not in following:

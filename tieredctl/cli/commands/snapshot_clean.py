@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT64, given_path, now_ms
+from tieredctl.cli.change_options import ApplyChoice
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import ClusterId, Now, Yes
 from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.view import View
+from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.wiring.snapshot_cleaning import snapshot_cleaning
 
@@ -21,8 +24,8 @@ _COLUMNS = (
     TableColumn("FILE", "file"),
     TableColumn("KIND", "kind"),
     TableColumn("ACTION", "action"),
-    TableColumn("SIZE", "size"),
-    TableColumn("REASON", "reason"),
+    size_column("size"),
+    TableColumn("REASON", "reason", importance=2),
     TableColumn("FILES", "files", wide=True),
     TableColumn("END-OFFSET", "endOffset", wide=True),
     TableColumn("EPOCH", "epoch", wide=True),
@@ -52,20 +55,21 @@ def clean(
         typer.Option(metavar="FILE", parser=given_path, help="The node's configuration, for the limits not given."),
     ] = None,
     now: Now = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
+    choice: ApplyChoice,
     receipts: Annotated[
         Path,
         typer.Option(metavar="FILE", parser=given_path, help="Where to record what was removed."),
     ] = Path("snapshot-clean.receipts"),
     cluster_id: ClusterId = None,
     yes: Yes = False,
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Remove old snapshots of a stopped node, and the log before them, by Kafka's retention rules.
 
     The latest snapshot and the log after it always stay. If interrupted, run the same command again. For example:
     tieredctl snapshot clean /var/lib/kafka/data --metadata-max-retention-ms 86400000
     """
+    apply = choice.is_made
     with snapshot_cleaning(
         folder,
         now_ms(now),
@@ -79,12 +83,14 @@ def clean(
         for name, source in plan.limit_sources.items():
             view.say(f"{name} is {summary[name]} ({source}).")
         if not apply or not plan.to_remove():
-            return view.plan("SnapshotCleaningPlan", plan, _COLUMNS)
+            return view.plan(
+                "SnapshotCleaningPlan", plan, _COLUMNS, advice=choice.advice(changes=bool(plan.to_remove()))
+            )
         cleaning.demand_applicable(receipts)
         what = f"Deleting {_amount(summary)} from {plan.cluster.path} for good"
         demand_confirmation(what, plan.cluster.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         outcome = cleaning.apply(receipts)
-    view.say(f"Removed {outcome.done} of {outcome.planned}, {counted(outcome.bytes, 'byte')}; see {receipts}.")
+    view.say(f"Removed {outcome.done} of {outcome.planned}, {size_text(outcome.bytes)}; see {receipts}.")
     ended = summary | outcome.counts() | {"applied": True, "receipts": str(receipts)}
     listing = Listing("SnapshotCleaning", plan.source(), outcome.rows(), _OUTCOME_COLUMNS, ended)
     return view.end(listing, outcome, plan.findings())
@@ -93,8 +99,8 @@ def clean(
 def _amount(summary: Document) -> str:
     snapshots, segments = counted(summary["snapshots"], "snapshot"), counted(summary["segments"], "segment")
     left_over = counted(summary["leftOver"], "left-over file")
-    return f"{snapshots}, {segments} and {left_over} ({counted(summary['bytes'], 'byte')})"
+    return f"{snapshots}, {segments} and {left_over} ({size_text(summary['bytes'])})"
 
 
 def _sentence(summary: Document) -> str:
-    return f"To remove: {_amount(summary)}. {counted(summary['bytesKept'], 'byte')} stay."
+    return f"To remove: {_amount(summary)}. {size_text(summary['bytesKept'])} stays."

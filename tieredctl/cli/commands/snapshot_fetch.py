@@ -7,16 +7,15 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import given_path, snapshot_name
-from tieredctl.cli.options import BootstrapController, ClusterId, ProgressStyle
+from tieredctl.cli.arguments import file_or_folder, snapshot_name
+from tieredctl.cli.options import BootstrapController, ClusterId, DryRun
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import ClusterOptions
-from tieredctl.cli.progress import ProgressMode, counted_progress
 from tieredctl.cli.shown_quantities import size_column
-from tieredctl.cli.view import View
+from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.file_names import KraftSnapshotName
-from tieredctl.model.quantities import byte_count
+from tieredctl.model.quantities import byte_count, size_text
 from tieredctl.ops.snapshots.fetching import LARGEST_CHUNK_BYTES, fetch_snapshot
 from tieredctl.wiring.places import QuorumPlace
 
@@ -35,7 +34,7 @@ def fetch(
     *,
     bootstrap_controller: BootstrapController = None,
     cluster_options: ClusterOptions,
-    to: Annotated[Path, typer.Option(metavar="DIR|FILE", parser=given_path, help="Where to write the snapshot.")],
+    to: Annotated[Path, typer.Option(metavar="DIR|FILE", parser=file_or_folder, help="Where to write the snapshot.")],
     snapshot: Annotated[
         KraftSnapshotName | None,
         typer.Option(metavar="OFFSET-EPOCH", parser=snapshot_name, help="This snapshot, instead of the latest."),
@@ -43,8 +42,8 @@ def fetch(
     max_bytes: Annotated[str, typer.Option(metavar="SIZE", help="Fetch at most this much at a time.")] = "8MiB",
     cluster_id: ClusterId = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    progress: ProgressStyle = ProgressMode.AUTO,
-    view: View,
+    dry_run: DryRun = False,
+    view: ProgressView,
 ) -> ExitCode:
     """Fetch a snapshot of the metadata log from the leader of the quorum, and check it as it comes.
 
@@ -55,13 +54,17 @@ def fetch(
     """
     chunk_bytes = byte_count(max_bytes)
     if not 0 < chunk_bytes <= LARGEST_CHUNK_BYTES:
-        raise TieredctlError(ErrorCode.USAGE, f"--max-bytes {max_bytes} is not from 1 to {LARGEST_CHUNK_BYTES} bytes.")
+        raise TieredctlError(
+            ErrorCode.USAGE, f"--max-bytes {max_bytes} is not from 1 to {size_text(LARGEST_CHUNK_BYTES)}."
+        )
     place = _place(bootstrap_controller, cluster_options)
     with place.open(cluster_id) as quorum:
-        with counted_progress(progress, view.quiet, "bytes") as tell:
-            done = fetch_snapshot(quorum, to, snapshot, chunk_bytes=chunk_bytes, force=force, tell=tell)
+        done = fetch_snapshot(quorum, to, snapshot, chunk_bytes=chunk_bytes, force=force, dry_run=dry_run)
         source = quorum.describe()
-    return view.show(Listing("FetchedSnapshot", source, [done.document()], _COLUMNS, {"bytes": done.size}))
+    if dry_run:
+        view.say(f"Would write {size_text(done.size)} to {done.path}.")
+    summary = {"bytes": done.size, "dryRun": dry_run}
+    return view.show(Listing("FetchedSnapshot", source, [done.document()], _COLUMNS, summary))
 
 
 def _place(bootstrap_controller: str | None, cluster: ClusterOptions) -> QuorumPlace:

@@ -10,10 +10,10 @@ import typer
 
 from tieredctl.cli.arguments import given_path
 from tieredctl.cli.commands.snapshot_cluster import show_cluster
-from tieredctl.cli.options import Output, Quiet
+from tieredctl.cli.options import Output
 from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
-from tieredctl.cli.view import ToleranceOptions
+from tieredctl.cli.view import Talk, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
 from tieredctl.ops.snapshots.record_files import record_files
@@ -29,7 +29,7 @@ def inspect(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH", parser=given_path, help="KRaft snapshots, metadata log files, or folders with them."
+            metavar="PATH...", parser=given_path, help="KRaft snapshots, metadata log files, or folders with them."
         ),
     ],
     types: Annotated[
@@ -41,7 +41,7 @@ def inspect(
         typer.Option("--cluster", help="Show the cluster as of the snapshot; of a folder, as of the log's end."),
     ] = False,
     output: Output = OutputFormat.TABLE,
-    quiet: Quiet = False,
+    talk: Talk,
     tolerated: ToleranceOptions,
 ) -> ExitCode:
     """Show the records of KRaft snapshots and of the controllers' log, as dump-log decodes them.
@@ -51,15 +51,15 @@ def inspect(
     if cluster:
         if types:
             raise TieredctlError(ErrorCode.USAGE, "--type is for records; omit it with --cluster.")
-        return show_cluster(paths, output, quiet=quiet, tolerance=tolerated.tolerance)
+        return show_cluster(paths, output, quiet=talk.quiet, tolerance=tolerated.tolerance)
     files, wanted = record_files(paths), wanted_types(types or [])
     records = RecordListing(files, wanted)
     source = {"kind": "metadata-log", "paths": [str(path) for path in paths]}
     items = records.rows() if output.is_table else records
     columns = _columns(several=len(files) > 1)
     listing = Listing("MetadataRecords", source, items, columns, lambda: _summary(len(files), records), _FIELDS)
-    code = finish(listing, output, (), quiet=quiet)
-    if not quiet:
+    code = finish(listing, output, (), quiet=talk.quiet)
+    if not talk.quiet:
         _say_what_is_unknown(records)
     return worst(code, *_say_errors(records))
 
@@ -68,12 +68,12 @@ def _columns(*, several: bool) -> tuple[TableColumn, ...]:
     return (
         TableColumn("FILE", lambda item: Path(item["file"]).name, wide=not several),
         TableColumn("OFFSET", "offset"),
-        TableColumn("TYPE", "type"),
+        TableColumn("TYPE", "type", importance=2),
         TableColumn("VERSION", "version"),
         TableColumn("EPOCH", "epoch", wide=True),
         TableColumn("TIMESTAMP", "timestamp", wide=True),
         TableColumn("POSITION", "position", wide=True),
-        TableColumn("DATA", _data),
+        TableColumn("DATA", _data, importance=2),
     )
 
 

@@ -46,7 +46,7 @@ def list_snapshots(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH", parser=given_path, help="A node's __cluster_metadata-0 or log directory, or snapshots."
+            metavar="PATH...", parser=given_path, help="A node's __cluster_metadata-0 or log directory, or snapshots."
         ),
     ],
     follower_at: Annotated[

@@ -20,7 +20,7 @@ def verify(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH", parser=given_path, help="A node's __cluster_metadata-0 or log directory, or files of it."
+            metavar="PATH...", parser=given_path, help="A node's __cluster_metadata-0 or log directory, or files of it."
         ),
     ],
     view: FindingListView,

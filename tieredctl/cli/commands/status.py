@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -13,18 +14,28 @@ import typer
 from tieredctl.cli import PROGRAM, named_context, running_words
 from tieredctl.cli.arguments import clock_ms, given_path
 from tieredctl.cli.context_in_use import context_in_use
+from tieredctl.cli.findings.finding_report import FindingReport
+from tieredctl.cli.findings.remedies import Remedies
+from tieredctl.cli.options import StuckAfter
 from tieredctl.cli.outcome import finding_documents, say, say_error
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn, known, printable
+from tieredctl.cli.output import GAP, Listing, OutputFormat, TableColumn, known
+from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
 from tieredctl.cli.places import ClusterOptions, MetadataOptions, RemoteOptions
-from tieredctl.cli.remedies import Remedies
+from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.terminal import width_of
 from tieredctl.cli.view import FindingsView
 from tieredctl.cli.watching import watch as watched
 from tieredctl.config.contexts import Context, contexts
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.clock import Clock
-from tieredctl.model.quantities import duration_ms, size_text, time_ms
+from tieredctl.model.counted import counted
+from tieredctl.model.findings import Finding
+from tieredctl.model.printable import printable
+from tieredctl.model.quantities import duration_ms, time_ms
 from tieredctl.ops.documents import Document
-from tieredctl.ops.status.board import Status, StatusLine
+from tieredctl.ops.status.board import UNKNOWN, Status, StatusLine
+from tieredctl.ops.status.facts import ClusterFacts
+from tieredctl.wiring.asked_together import asked_together, load_libraries
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl.wiring.status import StatusPlaces, status_of
 
@@ -47,10 +58,16 @@ _CONTEXT_COLUMNS = (
     TableColumn("CONTEXT", "context"),
     *map(_counted, ("critical", "error", "warning")),
     TableColumn("TOPICS", known("topics")),
-    TableColumn("REMOTE", lambda row: "unknown" if row["remoteBytes"] is None else size_text(row["remoteBytes"])),
+    size_column(known("remoteBytes"), "REMOTE"),
     TableColumn("NOT-TIERED", known("notTiered")),
     TableColumn("STUCK", known("stuck")),
     TableColumn("CLUSTER", known("clusterId"), wide=True),
+)
+_TOPIC_COLUMNS = (
+    TableColumn("TOPIC", "topic"),
+    TableColumn("TOPIC-ID", "topic_id"),
+    TableColumn("SEGMENTS", "segments"),
+    size_column("remote_bytes"),
 )
 _CONTEXT_FIELDS = ("context", "clusterId", "findings", "topics", "remoteBytes", "notTiered", "stuck", "problem")
 
@@ -61,6 +78,7 @@ class _Asked(NamedTuple):
     older_than_ms: int
     now: str | None
     view: FindingsView
+    page: ReportOptions
 
     @property
     def clock(self) -> Clock:
@@ -92,12 +110,11 @@ def status(
             "--result",
             metavar="PATH",
             parser=given_path,
-            help="What an earlier scan or verification left: its JSON, its metrics, or a mark; repeat it for several.",
+            help="What earlier scans and verifications left: JSON, metrics, a mark, or a folder of such files; repeat "
+            "it for several.",
         ),
     ] = None,
-    older_than: Annotated[
-        str, typer.Option(metavar="DURATION", help="Report copies and deletions as stuck when they take longer.")
-    ] = "1h",
+    older_than: StuckAfter = "1h",
     all_contexts: Annotated[bool, typer.Option("--all-contexts", help="A row for each context.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
     interval: Annotated[str, typer.Option(metavar="DURATION", help="How often to --watch.")] = "10s",
@@ -105,9 +122,11 @@ def status(
         str | None, typer.Option(metavar="TIME", help="Compute ages from this time instead of the clock.")
     ] = None,
     view: FindingsView,
+    page: ReportOptions,
 ) -> ExitCode:
     """Show a cluster on one screen."""
-    asked = _Asked(duration_ms(older_than), now, view)
+    page.demand_possible()
+    asked = _Asked(duration_ms(older_than), now, view, page)
     interval_ms = duration_ms(interval)
     if watch and interval_ms < _LEAST_INTERVAL_MS:
         raise TieredctlError(ErrorCode.USAGE, f"--interval {interval} is too short.", hint="Give 1s or more.")
@@ -137,10 +156,53 @@ def _show(places: StatusPlaces, asked: _Asked) -> ExitCode:
     summary = found.summary() | {"findings": finding_documents(findings)}
     source = {"store": None if found.store is None else found.store.url, "clusterId": summary["clusterId"]}
     listing = Listing("Status", source, rows, _COLUMNS, summary)
+    if view.is_table and not view.quiet:
+        FindingReport(tolerance=view.tolerance).write_cause(findings, sys.stderr)
     code = replace(view, quiet=True).show(listing, findings)
+    if view.output is OutputFormat.TABLE and _has_no_room(rows):
+        view.say("-o wide shows the command that goes deeper on each line.")
     for error in () if view.quiet else found.failed.values():
         say_error(error)
-    return worst(code, ExitCode.INCOMPLETE) if found.failed else code
+    code = worst(code, ExitCode.INCOMPLETE) if found.failed else code
+    return asked.page.write(code, lambda: _reported(found, listing, findings, view))
+
+
+def _reported(found: Status, listing: Listing, findings: Sequence[Finding], view: FindingsView) -> Reported:
+    from tieredctl.cli.pages.report_plots import (
+        last_scan_plot,
+        last_verification_plot,
+        topics_plot,
+        uploads_plot,
+        verifications_plot,
+    )
+
+    facts = ClusterFacts() if found.cluster is None else found.cluster
+    scan, verification = found.results.scan, found.results.verification
+    plots = [] if scan is None else [last_scan_plot(scan)]
+    plots += [] if verification is None else [last_verification_plot(verification)]
+    plots.append(verifications_plot(found.results.verifications))
+    tables = [table_of("Status", _COLUMNS, list(listing.items))]
+    if facts.segments is not None:
+        topics = facts.segments.topics
+        plots += [topics_plot(topics, may_be_more=facts.may_be_more), uploads_plot(facts.segments.uploads)]
+        tables.append(table_of("Topics in remote storage", _TOPIC_COLUMNS, [asdict(one) for one in topics]))
+    unknown = [line for line in found.lines() if line.answer.startswith(UNKNOWN)]
+    return Reported(
+        listing.source if isinstance(listing.source, dict) else {},
+        None if found.severities() is None else findings,
+        unknown=[f"{line.about}: {line.answer}." for line in unknown],
+        plots=[plot for plot in plots if plot is not None],
+        tables=tables,
+        tolerance=view.tolerance,
+    )
+
+
+def _has_no_room(rows: Sequence[Document]) -> bool:
+    """Whether the terminal has no room for the commands."""
+    width = width_of(sys.stdout)
+    about, answer, command = (max(len(row[name]) for row in rows) for name in ("about", "answer", "command"))
+    without = about + len(GAP) + answer
+    return width is not None and without <= width < without + len(GAP) + command
 
 
 def _row(line: StatusLine, places: StatusPlaces) -> Document:
@@ -192,7 +254,8 @@ def _show_contexts(chosen: Sequence[Context], asked: _Asked) -> ExitCode:
     if not chosen:
         hint = "Add one with `tieredctl context add`."
         raise TieredctlError(ErrorCode.USAGE, "There are no contexts.", hint=hint)
-    found = [_of_context(context, asked.clock) for context in chosen]
+    load_libraries(context.store for context in chosen if context.store is not None)
+    found = asked_together(partial(_of_context, clock=asked.clock), chosen)
     findings = [
         one for each in found if each.status and each.status.cluster for one in each.status.cluster.findings or ()
     ]
@@ -204,7 +267,20 @@ def _show_contexts(chosen: Sequence[Context], asked: _Asked) -> ExitCode:
     for each in () if asked.view.quiet else found:
         for error in each.problems:
             say(printable(f"{each.context.name}: {error.message}"))
-    return worst(code, ExitCode.INCOMPLETE) if unknown else code
+    code = worst(code, ExitCode.INCOMPLETE) if unknown else code
+    return asked.page.write(code, lambda: _reported_contexts(found, rows))
+
+
+def _reported_contexts(found: Sequence[_OfContext], rows: Sequence[Document]) -> Reported:
+    """Without their findings: a command that mends one would be of the current context, whichever has the finding."""
+    unknown = ["Each context's findings: tieredctl --context NAME status shows them."]
+    unknown += [f"{each.context.name}: {error.message}" for each in found for error in each.problems]
+    return Reported(
+        {},
+        headline=counted(len(rows), "context"),
+        unknown=unknown,
+        tables=[table_of("Contexts", _CONTEXT_COLUMNS, rows)],
+    )
 
 
 def _of_context(context: Context, clock: Clock) -> _OfContext:

@@ -3,7 +3,7 @@ off."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -13,9 +13,9 @@ import typer
 from tieredctl.cli.arguments import now_ms
 from tieredctl.cli.commands.topic_disable import disable
 from tieredctl.cli.commands.topic_enable import enable
-from tieredctl.cli.options import KraftSnapshot, LogDirs, Now
+from tieredctl.cli.options import KraftSnapshot, LogDirs, Now, StuckAfter
 from tieredctl.cli.outcome import finding_documents, say
-from tieredctl.cli.output import Listing, TableColumn, known
+from tieredctl.cli.output import Item, Listing, TableColumn, known
 from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import FindingsView
@@ -51,20 +51,31 @@ _LIST_COLUMNS = (
     size_column(known("localBytes"), "LOCAL"),
     TableColumn("UNFINISHED", "unfinished"),
 )
+
+
+def _answered(name: str) -> Callable[[Item], object]:
+    """A field of a partition, unknown where nobody told where its log ends."""
+    return lambda item: "unknown" if item.get(name) is None and item.get("latest") is None else item.get(name)
+
+
+def _age(age_ms: object) -> str:
+    return age_text(age_ms) if isinstance(age_ms, int) else str(age_ms)
+
+
 _STATUS_COLUMNS = (
     TableColumn("PARTITION", "partition"),
-    TableColumn("LEADER", "leader"),
-    TableColumn("EARLIEST", "earliest"),
-    TableColumn("EARLIEST-LOCAL", "earliestLocal"),
-    TableColumn("LATEST-TIERED", "latestTiered"),
-    TableColumn("LATEST", "latest"),
+    TableColumn("LEADER", "leader", importance=0),
+    TableColumn("EARLIEST", _answered("earliest"), importance=0),
+    TableColumn("EARLIEST-LOCAL", _answered("earliestLocal"), importance=0),
+    TableColumn("LATEST-TIERED", _answered("latestTiered")),
+    TableColumn("LATEST", _answered("latest")),
     size_column("remoteBytes", "REMOTE"),
     size_column(known("localBytes"), "LOCAL"),
-    TableColumn("NOT-TIERED", "notTiered"),
-    TableColumn("LAG", "lagMs", people_read=age_text),
+    TableColumn("NOT-TIERED", _answered("notTiered"), importance=2),
+    TableColumn("LAG", _answered("lagMs"), people_read=_age, importance=2),
     TableColumn("UNFINISHED", "unfinished"),
     size_column(known("notTieredBytes"), "NOT-TIERED-BYTES", wide=True),
-    TableColumn("WAITING-BYTES", "waitingBytes", wide=True),
+    size_column("waitingBytes", "WAITING-BYTES", wide=True),
     TableColumn("SEGMENTS", "remoteSegments", wide=True),
 )
 
@@ -133,9 +144,7 @@ def status(
     cluster_options: ClusterOptions,
     kraft_snapshot: KraftSnapshot = None,
     log_dir: LogDirs = None,
-    older_than: Annotated[
-        str, typer.Option(metavar="DURATION", help="Report copies and deletions as stuck when they take longer.")
-    ] = "1h",
+    older_than: StuckAfter = "1h",
     now: Now = None,
     view: FindingsView,
 ) -> ExitCode:

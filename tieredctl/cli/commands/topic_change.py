@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
+from tieredctl.cli.change_options import ApplyChoice
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.option_groups import OptionGroup
-from tieredctl.cli.options import ClusterId, ProgressStyle, Yes
+from tieredctl.cli.findings.remedies import next_command
+from tieredctl.cli.options import ClusterId, Yes
 from tieredctl.cli.output import Listing
-from tieredctl.cli.progress import ProgressMode, counted_progress
 from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
+from tieredctl.model.interruption import unbroken
 from tieredctl.model.quantities import duration_ms
+from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.config_change import ConfigChange
@@ -26,7 +30,6 @@ from tieredctl.wiring.topic_change import TopicChange, TopicPlan
 _UNSET = "(not set)"
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
-_Apply = Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")]
 _NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until the change takes effect.")]
 _Timeout = Annotated[
     str, typer.Option(metavar="DURATION", help="Wait at most this long for the change to take effect.")
@@ -34,15 +37,13 @@ _Timeout = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyOptions(OptionGroup):
+class ApplyOptions(ApplyChoice):
     """Whether a change is made, what confirms it, and how its effect is awaited."""
 
-    apply: _Apply = False
     no_wait: _NoWait = False
     timeout: _Timeout = "5m"
     cluster_id: ClusterId = None
     yes: Yes = False
-    progress: ProgressStyle = ProgressMode.AUTO
 
     def patience(self) -> Patience:
         """Raises TieredctlError where the timeout is not a duration."""
@@ -65,11 +66,14 @@ class Shown:
         """On stderr, unless that is to be quiet."""
         self.view.say(line)
 
-    def plan(self, summary: Document, plan: TopicPlan, *, to_apply: bool) -> ExitCode:
+    def plan(self, summary: Document, plan: TopicPlan, choice: ApplyChoice) -> ExitCode:
         """Shows the plan; what was found decides the exit code."""
-        if to_apply and plan.is_refused:
+        if choice.is_made and plan.is_refused:
             self.say("Nothing was changed: fix the errors first.")
-        return replace(self.view, quiet=True).show(self._listing(summary, plan.findings, applied=False), plan.findings)
+        listing = self._listing(summary, plan.findings, applied=False)
+        code = replace(self.view, quiet=True).show(listing, plan.findings)
+        self.view.say(*choice.advice(changes=not plan.change.is_empty and not plan.is_refused))
+        return code
 
     def end(self, summary: Document, plan: TopicPlan, outcome: Outcome) -> ExitCode:
         """Shows what was done; what was found afterwards decides the exit code."""
@@ -86,7 +90,6 @@ class Waiting:
     """How to wait for the effect of a change, and what to report meanwhile and afterwards."""
 
     patience: Patience
-    progress: ProgressMode
     counted: str
     """What is counted."""
     ends: Mapping[Seen, str]
@@ -105,12 +108,13 @@ def make(change: TopicChange, shown: Shown, waiting: Waiting | None) -> Outcome:
     was made."""
     name, made = change.plan.change.topic.topic, "may be made"
     try:
-        change.make()
-        made = "is made"
+        with unbroken():
+            change.make()
+            made = "is made"
         shown.say(f"Topic {name} is changed.")
         return Outcome() if waiting is None else _waited(change, shown, waiting)
     except KeyboardInterrupt:
-        hint = f"`tieredctl topic status {name}` shows its progress."
+        hint = f"How far it is: {next_command(f'tieredctl topic status {shlex.quote(name)} …')}"
         message = f"Interrupted. The change of topic {name} {made} ({describe_change(change.plan.change)})."
         raise TieredctlError(ErrorCode.INTERRUPTED, message, hint=hint) from None
     except TieredctlError as error:
@@ -121,8 +125,7 @@ def make(change: TopicChange, shown: Shown, waiting: Waiting | None) -> Outcome:
 
 
 def _waited(change: TopicChange, shown: Shown, waiting: Waiting) -> Outcome:
-    with counted_progress(waiting.progress, shown.view.quiet, waiting.counted) as tell:
-        outcome = change.wait(waiting.patience, tell)
+    outcome = change.wait(waiting.patience, partial(note, waiting.counted))
     for finding in outcome.findings:
         shown.say(f"{finding.kind.severity.label}: {finding.message}")
     if outcome.seen is not None and outcome.seen in waiting.ends:

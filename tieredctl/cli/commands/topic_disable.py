@@ -11,6 +11,7 @@ from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.deletion_at_once import MOST_SEGMENTS
 from tieredctl.ops.tiering.disable import DisablePlan, Form
@@ -64,10 +65,10 @@ def disable(
         plan, summary = disabling.plan, disabling.plan.summary()
         shown = Shown("TopicDisable", disabling.source, view)
         _say_plan(plan, shown)
-        if not applying.apply or plan.change.is_empty or plan.is_refused:
-            return shown.plan(summary, plan, to_apply=applying.apply)
+        if not applying.is_made or plan.change.is_empty or plan.is_refused:
+            return shown.plan(summary, plan, applying)
         applying.demand_confirmation(_what(plan), disabling.cluster_id)
-        waiting = Waiting(patience, applying.progress, "segments are deleted", _ENDS)
+        waiting = Waiting(patience, "segments are deleted", _ENDS)
         return shown.end(summary, plan, make(disabling, shown, waiting if delete and not applying.no_wait else None))
 
 
@@ -89,8 +90,8 @@ def _say_effects(plan: DisablePlan, shown: Shown) -> None:
     kept = "are deleted" if plan.form is Form.DELETE else "stay until their retention ends"
     shown.say(f"In remote storage: {_remote_amount(summary)}; they {kept}")
     for one in summary["brokers"]:
-        free = "; free disk is unknown" if one["freeBytes"] is None else f"; {one['freeBytes']} are free"
-        needed = f"keeping locally what is only remote takes {counted(one['localBytesNeeded'], 'byte')}"
+        free = "; free disk is unknown" if one["freeBytes"] is None else f"; {size_text(one['freeBytes'])} is free"
+        needed = f"keeping locally what is only remote takes {size_text(one['localBytesNeeded'])}"
         shown.say(f"Broker {one['brokerId']}: {needed}{free}")
 
 
@@ -100,8 +101,8 @@ def _what(plan: DisablePlan) -> str:
         return what
     summary = plan.summary()
     doomed = _remote_amount(summary)
-    return f"{what} and deleting {doomed} ({counted(summary['bytesOnlyRemote'], 'byte')} of them nowhere else)"
+    return f"{what} and deleting {doomed} ({size_text(summary['bytesOnlyRemote'])} of it nowhere else)"
 
 
 def _remote_amount(summary: Document) -> str:
-    return f"{counted(summary['remoteSegments'], 'segment')}, {counted(summary['remoteBytes'], 'byte')}"
+    return f"{counted(summary['remoteSegments'], 'segment')}, {size_text(summary['remoteBytes'])}"

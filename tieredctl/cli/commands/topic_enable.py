@@ -13,8 +13,9 @@ from tieredctl.cli.context_in_use import Role
 from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.view import FindingListView
 from tieredctl.config.file import storage_price
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.enable import EnablePlan, LocalRetention
 from tieredctl.ops.tiering.watching import Seen
@@ -75,19 +76,18 @@ def enable(
     patience = applying.patience()
     local = LocalRetention(local_retention_ms, local_retention_bytes)
     price, replicas = None if store is None else storage_price(store), local_replicas(log_dir)
-    if store is not None and price is None:
-        hint = "Add it to `prices` in the configuration file."
-        raise TieredctlError(ErrorCode.USAGE, f"The configuration has no price for {store}.", hint=hint)
     place = cluster_options.place()
     with topic_enabling(place, topic, local, replicas, clock_ms()) as enabling:
         plan, summary = enabling.plan, enabling.plan.summary(price)
         shown = Shown("TopicEnable", enabling.source, view)
         _say_plan(plan, shown, summary)
-        if not applying.apply or plan.change.is_empty or plan.is_refused:
-            return shown.plan(summary, plan, to_apply=applying.apply)
+        if store is not None and price is None and not plan.change.is_empty:
+            shown.say(f"What it costs is unknown: `prices` in the configuration file has no price for {store}.")
+        if not applying.is_made or plan.change.is_empty or plan.is_refused:
+            return shown.plan(summary, plan, applying)
         what = f"Changing topic {topic} ({describe_change(plan.change)})"
         applying.demand_confirmation(what, enabling.cluster_id)
-        waiting = Waiting(patience, applying.progress, "partitions have a segment", _ENDS)
+        waiting = Waiting(patience, "partitions have a segment", _ENDS)
         outcome = make(enabling, shown, waiting if plan.begins_copying and not applying.no_wait else None)
         return shown.end(summary, plan, outcome)
 
@@ -100,18 +100,20 @@ def _say_plan(plan: EnablePlan, shown: Shown, summary: Document) -> None:
     shown.say(f"Topic {name}: {describe_change(plan.change)}")
     for one in estimate["brokers"]:
         quota, seconds = one["copyMaxBytesPerSecond"], one["seconds"]
-        pace = "without a quota" if quota is None else f"in {_known(seconds)} s at {quota} bytes a second"
+        pace = "without a quota" if quota is None else f"in {_known(seconds)} s at {size_text(quota)} a second"
         pace = pace if one["copyQuotaKnown"] else "at an unknown quota"
-        copied = f"up to {_known(one['bytesToCopy'])} bytes to copy {pace}"
-        shown.say(f"Broker {one['brokerId']}: {copied}, about {_known(one['freedBytes'])} bytes of disk to be freed")
+        to_copy, freed = one["bytesToCopy"], one["freedBytes"]
+        copied = f"{'an unknown size' if to_copy is None else f'up to {size_text(to_copy)}'} to copy {pace}"
+        disk = f"{'an unknown size' if freed is None else f'about {size_text(freed)}'} of disk to be freed"
+        shown.say(f"Broker {one['brokerId']}: {copied}, {disk}")
     if estimate["bytesToCopy"] is None:
         shown.say("In all: unknown bytes, segments and requests, since not everything can be seen")
     else:
         segments, requests = counted(estimate["segments"], "segment"), counted(estimate["requestsAtLeast"], "request")
-        amount = f"{counted(estimate['bytesToCopy'], 'byte')}, {segments}, {requests}"
+        amount = f"{size_text(estimate['bytesToCopy'])}, {segments}, {requests}"
         shown.say(f"In all: {amount} or more{_cost(estimate)}")
     if (waiting := estimate["waitingBytes"]) != 0:
-        much = "how much is unknown" if waiting is None else f"about {waiting} bytes of it"
+        much = "how much is unknown" if waiting is None else f"about {size_text(waiting)} of it"
         shown.say(f"The copy lag keeps part of it out of remote storage while disks have it: {much}")
 
 

@@ -12,23 +12,25 @@ from tieredctl.cli.options import (
     LayoutName,
     LayoutOptions,
     Now,
-    ProgressStyle,
     SparkConf,
+    StuckAfter,
     TieredStore,
     TieredStoreOptions,
 )
+from tieredctl.cli.pages.report import Reported, ReportOptions
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
-from tieredctl.cli.progress import ProgressMode, segment_progress
 from tieredctl.cli.verdict import verdict
 from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ExitCode
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
-from tieredctl.model.quantities import duration_ms
+from tieredctl.model.quantities import duration_ms, size_text
+from tieredctl.ops.documents import Document
 from tieredctl.ops.verification.engine import LOCAL, engine_named
 from tieredctl.ops.verification.options import Subset, VerifyOptions
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 from tieredctl.ops.verification.result import Verification
+from tieredctl.wiring.verify import Verified
 from tieredctl.wiring.verify import verify as run
 
 _NOT_READ = {
@@ -57,9 +59,7 @@ def verify(
     layout: LayoutName = "auto",
     store_option: TieredStoreOptions = None,
     layout_option: LayoutOptions = None,
-    older_than: Annotated[
-        str, typer.Option(metavar="DURATION", help="Report copies and deletions as stuck when they take longer.")
-    ] = "1h",
+    older_than: StuckAfter = "1h",
     topic_lists: TopicListOptions,
     index_interval: Annotated[
         int,
@@ -75,8 +75,8 @@ def verify(
     now: Now = None,
     engine: Engine = LOCAL,
     spark_conf: SparkConf = None,
-    progress: ProgressStyle = ProgressMode.AUTO,
     view: FindingListView,
+    page: ReportOptions,
 ) -> ExitCode:
     """Prove that the remote store holds what the metadata promises. Exit 4 if something is lost or altered.
 
@@ -91,25 +91,72 @@ def verify(
     )
     metadata = metadata_options.place()
     topics = topic_lists.beside(metadata)
+    page.demand_possible()
     remote = RemoteOptions(store, store_option, layout, layout_option).place()
     chosen = engine_named(engine, pairs("--spark-conf", spark_conf))
-    with segment_progress(progress, view.quiet) as told:
-        verified = run(metadata, remote, options, topics=topics, make_engine=lambda: chosen, progress=told)
+    verified = run(metadata, remote, options, topics=topics, make_engine=lambda: chosen)
     result = verified.result
     source = verified.source | {"engine": engine}
-    return view.show_findings("Verification", source, result.findings, result.summary(), _headline(result))
+    code = view.show_findings("Verification", source, result.findings, result.summary(), _headline(result))
+    return page.write(code, lambda: _reported(verified, source, view))
+
+
+def _reported(verified: Verified, source: Document, view: FindingListView) -> Reported:
+    from tieredctl.cli.pages.report_plots import coverage_plot, findings_plot
+    from tieredctl.cli.pages.timeline_plots import plots_of_found, sentences_of_not_drawn
+
+    result = verified.result
+    unknown = []
+    if not_read := _NOT_READ.get(result.level):
+        unknown.append(f"Not read at level {result.level.value}: {not_read}.")
+    if result.outside_subset:
+        unknown.append(f"Left out by --subset: {counted(result.outside_subset, 'segment')}.")
+    if result.skipped:
+        unknown.append(
+            f"Not verified, because unfinished, removed or of a deleted topic: {counted(result.skipped, 'segment')}."
+        )
+    if result.not_looked_at:
+        unknown.append(f"Not looked at, since the store stopped answering: {counted(result.not_looked_at, 'segment')}.")
+    if result.transaction_indexes_unknown:
+        unknown.append(_transaction_indexes(result))
+    plots = [coverage_plot(result.summary(), result.findings), findings_plot(result.findings)]
+    if result.metadata is not None:
+        unknown += sentences_of_not_drawn(result.metadata, result.findings)
+        plots += plots_of_found(result.metadata, result.findings, verified.metadata_findings, verified.logs)
+    return Reported(
+        source,
+        None if _is_empty(result) else result.findings,
+        _headline(result),
+        [("Level", result.level.value)],
+        unknown,
+        [plot for plot in plots if plot is not None],
+        tolerance=view.tolerance,
+    )
+
+
+def _is_empty(result: Verification) -> bool:
+    """Whether nothing was looked at, so that finding nothing means nothing."""
+    return not result.segments and not result.findings
 
 
 def _headline(result: Verification) -> str:
     what = f"{counted(result.segments, 'segment')}, {counted(result.objects, 'object')}"
     if result.level is not Level.LISTING:
         what += f", {counted(result.batches, 'batch', 'batches')}, {counted(result.records, 'record')}"
-        what += f", {counted(result.bytes_read, 'byte')} read"
+        what += f", {size_text(result.bytes_read)} read"
     told = verdict(result.level, len(result.findings), _NOT_READ.get(result.level))
+    if _is_empty(result):
+        told = "there was nothing to verify."
     headline = f"Verified {what} ({result.level.value}): {told}"
+    if result.outside_subset:
+        headline += f" Outside --subset: {counted(result.outside_subset, 'segment')}."
     if result.not_looked_at:
         headline += f" {counted(result.not_looked_at, 'segment')} not looked at: the store stopped answering."
     if result.transaction_indexes_unknown:
-        segments = counted(result.transaction_indexes_unknown, "segment")
-        headline += f" Only --level full shows whether {segments} without a transaction index should have one."
+        headline += f" {_transaction_indexes(result)}"
     return headline
+
+
+def _transaction_indexes(result: Verification) -> str:
+    segments = counted(result.transaction_indexes_unknown, "segment")
+    return f"Only --level full shows whether {segments} without a transaction index should have one."

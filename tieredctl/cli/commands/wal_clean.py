@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, percentage
+from tieredctl.cli.change_options import ApplyChoice
 from tieredctl.cli.commands.removal_outcome import COLUMNS, FIELDS, demand_source
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import ClusterId, MinAge, OfflineMetadata, Yes
 from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, TopicListOptions
 from tieredctl.cli.shown_quantities import size_column
-from tieredctl.cli.view import View
+from tieredctl.cli.view import ProgressView
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
-from tieredctl.model.quantities import duration_ms
+from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl.model.removal import RemovalMode
 
 # `wal inspect` loads this module for the verb's name: what it does is loaded when it is typed.
@@ -64,10 +65,10 @@ def clean(
     delete: Annotated[
         bool, typer.Option("--delete", help="Delete permanently instead of moving to quarantine.")
     ] = False,
-    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
+    choice: ApplyChoice,
     cluster_id: ClusterId = None,
     yes: Yes = False,
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Remove combined objects that nobody needs: each segment in them is in remote storage (KIP-405), deleted, below
     the log start, past retention, or of an upload that was given up.
@@ -76,6 +77,7 @@ def clean(
     If interrupted, run the same command again. Exit 5 if something is left. For example: tieredctl wal clean --store
     s3://bucket/wal --bootstrap-server broker-1:9092
     """
+    apply = choice.is_made
     from tieredctl.ops.orphan_removal.limits import demand_age
     from tieredctl.ops.wal.clean import CleanLimits
 
@@ -94,7 +96,10 @@ def clean(
         plan = cleaning.plan(limits)
         view.say(f"To remove from {plan.url}: {_amount(plan)}.", *_kept(plan))
         if not apply or not (plan.objects or plan.eventless):
-            return view.plan("WalCleanPlan", plan, _COLUMNS)
+            silence = plan.needs.silence
+            code = ExitCode.CLEAN if silence is None else ExitCode.INCOMPLETE
+            advice = choice.advice(changes=bool(plan.objects or plan.eventless)) if silence is None else [silence]
+            return view.plan("WalCleanPlan", plan, _COLUMNS, code, advice)
         plan.demand_share()
         known = plan.cluster_id
         what = f"{'Permanently deleting' if delete else 'Removing'} {_amount(plan)} from {plan.url}"
@@ -102,7 +107,7 @@ def clean(
         assert known is not None
         mode = RemovalMode.DELETE if delete else RemovalMode.QUARANTINE
         plan_id, outcome = cleaning.apply(plan, known, mode, view.teller(_progress))
-    view.say(f"Removed {outcome.done} of {counted(outcome.planned, 'object')}, {counted(outcome.bytes, 'byte')}.")
+    view.say(f"Removed {outcome.done} of {counted(outcome.planned, 'object')}, {size_text(outcome.bytes)}.")
     if outcome.done and not delete:
         view.say(f"Undo with: tieredctl orphans restore {plan_id} --store {plan.url}")
     summary = {**plan.summary(), **outcome.counts(), "applied": True, "planId": plan_id, "events": outcome.events}
@@ -145,7 +150,7 @@ def opened_cleaning(
 
 
 def _amount(plan: CleanPlan) -> str:
-    amount = f"{counted(len(plan.objects), 'object')}, {counted(plan.bytes, 'byte')}"
+    amount = f"{counted(len(plan.objects), 'object')}, {size_text(plan.bytes)}"
     return amount + (f", and events of {counted(len(plan.eventless), 'object')} more" if plan.eventless else "")
 
 
@@ -155,4 +160,4 @@ def _kept(plan: CleanPlan) -> list[str]:
 
 
 def _progress(outcome: CleanOutcome) -> str:
-    return f"{outcome.done} of {outcome.planned} removed, {outcome.bytes} bytes"
+    return f"{outcome.done} of {outcome.planned} removed, {size_text(outcome.bytes)}"

@@ -9,6 +9,7 @@ import typer
 from tieredctl.cli.arguments import topic_partition_offset
 from tieredctl.cli.options import TopicId
 from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import FindingsView
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -17,11 +18,11 @@ _COLUMNS = (
     TableColumn("READER", "reader"),
     TableColumn("SOURCE", "source"),
     TableColumn("EPOCH", "leaderEpoch"),
-    TableColumn("KEY", "key"),
+    TableColumn("KEY", "key", importance=2),
     TableColumn("SEGMENT-FROM", "startFilePosition"),
     TableColumn("TO", "endFilePosition"),
     TableColumn("BATCH-AT", "batchPosition"),
-    TableColumn("BYTES", "batchBytes"),
+    size_column("batchBytes"),
     TableColumn("HOW", "how", wide=True),
 )
 

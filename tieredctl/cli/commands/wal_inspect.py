@@ -10,6 +10,7 @@ from tieredctl.cli.view import FindingsView
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
 
 _MOST_SHOWN = 3
 
@@ -59,7 +60,7 @@ def inspect(
     found = inspect_wal(opened, contents, selected.selection())
     findings = contents.events.findings
     summary = {**found.summary, "findings": finding_documents(findings)}
-    amount = f"{counted(summary['objects'], 'object')}, {counted(summary['bytes'], 'byte')}"
+    amount = f"{counted(summary['objects'], 'object')}, {size_text(summary['bytes'])}"
     view.say(f"{amount}, {counted(summary['segments'], 'segment')}." if contents.is_there else nothing_in(opened.url))
     source = {"kind": "wal-store", "store": opened.url}
     return view.show(Listing("WalInspection", source, found.rows, _COLUMNS, summary, _FIELDS), findings)

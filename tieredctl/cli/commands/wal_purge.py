@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from tieredctl.cli.change_options import ApplyChoice
 from tieredctl.cli.commands.wal_clean import LEAST_GIVEN_UP_MS, opened_cleaning
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import ClusterId, OfflineMetadata, Yes
@@ -13,14 +14,14 @@ from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, TopicListOptions
 from tieredctl.cli.removal_options import PurgeShare
 from tieredctl.cli.shown_quantities import size_column
-from tieredctl.cli.view import View
+from tieredctl.cli.view import ProgressView
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
-from tieredctl.model.quantities import duration_ms
+from tieredctl.model.quantities import duration_ms, size_text
 
 _COLUMNS = (
-    TableColumn("KEY", "key"),
+    TableColumn("KEY", "key", importance=2),
     size_column("size"),
     TableColumn("PLAN-ID", "planId"),
     TableColumn("QUARANTINE-KEY", "quarantineKey", wide=True),
@@ -39,16 +40,17 @@ def purge(
     metadata_options: MetadataOptions,
     offline_metadata: OfflineMetadata = False,
     topic_lists: TopicListOptions,
-    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
+    choice: ApplyChoice,
     cluster_id: ClusterId = None,
     yes: Yes = False,
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Permanently delete old copies of combined objects that `wal clean` moved to quarantine, and nobody needs.
 
     Everything is judged again. For example: tieredctl wal purge --older-than 7d --store s3://bucket/wal
     --bootstrap-server broker-1:9092
     """
+    apply = choice.is_made
     from tieredctl.ops.orphan_removal.purge import LEAST_AGE_MS
 
     age_ms = duration_ms(older_than)
@@ -62,10 +64,10 @@ def purge(
         give_up_after_ms=LEAST_GIVEN_UP_MS,
     ) as cleaning:
         plan = cleaning.plan_purge(age_ms, max_percent)
-        amount = f"{counted(len(plan.copies), 'copy', 'copies')}, {counted(plan.summary()['bytes'], 'byte')}"
+        amount = f"{counted(len(plan.copies), 'copy', 'copies')}, {size_text(plan.summary()['bytes'])}"
         view.say(f"To delete from the quarantine of {plan.url}: {amount}; {plan.kept} kept.")
         if not apply or not plan.copies:
-            return view.plan("WalPurgePlan", plan, _COLUMNS)
+            return view.plan("WalPurgePlan", plan, _COLUMNS, advice=choice.advice(changes=bool(plan.copies)))
         plan.demand_share()
         what = f"Permanently deleting {amount}, from the quarantine of {plan.url}"
         demand_confirmation(what, plan.cluster_id, yes=yes, typed_cluster_id=cluster_id)

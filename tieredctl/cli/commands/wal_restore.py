@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import given_path
+from tieredctl.cli.options import DryRun
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import PartitionOptions
 from tieredctl.cli.shown_quantities import size_column
@@ -15,6 +16,7 @@ from tieredctl.cli.view import FindingsView
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
 
 # `wal inspect` loads this module for the verb's name: what it does is loaded when it is typed.
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ def restore(
             help="Go by the objects' own indexes, where their events are lost; also restores what was deleted since.",
         ),
     ] = False,
+    dry_run: DryRun = False,
     view: FindingsView,
 ) -> ExitCode:
     """Write a log directory that a broker can start on, from combined objects: every uploaded batch, byte for byte.
@@ -73,18 +76,13 @@ def restore(
     epochs are not in a store. Exit 4 if offsets are missing. For example: tieredctl wal restore --store file:/tmp/wal
     --to /var/lib/kafka-restored --broker-files-from /var/lib/kafka
     """
+    from tieredctl.ops.wal.restore import RestoreOptions
     from tieredctl.wiring.wal import restore_wal
 
-    restored = restore_wal(
-        store_options.place(),
-        to,
-        selection=selected.selection(),
-        broker_files_from=broker_files_from,
-        untiered_topics=untiered_topic or (),
-        with_gaps=with_gaps,
-        without_events=without_events,
-        tell=view.teller(_progress),
+    options = RestoreOptions(
+        selected.selection(), broker_files_from, untiered_topic or (), with_gaps, without_events, dry_run
     )
+    restored = restore_wal(store_options.place(), to, options, view.teller(_progress))
     outcome = restored.outcome
     rows = [] if outcome is None else outcome.rows()
     summary = {
@@ -93,15 +91,16 @@ def restore(
         "bytes": sum(row["bytes"] for row in rows),
         "brokerFiles": [] if outcome is None else outcome.broker_files,
         "gaps": len(restored.findings),
+        "dryRun": dry_run,
     }
     if outcome is None:
         view.say("Nothing was written: offsets are missing. --with-gaps restores what there is.")
     else:
         amount = f"{counted(len(rows), 'partition')}, {counted(summary['batches'], 'batch', 'batches')}"
-        view.say(f"Restored {amount}, {counted(summary['bytes'], 'byte')}, to {to}.")
+        view.say(f"{'Would restore' if dry_run else 'Restored'} {amount}, {size_text(summary['bytes'])}, to {to}.")
     source = {"kind": "wal-store", "store": restored.url, "to": str(to)}
     return view.show(Listing("WalRestore", source, rows, _COLUMNS, summary, _FIELDS), restored.findings)
 
 
 def _progress(log: RestoredLog) -> str:
-    return f"{log.partition.topic}-{log.partition.partition}: {log.bytes} bytes restored"
+    return f"{log.partition.topic}-{log.partition.partition}: {size_text(log.bytes)} read"

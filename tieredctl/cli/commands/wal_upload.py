@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, given_path
+from tieredctl.cli.change_options import ApplyChoice
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import ClusterId, NoLease, Topic, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.shown_quantities import size_column
-from tieredctl.cli.view import View
+from tieredctl.cli.view import ProgressView
 from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
-from tieredctl.model.quantities import byte_count
+from tieredctl.model.quantities import byte_count, size_text
 
 # `wal inspect` loads this module for the verb's name: what it does is loaded when it is typed.
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ def upload(
     upload_bytes: Annotated[
         str, typer.Option(metavar="BYTES", help="Begin another object when one has this many bytes.")
     ] = "512KiB",
-    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False,
+    choice: ApplyChoice,
     cluster_id: ClusterId = None,
     yes: Yes = False,
     no_lease: NoLease = False,
-    view: View,
+    view: ProgressView,
 ) -> ExitCode:
     """Pack the active segments of brokers' log directories into combined objects, with their events (KIP-1176).
 
@@ -72,6 +73,7 @@ def upload(
     by events, if you confirm it. For example: tieredctl wal upload --log-dir /var/lib/kafka --store file:/tmp/wal
     --apply
     """
+    apply = choice.is_made
     from tieredctl.wiring.wal import ActiveSegments, UploadPlace
 
     size = byte_count(upload_bytes)
@@ -81,8 +83,8 @@ def upload(
     if not apply:
         plan = place.plan()
         amount = f"{counted(len(plan.segments), 'segment')} in {counted(plan.objects, 'object')}"
-        view.say(f"To upload to {plan.url}: {amount}, {counted(plan.summary()['bytes'], 'byte')}.", *_cut(plan.deleted))
-        return view.plan("WalUploadPlan", plan, _COLUMNS)
+        view.say(f"To upload to {plan.url}: {amount}, {size_text(plan.summary()['bytes'])}.", *_cut(plan.deleted))
+        return view.plan("WalUploadPlan", plan, _COLUMNS, advice=choice.advice(changes=bool(plan.segments)))
 
     def confirm(deleted: int) -> None:
         amount = counted(deleted, "segment of an earlier leader", "segments of earlier leaders")
@@ -103,8 +105,8 @@ def _cut(deleted: int) -> list[str]:
 
 def _amount(outcome: UploadOutcome) -> str:
     segments, objects = counted(outcome.done, "segment"), counted(outcome.objects, "object")
-    return f"{segments} in {objects}, {counted(outcome.bytes, 'byte')}"
+    return f"{segments} in {objects}, {size_text(outcome.bytes)}"
 
 
 def _progress(outcome: UploadOutcome) -> str:
-    return f"{counted(outcome.objects, 'object')}, {outcome.bytes} bytes uploaded"
+    return f"{counted(outcome.objects, 'object')}, {size_text(outcome.bytes)} uploaded"

@@ -14,7 +14,7 @@ from tieredctl.cli.wal_places import WalStoreOptions
 from tieredctl.errors import ExitCode
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
-from tieredctl.model.quantities import duration_ms
+from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl.ops.wal.level import WalLevel
 
 _NOT_READ = {
@@ -43,14 +43,14 @@ def verify(
     from tieredctl.ops.wal.verify import WalVerification, verify_wal
 
     def progress(result: WalVerification) -> str:
-        return f"{counted(result.batches, 'batch', 'batches')}, {result.bytes_read} bytes read"
+        return f"{counted(result.batches, 'batch', 'batches')}, {size_text(result.bytes_read)} read"
 
     opened = store_options.place().open_store()
     clock = Clock(now_ms(now), duration_ms(older_than))
     result = verify_wal(opened, read_contents(opened), level, clock, view.teller(progress))
     what = f"{counted(result.objects, 'object')}, {counted(result.segments, 'segment')}"
     if level is not WalLevel.LISTING:
-        what += f", {counted(result.batches, 'batch', 'batches')}, {counted(result.bytes_read, 'byte')} read"
+        what += f", {counted(result.batches, 'batch', 'batches')}, {size_text(result.bytes_read)} read"
     source = {"kind": "wal-store", "store": opened.url}
     headline = f"Verified {what} ({level.value}): {verdict(level, len(result.findings), _NOT_READ.get(level))}"
     return view.show_findings("WalVerification", source, result.findings, result.summary, headline)

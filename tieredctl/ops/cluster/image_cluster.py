@@ -20,6 +20,7 @@ from tieredctl.kafka.cluster import (
 from tieredctl.kraft.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
+from tieredctl.model.nearest import nearest_hint
 from tieredctl.model.secrets import is_secret
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 from tieredctl.ops.cluster.topic_settings import INHERITED
@@ -56,10 +57,15 @@ class ImageCluster:
             raise TieredctlError(ErrorCode.TOPIC_UNCLEAR, message, hint="Give --bootstrap-server once brokers are up.")
         if not found:
             message = f"There is no topic {name} in {self.offline.path}."
-            raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint="")
-        topic = image.topics[found[-1]]
-        partitions = tuple(_partition(one) for _, one in sorted(topic.partitions.items()))
-        return TopicDescription(name, uuid_text(found[-1]), partitions)
+            raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=nearest_hint(name, self.topic_names()) or "")
+        return TopicDescription(name, uuid_text(found[-1]), self._partitions(found[-1]))
+
+    def topic_partitions(self) -> Mapping[str, Sequence[PartitionDescription]]:
+        named = self.offline.image.topics_named
+        return {name: self._partitions(named(name)[-1]) for name in self.topic_names()}
+
+    def _partitions(self, topic_id: bytes) -> Sequence[PartitionDescription]:
+        return tuple(_partition(one) for _, one in sorted(self.offline.image.topics[topic_id].partitions.items()))
 
     def topic_names(self) -> Sequence[str]:
         return sorted(topic.name for topic in self.offline.image.topics.values())

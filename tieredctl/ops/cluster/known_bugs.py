@@ -99,4 +99,6 @@ def _said(bug: KnownBug, presence: Presence, release: Release) -> str:
 def _evidence(bug: KnownBug, release: Release) -> dict[str, object]:
     fixed_in = next((str(fix) for fix in bug.fixed_in if fix.line >= release.line), None)
     evidence: dict[str, object] = {"issue": bug.issue, "release": str(release)}
-    return evidence | ({"fixedIn": fixed_in} if fixed_in else {})
+    if fixed_in is None:
+        return evidence | {"command": f"tieredctl explain-code {FindingCode.RELEASE_BUG}"}
+    return evidence | {"fixedIn": fixed_in, "command": f"tieredctl doctor upgrade {release} {fixed_in}"}

@@ -67,6 +67,12 @@ class TopicSources:
     """A KRaft snapshot, alone or with the log after it."""
     cluster: TopicLookup | None = None
 
+    @property
+    def silence(self) -> str | None:
+        """That it is unknown which topics are live, and why, if the cluster was asked and did not answer."""
+        reason = None if self.cluster is None else self.cluster.describe().get("unanswered")
+        return None if reason is None else f"It is unknown which topics are live: {reason}"
+
     def findings(self) -> list[Finding]:
         """What makes the snapshot incomplete."""
         return [] if self.snapshot is None else list(self.snapshot.findings())

@@ -18,6 +18,7 @@ from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.rlmm.cache import KnownSegment
+from tieredctl.rlmm.failed_copies import FailingCopy
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,13 @@ class ClusterSnapshot:
     """The tiered ones."""
     partitions: Sequence[PartitionFacts] = ()
     """Those of the tiered topics."""
+    gaps: Sequence[Finding] | None = None
+    """Offsets of the partitions that are neither on the leader's disk nor in a segment of the metadata; None where the
+    metadata is not known to be whole."""
     unfinished: Sequence[KnownSegment] = ()
     """Copies and deletions that began and did not end, including those of deleted topics."""
+    failing: Sequence[FailingCopy] = ()
+    """Partitions whose copies fail again and again; where leaders were asked, of the topics that there are."""
     replay: ReplayFacts | None = None
     group_offsets: Sequence[CommittedOffset] = ()
     """The committed offsets of consumer groups, for all topics."""

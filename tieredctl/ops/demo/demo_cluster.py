@@ -15,6 +15,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.demo.demo_faults import append_event, cut, flip_bits
 
 _ARCHIVE = "kafka-4.3.1.tar.gz"
+_STORE = Path("remote", "kafka-tiered-storage")
 _LOG_WITH_FLIPPED_BYTE = "slow7-0-lcnE_s-aS2CK3YNg0m89Qg/00000000000000000000-IFofCnMCQE6z3_jircTlnQ.log"
 _REMOVED_LOG = "orders7-0-Ex-aw3fEQIi3do0H9Y7cKQ/00000000000000000005-V_QmtSRAS-qC_YrVmRd2HA.log"
 _CUT_INDEX = "slow7-0-lcnE_s-aS2CK3YNg0m89Qg/00000000000000000126-GO1yWZckTOapkLtIH_MiCg.index"  # 128 bytes
@@ -54,29 +55,32 @@ class Fault:
 
 
 def unpack_cluster(folder: Path) -> None:
-    """Writes what a real broker left into a folder: `data`, its log directory, and `remote`, what its
-    LocalTieredStorage holds."""
+    """Writes what a real broker left into a folder: `data`, its log directory, and `remote`, its
+    LocalTieredStorage, with the topic folders where a broker has them."""
     packed = files("tieredctl") / "demo_cluster" / _ARCHIVE
     with packed.open("rb") as file, tarfile.open(fileobj=file, mode="r:gz") as archive:
         # Python before 3.11.4 has no filters.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(folder)
+    packed_store = (folder / _STORE.parts[0]).rename(folder / _STORE.name)
+    (folder / _STORE).parent.mkdir()
+    packed_store.rename(folder / _STORE)
 
 
 def _flip_byte(cluster: Path) -> None:
-    flip_bits(cluster / "remote" / _LOG_WITH_FLIPPED_BYTE, 500_000)
+    flip_bits(cluster / _STORE / _LOG_WITH_FLIPPED_BYTE, 500_000)
 
 
 def _remove_log(cluster: Path) -> None:
-    (cluster / "remote" / _REMOVED_LOG).unlink()
+    (cluster / _STORE / _REMOVED_LOG).unlink()
 
 
 def _cut_index(cluster: Path) -> None:
-    cut(cluster / "remote" / _CUT_INDEX, 64)
+    cut(cluster / _STORE / _CUT_INDEX, 64)
 
 
 def _leave_stray(cluster: Path) -> None:
-    (cluster / "remote" / _STRAY).write_bytes(bytes(4_096))
+    (cluster / _STORE / _STRAY).write_bytes(bytes(4_096))
 
 
 def _begin_copy(cluster: Path) -> None:

@@ -18,6 +18,7 @@ from tieredctl.model.diskless_records import DISKLESS_METADATA_TOPIC, DisklessRe
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
+from tieredctl.model.work import note_more
 from tieredctl.ops.metadata.compaction import MetadataCompaction
 from tieredctl.ops.metadata.coverage import MetadataCoverage
 
@@ -96,6 +97,7 @@ class CoordinatorLogs:
             for finding in chunk.findings:
                 self._note(finding, number)
             compaction.take(chunk)
+            note_more("records read", len(chunk))
             yield from self._decoded(number, chunk)
         compaction.end(self.source.offset_range(number).end)
         gap = compaction.finding()

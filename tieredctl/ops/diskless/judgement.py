@@ -44,6 +44,7 @@ class Rule(IntEnum):
     FILES_LOST = auto()
     UPLOAD_YOUNG = auto()
     NO_LATER_COMMIT = auto()
+    OLDER_THAN_SCHEMA = auto()
     NO_METADATA = auto()
     OWNERS_DELETE = auto()
     LOGS_INCOMPLETE = auto()
@@ -77,6 +78,11 @@ VERDICTS: Mapping[Rule, Verdict] = {
         ObjectStatus.UNKNOWN,
         None,
         "the control plane has no commit that is surely from after its upload: it may be a copy that lacks its file",
+    ),
+    Rule.OLDER_THAN_SCHEMA: Verdict(
+        ObjectStatus.UNKNOWN,
+        None,
+        "it may be older than the control plane's schema: one that was lost may have had its file",
     ),
     Rule.NO_METADATA: Verdict(ObjectStatus.ORPHAN, DisklessCause.NO_METADATA),
     Rule.OWNERS_DELETE: Verdict(
@@ -217,6 +223,7 @@ class Judge:
                 Rule.FILES_LOST: np.full(len(keys), self._moment.lacks_files),
                 Rule.UPLOAD_YOUNG: self._now_ms - modified_ms < self._min_age_ms,
                 Rule.NO_LATER_COMMIT: modified_ms > self._committed_until_ms - COMMITTED_WITHIN_MS,
+                Rule.OLDER_THAN_SCHEMA: modified_ms < self._moment.made_ms + MOST_SKEW_MS,
             },
             Rule.NO_METADATA,
         )

@@ -29,12 +29,15 @@ class Moment:
     lacks_files: bool
     """Whether there are batches whose file is not there."""
     is_standby: bool
+    made_ms: int
+    """When its schema was made, at the latest."""
 
 
 def whole_moment(tables: ControlPlaneTables, files: FileRows) -> Moment:
     """All that a control plane knew."""
     newest_commit_ms = int(files.committed_ms.max(initial=0))
-    return Moment(tables.read_ms, files, files.keys, newest_commit_ms, bool(len(files.strays)), tables.is_standby)
+    lacks_files = bool(len(files.strays))
+    return Moment(tables.read_ms, files, files.keys, newest_commit_ms, lacks_files, tables.is_standby, tables.made_ms)
 
 
 def moment_of(found: FoundFiles, all_keys: FileKeys) -> Moment:
@@ -53,7 +56,9 @@ def moment_of(found: FoundFiles, all_keys: FileKeys) -> Moment:
         _NONE,
     )
     return Moment(
-        *(found.read_ms, rows, all_keys, found.newest_commit_ms, found.lacks_files), is_standby=found.database is None
+        *(found.read_ms, rows, all_keys, found.newest_commit_ms, found.lacks_files),
+        is_standby=found.database is None,
+        made_ms=found.made_ms,
     )
 
 

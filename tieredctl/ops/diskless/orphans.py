@@ -15,6 +15,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import OrphanedObjects
 from tieredctl.model.findings import Finding
 from tieredctl.model.ownership import DisklessCause, ObjectStatus
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.diskless.judgement import VERDICTS, JudgedBatch, JudgedObject, ObjectJudge, Rule
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.still_there import found_now
@@ -163,7 +164,8 @@ class OrphanTotals:
         for cause in DisklessCause:
             totals = self._sum([(ObjectStatus.ORPHAN, cause)])
             if totals["objects"]:
-                message = f"{counted(totals['objects'], 'orphaned object')}, {totals['bytes']} bytes: {cause.value}"
+                objects = counted(totals["objects"], "orphaned object")
+                message = f"{objects}, {size_text(totals['bytes'])}: {cause.value}"
                 evidence = {"cause": cause.value, **totals}
                 yield Finding(
                     FindingCode.OBJECT_UNREFERENCED,

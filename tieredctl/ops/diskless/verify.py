@@ -12,6 +12,7 @@ from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.model.work import note
 from tieredctl.ops.diskless.bucket import DisklessBucket
 from tieredctl.ops.diskless.file_check import check_files
 from tieredctl.ops.diskless.finding_places import object_finding
@@ -66,9 +67,7 @@ class _Run:
     missing: list[int] = field(default_factory=list)
 
 
-def verify(
-    bucket: DisklessBucket, engine: ObjectEngine, level: Level, older_than_ms: int, progress: Progress | None = None
-) -> DisklessVerification:
+def verify(bucket: DisklessBucket, engine: ObjectEngine, level: Level, older_than_ms: int) -> DisklessVerification:
     """Objects without a file are reported once they are older than `older_than_ms`, and so are files that were to be
     deleted. Raises what the engine does, and nothing else: what was not answered is a finding beside those that were
     made until then."""
@@ -79,7 +78,7 @@ def verify(
     found, doubted = check_files(bucket.files, rows, partitions.names)
     result.findings += found
     run.doubted.append(rows.ids[doubted])
-    _read_objects(run, doubted, progress)
+    _read_objects(run, doubted)
     result.findings += missing_objects(run.missing, bucket)
     result.findings += check_offsets(bucket.tables, rows, partitions, np.concatenate(run.doubted))
     if not result.silent:
@@ -88,7 +87,7 @@ def verify(
     return result
 
 
-def _read_objects(run: _Run, reported: Flags, progress: Progress | None) -> None:
+def _read_objects(run: _Run, reported: Flags) -> None:
     """Objects that are there are read; those that are not are gathered."""
     bucket, files, result = run.bucket, run.bucket.files, run.result
     result.segments = len(files.ids)
@@ -109,8 +108,7 @@ def _read_objects(run: _Run, reported: Flags, progress: Progress | None) -> None
     for report in run.engine.read_objects(tasks, bucket.store, run.level) if len(tasks) else ():
         _count(run, report)
         done += report.objects
-        if progress is not None:
-            progress(done, len(tasks))
+        note("objects read", done, len(tasks))
     if done != len(tasks):
         told = f"{done} of {counted(len(tasks), 'object')}"
         raise TieredctlError(ErrorCode.FAULT, f"The engine reported on {told}: nothing is known of the others.")

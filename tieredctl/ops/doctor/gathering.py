@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.snapshot_times import FIRST_BATCH_WITHIN, snapshot_times
@@ -16,7 +17,7 @@ from tieredctl.layouts.protocol import Layout
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import Finding
+from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_metadata_log import SeenMetadataLog, SeenSnapshot
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
@@ -27,11 +28,12 @@ from tieredctl.ops.cluster.release import Release, release_of_metadata_version
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, MetadataTopicFacts, ObjectFacts, PartitionFacts, ReplayFacts
 from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.doctor.object_checks import auxiliary_state, transaction_indexes
+from tieredctl.ops.doctor.remote_gaps import gaps_of_topic
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.failing_copies import failing_copies
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.metadata.stats import statistics
-from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.protocol import ObjectStore
 
@@ -121,7 +123,10 @@ def of_stopped_cluster(settings: ClusterSnapshot, open_events: Callable[[], Even
         return replace(settings, not_looked_at=looking.findings)
     stores, replay, odd = read
     unfinished = [known for store in stores for _, known in store.known(store.in_states(_UNFINISHED))]
-    return replace(settings, unfinished=unfinished, replay=replay, odd=odd, not_looked_at=looking.findings)
+    failing = [one for store in stores for one in failing_copies(store, settings.clock.now_ms)]
+    return replace(
+        settings, unfinished=unfinished, failing=failing, replay=replay, odd=odd, not_looked_at=looking.findings
+    )
 
 
 def oldest_release(cluster: Cluster) -> Release | None:
@@ -134,27 +139,71 @@ def with_tiered_data(
 ) -> ClusterSnapshot:
     """The snapshot with where each partition's log is: offsets first, then bytes, then the metadata, so that segments
     tiered meanwhile are never missed."""
+    return with_metadata(with_offsets(settings, cluster), lambda: _read(open_events()), cluster)
+
+
+def with_offsets(settings: ClusterSnapshot, cluster: Cluster) -> ClusterSnapshot:
+    """The snapshot with the offsets and bytes that leaders report, without what the metadata has."""
     looking = Looking(list(settings.not_looked_at))
     rows = [row for name in settings.topics for row in _offsets(cluster, name, looking)]
     sizes = looking.at("bytes on disks", lambda: cluster.replica_bytes(list(settings.topics))) or {}
-    stores: Sequence[ReplayedMetadata] = ()
-    replay: ReplayFacts | None = None
-    odd: list[Finding] = []
-    if settings.has_metadata_topic:
-        read = looking.at(METADATA_RECORDS, lambda: _read(open_events()))
-        if read is not None:
-            stores, replay, odd = read
     young = {name: _first_young(cluster, one, settings.clock, looking) for name, one in settings.topics.items()}
-    partitions = [_partition(row, sizes, young[row["topic"]].get(row["partition"]), stores) for row in rows]
+    partitions = [_partition(row, sizes, young[row["topic"]].get(row["partition"])) for row in rows]
+    return replace(settings, partitions=partitions, not_looked_at=looking.findings)
+
+
+class ReadMetadata(NamedTuple):
+    """The metadata, as it was read after the offsets."""
+
+    stores: Sequence[ReplayedMetadata]
+    replay: ReplayFacts
+    odd: Sequence[Finding]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no event may be missing."""
+        return not any(one.makes_incomplete or one.severity >= Severity.ERROR for one in self.odd)
+
+
+def with_metadata(
+    cluster: ClusterSnapshot, read: Callable[[], ReadMetadata], leaders: Cluster | None = None
+) -> ClusterSnapshot:
+    """The snapshot with what the metadata has of each partition; it is read only if there is such a topic. Gaps are
+    looked for where `leaders` can be asked again."""
+    looking = Looking(list(cluster.not_looked_at))
+    found = looking.at(METADATA_RECORDS, read) if cluster.has_metadata_topic else None
+    if found is None:
+        return replace(cluster, not_looked_at=looking.findings)
+    stores, replay, odd = found
+    gaps = None if leaders is None or not found.is_whole else _gaps(cluster, stores, leaders, looking)
+    partitions = [_with_segments(facts, stores) for facts in cluster.partitions]
+    there = {facts.partition for facts in partitions}
+    tried = (one for store in stores for one in failing_copies(store, cluster.clock.now_ms))
+    failing = [one for one in tried if one.partition in there]
     unfinished = [known for store in stores for _, known in store.known(store.in_states(_UNFINISHED))]
     return replace(
-        settings,
+        cluster,
         partitions=partitions,
+        gaps=gaps,
         unfinished=unfinished,
+        failing=failing,
         replay=replay,
         odd=odd,
         not_looked_at=looking.findings,
     )
+
+
+def _gaps(
+    cluster: ClusterSnapshot, stores: Sequence[ReplayedMetadata], leaders: Cluster, looking: Looking
+) -> Sequence[Finding] | None:
+    """None where the brokers keep their metadata elsewhere, or may do so."""
+    if not cluster.brokers or not all(node.uses_topic_based_metadata for node in cluster.brokers.values()):
+        return None
+    found: list[Finding] = []
+    for name in cluster.topics:
+        parts = [facts for facts in cluster.partitions if facts.partition.topic == name]
+        found += looking.at(f"gaps of {name}", partial(gaps_of_topic, leaders, name, parts, stores)) or []
+    return found
 
 
 def with_group_offsets(cluster: ClusterSnapshot, groups: ConsumerGroups) -> ClusterSnapshot:
@@ -292,32 +341,33 @@ def _first_young(
     return {partition: answer for partition, answer in answers.items() if answer.error is None}
 
 
-def _read(stream: EventStream) -> tuple[list[ReplayedMetadata], ReplayFacts, list[Finding]]:
+def _read(stream: EventStream) -> ReadMetadata:
     found = statistics(stream, is_described=True)
     total = found.total
     replay = ReplayFacts(total["events"], total["deadRatio"], total["replaySeconds"], total["unkeyed"])
-    return found.stores, replay, stream.findings
+    return ReadMetadata(found.stores, replay, stream.findings)
 
 
 def _partition(
-    row: Document,
-    sizes: Mapping[tuple[str, int], Mapping[int, int]],
-    first_young: ListedOffset | None,
-    stores: Iterable[ReplayedMetadata],
+    row: Document, sizes: Mapping[tuple[str, int], Mapping[int, int]], first_young: ListedOffset | None
 ) -> PartitionFacts:
-    partition = TopicIdPartition(row["topicId"], row["topic"], row["partition"])
-    cache = next((store.caches[partition] for store in stores if partition in store.caches), RemoteLogMetadataCache())
-    segments = cache.list_remote_log_segments()
-    referenced, finished = cache.referenced(), RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-    copied = {one.metadata.segment_id for one in segments if one.metadata.state is finished}
     return PartitionFacts(
-        partition,
+        TopicIdPartition(row["topicId"], row["topic"], row["partition"]),
         earliest=row["earliest"],
         earliest_local=row["earliestLocal"],
         latest_tiered=row["latestTiered"],
         latest=row["latest"],
         local_bytes=sizes.get((row["topic"], row["partition"]), {}).get(row["leader"]),
         first_young=None if first_young is None else offset_by_time(first_young, row["latest"]),
-        segments=segments,
-        displaced=frozenset(copied - referenced),
     )
+
+
+def _with_segments(facts: PartitionFacts, stores: Iterable[ReplayedMetadata]) -> PartitionFacts:
+    partition = facts.partition
+    cache = next((store.caches[partition] for store in stores if partition in store.caches), None)
+    if cache is None:
+        return facts
+    segments = cache.list_remote_log_segments()
+    referenced, finished = cache.referenced(), RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+    copied = {one.metadata.segment_id for one in segments if one.metadata.state is finished}
+    return replace(facts, segments=segments, displaced=frozenset(copied - referenced))

@@ -5,17 +5,20 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.cluster import topic_settings as names
-from tieredctl.ops.cluster.copy_lag import copy_lag
+from tieredctl.ops.cluster.copy_lag import CopyLag, copy_lag
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.cluster.topic_settings import TopicSettings
+from tieredctl.ops.metadata.failing_copies import failing_finding
 from tieredctl.ops.metadata.state import stuck_finding
 from tieredctl.rlmm.cache import KnownSegment
 
@@ -28,12 +31,15 @@ _COUNTS_FINISHED_ONLY_SINCE = (3, 8)
 def partition_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
     """For every partition of every tiered topic; what is stuck, for every topic that the metadata knows."""
     yield from _stuck(cluster.unfinished, cluster.clock)
+    yield from cluster.gaps or ()
+    yield from (failing_finding(one, cluster.clock.now_ms) for one in cluster.failing)
     for facts in cluster.partitions:
         settings = cluster.topics[facts.partition.topic]
         yield from _counted_unfinished(facts, settings, cluster.release)
         yield from _below_log_start(facts, cluster.clock)
         yield from _overlapping(facts, settings)
-        yield from _seam(facts)
+        if cluster.gaps is None:
+            yield from _seam(facts)
         yield from _behind(facts, settings)
         yield from _not_reclaimed(facts, settings, cluster.clock)
         yield from _kept_twice(facts, settings)
@@ -41,12 +47,12 @@ def partition_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
 
 def _stuck(unfinished: Sequence[KnownSegment], clock: Clock) -> Iterator[Finding]:
     for known in unfinished:
-        if _age_ms(known.metadata, clock) > clock.older_than_ms:
+        if _age_ms(known, clock) > clock.older_than_ms:
             yield stuck_finding(known, clock.now_ms)
 
 
-def _age_ms(segment: RemoteLogSegmentMetadata, clock: Clock) -> int:
-    return clock.now_ms - segment.event_timestamp_ms
+def _age_ms(known: KnownSegment, clock: Clock) -> int:
+    return clock.now_ms - known.entered_ms
 
 
 def _counted_unfinished(facts: PartitionFacts, settings: TopicSettings, release: Release | None) -> Iterator[Finding]:
@@ -56,20 +62,21 @@ def _counted_unfinished(facts: PartitionFacts, settings: TopicSettings, release:
     if started:
         size = sum(segment.segment_size_in_bytes for segment in started)
         copies = counted(len(started), "copy that never finished counts", "copies that never finished count")
-        message = f"{copies} towards retention.bytes, with {size} bytes"
+        message = f"{copies} towards retention.bytes, with {size_text(size)}"
         evidence = {"bytes": size, "segments": len(started)}
         yield _finding(FindingCode.RETENTION_COUNTS_UNFINISHED, facts, message, evidence)
 
 
 def _below_log_start(facts: PartitionFacts, clock: Clock) -> Iterator[Finding]:
-    log_start, deleting = facts.earliest, facts.in_state(RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+    log_start = facts.earliest
+    deleting = [one for one in facts.segments if one.metadata.state is RemoteLogSegmentState.DELETE_SEGMENT_STARTED]
     # The leader raises the log start first, and then deletes one segment after the other.
-    if log_start is None or any(_age_ms(segment, clock) <= clock.older_than_ms for segment in deleting):
+    if log_start is None or any(_age_ms(known, clock) <= clock.older_than_ms for known in deleting):
         return
     below = [segment for segment in facts.finished if segment.end_offset < log_start]
     if below:
         size = sum(segment.segment_size_in_bytes for segment in below)
-        message = f"{counted(len(below), 'segment')} ({size} bytes) below the log start offset {log_start}"
+        message = f"{counted(len(below), 'segment')} ({size_text(size)}) below the log start offset {log_start}"
         evidence = {"logStartOffset": log_start, "bytes": size, "segmentIds": [one.segment_id for one in below]}
         yield _finding(FindingCode.SEGMENTS_BELOW_LOG_START, facts, message, evidence)
 
@@ -125,38 +132,58 @@ def _seam(facts: PartitionFacts) -> Iterator[Finding]:
     tiered, local = facts.tiered_end, facts.earliest_local
     if facts.latest_tiered is None or tiered is None or local is None or local <= tiered + 1:
         return
-    message = f"offsets {tiered + 1} to {local - 1} are neither in remote storage nor in the local log"
+    message = f"offsets {tiered + 1} to {local - 1} are neither in a segment of the metadata nor in the local log"
     yield _finding(FindingCode.LOCAL_REMOTE_GAP, facts, message, {"offsets": [tiered + 1, local - 1]})
 
 
-def _behind(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
-    if settings.is_true(names.COPY_DISABLE) or facts.latest is None or facts.earliest_local is None:
-        return
+class Untiered(NamedTuple):
+    """What of a partition is in no remote segment yet, in bytes. Records differ in size, so they are estimates."""
+
+    first: int
+    """The first offset that is not tiered, on the leader's disk."""
+    end: int
+    """Where the log ends (exclusive)."""
+    waits: int
+    """Bytes that wait for the copy lag, as they should."""
+    behind: int
+    """The others, with the active segment."""
+    lag: CopyLag | None
+
+
+def untiered(facts: PartitionFacts, settings: TopicSettings, tiered_end: int | None) -> Untiered | None:
+    """By the highest offset that is tiered; None where that is unknown, or there is nothing on the disk."""
+    if facts.latest is None or facts.earliest_local is None:
+        return None
     on_disk = facts.latest - facts.earliest_local
-    tiered_end = facts.tiered_end
     first = max(facts.earliest_local, -1 if tiered_end is None else tiered_end + 1)
     waiting = facts.latest - first
     if facts.local_bytes is None or on_disk <= 0:
-        return
-    # Records differ in size, so this is an estimate; two segments are never too many.
+        return None
     size = facts.local_bytes * waiting // on_disk
     lag = copy_lag(settings)
-    if lag is not None:
-        if lag.ms > 0 and facts.first_young is None:
-            return  # how much waits for its age is unknown
-        young = facts.latest - min(facts.latest, max(first, facts.first_young or 0))
-        waits = lag.waiting(size, facts.local_bytes * young // on_disk)
-        if waits:
-            message = f"about {waits} bytes wait for the copy lag, and are not in remote storage yet"
-            yield _finding(
-                FindingCode.COPY_LAG_WAITS, facts, message, {"bytes": waits, "lagMs": lag.ms, "lagBytes": lag.bytes}
-            )
-        size -= waits
-    if size > _TOLERATED_SEGMENTS * settings.number(names.SEGMENT_BYTES):
-        message = f"about {size} bytes from offset {first} on are not tiered, more than an active segment holds"
+    if lag is None:
+        return Untiered(first, facts.latest, 0, size, None)
+    if lag.ms > 0 and facts.first_young is None:
+        return None  # how much waits for its age is unknown
+    young = facts.latest - min(facts.latest, max(first, facts.first_young or 0))
+    waits = lag.waiting(size, facts.local_bytes * young // on_disk)
+    return Untiered(first, facts.latest, waits, size - waits, lag)
+
+
+def _behind(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
+    found = None if settings.is_true(names.COPY_DISABLE) else untiered(facts, settings, facts.tiered_end)
+    if found is None:
+        return
+    first, end, waits, size, lag = found
+    if waits and lag is not None:
+        message = f"about {size_text(waits)} waits for the copy lag, and is not in remote storage yet"
         yield _finding(
-            FindingCode.TIERING_BEHIND, facts, message, {"offsets": [first, facts.latest - 1], "bytes": size}
+            FindingCode.COPY_LAG_WAITS, facts, message, {"bytes": waits, "lagMs": lag.ms, "lagBytes": lag.bytes}
         )
+    # Two segments are never too many.
+    if size > _TOLERATED_SEGMENTS * settings.number(names.SEGMENT_BYTES):
+        message = f"about {size_text(size)} from offset {first} on is not tiered, more than an active segment holds"
+        yield _finding(FindingCode.TIERING_BEHIND, facts, message, {"offsets": [first, end - 1], "bytes": size})
 
 
 def _not_reclaimed(facts: PartitionFacts, settings: TopicSettings, clock: Clock) -> Iterator[Finding]:
@@ -166,13 +193,14 @@ def _not_reclaimed(facts: PartitionFacts, settings: TopicSettings, clock: Clock)
     if expired:
         size = sum(one.segment_size_in_bytes for one in expired)
         segments = counted(len(expired), "tiered segment")
-        message = f"{segments} ({size} bytes) still on local disk, past the local retention of {lasting} ms"
+        message = f"{segments} ({size_text(size)}) still on local disk, past the local retention of {lasting} ms"
         evidence = {"earliestLocal": facts.earliest_local, "latestTiered": facts.tiered_end, "bytes": size}
         yield _finding(FindingCode.LOCAL_DISK_NOT_RECLAIMED, facts, message, evidence)
     elif limit >= 0 and facts.local_bytes is not None and facts.on_disk_too:
         excess = facts.local_bytes - limit
         if excess > _TOLERATED_SEGMENTS * settings.number(names.SEGMENT_BYTES):
-            message = f"{facts.local_bytes} bytes are local, {excess} above local retention, and partly tiered already"
+            too_much = f"{size_text(facts.local_bytes)} is local, {size_text(excess)} above local retention"
+            message = f"{too_much}, and partly tiered already"
             evidence = {"earliestLocal": facts.earliest_local, "latestTiered": facts.tiered_end, "bytes": excess}
             yield _finding(FindingCode.LOCAL_DISK_NOT_RECLAIMED, facts, message, evidence)
 
@@ -180,7 +208,7 @@ def _not_reclaimed(facts: PartitionFacts, settings: TopicSettings, clock: Clock)
 def _kept_twice(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
     twice = sum(segment.segment_size_in_bytes for segment in facts.on_disk_too)
     if twice:
-        message = f"{twice} bytes are in remote storage and on the leader's disk"
+        message = f"{size_text(twice)} is in remote storage and on the leader's disk"
         evidence: dict[str, object] = {"bytes": twice, "localBytes": facts.local_bytes}
         # Brokers that know the setting report it, with its default.
         if names.COPY_LAG_MS in settings.values and copy_lag(settings) is None:

@@ -23,7 +23,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.local_metadata_log import SeenMetadataLog, SeenSnapshot
-from tieredctl.model.quantities import duration_text
+from tieredctl.model.quantities import duration_text, size_text
 from tieredctl.ops.cluster.broker_settings import as_number
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot
 
@@ -119,7 +119,7 @@ def _snapshot(cluster: ClusterSnapshot, log: SeenMetadataLog) -> Iterator[Findin
         since_ms, what = log.first_record_ms, "has no snapshot"
     else:
         since_ms = latest.written_ms
-        what = f"has snapshot {latest} of {counted(latest.size, 'byte')}"
+        what = f"has snapshot {latest} of {size_text(latest.size)}"
         evidence |= {"endOffset": latest.end_offset, "epoch": latest.epoch, "bytes": latest.size}
     age_ms = None if since_ms is None else max(0, now_ms - since_ms)
     evidence["ageMs"] = age_ms
@@ -146,7 +146,8 @@ def _why_overdue(cluster: ClusterSnapshot, log: SeenMetadataLog, age_ms: int | N
     after = 0 if latest is None else latest.end_offset
     newer = sum(one.size for one in log.segments or () if one.base_offset >= after)
     if newer > _OVERDUE * most:
-        return f"{newer} bytes of the log are not in one, and a node makes one each {most} bytes ({SNAPSHOT_BYTES})"
+        makes = f"a node makes one each {size_text(most)} ({SNAPSHOT_BYTES})"
+        return f"{size_text(newer)} of the log is not in one, and {makes}"
     return None
 
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SettingSubject, Subject
-from tieredctl.model.findings import Finding
+from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster import broker_settings as names
 from tieredctl.ops.cluster.broker_settings import BROKER_SETTINGS, METADATA_TOPIC_SETTINGS, BrokerSettings
 from tieredctl.ops.cluster.topic_settings import TOPIC_SETTINGS, TopicSettings
@@ -58,6 +58,18 @@ _AIVEN_SETTINGS = frozenset(
 )
 """Settings of its RemoteStorageManagerConfig (docs/configs.rst) that stand alone."""
 _AIVEN_BACKENDS = ("s3.", "aws.", "gcs.", "azure.", "oci.")
+_AIVEN_GROUPS = (
+    _AIVEN_BACKEND,
+    "encryption.key.pairs.",
+    "fetch.",
+    "segment.",
+    "metrics.",
+    "upload.",
+    "custom.metadata.",
+)
+"""Prefixes of the settings of its backends, key pairs and caches, which differ between its releases."""
+_KAFKAS_TOO = "metrics."
+"""Aiven's settings that brokers have under the same names."""
 
 
 def unknown_names(settings: BrokerSettings) -> Iterator[Finding]:
@@ -72,12 +84,15 @@ def unknown_names(settings: BrokerSettings) -> Iterator[Finding]:
             continue
         meant = _meant_of_manager(name, settings) or _meant(name, known)
         is_managers = name.startswith((settings.text(names.STORAGE_PREFIX) or " ", settings.metadata_name("") or " "))
-        if meant is None and (is_managers or not name.startswith(_OF_TIERING)):
+        if meant is None and (own := _unknown_to_plugin(name, settings)) is not None:
+            yield _not_of_the_plugin(settings, name, own)
+        elif meant is None and (is_managers or not name.startswith(_OF_TIERING)):
             continue
-        evidence: dict[str, object] = {"misspelt": name, "stated": stated}
-        if meant is not None:
-            evidence |= {"name": meant} | ({} if stated is None else {"value": stated})
-        yield Finding(FindingCode.BROKER_CONFIG_NAME_UNKNOWN, settings.subject, _said(name, meant), evidence)
+        else:
+            evidence: dict[str, object] = {"misspelt": name, "stated": stated}
+            if meant is not None:
+                evidence |= {"name": meant} | ({} if stated is None else {"value": stated})
+            yield Finding(FindingCode.BROKER_CONFIG_NAME_UNKNOWN, settings.subject, _said(name, meant), evidence)
 
 
 def unknown_topic_names(settings: TopicSettings) -> Iterator[Finding]:
@@ -137,11 +152,20 @@ def _meant_of_manager(name: str, settings: BrokerSettings) -> str | None:
     return _meant_by_plugin(name, settings)
 
 
+def _is_aivens(settings: BrokerSettings) -> bool:
+    return (settings.text(names.STORAGE_CLASS) or "").startswith(_AIVEN)
+
+
 def _meant_by_plugin(name: str, settings: BrokerSettings) -> str | None:
     """Of Aiven's plugin, whose own settings and whose backend's lie under different prefixes."""
-    prefix = settings.text(names.STORAGE_PREFIX) or ""
-    if not name.startswith(prefix) or not (settings.text(names.STORAGE_CLASS) or "").startswith(_AIVEN):
+    if not _is_aivens(settings):
         return None
+    prefix = settings.text(names.STORAGE_PREFIX) or ""
+    if not name.startswith(prefix):
+        first, _, rest = name.partition(".")
+        bare = rest if first == prefix.partition(".")[0] else name
+        is_own = bare in _AIVEN_SETTINGS and not bare.startswith(_KAFKAS_TOO)
+        return prefix + bare if is_own else None
     own = name.removeprefix(prefix)
     if own in _AIVEN_SETTINGS:
         return None
@@ -151,5 +175,22 @@ def _meant_by_plugin(name: str, settings: BrokerSettings) -> str | None:
     if own.startswith(_AIVEN_BACKENDS):
         return prefix + _AIVEN_BACKEND + own
     ordered = [one for one in sorted(_AIVEN_SETTINGS) if sorted(one.split(".")) == sorted(own.split("."))]
-    meant = next(iter([*ordered, *get_close_matches(own, _AIVEN_SETTINGS, 1, _ALIKE)]), None)
+    longer = [one for one in sorted(_AIVEN_SETTINGS, key=len, reverse=True) if own.endswith(f".{one}")]
+    meant = next(iter([*ordered, *longer, *get_close_matches(own, _AIVEN_SETTINGS, 1, _ALIKE)]), None)
     return None if meant is None else prefix + meant
+
+
+def _unknown_to_plugin(name: str, settings: BrokerSettings) -> str | None:
+    """The name without the prefix, if Aiven's plugin has none like it."""
+    prefix = settings.text(names.STORAGE_PREFIX) or ""
+    own = name.removeprefix(prefix)
+    is_unknown = own not in _AIVEN_SETTINGS and not own.startswith(_AIVEN_GROUPS)
+    return own if _is_aivens(settings) and name.startswith(prefix) and is_unknown else None
+
+
+def _not_of_the_plugin(settings: BrokerSettings, name: str, own: str) -> Finding:
+    known = sorted(_AIVEN_SETTINGS)
+    message = f"Aiven's plugin is not known to have a setting {own}, and ignores what it does not have; "
+    message += f"it has {', '.join(known)}"
+    evidence: dict[str, object] = {"misspelt": name, "stated": settings.values[name], "known": known}
+    return Finding(FindingCode.BROKER_CONFIG_NAME_UNKNOWN, settings.subject, message, evidence, Severity.INFO)

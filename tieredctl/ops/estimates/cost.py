@@ -14,7 +14,7 @@ from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata.state import demand_known, replayed
+from tieredctl.ops.metadata.state import replayed
 
 DAYS_A_MONTH = 30
 _DAY_MS = 86_400_000
@@ -82,7 +82,6 @@ def cost_estimate(
 
 def _topics(stream: EventStream, selection: Selection, layout: Layout, now_ms: int) -> list[tuple[str, _Topic]]:
     metadata, topics = replayed(stream, selection), dict[str, _Topic]()
-    demand_known(stream, metadata, selection)
     starts = metadata.events.buckets.starts()
     owners, times = starts.partitions.tolist(), metadata.events.contents.starts.said.event_timestamps.values
     lasts: dict[str, int] = {}

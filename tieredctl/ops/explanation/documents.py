@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tieredctl.ops.documents import Document, epochs_document, partition_document, segment_document
 from tieredctl.ops.explanation.explanation import Explanation, LiveExplanation
+from tieredctl.ops.timeline.documents import ranges_document
 from tieredctl.rlmm.consumer_fetch import ConsumerFetch
 from tieredctl.rlmm.follower_fetch import FollowerFetch, FollowerStep
 
@@ -22,6 +23,7 @@ def explanation_document(found: Explanation, objects: Sequence[Document] | None)
         "otherSegments": [segment_document(known) for known in found.other_segments],
         "objects": None if objects is None else list(objects),
         "highestRemoteOffset": found.highest_remote_offset,
+        "timeline": ranges_document(found.timeline),
     }
     return document | _live(found.live)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tieredctl.drawing.timeline import Timeline
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster, ListedOffset, TopicDescription
 from tieredctl.model.ids import TopicIdPartition
@@ -12,11 +13,13 @@ from tieredctl.ops.explanation.explanation import Explanation, LiveExplanation
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection, one_partition
 from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.timeline.partition_timeline import KnownLog, are_all_events_read, partition_timeline
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.consumer_fetch import consumer_fetch
 from tieredctl.rlmm.copy_start import highest_remote_offset
 from tieredctl.rlmm.follower_fetch import FollowerLog, follower_fetch
 from tieredctl.rlmm.lineage import epoch_for_offset
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 
 class TopicPlace(NamedTuple):
@@ -44,7 +47,9 @@ def explain_live(
     log, offset = answers.log, found.offset
     selection = Selection(place.topic, topic.topic_id, place.partition)
     partition = TopicIdPartition(topic.topic_id, place.topic, place.partition)
-    remote = replayed(stream, selection).caches.get(partition, RemoteLogMetadataCache())
+    store = replayed(stream, selection)
+    remote = store.caches.get(partition, RemoteLogMetadataCache())
+    known = KnownLog(log.leader_epochs, log.local_log_start_offset, log.log_start_offset, log.end_offset)
     epoch = epoch_for_offset(log.leader_epochs, offset) if offset < log.end_offset else None
     segment = None if epoch is None else remote.remote_log_segment_metadata(epoch, offset)
     return Explanation(
@@ -55,6 +60,7 @@ def explain_live(
         segment=segment,
         other_segments=_others(remote, offset, segment),
         highest_remote_offset=highest_remote_offset(log.leader_epochs, log.end_offset, remote),
+        timeline=_timeline(stream, store, partition, known),
         live=_live(answers, remote, offset, believed_epoch, tiered=is_tiered(cluster, place.topic)),
     )
 
@@ -105,8 +111,16 @@ def explain_metadata(stream: EventStream, selection: Selection, offset: int, epo
         segment=segment,
         other_segments=_others(remote, offset, segment),
         highest_remote_offset=max((one for one in highest if one is not None), default=None),
+        timeline=_timeline(stream, store, partition),
         live=None,
     )
+
+
+def _timeline(
+    stream: EventStream, store: ReplayedMetadata, partition: TopicIdPartition, log: KnownLog | None = None
+) -> Timeline:
+    is_complete = are_all_events_read(stream.findings)
+    return partition_timeline(store, partition, log, is_complete=is_complete).timeline
 
 
 def _others(remote: RemoteLogMetadataCache, offset: int, segment: KnownSegment | None) -> list[KnownSegment]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tieredctl.drawing.timeline import Timeline
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.rlmm.cache import KnownSegment
@@ -60,6 +61,8 @@ class Explanation:
     other_segments: Sequence[KnownSegment]
     """Others with the offset that no look-up of it reaches: in another state, or in another lineage of leaders."""
     highest_remote_offset: int | None
+    timeline: Timeline
+    """The whole partition."""
     live: LiveExplanation | None
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.storage.protocol import ObjectStore, Retention, Versioning, WritableObjectStore
 
@@ -90,7 +91,7 @@ class WhatStays:
         if self.deleted:
             versions = counted(self.deleted.versions, "version")
             markers = counted(self.deleted.markers, "delete marker")
-            what = f"{versions} ({self.deleted.bytes} bytes) and {markers}"
+            what = f"{versions} ({size_text(self.deleted.bytes)}) and {markers}"
             sentences.append(f"Permanently deleted {what}.")
             sentences += [f"Versions of {key} still exist: {why}" for key, why in self.deleted.failed.items()]
         if self.objects and self.retention.lock:
@@ -101,13 +102,13 @@ class WhatStays:
         return sentences
 
     def _kept(self) -> str:
-        which = counted(self.objects, "object")
+        which, size = counted(self.objects, "object"), size_text(self.bytes)
         if self.retention.versioning is Versioning.ENABLED:
             frees = "`--delete-versions` or a lifecycle rule frees them"
-            return f"A delete marker was written for {which}: {self.bytes} bytes stay as noncurrent versions; {frees}."
+            return f"A delete marker was written for {which}: {size} stays as noncurrent versions; {frees}."
         if self.retention.versioning is Versioning.SUSPENDED:
             return f"Versioning is suspended: of {which}, those written before that remain as noncurrent versions."
-        return f"The bucket does not report whether it keeps versions: {self.bytes} bytes may remain, and be billed."
+        return f"The bucket does not report whether it keeps versions: {size} may remain, and be billed."
 
 
 def for_good(retention: Retention, *, with_versions: bool) -> str:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.interruption import ending, unbroken
 from tieredctl.ops.guards.own_objects import LEASE_KEY
 from tieredctl.ops.guards.store_clock import StoreClock, store_clock
 from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject, WritableObjectStore
@@ -167,11 +168,15 @@ def lease_held(
             raise TieredctlError(ErrorCode.STORE_INCAPABLE, message, hint=hint)
         yield Unguarded(store_clock(store, clock_ms))
         return
-    lease = Lease(store, purpose, store_clock(store, clock_ms))
+    lease: Lease | None = None
     try:
+        with unbroken():
+            lease = Lease(store, purpose, store_clock(store, clock_ms))
         yield lease
     finally:
-        lease.release()
+        if lease is not None:
+            with ending():
+                lease.release()
 
 
 def _lease_text(holder: str, purpose: str, since_ms: int | None, expires_ms: int) -> bytes:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import ELOOP
+from errno import EACCES, ELOOP, ENOTDIR
 from pathlib import Path
 from secrets import token_hex
 from stat import S_IMODE, S_ISVTX, S_IWOTH
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from tieredctl.errors import ErrorCode, TieredctlError
 
@@ -20,13 +21,30 @@ _MOST_LINKS = 40
 _MODE_BITS = 0o777
 
 
+class CountedBytes(io.FileIO):
+    """What would be a file: whatever is written to it is counted, and kept nowhere."""
+
+    def __init__(self) -> None:
+        super().__init__(os.devnull, "wb")
+        self.size = 0
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self.size += size
+        return size
+
+    def tell(self) -> int:
+        return self.size
+
+
 @contextmanager
-def replaced_file(path: Path, *, force: bool = True, mode: int = PRIVATE) -> Iterator[BinaryIO]:
+def replaced_file(path: Path, *, force: bool = True, mode: int = PRIVATE, dry_run: bool = False) -> Iterator[BinaryIO]:
     """A new file that takes a path's place once everything is written and on disk; a failure leaves nothing.
 
     It gets the mode and, where permitted, the owner of the file that it replaces, otherwise what the umask leaves of
     `mode`. A link stays, and its target is replaced. Raises TieredctlError `unwritable` if the path cannot be written
     or is not a regular file, if it exists already and `force` is off, and for a link that others could have placed.
+    A dry run raises the same, and gives `CountedBytes`.
     """
     if not path.name:
         raise TieredctlError(ErrorCode.UNWRITABLE, f"'{path}' does not name a file.")
@@ -37,6 +55,11 @@ def replaced_file(path: Path, *, force: bool = True, mode: int = PRIVATE) -> Ite
         own_names = (None, temporary, str(target), str(target.parent))
         _demand_replaceable(path, target, force=force)
         with _opened_folder(target.parent) as folder:
+            if dry_run:
+                demand_writable(target.parent)
+                with CountedBytes() as counted:
+                    yield counted
+                return
             try:
                 replaced = _status(target)
                 allowed = mode if replaced is None else mode & replaced.st_mode
@@ -58,6 +81,16 @@ def replaced_file(path: Path, *, force: bool = True, mode: int = PRIVATE) -> Ite
         raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} cannot be written: {error.strerror}.") from None
 
 
+class _OnlyTried(Exception):
+    pass
+
+
+def demand_replaceable(path: Path, *, force: bool = True, dry_run: bool = False) -> None:
+    """Raises TieredctlError `unwritable` now, before long work, where `replaced_file` would; leaves nothing."""
+    with suppress(_OnlyTried), replaced_file(path, force=force, dry_run=dry_run):
+        raise _OnlyTried
+
+
 @contextmanager
 def file_added_to(path: Path) -> Iterator[BinaryIO]:
     """A file to append to in place, and to read; created, private, if it does not exist.
@@ -69,6 +102,14 @@ def file_added_to(path: Path) -> Iterator[BinaryIO]:
     _demand_replaceable(path, target, force=True)
     with open(target, "ab+", opener=lambda name, _: os.open(name, _ADDED_TO, PRIVATE)) as file:
         yield file
+
+
+def demand_writable(folder: Path) -> None:
+    """Raises OSError for what is not a folder, or not one into which this user may write."""
+    if not folder.is_dir():
+        raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(folder))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(EACCES, os.strerror(EACCES), str(folder))
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from hashlib import sha256
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Part
+from tieredctl.model.interruption import unbroken
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.comparison import same_by
@@ -90,6 +91,7 @@ class IndexRecovery:
             raise TieredctlError(ErrorCode.WORLD_CHANGED, "The segment's log was rewritten since it was read.")
         return stream.source.cluster_id
 
+    @unbroken()
     def _write(self, part: PlannedPart, cluster_id: str | None, outcome: IndexRecoveryOutcome) -> None:
         if part.key is None or part.rebuilt is None:
             raise TypeError(f"{part.found.part} has nothing to write")

@@ -15,6 +15,7 @@ from tieredctl.formats.producer_snapshot import ProducerEntry, encode_producer_s
 from tieredctl.formats.producer_state import ProducerState
 from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.work import note
 from tieredctl.storage.protocol import ObjectStore
 
 _PIECE_BYTES = 1 << 22
@@ -42,6 +43,7 @@ def rebuilt_parts(
             builder.feed(np.asarray(block.positions, np.int64) + block.file_position, block.headers)
             if state:
                 state.feed(block)
+            note("bytes of the log read", block.file_position + len(block.buffer), metadata.segment_size_in_bytes)
             del block  # before the next is read, so that its memory can be reused
     except DecodeError as error:
         message = f"The log of segment {metadata.segment_id} changed since it was read: {error.message}."

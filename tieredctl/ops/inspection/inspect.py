@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.ops.documents import Document
@@ -28,7 +28,8 @@ class InspectedFile:
     """A file's fields and entries, with Kafka's names. `entries` can be read once, and reads a large file as it goes;
     it raises what `inspect` raises."""
 
-    path: Path
+    path: str
+    """Its path, or its name where a copy was read."""
     kind: FileKind
     fields: Document
     entries: Iterator[Document]
@@ -36,49 +37,49 @@ class InspectedFile:
     def document(self) -> Document:
         """The whole file as one item of `store inspect`."""
         return {
-            "path": str(self.path),
+            "path": self.path,
             "fileKind": self.kind.value,
             "fields": self.fields,
             "entries": list(self.entries),
         }
 
 
-def inspect(path: Path, kind: FileKind | None = None) -> InspectedFile:
-    """A file's content; give `kind` where its name and first bytes do not show it, or are wrong.
+def inspect(path: Path, kind: FileKind | None = None, *, called: str | None = None) -> InspectedFile:
+    """A file's content; give `kind` where its name and first bytes do not show it, or are wrong. `called` is its name
+    where `path` is a copy.
 
     Raises TieredctlError where the file cannot be read or its kind cannot be told, DecodeError where it is damaged.
     A log's damaged batches are entries with `isValid` false, as long as the file holds any batch.
     """
-    with reading(path):
+    shown = called or str(path)
+    name = PurePath(shown).name
+    with reading(shown):
         size = regular_size(path)
         head = next(file_chunks(path, min(size, _HEAD_BYTES)), b"")
-    kind = kind or identify(path.name, head)
+    kind = kind or identify(name, head)
     if kind is None:
         kinds = ", ".join(each.value for each in FileKind)
-        raise TieredctlError(ErrorCode.USAGE, f"{path} has an unknown kind", hint=f"Give it with --kind: {kinds}.")
-    with _naming(path, kind):
+        why = f"{shown} is empty: nothing shows" if not size else f"Nothing in {shown} shows"
+        raise TieredctlError(ErrorCode.USAGE, f"{why} what kind of file it is.", hint=f"Give --kind, one of: {kinds}.")
+    with _naming(shown, kind):
         if kind in BATCH_FILES:
-            demand_size(path, size, LARGEST_BATCH_FILE, _OF_ANOTHER_KIND)
-            fields, entries = BATCH_FILES[kind](path.name, lambda: file_chunks(path, size), size)
+            demand_size(shown, size, LARGEST_BATCH_FILE, _OF_ANOTHER_KIND)
+            fields, entries = BATCH_FILES[kind](name, lambda: file_chunks(path, size), size)
         else:
-            fields, entries = small_file(kind, path.name, _whole(path, size))
+            demand_size(shown, size, LARGEST_SMALL_FILE, _OF_ANOTHER_KIND)
+            fields, entries = small_file(kind, name, b"".join(file_chunks(path, size)))
         # A file of another kind is refused here, not when its entries are read.
         begun = list(islice(entries, 1))
-    return InspectedFile(path, kind, {**fields, "sizeInBytes": size}, chain(begun, _named(path, kind, entries)))
+    return InspectedFile(shown, kind, {**fields, "sizeInBytes": size}, chain(begun, _named(shown, kind, entries)))
 
 
-def _whole(path: Path, size: int) -> bytes:
-    demand_size(path, size, LARGEST_SMALL_FILE, _OF_ANOTHER_KIND)
-    return b"".join(file_chunks(path, size))
-
-
-def _named(path: Path, kind: FileKind, entries: Iterator[Document]) -> Iterator[Document]:
+def _named(path: str, kind: FileKind, entries: Iterator[Document]) -> Iterator[Document]:
     with _naming(path, kind):
         yield from entries
 
 
 @contextmanager
-def _naming(path: Path, kind: FileKind) -> Iterator[None]:
+def _naming(path: str, kind: FileKind) -> Iterator[None]:
     """Adds to errors which file is wrong, and as what it was read."""
     try:
         with reading(path):

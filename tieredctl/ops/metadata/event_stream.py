@@ -19,6 +19,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.work import note_more
 from tieredctl.ops.metadata.compaction import CompactionSigns
 from tieredctl.ops.metadata.coverage import MetadataCoverage, MetadataPlaces
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tieredctl.formats.metadata_columns import EventGroup
     from tieredctl.formats.windows import Bytes, Ints
     from tieredctl.ops.metadata.as_of import AsOf
+    from tieredctl.ops.metadata.event_filter import EventFilter
 
 _MOST_NAMED = 10_000
 """Records of a metadata partition that cannot be decoded, each with a finding of its own."""
@@ -43,10 +45,12 @@ class EventStream:
         *,
         metadata_partition: int | None = None,
         as_of: AsOf | None = None,
+        only: EventFilter | None = None,
         from_offsets: Mapping[int, int] | None = None,
         places: MetadataPlaces | None = None,
     ) -> None:
-        """`from_offsets`: where to begin (inclusive) in each metadata partition; at its beginning where not named.
+        """`only`: the events that are meant, or may be.
+        `from_offsets`: where to begin (inclusive) in each metadata partition; at its beginning where not named.
         `places`: what was seen before those offsets; this adds to it."""
         self.source = source
         self.findings: list[Finding] = source.findings()
@@ -54,6 +58,7 @@ class EventStream:
         self._undecodable: dict[int, int] = {}
         self._rest: dict[int, dict[str, object]] = {}
         self._as_of = as_of
+        self._only = only
         self._past_ends: dict[int, int] = {}
         self._from_offsets = from_offsets or {}
         self._is_restricted = metadata_partition is not None
@@ -94,7 +99,8 @@ class EventStream:
                 there = self.cut(metadata_partition, chunk)
                 if self._as_of is not None and len(there):
                     self._past_ends[metadata_partition] = int(there.offsets[-1]) + 1
-                yield metadata_partition, there
+                note_more("metadata records read", len(there))
+                yield metadata_partition, there if self._only is None else self._only.of(there)
             compaction.end(self.source.offset_range(metadata_partition).end)
             if (finding := compaction.finding()) is not None and not self._is_said(finding):
                 self.findings.append(finding)

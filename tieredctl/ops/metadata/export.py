@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.crc32c import crc32c
@@ -24,7 +24,7 @@ from tieredctl.formats.metadata_export import (
 from tieredctl.kafka.source import RecordChunk
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.documents import Document, event_document
-from tieredctl.ops.guards.replaced_file import replaced_file
+from tieredctl.ops.guards.replaced_file import CountedBytes, replaced_file
 from tieredctl.ops.metadata.event_stream import EventStream
 
 if TYPE_CHECKING:
@@ -37,28 +37,42 @@ _FOUND_AGAIN = (FindingCode.EVENT_UNDECODABLE, FindingCode.METADATA_PARTITION_MI
 """What reading the export finds again, so that it would be reported twice if the header had it too."""
 
 
-def export_metadata(stream: EventStream, path: Path, *, force: bool) -> list[Document]:
-    """Writes all that a stream holds, as Parquet (`.parquet`) or JSON lines (`.jsonl`): a row a metadata partition.
+class Export(NamedTuple):
+    """What was written: a row a metadata partition, and the file's size in bytes."""
+
+    rows: list[Document]
+    size: int
+
+
+def export_metadata(stream: EventStream, path: Path, *, force: bool, dry_run: bool = False) -> Export:
+    """Writes all that a stream holds, as Parquet (`.parquet`) or JSON lines (`.jsonl`).
 
     The file is there whole or not at all; an existing one is only replaced with `force`. Memory follows a row group.
-    Raises TieredctlError where it cannot be written.
+    Raises TieredctlError where it cannot be written. A dry run does all of that without the file.
     """
     open_writer = _WRITERS.get(path.suffix)
     if open_writer is None:
         hint = f"Name it *{' or *'.join(_WRITERS)}."
         raise TieredctlError(ErrorCode.USAGE, f"The name of {path} does not show its format.", hint=hint)
-    with replaced_file(path, force=force) as file, open_writer(file) as writer:
-        counts = Counter[int]()
-        for metadata_partition, chunk in stream.chunks():
-            counts[metadata_partition] += len(chunk)
-            writer.write(stream, metadata_partition, chunk)
-        partitions = [
-            ExportedPartition(number, *stream.source.offset_range(number), counts[number])
-            for number in stream.source.metadata_partitions()
-        ]
-        findings = [finding for finding in stream.findings if finding.code not in _FOUND_AGAIN]
-        writer.finish(ExportHeader(stream.source.describe(), partitions, findings))
-    return [_row(partition) for partition in partitions]
+    with replaced_file(path, force=force, dry_run=dry_run) as file:
+        with open_writer(file) as writer:
+            partitions = _write(stream, writer)
+        size = file.tell()
+    return Export([_row(partition) for partition in partitions], size)
+
+
+def _write(stream: EventStream, writer: _Writer) -> list[ExportedPartition]:
+    counts = Counter[int]()
+    for metadata_partition, chunk in stream.chunks():
+        counts[metadata_partition] += len(chunk)
+        writer.write(stream, metadata_partition, chunk)
+    partitions = [
+        ExportedPartition(number, *stream.source.offset_range(number), counts[number])
+        for number in stream.source.metadata_partitions()
+    ]
+    findings = [finding for finding in stream.findings if finding.code not in _FOUND_AGAIN]
+    writer.finish(ExportHeader(stream.source.describe(), partitions, findings))
+    return partitions
 
 
 def _row(partition: ExportedPartition) -> Document:
@@ -135,6 +149,8 @@ class _LinesWriter:
     def finish(self, header: ExportHeader) -> None:
         partitions = self._placed(header.partitions)
         self._file.write(encode_header(header._replace(partitions=partitions)) + b"\n")
+        if self._body is self._file:
+            return
         self._body.seek(0)
         shutil.copyfileobj(self._body, self._file, _COPY_BYTES)
 
@@ -154,6 +170,9 @@ def _lines(stream: EventStream, metadata_partition: int, chunk: RecordChunk) -> 
 
 @contextmanager
 def _lines_writer(file: BinaryIO) -> Iterator[_Writer]:
+    if isinstance(file, CountedBytes):  # which counts the lines in whatever order they come
+        yield _LinesWriter(file, file)
+        return
     with TemporaryFile(dir=Path(file.name).parent) as body:
         yield _LinesWriter(file, body)
 

@@ -28,7 +28,7 @@ class FollowedMetadata:
     """How far the metadata was read, and its cluster. To be closed."""
 
     open_source: Callable[[], MetadataSource]
-    """Opens the metadata; called once."""
+    """Opens the metadata; called once, and after each `reopen`."""
     cluster_id: str | None = None
     """The cluster that it must belong to; None until the first reading shows it."""
     read_before: Mapping[int, int] = field(default_factory=dict)
@@ -66,6 +66,11 @@ class FollowedMetadata:
         went_further = self._note_ends(source)
         self._is_read = True
         return Reading(source, went_further)
+
+    def reopen(self) -> None:
+        """Has the next reading open the metadata again; it must be the same, and go on where the last one ended."""
+        self.close()
+        self._is_read = False
 
     def close(self) -> None:
         """Closes the source."""

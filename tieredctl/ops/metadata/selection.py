@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.metadata.coverage import MetadataCoverage
+from tieredctl.model.nearest import nearest_hint
+from tieredctl.ops.metadata.coverage import MetadataCoverage, numbers_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,28 @@ class Selection:
         """Whether a segment of a partition that is selected is."""
         return self.segment_id in (None, segment_id)
 
-    def known_besides(self, known: Iterable[TopicIdPartition]) -> str:
-        """The known partitions of a selected topic when the selected one is unknown: words after a sentence."""
-        others = sorted({one.partition for one in known if replace(self, partition=None, segment_id=None).has(one)})
-        if self.partition is None or not others or not (self.topic or self.topic_id):
-            return ""
-        listed = ", ".join(map(str, others))
-        return f"; of that topic the metadata knows {'partition' if len(others) == 1 else 'partitions'} {listed}"
+    @property
+    def partitions(self) -> Selection:
+        """The same without the segment."""
+        return replace(self, segment_id=None)
+
+    def demand_known(self, known: Collection[TopicIdPartition], said: str, hint: str | None = None) -> None:
+        """Raises TieredctlError `unknown-topic` if no partition is selected among those that are known, with the
+        nearest names, else a `hint`: a typo must not look like a clean result. `said` begins the sentence: `The
+        metadata has no event of`."""
+        if self.partitions != Selection() and not any(map(self.has, known)):
+            raise self.unknown(known, said, hint)
+
+    def unknown(self, known: Collection[TopicIdPartition], said: str, hint: str | None = None) -> TieredctlError:
+        """The error of `demand_known`."""
+        others = [one for one in known if replace(self.partitions, partition=None).has(one)]
+        if self.topic is not None and not others:
+            ids = sorted({one.topic_id for one in known if one.topic == self.topic})
+            alike = nearest_hint(self.topic, {one.topic for one in known})
+            of_topic = f"Topic {self.topic} has the {'id' if len(ids) == 1 else 'ids'} {', '.join(ids)}."
+            hint = of_topic if ids else alike or hint
+        besides = _besides(others) if self.topic or self.topic_id else ""
+        return TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"{said} {self.partitions}{besides}.", hint=hint)
 
     def has_segment(self, partition: TopicIdPartition, segment_id: str) -> bool:
         return self.names_segment(segment_id) and self.has(partition)
@@ -70,8 +86,18 @@ def one_partition(
     if not found:
         why = _why_unknown(candidates, selection)
         coverage.demand_all(why)
-        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, why)
+        alike = nearest_hint(selection.topic, {one.topic for one in candidates})
+        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, why, hint=alike)
     return found[0]
+
+
+def _besides(known: Iterable[TopicIdPartition]) -> str:
+    """The partitions of a topic whose selected one is unknown, after a sentence."""
+    numbers = sorted({one.partition for one in known})
+    if not numbers:
+        return ""
+    are = "is partition" if len(numbers) == 1 else "are partitions"
+    return f"; of that topic there {are} {numbers_text(numbers)}"
 
 
 def _why_unknown(known: list[TopicIdPartition], selection: Selection) -> str:

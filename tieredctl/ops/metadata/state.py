@@ -9,12 +9,13 @@ import numpy as np
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.windows import Ints
-from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.events import EventRecord, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SegmentSubject
-from tieredctl.model.findings import Finding, exit_code_of
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.documents import Document, event_document, partition_document, segment_document
+from tieredctl.model.quantities import age_text
+from tieredctl.ops.documents import Document, partition_document, segment_document
 from tieredctl.ops.metadata.coverage import MetadataCoverage
 from tieredctl.ops.metadata.event_reading import read_events, selected_records
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -38,15 +39,6 @@ def replayed(
     metadata = ReplayedMetadata(events, keep_deleted=keep_deleted)
     stream.findings += stream.not_explained(metadata.findings)
     return metadata
-
-
-def demand_known(stream: EventStream, store: ReplayedMetadata, selection: Selection) -> None:
-    """Raises TieredctlError where whole metadata has no event of what was selected: a typo must not look like
-    a clean result."""
-    partitions = replace(selection, segment_id=None)
-    known = store.caches or store.partition_deletes or exit_code_of(stream.findings)
-    if partitions != Selection() and not known:
-        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"The metadata has no event of {partitions}.")
 
 
 def segments(metadata: ReplayedMetadata, selection: Selection, state: RemoteLogSegmentState | None = None) -> Ints:
@@ -75,9 +67,9 @@ def partition_of_today(
     return one_partition(partitions, replace(selection, topic_id=today), coverage)
 
 
-def history(stream: EventStream, segment_id: str) -> Iterator[Document]:
+def history(stream: EventStream, segment_id: str) -> Iterator[EventRecord]:
     """All events of one segment, in the order of the topic."""
-    return map(event_document, selected_records(stream, Selection(segment_id=segment_id)))
+    return selected_records(stream, Selection(segment_id=segment_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +151,10 @@ def _gaps_and_overlaps(ranges: list[tuple[int, int]]) -> tuple[list[list[int]], 
 
 
 def stuck(store: ReplayedMetadata, selection: Selection, now_ms: int, older_than_ms: int) -> list[Finding]:
-    """Copies and deletions that began more than `older_than_ms` ago and never ended, oldest first."""
+    """Copies and deletions that began more than `older_than_ms` ago and never ended, oldest first. That a broker tries
+    again does not make them younger."""
     rows = store.selected(store.in_states(_STUCK), selection.has, selection.segment_id)
-    times = store.event_timestamps(rows)
+    times = store.entered_ms(rows)
     old = np.flatnonzero(now_ms - times > older_than_ms)
     oldest_first = rows[old[np.argsort(times[old], kind="stable")]]
     return [stuck_finding(known, now_ms) for _, known in store.known(oldest_first)]
@@ -171,11 +164,15 @@ def stuck_finding(known: KnownSegment, now_ms: int) -> Finding:
     """A segment that is neither in COPY_SEGMENT_FINISHED nor gone, as a finding with its age."""
     metadata = known.metadata
     code, what = _STUCK[metadata.state]
-    age_ms = now_ms - metadata.event_timestamp_ms
+    age_ms, last_ms = now_ms - known.entered_ms, max(0, now_ms - metadata.event_timestamp_ms)
+    began = f"{what} {age_text(age_ms)} ago"
+    tried = f"by broker {metadata.author} and never ended"
+    if known.tries > 1:
+        tried = f"and never ended in {known.tries} tries, the last {age_text(last_ms)} ago by broker {metadata.author}"
     return Finding(
         code,
         f"{metadata.topic_id_partition} {metadata.segment_id}",
-        f"{what} {age_ms // 1000} s ago by broker {metadata.author} and never ended",
-        segment_document(known) | {"ageMs": age_ms},
+        f"{began} {tried}",
+        segment_document(known) | {"ageMs": age_ms, "tries": known.tries},
         about=SegmentSubject(metadata.topic_id_partition, None, metadata.segment_id),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -126,11 +126,10 @@ def _together(every: Sequence[EventStatistics]) -> EventStatistics:
     )
 
 
-class _Tally:
-    """Counts the records of a metadata partition, and keeps their events to replay them."""
+class EventTally:
+    """Counts the records of a metadata partition as they are read."""
 
-    def __init__(self, *, is_described: bool) -> None:
-        self.events = SegmentEvents(is_described)
+    def __init__(self) -> None:
         self._statistics = EventStatistics()
         self._decoded = 0
         self._of_segments = 0
@@ -147,7 +146,6 @@ class _Tally:
 
     def take(self, chunk: EventChunk) -> None:
         """The events of those."""
-        self.events.take(chunk)
         for group in chunk.groups:
             kind, states, state_column = _KINDS[group.api_key]
             numbers = np.bincount(group.columns[state_column].astype(np.int64), minlength=len(states)).tolist()
@@ -159,13 +157,11 @@ class _Tally:
             times_of_one = event.event_timestamp_ms, event.event_timestamp_ms
             self._note(type(event), {event.state.name: 1}, times_of_one)
 
-    def closed(self) -> tuple[EventStatistics, ReplayedMetadata]:
-        """The counts of all, and what replay leaves."""
-        metadata, statistics = ReplayedMetadata(self.events), self._statistics
-        statistics.undecodable = statistics.events - self._decoded - self.tombstones
-        statistics.live_segments = len(metadata.rows)
-        statistics.dead_events = self._of_segments - int(metadata.rows.events.sum(dtype=np.int64))
-        return statistics, metadata
+    def statistics(self, live_segments: int, live_events: int) -> EventStatistics:
+        """The counts of all; by what replay leaves of the partition's segments, and how many events those have had."""
+        undecodable = self._statistics.events - self._decoded - self.tombstones
+        dead = self._of_segments - live_events
+        return replace(self._statistics, undecodable=undecodable, live_segments=live_segments, dead_events=dead)
 
     def _note(self, kind: type[MetadataEvent], states: dict[str, int], times: tuple[int, int]) -> None:
         count, statistics = sum(states.values()), self._statistics
@@ -177,3 +173,20 @@ class _Tally:
         first, last = statistics.first_event_timestamp_ms, statistics.last_event_timestamp_ms
         statistics.first_event_timestamp_ms = times[0] if first is None else min(first, times[0])
         statistics.last_event_timestamp_ms = times[1] if last is None else max(last, times[1])
+
+
+class _Tally(EventTally):
+    """Keeps the events besides, to replay them."""
+
+    def __init__(self, *, is_described: bool) -> None:
+        super().__init__()
+        self.events = SegmentEvents(is_described)
+
+    def take(self, chunk: EventChunk) -> None:
+        super().take(chunk)
+        self.events.take(chunk)
+
+    def closed(self) -> tuple[EventStatistics, ReplayedMetadata]:
+        """The counts of all, and what replay leaves."""
+        metadata = ReplayedMetadata(self.events)
+        return self.statistics(len(metadata.rows), int(metadata.rows.events.sum(dtype=np.int64))), metadata

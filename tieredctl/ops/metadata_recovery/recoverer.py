@@ -12,6 +12,7 @@ from itertools import compress
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.interruption import unbroken
 from tieredctl.ops.change import Outcome, OutcomeByPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
@@ -117,6 +118,7 @@ class Recoverer:
 
         return list(compress(segments, in_parallel(self.store, is_there, segments)))
 
+    @unbroken()
     def _publish(self, outcome: RecoveredPartition, events: Sequence[MetadataEvent]) -> None:
         if events:
             self.publisher.publish(outcome.plan.metadata_partition, events)
@@ -150,6 +152,7 @@ class Recoverer:
         for one in outcome.partitions:
             one.left = sum(not is_settled for is_settled in self._settled(one.plan))
 
+    @unbroken()
     def _take_back(self, outcome: RecoveredPartition) -> None:
         """Records the deletion again for segments that brokers deleted just before they were registered."""
         there = self.known.segments(outcome.plan.partition)

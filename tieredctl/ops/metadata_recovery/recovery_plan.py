@@ -11,8 +11,8 @@ from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.work import note
 from tieredctl.ops.documents import Document, partition_document
-from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.moved_log_start import MovedLogStart, moved_log_start
@@ -116,8 +116,6 @@ class RecoveryPlanner:
     """Asks the cluster for a partition; None without a cluster."""
     metadata_partitions: int | None = None
     """How many the metadata topic has, if that is not known otherwise."""
-    tell: Callable[[int, int], None] = lambda _done, _all: None
-    """Called with how many segments were judged, of how many."""
 
     def plan(self, listing: StoreListing, stored: StoredPartitions) -> Recovery:
         """Raises TieredctlError `no-overlap` for a store in which the layout explains nothing, and as the store and the
@@ -126,9 +124,8 @@ class RecoveryPlanner:
             message = f"The layout {self.judge.layout.name} explains none of the {listing.objects} objects."
             raise TieredctlError(ErrorCode.NO_OVERLAP, f"{message[:-1]} of {self.judge.store.url}.")
         if not stored:
-            # A typo must not look like a clean result.
-            which = "" if listing.selection == Selection() else f" of {listing.selection}"
-            raise TieredctlError(ErrorCode.NO_OVERLAP, f"{self.judge.store.url} has no segment{which}.")
+            listing.selection.demand_known(listing.others, f"{self.judge.store.url} has no segment of")
+            raise TieredctlError(ErrorCode.NO_OVERLAP, f"{self.judge.store.url} has no segment.")
         return Recovery(
             list(self._partitions(stored)), listing.objects, listing.unexplained, tuple(self.known.findings)
         )
@@ -138,7 +135,7 @@ class RecoveryPlanner:
         for partition, segments in stored:
             yield self._partition(partition, segments)
             done += len(segments)
-            self.tell(done, total)
+            note("segments", done, total)
 
     def _partition(self, partition: TopicIdPartition, segments: Sequence[StoredSegment]) -> PartitionRecovery:
         live = None if self.look is None else self.look(partition)

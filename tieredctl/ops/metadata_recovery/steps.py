@@ -15,7 +15,7 @@ HOLD_BACK = (
 neither moves its log start nor copies or deletes meanwhile. `rlmm.config.` is
 remote.log.metadata.manager.impl.prefix."""
 
-AFTERWARDS = "Remove these lines from the brokers that were held back, and restart them one by one."
+AFTERWARDS = "If brokers were held back, remove those lines from their properties, and restart them one by one."
 _GIVEN_UP = "If DeleteRecords or retention moved the log start, there is nothing to do: these segments are deleted."
 _FILES = (
     "For each partition with `restore` in -o json, in each log directory that has the partition, write its "
@@ -34,11 +34,12 @@ def steps(recovery: Recovery, *, is_live: bool) -> list[str]:
     before = (
         "Until this is done, do not restart brokers or move leaders: one that starts with an empty metadata topic moves"
     )
+    run = "Run this command again with" if is_live else "Run it with --bootstrap-server,"
     return [
         f"{before} its log start to its local log, and then deletes earlier segments from the store.",
         "If the brokers are down, start them held back, with these lines in each one's properties: "
         + "; ".join(HOLD_BACK),
-        "Run this command again with --apply." if is_live else "Run it with --bootstrap-server and --apply.",
+        f"{run} --apply, and with the brokers' remote.log.metadata.topic.num.partitions as --metadata-partitions.",
         AFTERWARDS,
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
@@ -46,6 +46,8 @@ class StoreListing:
     """Objects that were listed."""
     unexplained: int = 0
     """Whose keys the layout does not know."""
+    others: set[TopicIdPartition] = field(default_factory=set)
+    """Partitions that are not selected."""
 
     def partitions(self) -> Iterator[tuple[TopicIdPartition, list[StoredSegment]]]:
         """Every partition with its segments, by start offset. Keys come sorted, so a partition's are together."""
@@ -64,3 +66,5 @@ class StoreListing:
                 self.unexplained += 1
             elif self.selection.has(partition := explained.topic_id_partition):
                 yield partition, explained, stored
+            else:
+                self.others.add(partition)

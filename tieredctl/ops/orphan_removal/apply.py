@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.interruption import unbroken
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import (
     FINISHED_STEPS,
@@ -212,6 +213,10 @@ class Removal:
     def _delete(self, doomed: Sequence[Prepared]) -> list[Receipt]:
         self.owners.refresh()
         self._demand_removable(doomed)
+        return self._delete_and_record(doomed)
+
+    @unbroken()
+    def _delete_and_record(self, doomed: Sequence[Prepared]) -> list[Receipt]:
         note_removed(self.store, self.plan.header.plan_id, [one.planned.key for one in doomed])
         self.lease.renew()
         deletions = delete_surely(self.store, [one.found for one in doomed if one.found is not None])
@@ -239,6 +244,7 @@ class Removal:
             modified_ms=_modified_ms(one),
         )
 
+    @unbroken()
     def _give_up(self, uploads: Sequence[PlannedUpload]) -> list[Receipt]:
         self.owners.refresh()
         self.owners.demand_endable(in_parallel(self.store, self._begun_upload, uploads), self.limits)
@@ -307,6 +313,7 @@ class Removal:
         statuses = self.owners.statuses(StoredObject(one.key, one.size, 0, "") for one in receipts)
         return [one for one, status in zip(receipts, statuses, strict=True) if status is ObjectStatus.OWNED]
 
+    @unbroken()
     def _put_back(self, gone: Sequence[Receipt], result: RemovalOutcome) -> None:
         note_put_back(self.store, self.plan.header.plan_id, [one.key for one in gone])
         times = read_original_times(self.store, self.key, times_of_copies(self.plan.header.plan_id))

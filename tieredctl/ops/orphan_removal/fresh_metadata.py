@@ -32,6 +32,7 @@ from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.owners import Found
 from tieredctl.ops.orphan_removal.store_fit import StoreFit
 from tieredctl.ops.orphans.judgement import Certainty, Judge, judged_objects, verdict_of
+from tieredctl.ops.orphans.metadata_begins import MetadataBegins
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
 from tieredctl.ops.remote.listing import SpooledListing, record_batch
@@ -47,6 +48,10 @@ _BY_LIVE_TOPICS = (
 """What an object was planned for, and what it is judged to be while its topic is not known to be gone."""
 _STRANGE = (ObjectStatus.FOREIGN, ObjectStatus.UNKNOWN)
 """Such objects may as well belong to another cluster or layout."""
+_MAY_BE_LOST = (
+    "If it is older than the metadata, its events were lost: `tieredctl recover metadata` shows what can be registered "
+    "again."
+)
 _AT_ONCE = 10_000
 
 
@@ -67,6 +72,7 @@ class FreshMetadata:
     _events: SegmentEvents = field(default_factory=SegmentEvents)
     _states: SegmentStates | None = None
     _certainty: Certainty | None = None
+    _begins: MetadataBegins | None = None
     _judge: Judge | None = None
     _known: KnownOwners | None = None
     _live: LiveTopics | None = None
@@ -90,8 +96,10 @@ class FreshMetadata:
         if self._times is None:
             self._times = self.read_times()
         assert self._certainty is not None
+        assert self._begins is not None
         self._judge = Judge(self._states, self.clock_ms(), self.min_age_ms, live, self._certainty, self._times)
-        self._known = KnownOwners(self._events.partitions, KnownTopics(self._events.first_events_ms, live))
+        known_topics = KnownTopics(self._events.first_events_ms, live)
+        self._known = KnownOwners(self._events.partitions, known_topics, self._begins)
 
     @property
     def layout_name(self) -> str:
@@ -132,7 +140,8 @@ class FreshMetadata:
             return False
         # Releases that did not record names removed foreign and unknown objects only by name, too.
         if status is ObjectStatus.UNKNOWN:
-            return record.unknown_keys is None or key in record.unknown_keys
+            # What they took were keys that no layout explains; others may be of metadata that was lost since.
+            return explained is None if record.unknown_keys is None else key in record.unknown_keys
         if status is ObjectStatus.FOREIGN and explained is not None:
             return record.foreign_topic_ids is None or explained.topic_id in record.foreign_topic_ids
         return False
@@ -186,13 +195,15 @@ class FreshMetadata:
         if (planned.cause, status) in _BY_LIVE_TOPICS and self.is_read(planned.key) is None:
             message = f"{planned.key} was planned because its topic was gone; whether the topic exists is now unknown."
             return TieredctlError(ErrorCode.TOPIC_UNCLEAR, message)
-        return TieredctlError(
-            ErrorCode.WORLD_CHANGED, f"{planned.key} was {planned.status}, and is now {status.value}."
-        )
+        message = f"{planned.key} was {planned.status}, and is now {status.value}."
+        if status is ObjectStatus.UNKNOWN:
+            return TieredctlError(ErrorCode.WORLD_CHANGED, message, hint=_MAY_BE_LOST)
+        return TieredctlError(ErrorCode.WORLD_CHANGED, message)
 
     def _take(self, stream: EventStream) -> list[Finding]:
         read_events(stream, self._events)
         self._certainty = Certainty.of(stream)
+        self._begins = MetadataBegins.of(stream.coverage, self._events.first_records_ms)
         return stream.findings
 
 

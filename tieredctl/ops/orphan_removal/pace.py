@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from tieredctl.model.interruption import pause
+
 
 class Pace:
     """At most this many objects per second, over the whole run."""
@@ -13,7 +15,7 @@ class Pace:
         self,
         objects_a_second: float,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = pause,
     ) -> None:
         self._rate = objects_a_second
         self._clock = clock

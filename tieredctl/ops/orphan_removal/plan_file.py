@@ -18,6 +18,7 @@ from tieredctl.formats.removal_files import (
     encode_seal,
 )
 from tieredctl.model.removal import PlanHeader, Planned, PlannedObject, PlannedUpload, PlanTotals, Seal
+from tieredctl.model.work import note_more
 from tieredctl.ops.guards.replaced_file import replaced_file
 from tieredctl.ops.guards.sealing import Sealer, is_signed_alike
 
@@ -69,24 +70,26 @@ class _NothingPlannedError(Exception):
 
 
 @contextmanager
-def written_plan(path: Path, key: bytes | None = None, *, force: bool = False) -> Iterator[PlanWriter]:
-    """A plan that appears at `path` once all of it is written, signed with `key`; a failure leaves nothing. Raises
-    TieredctlError if the file exists already and `force` is off."""
-    with replaced_file(path, force=force) as file:
+def written_plan(
+    path: Path, key: bytes | None = None, *, force: bool = False, dry_run: bool = False
+) -> Iterator[PlanWriter]:
+    """A plan that appears at `path` once all of it is written, signed with `key`; a failure leaves nothing, nor does a
+    dry run. Raises TieredctlError if the file exists already and `force` is off."""
+    with replaced_file(path, force=force, dry_run=dry_run) as file:
         yield PlanWriter(file, key)
 
 
 @contextmanager
-def plan_if_any(path: Path, key: bytes, *, force: bool = False) -> Iterator[PlanWriter]:
+def plan_if_any(path: Path, key: bytes | None, *, force: bool = False, dry_run: bool = False) -> Iterator[PlanWriter]:
     """The same, but a plan of nothing does not appear, and what it would have replaced is gone: an earlier plan would
     be applied in its place."""
     try:
-        with written_plan(path, key, force=force) as writer:
+        with written_plan(path, key, force=force, dry_run=dry_run) as writer:
             yield writer
             if writer.is_empty:
                 raise _NothingPlannedError
     except _NothingPlannedError:
-        if force:
+        if force and not dry_run:
             _remove(path)
 
 
@@ -115,6 +118,7 @@ class PlanFile:
             if PLAN_HEADER.decode(file.readline(_LONGEST_LINE)) != self.header:
                 raise TieredctlError(ErrorCode.PLAN_ALTERED, f"{self.path} was replaced by another plan just now.")
             while not isinstance(planned := decode_planned(file.readline(_LONGEST_LINE)), PlanTotals):
+                note_more("lines of the plan read", 1)
                 yield planned
 
     def objects(self) -> Iterator[PlannedObject]:

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.interruption import unbroken
 from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlanRecord
+from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.guards.comparison import same_by
 from tieredctl.ops.guards.deletion import delete_surely
@@ -237,6 +239,11 @@ class Purge(PurgeCheck):
 
     def _purge(self, batch: Sequence[tuple[StoredObject, Quarantined]], lease: Hold, result: PurgeOutcome) -> None:
         doomed = self._demand_unowned(batch, result)
+        note("copies judged", result.planned)
+        self._delete(doomed, lease, result)
+
+    @unbroken()
+    def _delete(self, doomed: Sequence[StoredObject], lease: Hold, result: PurgeOutcome) -> None:
         lease.renew()
         gone = []
         for deletion in delete_surely(self.store, doomed):

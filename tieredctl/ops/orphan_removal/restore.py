@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.interruption import unbroken
 from tieredctl.model.removal import PlanUse, QuarantinedCopy, Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
+from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold, lease_held
@@ -76,6 +78,26 @@ class Restore:
                 forget_original_times(self.store, self.key, TIMES_OF_RESTORED)
         return result
 
+    def rehearse(self) -> RestoreOutcome:
+        """What would be put back, as planned: nothing is written, and no lease taken."""
+        result = RestoreOutcome()
+        for batch in self._batches(result):
+            sizes = [size for size in in_parallel(self.store, self._size_of_copy, batch) if size is not None]
+            result.planned += len(sizes)
+            result.bytes += sum(sizes)
+        return result
+
+    def _size_of_copy(self, receipt: Receipt) -> int | None:
+        """Where receipts are lost they do not say it. None for an object that is back."""
+        if self._is_back(receipt):
+            return None
+        copy = None if receipt.size or receipt.copy is None else self.store.head(receipt.copy.key)
+        return receipt.size if copy is None else copy.size
+
+    def _is_back(self, receipt: Receipt) -> bool:
+        # A run of the plan that woke up since may have deleted it again.
+        return receipt.step is ReceiptStep.RESTORED and self.store.head(receipt.key) is not None
+
     def _batches(self, result: RestoreOutcome) -> Iterator[list[Receipt]]:
         entries = self.receipts.entries(result.damaged.append)
         last = last_receipts(receipt for receipt in entries if receipt.upload_id is None)
@@ -95,6 +117,7 @@ class Restore:
         while batch := list(islice(removed, _BATCH_OBJECTS)):
             yield batch
 
+    @unbroken()
     def _restore(self, batch: Sequence[Receipt], lease: Hold, result: RestoreOutcome) -> None:
         lease.renew()
         put = self._put_back(batch)
@@ -107,11 +130,11 @@ class Restore:
         result.done += len(restored)
         result.bytes += sum(one.size for one in restored)
         result.failed += sum(one.step is ReceiptStep.FAILED for one in back)
+        note("objects put back", result.done)
 
     def _put_back(self, removed: Sequence[Receipt]) -> list[PutBack]:
         def one_back(receipt: Receipt) -> PutBack:
-            # A run of the plan that woke up since may have deleted it again.
-            if receipt.step is ReceiptStep.RESTORED and self.store.head(receipt.key) is not None:
+            if self._is_back(receipt):
                 return PutBack(receipt)
             return put_back(self.store, receipt, self.clock_ms(), self._times)
 
@@ -124,8 +147,8 @@ class Restore:
         return receipt.step is not ReceiptStep.GONE
 
 
-def receipts_from_quarantine(store: WritableObjectStore, plan_id: str) -> Receipts:
-    """New, empty receipts for a plan whose own are lost.
+def receipts_from_quarantine(store: WritableObjectStore, plan_id: str, *, are_kept: bool) -> Receipts:
+    """New, empty receipts for a plan whose own are lost; kept in the store, or only here.
 
     Raises TieredctlError `path-missing` if the store has nothing of such a plan.
     """
@@ -150,7 +173,7 @@ def receipts_from_quarantine(store: WritableObjectStore, plan_id: str) -> Receip
         record.layout if record else "",
         RemovalMode.QUARANTINE if copy is not None else RemovalMode.DELETE,
     )
-    if Capability.CONDITIONAL_WRITE in store.capabilities:
+    if are_kept and Capability.CONDITIONAL_WRITE in store.capabilities:
         return StoredReceipts.begun(store, header)
     return ReceiptsInMemory(header)
 

@@ -24,7 +24,8 @@ from tieredctl.ops.cluster.live_topics import KnownTopics, LiveTopics
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.orphans.judgement import NO_SEGMENT, Certainty, Judge, Verdicts, judged_objects, verdict_of
+from tieredctl.ops.orphans.judgement import NO_SEGMENT, Certainty, Judge, Verdicts, is_older, judged_objects, verdict_of
+from tieredctl.ops.orphans.metadata_begins import MetadataBegins
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, selected_rows
 from tieredctl.ops.orphans.reserved import are_reserved
 from tieredctl.ops.orphans.state_columns import numbered_partitions, states_of
@@ -57,6 +58,7 @@ VERDICT_SCHEMA = pa.schema(
         "storageClass": pa.string(),
         "status": pa.string(),
         "cause": pa.string(),
+        "isOlder": pa.bool_(),
         "topicLive": pa.bool_(),
         "state": pa.string(),
         "metadataPartition": pa.int32(),
@@ -70,12 +72,12 @@ VERDICT_SCHEMA = pa.schema(
     }
 )
 """A row for each object that is listed: 1 of `objects`, its size and its time of modification. And one for all others
-of a topic, status, cause and storage class, whose `key` is null.
+of a topic, status, cause and storage class, whose `key` is null. `isOlder`: unknown as it is older than the metadata.
 
 The evidence is `state`, `metadataPartition` and `metadataOffset` of the segment's last event; or `noEventBefore`, up to
 where (exclusive) that partition of the metadata has none; and `originalMs`, of what was put back, its time before."""
 
-_NAMES = ("topic", "topicId", "storageClass", "status", "cause")
+_NAMES = ("topic", "topicId", "storageClass", "status", "cause", "isOlder")
 _NONE = -1
 _STATES = [state.name for state in RemoteLogSegmentState]
 
@@ -106,10 +108,13 @@ class JudgedBy:
     live_topics: LiveTopics
     named_topics: Container[str]
     """The topic ids that metadata names."""
+    begins: MetadataBegins
     end_offsets: Mapping[int, int]
     """Up to where (exclusive) each metadata partition was read."""
     original_times: OriginalTimes = NO_ORIGINAL_TIMES
     selection: Selection = field(default_factory=Selection)
+    has_times: bool = True
+    """As `Judge` has it."""
     listed: frozenset[ObjectStatus] = frozenset(ObjectStatus)
     """Which objects have a row each."""
 
@@ -119,8 +124,9 @@ def judge_bucket(segments: pa.Table, objects: pa.Table, by: JudgedBy) -> Iterato
     STATE_SCHEMA whose ids their keys name."""
     known = _known_partitions(segments, objects)
     states = states_of(segments, known, by.last_timestamp_ms)
-    judge = Judge(states, by.now_ms, by.min_age_ms, by.live_topics, by.certainty, by.original_times)
-    owners = KnownOwners(known, KnownTopics(by.named_topics, by.live_topics))
+    live, times = by.live_topics, by.original_times
+    judge = Judge(states, by.now_ms, by.min_age_ms, live, by.certainty, times, by.has_times)
+    owners = KnownOwners(known, KnownTopics(by.named_topics, by.live_topics), by.begins)
     stems = _StemTexts(by)
     for columns, verdicts in judged_objects(judge, owners, _listings(objects), by.layout):
         stems.extend(columns.said.explained)
@@ -265,13 +271,14 @@ def _totals(objects: ObjectColumns, verdicts: Verdicts, rows: Ints, stems: _Stem
 
 
 def _texts_of(codes: NDArray[np.int8]) -> dict[str, pa.Array]:
-    """Statuses and causes."""
+    """Statuses, causes, and which are older than the metadata."""
     distinct, number_of = np.unique(codes, return_inverse=True)
     said = [verdict_of(code) for code in distinct.tolist()]
     taken = number_array(number_of)
     statuses = pa.array([status.value for status, _ in said], pa.string())
     causes = pa.array([cause and cause.value for _, cause in said], pa.string())
-    return {"status": statuses.take(taken), "cause": causes.take(taken)}
+    older = pa.array(map(is_older, distinct.tolist()), pa.bool_())
+    return {"status": statuses.take(taken), "cause": causes.take(taken), "isOlder": older.take(taken)}
 
 
 def _where(flags: Flags, values: pa.Array) -> pa.Array:

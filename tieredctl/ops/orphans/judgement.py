@@ -1,11 +1,13 @@
 """Which segment owns an object? The rules in order; the first that fits decides.
 
 1. No layout explains the key, or what metadata says of the segment contradicts it: unknown.
-2. Its topic id was never known: foreign; or unknown, if metadata that is not here may know it.
+2. Its topic id was never known: foreign; or unknown, if metadata that is not here may know it: in a metadata partition
+   that was not read, or, unless its topic is known to be gone, in metadata that was lost (rule 5).
 3. A broker may read its segment: owned. This covers a copy that another displaced, which is Kafka's to delete.
 4. It is younger than the age floor: in progress. What tieredctl put back is as old as it was before.
-5. Metadata never named its segment: in progress if the object is newer, by its store, than all that was read, else an
-   orphan, if the metadata is whole.
+5. Metadata never named its segment: in progress if the object is newer, by its store, than all that was read. Unknown
+   if it is older than the metadata of its partition: brokers write an event before each copy, so its event was lost.
+   Else an orphan, if the metadata is whole.
 6. Otherwise the segment's last state tells. A copy that began and did not end may still end, unless another of the same
    offsets began later, or its topic is gone; where events may be gone from the log, it may have ended.
 
@@ -34,6 +36,7 @@ from tieredctl.model.findings import Severity
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.ops.cluster.live_topics import LiveTopics
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
+from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.object_columns import NO_PARTITION, KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.segment_states import SegmentStates
@@ -41,9 +44,11 @@ from tieredctl.rlmm.segment_rows import NO_STATE
 
 NO_SEGMENT = NOT_FOUND
 _STATUSES = tuple(ObjectStatus)
-_CAUSES = (None, *OrphanCause)
+_CAUSES = (None, *OrphanCause, None)
+_OLDER = len(_CAUSES) - 1
+"""What stands for a cause with an unknown object that is older than the metadata."""
 _Facts = NDArray[np.uint16]
-_STATE_SHIFT = 10
+_STATE_SHIFT = 12
 
 
 class _Fact(IntFlag):
@@ -63,6 +68,10 @@ class _Fact(IntFlag):
     """It is newer than all metadata that was read."""
     ELSEWHERE = 1 << 9
     """Its partition may have its events in a metadata partition that was not read."""
+    BEFORE = 1 << 10
+    """It is older than the metadata of its partition."""
+    NO_TOPIC = 1 << 11
+    """The cluster is known not to have its topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,11 @@ class Verdicts:
 def verdict_of(code: int) -> tuple[ObjectStatus, OrphanCause | None]:
     """A verdict by its number."""
     return _STATUSES[code // len(_CAUSES)], _CAUSES[code % len(_CAUSES)]
+
+
+def is_older(code: int) -> bool:
+    """Whether a verdict by its number is that an object is unknown because it is older than the metadata."""
+    return code % len(_CAUSES) == _OLDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +134,8 @@ class Judge:
     original_times: OriginalTimes = NO_ORIGINAL_TIMES
     """Of what was put back. Whether metadata may not have come to an object yet, the store's time alone tells: who put
     it back may have known of events that were not read."""
+    has_times: bool = True
+    """Whether times are those of the objects: without them, each may be older than the metadata."""
 
     def judge(self, objects: ObjectColumns) -> Verdicts:
         """The verdicts on a listing's objects."""
@@ -129,9 +145,12 @@ class Judge:
         facts = of_names[said.names] | self._of_partitions[objects.partitions]
         facts |= _where(objects.is_explained, _Fact.EXPLAINED)
         facts |= _where(objects.known_topic, _Fact.KNOWN_TOPIC)
+        facts |= _where(objects.absent_topic, _Fact.NO_TOPIC)
         modified_ms = self._modified_ms(objects)
         facts |= _where(modified_ms > self._floor_ms, _Fact.YOUNG)
-        facts |= _where(times > segments.last_timestamp_ms, _Fact.UNREAD)
+        if not self._has_no_metadata:
+            facts |= _where(times > segments.last_timestamp_ms, _Fact.UNREAD)
+        facts |= _where(modified_ms - self._clocks_may_differ_ms < objects.metadata_begins_ms, _Fact.BEFORE)
         facts &= ~_where(owners[said.names] != objects.partitions, _Fact.AGREES)
         segment_rows = np.where(objects.is_explained, rows[said.names], NO_SEGMENT)
         return Verdicts(self._verdicts[facts], segment_rows, modified_ms)
@@ -139,6 +158,16 @@ class Judge:
     @property
     def _floor_ms(self) -> int:
         return self.now_ms - self.min_age_ms
+
+    @property
+    def _has_no_metadata(self) -> bool:
+        """Whether no record was read at all: nothing is newer than that, and whatever there is may have been lost."""
+        return self.segments.last_timestamp_ms < 0
+
+    @property
+    def _clocks_may_differ_ms(self) -> int:
+        """By how much the store's clock and a broker's may differ, unless no age is asked for at all."""
+        return min(self.min_age_ms, MOST_SKEW_MS)
 
     def _modified_ms(self, objects: ObjectColumns) -> Ints:
         look_young: Flags = objects.last_modified_ms > self._floor_ms
@@ -189,14 +218,18 @@ class Judge:
         unfinished, finished = states == State.COPY_SEGMENT_STARTED, states == State.COPY_SEGMENT_FINISHED
         decided = _Decision(len(facts))
         decided.status(~are(_Fact.EXPLAINED), ObjectStatus.UNKNOWN)
+        if self._has_no_metadata:
+            decided.older(~are(_Fact.YOUNG) & ~are(_Fact.NO_TOPIC))
         decided.status(~are(_Fact.KNOWN_TOPIC) & are(_Fact.ELSEWHERE), ObjectStatus.UNKNOWN)
+        decided.older(~are(_Fact.KNOWN_TOPIC) & ~named & are(_Fact.BEFORE) & ~are(_Fact.NO_TOPIC))
         decided.status(~are(_Fact.KNOWN_TOPIC), ObjectStatus.FOREIGN)
         decided.status(named & ((states == NO_STATE) | ~are(_Fact.AGREES)), ObjectStatus.UNKNOWN)
         decided.status(finished & ~gone & ~removed, ObjectStatus.OWNED)
         decided.status(are(_Fact.YOUNG), ObjectStatus.IN_PROGRESS)
         decided.status(~named & are(_Fact.UNREAD), ObjectStatus.IN_PROGRESS)
         decided.status(~named & are(_Fact.ELSEWHERE), ObjectStatus.UNKNOWN)
-        if not self.certainty.is_whole or self.certainty.events_may_be_gone:
+        decided.older(~named & are(_Fact.BEFORE))
+        if not (self.certainty.is_whole and self.has_times) or self.certainty.events_may_be_gone:
             decided.status(~named, ObjectStatus.UNKNOWN)
         if self.certainty.events_may_be_gone:
             decided.status(unfinished & ~gone, ObjectStatus.UNKNOWN)
@@ -234,6 +267,10 @@ class _Decision:
     def orphan(self, which: Flags, cause: OrphanCause) -> None:
         self._causes[which & self._open] = _CAUSES.index(cause)
         self.status(which, ObjectStatus.ORPHAN)
+
+    def older(self, which: Flags) -> None:
+        self._causes[which & self._open] = _OLDER
+        self.status(which, ObjectStatus.UNKNOWN)
 
     def verdicts(self) -> NDArray[np.int8]:
         """What `verdict_of` takes, a row each."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.key_text import key_text
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.still_there import found_now
 from tieredctl.ops.remote.inventory import iso_8601
@@ -79,7 +80,7 @@ class Mark:
         import pyarrow.parquet as pq
 
         if stored.size > _LARGEST_FILE_BYTES:
-            raise _unusable(self.folder, f"{stored.key} has {stored.size} bytes")
+            raise _unusable(self.folder, f"{stored.key} has {size_text(stored.size)}")
         with TemporaryDirectory(prefix="tieredctl-mark-") as temporary:
             copy = Path(temporary, "candidates.parquet")
             with copy.open("wb") as file:

@@ -10,6 +10,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
 from tieredctl.model.prices import StoragePrice
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.storage.protocol import KeptVersion, ObjectStore, Versioning
@@ -46,7 +47,7 @@ class Noncurrent:
         if not self.versions and not self.delete_markers:
             return None
         return (
-            f"Not listed, but billed: {counted(self.versions, 'noncurrent version')} ({self.bytes} bytes) "
+            f"Not listed, but billed: {counted(self.versions, 'noncurrent version')} ({size_text(self.bytes or 0)}) "
             f"and {counted(self.delete_markers or 0, 'delete marker')}."
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,9 @@ from tieredctl.formats.arrow_columns import numbers_in
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.cluster.live_topics import KnownTopics
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.orphans.metadata_begins import NEVER_MS, MetadataBegins
 from tieredctl.ops.remote.key_columns import KeyColumns, KeyExplainer
 
 NO_PARTITION = -1
@@ -34,6 +36,10 @@ class ObjectColumns:
     partitions: Ints
     """The number of the partition, NO_PARTITION for one that the metadata does not know."""
     known_topic: Flags
+    absent_topic: Flags
+    """Whether the cluster is known not to have its topic."""
+    metadata_begins_ms: Ints
+    """When the metadata of its partition begins, as `MetadataBegins` has it; NEVER_MS where no layout explains it."""
 
     def at(self, rows: Ints) -> ObjectColumns:
         """Some of the rows."""
@@ -48,6 +54,8 @@ class ObjectColumns:
             self.is_explained[rows],
             self.partitions[rows],
             self.known_topic[rows],
+            self.absent_topic[rows],
+            self.metadata_begins_ms[rows],
         )
 
     def explained(self, row: int) -> ExplainedKey | None:
@@ -57,10 +65,12 @@ class ObjectColumns:
 
 @dataclass(frozen=True, slots=True)
 class KnownOwners:
-    """The partitions that the metadata knows, numbered, and the topic ids that it or the cluster ever knew."""
+    """The partitions that the metadata knows, numbered, the topics that it or the cluster ever knew, and since when
+    the metadata would know others."""
 
     partitions: Mapping[TopicIdPartition, int]
-    topic_ids: Container[str]
+    topics: KnownTopics
+    begins: MetadataBegins
 
 
 def object_columns(batches: Iterable[pa.RecordBatch], layout: Layout, known: KnownOwners) -> Iterator[ObjectColumns]:
@@ -81,6 +91,8 @@ def object_columns(batches: Iterable[pa.RecordBatch], layout: Layout, known: Kno
             stems.is_explained[said.stems],
             stems.partitions[said.stems],
             stems.known_topic[said.stems],
+            stems.absent_topic[said.stems],
+            stems.metadata_begins_ms[said.stems],
         )
 
 
@@ -104,6 +116,8 @@ class _StemColumns:
         self.is_explained = np.zeros(0, np.bool_)
         self.partitions = np.zeros(0, np.int64)
         self.known_topic = np.zeros(0, np.bool_)
+        self.absent_topic = np.zeros(0, np.bool_)
+        self.metadata_begins_ms = np.zeros(0, np.int64)
 
     def extend(self, explained: Sequence[ExplainedKey | None]) -> None:
         """`explained` begins with those that are known already."""
@@ -111,12 +125,21 @@ class _StemColumns:
         if not new:
             return
         numbers, known_topics = [self._number(stem) for stem in new], [self._is_known(stem) for stem in new]
+        begins = [self._begins_ms(stem) for stem in new]
         self.is_explained = np.append(self.is_explained, [stem is not None for stem in new])
         self.partitions = np.append(self.partitions, numbers)
         self.known_topic = np.append(self.known_topic, known_topics)
+        self.absent_topic = np.append(self.absent_topic, [self._is_absent(stem) for stem in new])
+        self.metadata_begins_ms = np.append(self.metadata_begins_ms, np.array(begins, np.int64))
 
     def _number(self, stem: ExplainedKey | None) -> int:
         return NO_PARTITION if stem is None else self._known.partitions.get(stem.topic_id_partition, NO_PARTITION)
 
+    def _begins_ms(self, stem: ExplainedKey | None) -> int:
+        return NEVER_MS if stem is None else self._known.begins.of_partition(stem.topic_id_partition)
+
     def _is_known(self, stem: ExplainedKey | None) -> bool:
-        return stem is not None and stem.topic_id in self._known.topic_ids
+        return stem is not None and stem.topic_id in self._known.topics
+
+    def _is_absent(self, stem: ExplainedKey | None) -> bool:
+        return stem is not None and self._known.topics.live.is_live(stem.topic_id) is False

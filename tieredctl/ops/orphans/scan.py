@@ -20,6 +20,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.key_text import key_text
 from tieredctl.model.prices import StoragePrice
+from tieredctl.model.work import note_more
 from tieredctl.ops.cluster.live_topics import (
     NO_TOPIC_SOURCES,
     KnownTopics,
@@ -34,7 +35,16 @@ from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.orphans.judgement import NO_SEGMENT, Certainty, Judge, Verdicts, judged_objects, verdict_of
+from tieredctl.ops.orphans.judgement import (
+    NO_SEGMENT,
+    Certainty,
+    Judge,
+    Verdicts,
+    is_older,
+    judged_objects,
+    verdict_of,
+)
+from tieredctl.ops.orphans.metadata_begins import MetadataBegins
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, selected_rows
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import segment_states
@@ -58,6 +68,8 @@ class ScanOptions:
     selection: Selection = Selection()
     price: StoragePrice | None = None
     """What storing costs; None where that is not known."""
+    has_times: bool = True
+    """Whether the listing says when each object was modified; else each was there at that time, and may be older."""
     key: bytes | None = None
     """The key that sealed the notes of objects' ages; None where no notes are used."""
 
@@ -87,16 +99,20 @@ class Scan:
     known: KnownOwners | None = None
     unreserved: UnreservedObjects | None = None
     """The objects of the listing, once it was made."""
+    lists_all: bool = True
+    """Whether all objects have documents, or orphans alone."""
     groups: dict[Group, GroupTotals] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     """What was odd about the metadata, and one finding for each cause of orphans; there when the last document was
     read."""
 
     def documents(self) -> Iterator[Document]:
-        """Every object that was selected, in the order of the listing, with its verdict and the evidence for it."""
+        """Every object that was selected, or every orphan, in the order of the listing, with its verdict and the
+        evidence for it."""
         for judge, objects, verdicts in self.judged():
             codes = verdicts.codes.tolist()
-            for row in self.selected(objects).tolist():
+            rows = self.selected(objects)
+            for row in (rows if self.lists_all else rows[verdicts.are_orphans[rows]]).tolist():
                 yield self._document(judge, objects, verdicts, row, codes[row])
 
     def run(self) -> None:
@@ -113,11 +129,13 @@ class Scan:
             # Not before: what is asked about has to be older than the answer.
             self.live_topics = live = live_topics(self.options.topic_sources, events.first_events_ms, stream.source)
             self.judge = judge = self._judge(events, live, stream)
-            self.known = known = KnownOwners(events.partitions, KnownTopics(events.first_events_ms, live))
+            begins = MetadataBegins.of(stream.coverage, events.first_records_ms)
+            self.known = known = KnownOwners(events.partitions, KnownTopics(events.first_events_ms, live), begins)
             self.unreserved = unreserved = UnreservedObjects(listing)
             for objects, found in judged_objects(judge, known, unreserved.batches(), self.layout):
                 there, verdicts = self._still_there(objects, found)
                 self._count(there, verdicts)
+                note_more("objects judged", len(there.sizes))
                 yield judge, there, verdicts
         incomplete = self.options.topic_sources.findings()
         self.findings += [*stream.findings, *incomplete, *self._totals.findings(self.subject)]
@@ -162,7 +180,7 @@ class Scan:
         states, options = segment_states(events), self.options
         demand_believable(options.topic_sources, live, states.topics_with_segments())
         times = self._original_times()
-        return Judge(states, options.now_ms, options.min_age_ms, live, Certainty.of(stream), times)
+        return Judge(states, options.now_ms, options.min_age_ms, live, Certainty.of(stream), times, options.has_times)
 
     def _original_times(self) -> OriginalTimes:
         """Of what was put back, and may therefore look young."""
@@ -186,7 +204,7 @@ class Scan:
             stem_number, class_number = divmod(kind >> 8, len(classes))
             stem = objects.said.explained[stem_number]
             topic, topic_id = (stem.topic, stem.topic_id) if stem else ("", "")
-            group = Group(topic, topic_id, *verdict_of(kind & 0xFF), classes[class_number])
+            group = Group(topic, topic_id, *verdict_of(kind & 0xFF), classes[class_number], is_older(kind & 0xFF))
             self._totals.add(group, more)
 
     def _document(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts, row: int, code: int) -> Document:
@@ -203,9 +221,11 @@ class Scan:
         }
 
     def evidence(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts, row: int) -> Document | None:
-        """The last event of an object's segment, or up to where (exclusive) there is none; and of what was put back,
-        how old it was counted."""
+        """The last event of an object's segment, or up to where (exclusive) there is none; whether the object is older
+        than the metadata, and unknown for that; and of what was put back, how old it was counted."""
         events = self._events_of(judge, int(verdicts.segments[row]), objects.explained(row))
+        if is_older(int(verdicts.codes[row])):
+            events = {**(events or {}), "olderThanMetadata": True}
         modified_ms = int(verdicts.modified_ms[row])
         if modified_ms == objects.last_modified_ms[row]:
             return events

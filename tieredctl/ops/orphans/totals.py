@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.finding_subjects import OrphanedObjects
+from tieredctl.model.finding_subjects import OrphanedObjects, UnknownObjects
 from tieredctl.model.findings import Finding
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.prices import StoragePrice
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import iso_8601
 
@@ -35,13 +36,15 @@ class GroupTotals:
 
 
 class Group(NamedTuple):
-    """What objects are counted by; the storage class is empty if it is not known."""
+    """What objects are counted by; the storage class is empty if it is not known, and `is_older` says why some objects
+    are unknown."""
 
     topic: str
     topic_id: str
     status: ObjectStatus
     cause: OrphanCause | None
     storage_class: str
+    is_older: bool
 
 
 @dataclass(slots=True)
@@ -60,7 +63,7 @@ class ScanTotals:
         """A row for each topic id and verdict: orphans first, the most bytes first, then by name."""
         rows: dict[Group, list[Group]] = {}
         for group in self.groups:
-            rows.setdefault(group._replace(storage_class=""), []).append(group)
+            rows.setdefault(group._replace(storage_class="", is_older=False), []).append(group)
         ranked = sorted(((row, self._totals(groups)) for row, groups in rows.items()), key=_rank)
         return [_total_document(row, totals, self._cost(rows[row])) for row, totals in ranked]
 
@@ -88,14 +91,18 @@ class ScanTotals:
         }
 
     def findings(self, subject: str) -> Iterator[Finding]:
-        """One for each cause of orphans; `subject` is the store."""
+        """One for each cause of orphans, and one for what is older than the metadata; `subject` is the store."""
         for cause in OrphanCause:
             totals = self._sum(self._of_cause(cause))
             if totals["objects"]:
-                message = f"{counted(totals['objects'], 'orphaned object')}, {totals['bytes']} bytes: {cause.value}"
+                objects = counted(totals["objects"], "orphaned object")
+                message = f"{objects}, {size_text(totals['bytes'])}: {cause.value}"
                 evidence = {"cause": cause.value, **totals}
                 about = OrphanedObjects(totals["objects"])
                 yield Finding(FindingCode.OBJECT_UNREFERENCED, subject, message, evidence, about=about)
+        older = self._sum([group for group in self.groups if group.is_older])
+        if older["objects"]:
+            yield _older_than_metadata(subject, older)
 
     def _sum(self, groups: Collection[Group]) -> Document:
         totals, cost = self._totals(groups), self._cost(groups)
@@ -118,13 +125,24 @@ class ScanTotals:
         return self.price.monthly_cost_of(class_bytes) if self.price else None
 
 
+def _older_than_metadata(subject: str, totals: Document) -> Finding:
+    of_one = totals["objects"] == 1
+    are, them, they = ("is", "it", "it may be") if of_one else ("are", "them", "they may be")
+    message = (
+        f"{counted(totals['objects'], 'object')}, {size_text(totals['bytes'])}, {are} older than the metadata that "
+    )
+    message += f"would name {them}: that was lost or recreated, and {they} the only copy of some records"
+    about = UnknownObjects(totals["objects"])
+    return Finding(FindingCode.OBJECT_OLDER_THAN_METADATA, subject, message, totals, about=about)
+
+
 def _rank(row: tuple[Group, GroupTotals]) -> tuple[object, ...]:
-    (topic, topic_id, status, cause, _), totals = row
+    (topic, topic_id, status, cause, *_), totals = row
     return status is not ObjectStatus.ORPHAN, -totals.bytes, topic, topic_id, status.value, cause.value if cause else ""
 
 
 def _total_document(group: Group, totals: GroupTotals, cost: float | None) -> Document:
-    topic, topic_id, status, cause, _ = group
+    topic, topic_id, status, cause, *_ = group
     return {
         "status": status.value,
         "cause": cause.value if cause else None,

@@ -34,6 +34,8 @@ def evidence_document(row: Mapping[str, Any]) -> Document | None:
         found = {name: row[name] for name in ("state", "metadataPartition", "metadataOffset")}
     elif row["topicId"] is not None:
         found = {name: row[name] for name in ("metadataPartition", "noEventBefore")}
+        if row["isOlder"]:
+            found["olderThanMetadata"] = True
     if row["originalMs"] is None:
         return found
     return {**(found or {}), "originalTime": iso_8601(row["originalMs"])}
@@ -43,5 +45,5 @@ def group_of(row: Mapping[str, Any]) -> tuple[Group, GroupTotals]:
     """What a row counts."""
     cause = row["cause"]
     names = row["topic"] or "", row["topicId"] or "", ObjectStatus(row["status"])
-    group = Group(*names, None if cause is None else OrphanCause(cause), row["storageClass"])
+    group = Group(*names, None if cause is None else OrphanCause(cause), row["storageClass"], row["isOlder"])
     return group, GroupTotals(row["objects"], row["bytes"], row["oldestMs"], row["newestMs"])

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import NamedTuple
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document
@@ -16,6 +18,18 @@ from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserve
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PARTS = tuple(Part)
 _EVERYTHING = Selection()
+
+
+_Owner = tuple[str, str, int | None, Part | None]
+"""Topic, topic id, partition and part, as deep as is asked for."""
+
+
+class Depth(StrEnum):
+    """What each row of `remote du` is about."""
+
+    TOPIC = "topic"
+    PARTITION = "partition"
+    PART = "part"
 
 
 class ListedObject(NamedTuple):
@@ -43,19 +57,25 @@ class Inventory:
     all."""
 
     store: ObjectStore
-    layout: Layout
+    layout: Layout | None
+    """None explains no key."""
     selection: Selection = _EVERYTHING
     total: Totals = field(default_factory=Totals)
     """Totals of all objects read so far, as is `unexplained`."""
     unexplained: int = 0
     storage_classes: dict[str, Totals] = field(default_factory=dict)
     """The same by storage class, for a store that reports it."""
+    _listed: set[TopicIdPartition] = field(default_factory=set)
+    """Whose the objects are among which some are selected."""
 
     def objects(self) -> Iterator[ListedObject]:
         """Every object but tieredctl's own, by ascending key. Streams."""
         everything = self.selection == _EVERYTHING
+        self._listed = set()
         for stored in list_unreserved(self.store, prefix_of(self.selection, self.layout)):
-            explained = self.layout.explain(stored.key)
+            explained = None if self.layout is None else self.layout.explain(stored.key)
+            if explained and not everything:
+                self._listed.add(explained.topic_id_partition)
             if everything or (explained and self._selects(explained)):
                 self.total.count(stored)
                 if stored.storage_class is not None:
@@ -63,21 +83,33 @@ class Inventory:
                 self.unexplained += explained is None
                 yield ListedObject(stored, explained)
 
+    def demand_known(self) -> None:
+        """Raises TieredctlError `unknown-topic` or `unknown-segment` if the store, once listed, has no object that is
+        selected, with the nearest names."""
+        if self.total.objects or self.selection == _EVERYTHING:
+            return
+        said, hint = f"{self.store.url} has no object of", "List what is there with `tieredctl remote du`."
+        self.selection.demand_known(self._listed, said, hint)
+        raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"{said} {self.selection}.", hint=hint)
+
     def rows(self) -> Iterator[Document]:
-        """`remote ls`: one row per object."""
-        return (object_document(one) | {"storageClass": one.stored.storage_class} for one in self.objects())
+        """`remote ls`: one row per object. Raises TieredctlError as `demand_known` does."""
+        for one in self.objects():
+            yield object_document(one) | {"storageClass": one.stored.storage_class}
+        self.demand_known()
 
-    def usage(self) -> list[Document]:
-        """`remote du`: totals for each partition and part of it, and one row for what the layout cannot explain.
+    def usage(self, depth: Depth = Depth.PART) -> list[Document]:
+        """`remote du`: totals for each topic, partition or part of one, and one row for what the layout cannot explain.
 
-        By topic, topic id, partition, and parts in the order of `Part`. Memory grows with the number of rows.
+        By topic, topic id, partition, and parts in the order of `Part`; fields below the depth are null. Memory grows
+        with the number of rows. Raises TieredctlError as `demand_known` does.
         """
-        totals: dict[tuple[str, str, int, Part] | None, Totals] = {}
+        totals: dict[_Owner | None, Totals] = {}
         for stored, explained in self.objects():
-            owner = explained and (explained.topic, explained.topic_id, explained.partition, explained.part)
-            totals.setdefault(owner, Totals()).count(stored)
+            totals.setdefault(explained and _owner(explained, depth), Totals()).count(stored)
+        self.demand_known()
         unexplained = totals.pop(None, None)
-        owners = sorted((owner for owner in totals if owner), key=lambda owner: (*owner[:3], _PARTS.index(owner[3])))
+        owners = sorted((owner for owner in totals if owner), key=_place_of)
         rows = [_usage_document(*owner, totals[owner]) for owner in owners]
         return rows + ([_usage_document(None, None, None, None, unexplained)] if unexplained else [])
 
@@ -95,10 +127,21 @@ class Inventory:
         return self.selection.has_segment(explained.topic_id_partition, explained.segment_id)
 
 
-def prefix_of(selection: Selection, layout: Layout) -> str:
+def _owner(explained: ExplainedKey, depth: Depth) -> _Owner:
+    partition = None if depth is Depth.TOPIC else explained.partition
+    part = explained.part if depth is Depth.PART else None
+    return explained.topic, explained.topic_id, partition, part
+
+
+def _place_of(owner: _Owner) -> tuple[str, str, int, int]:
+    topic, topic_id, partition, part = owner
+    return topic, topic_id, partition or 0, 0 if part is None else _PARTS.index(part)
+
+
+def prefix_of(selection: Selection, layout: Layout | None) -> str:
     """What the keys of all selected objects begin with."""
     topic, topic_id, partition = selection.topic, selection.topic_id, selection.partition
-    if topic is None or topic_id is None or partition is None:
+    if layout is None or topic is None or topic_id is None or partition is None:
         return ""
     return layout.partition_prefix(TopicIdPartition(topic_id, topic, partition))
 

@@ -23,6 +23,7 @@ from tieredctl.layouts.protocol import Part, SegmentIdentity
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.remote.part_finding import part_finding
 
 _OFFSETS_OF_A_SEGMENT = 1 << 31
@@ -121,8 +122,8 @@ class _Damages:
 
     def message(self) -> str:
         if self.count == 1:
-            return f"{self.reason}; {self.bytes} bytes have no sound batch"
-        return f"{self.reason}; {self.count} stretches, {self.bytes} bytes in all, have no sound batch"
+            return f"{self.reason}; {size_text(self.bytes)} without a sound batch"
+        return f"{self.reason}; {self.count} stretches, {size_text(self.bytes)} in all, without a sound batch"
 
 
 class _Outside:

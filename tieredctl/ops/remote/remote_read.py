@@ -11,6 +11,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout, Part, SegmentIdentity
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding
+from tieredctl.model.work import note
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.replaced_file import replaced_file
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -50,10 +51,10 @@ class StoredPart:
         check.watch(written.all_of(self._within(reader.stream(self.part, _PIECE_BYTES), expected)), size)
         return PartRead(written.size, check.findings)
 
-    def save_as(self, file: Path, *, force: bool) -> PartRead:
+    def save_as(self, file: Path, *, force: bool, dry_run: bool = False) -> PartRead:
         """Writes a file of the part's bytes, whole or not at all, even if they are altered. Replaces an existing file
-        only with `force`. Raises TieredctlError."""
-        with replaced_file(file, force=force) as target:
+        only with `force`; a dry run only reads. Raises TieredctlError."""
+        with replaced_file(file, force=force, dry_run=dry_run) as target:
             return self.copy_to(target)
 
     def document(self, written: int, file: Path) -> Document:
@@ -87,6 +88,7 @@ class StoredPart:
             read += len(piece)
             if expected is not None and read > expected:
                 raise self._another_size("more than", expected)
+            note("bytes read", read, expected)
             yield piece
             del piece  # before the next is read: its memory can serve again
         if expected is not None and read < expected:
@@ -116,6 +118,7 @@ def segment_in_metadata(stream: EventStream, selection: Selection) -> SegmentIde
     if found is None:
         why = f"The metadata has no {selection}, or it was deleted."
         stream.coverage.demand_all(why)
+        selection.demand_known(stream.partitions, "The metadata has no event of")
         raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
     _, known = found
     return known.metadata
@@ -124,9 +127,9 @@ def segment_in_metadata(stream: EventStream, selection: Selection) -> SegmentIde
 def segment_in_store(store: ObjectStore, layout: Layout, selection: Selection) -> SegmentIdentity:
     """The segment with the selection's id, by the store's keys, all of which may have to be listed. Raises
     TieredctlError `unknown-segment`."""
-    listed = Inventory(store, layout, selection).objects()
-    explained = next((one.explained for one in listed if one.explained), None)
+    inventory = Inventory(store, layout, selection)
+    explained = next((one.explained for one in inventory.objects() if one.explained), None)
     if explained is None:
-        hint = "List the store with `tieredctl remote ls`."
-        raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"{store.url} has no object of {selection}.", hint=hint)
+        inventory.demand_known()
+    assert explained is not None
     return explained

@@ -10,6 +10,7 @@ from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import ListedObject, Totals, iso_8601, object_document
 from tieredctl.storage.protocol import Capability, MultipartUpload, ObjectStore, StoredObject
@@ -37,7 +38,7 @@ class UnfinishedUploads:
             if upload.initiated_ms <= self.now_ms - self.older_than_ms:
                 yield self._row(upload)
         if self.total.objects:
-            message = f"{counted(self.total.objects, 'upload')}, {self.total.bytes} bytes, never completed"
+            message = f"{counted(self.total.objects, 'upload')}, {size_text(self.total.bytes)}, never completed"
             evidence = {"uploads": self.total.objects, "bytes": self.total.bytes}
             self.findings.append(Finding(FindingCode.MULTIPART_DEBRIS, self.store.url, message, evidence))
 

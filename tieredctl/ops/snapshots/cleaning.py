@@ -14,6 +14,7 @@ from typing import BinaryIO, Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.json_lines import line_of
+from tieredctl.model.interruption import unbroken
 from tieredctl.model.local_file import SeenFile
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
@@ -90,6 +91,7 @@ class Cleaning:
             message = f"The files in {self.plan.cluster.path} are no longer those that the plan was made of."
             raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
 
+    @unbroken()
     def _remove(self, part: PlannedFiles) -> None:
         for file in part.files:
             self._decide_again(file)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fcntl import LOCK_EX, LOCK_NB, flock
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,8 +15,9 @@ from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.arriving_snapshot import ArrivingSnapshot
 from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER, KraftSnapshotName, kraft_snapshot_name
 from tieredctl.kafka.snapshot_source import LeaderChanged, SnapshotSource
+from tieredctl.model.work import note
 from tieredctl.ops.documents import Document
-from tieredctl.ops.guards.replaced_file import READABLE_BY_ALL, file_added_to, replaced_file
+from tieredctl.ops.guards.replaced_file import READABLE_BY_ALL, CountedBytes, file_added_to, replaced_file
 
 DEFAULT_CHUNK_BYTES = 8 << 20
 LARGEST_CHUNK_BYTES = 64 << 20
@@ -59,7 +61,8 @@ def fetch_snapshot(
     *,
     chunk_bytes: int = DEFAULT_CHUNK_BYTES,
     force: bool = False,
-    tell: Told | None = None,
+    dry_run: bool = False,
+    tell: Told = partial(note, "bytes"),  # noqa: B008
 ) -> FetchedSnapshot:
     """Fetches a snapshot, the leader's latest by default, to a file, or under its own name to a folder.
 
@@ -67,7 +70,7 @@ def fetch_snapshot(
     interrupted run goes on there. Where another controller becomes the leader, it begins again: that one's snapshots
     have other bytes. Raises TieredctlError as the source does, `undecodable` where the snapshot is damaged,
     `unwritable`, `locked` where another run fetches the same, `usage` for a place
-    among a node's own files.
+    among a node's own files. A dry run fetches and checks all of it, and keeps nothing.
     """
     _demand_outside_node(to)
     while True:
@@ -81,11 +84,11 @@ def fetch_snapshot(
         path = target.with_name(f"{target.name}.{_id(wanted)}.controller-{leader.node_id}.part")
         with (
             suppress(LeaderChanged),
-            _part(path) as part,
-            replaced_file(target, force=force, mode=READABLE_BY_ALL) as file,
+            CountedBytes() if dry_run else _part(path) as part,
+            replaced_file(target, force=force, mode=READABLE_BY_ALL, dry_run=dry_run) as file,
         ):
             fetching = _Fetching(source, leader.node_id, wanted, part, chunk_bytes, tell)
-            size, batches, resumed_from = fetching.to(file)
+            size, batches, resumed_from = fetching.rehearsed() if dry_run else fetching.to(file)
             return FetchedSnapshot(target, wanted, leader.node_id, size, batches, resumed_from)
 
 
@@ -99,7 +102,7 @@ class _Fetching:
         snapshot: KraftSnapshotName,
         part: BinaryIO,
         chunk_bytes: int,
-        tell: Told | None,
+        tell: Told,
     ) -> None:
         self._source, self._controller, self._snapshot = source, controller, snapshot
         self._part, self._chunk_bytes, self._tell = part, chunk_bytes, tell
@@ -115,6 +118,13 @@ class _Fetching:
         resumed_from = arriving.position
         self._receive(arriving, first.data[resumed_from:])
         return arriving.size, self._copied(file, arriving.size), resumed_from
+
+    def rehearsed(self) -> tuple[int, int, int]:
+        """The same from the first byte on, without a file."""
+        first = self._source.chunk(self._snapshot, 0, self._chunk_bytes)
+        arriving = ArrivingSnapshot(first.size)
+        self._receive(arriving, first.data)
+        return arriving.size, arriving.batches, 0
 
     def _left(self, size: int) -> ArrivingSnapshot:
         """What an earlier run left, as far as it is sound."""
@@ -157,8 +167,7 @@ class _Fetching:
                 received += len(data)
                 for batch in arriving.add(data):
                     self._part.write(batch)
-                if self._tell is not None:
-                    self._tell(arriving.position, arriving.size)
+                self._tell(arriving.position, arriving.size)
                 if received >= arriving.size:
                     break
                 data = self._chunk(received, arriving.size)

@@ -21,6 +21,7 @@ from tieredctl.formats.kraft_snapshot import SnapshotOrder, begins_as_snapshot
 from tieredctl.formats.log_scan import Damage, LogBlock, scan_log
 from tieredctl.formats.record_batches import BatchHeader
 from tieredctl.formats.snapshot_times import FIRST_BATCH_WITHIN, snapshot_times
+from tieredctl.model.work import note_more
 from tieredctl.ops.file_reading import LARGEST_BATCH_FILE, demand_size, file_chunks, reading, regular_size
 
 _HEAD_BYTES = 1 << 16
@@ -50,6 +51,7 @@ class RecordFile:
                 fault = order.next_batch(*part) if self.is_snapshot else None
                 if fault is not None:
                     yield fault
+                note_more("batches read", 1)
                 for record in batch_records(*part):
                     yield DecodeError(record.reason, record.position) if isinstance(record, Damage) else record
             yield from self._end(order, size)
@@ -77,6 +79,7 @@ class RecordFile:
                     continue
                 if self.is_snapshot:
                     yield from _faults(order, block)
+                note_more("batches read", len(block.positions))
                 yield block
             yield from self._end(order, size)
 

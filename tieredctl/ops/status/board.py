@@ -80,6 +80,7 @@ class Status:
             "lagMs": None if facts.lag.since_ms is None else max(0, self.now_ms - facts.lag.since_ms),
             "mayBeMore": facts.may_be_more,
             "stuck": None if stuck is None else {"copies": stuck.copies, "deletions": stuck.deletions},
+            "failingCopies": None if stuck is None else stuck.failing,
             "oldestStuckMs": None if stuck is None or stuck.oldest_ms is None else self.now_ms - stuck.oldest_ms,
             "store": None if self.store is None else _camel(asdict(self.store)),
             "lastScan": None if scan is None else _camel(asdict(scan)) | {"at": iso_8601(scan.at_ms)},
@@ -127,7 +128,8 @@ class Status:
         least = self._least
         yield StatusLine("tiered", f"{least}{many}", topics)
         remote, local = _size(tiered.remote_bytes), _size(tiered.local_bytes)
-        yield StatusLine("bytes", f"{least}{remote} in remote storage, {local} on disks", topics)
+        disks = "leaders' disks" if live else "disks"
+        yield StatusLine("bytes", f"{least}{remote} in remote storage, {local} on {disks}", topics)
         yield StatusLine("lag", self._lag(), f"topic status {quote(lag.where)}" if lag.where else topics)
         yield StatusLine("stuck", self._stuck(), "metadata stuck")
 
@@ -148,11 +150,13 @@ class Status:
         stuck = (self.cluster or ClusterFacts()).stuck
         if stuck is None:
             return UNKNOWN
+        failing = f"copies fail again and again in {counted(stuck.failing, 'partition')}" if stuck.failing else ""
         if stuck.oldest_ms is None:
-            return f"none here; {UNKNOWN} elsewhere" if self._least else "none"
+            return failing or (f"none here; {UNKNOWN} elsewhere" if self._least else "none")
         kinds = ((stuck.copies, "copy", "copies"), (stuck.deletions, "deletion", "deletions"))
         said = " and ".join(counted(*kind) for kind in kinds if kind[0])
-        return f"{self._least}{said}, the oldest for {self._for(stuck.oldest_ms)}"
+        said = f"{self._least}{said}, the oldest for {self._for(stuck.oldest_ms)}"
+        return f"{said}; {failing}" if failing else said
 
     def _store(self) -> Iterator[StatusLine]:
         if self.store is None:

@@ -10,16 +10,18 @@ import numpy as np
 
 from tieredctl.formats.windows import Ints
 from tieredctl.model.clock import Clock
-from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.known_sum import known_sum
 from tieredctl.model.local_replica import LocalReplica
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.doctor.gathering import METADATA_RECORDS, TOPIC_SETTINGS
+from tieredctl.ops.metadata.failing_copies import failing_copies
+from tieredctl.ops.status.uploads import RemoteSegments, remote_segments, remote_segments_of_leaders
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 _STATE = RemoteLogSegmentState
-_STORED = (_STATE.COPY_SEGMENT_FINISHED, _STATE.DELETE_SEGMENT_STARTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class Stuck:
     copies: int
     deletions: int
     oldest_ms: int | None
+    failing: int
+    """Partitions whose copies fail again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +73,22 @@ class ClusterFacts:
     """None where unknown."""
     findings: Sequence[Finding] | None = None
     """None where nothing was looked at."""
+    segments: RemoteSegments | None = None
+    """By topic, and over time; None where that is unknown."""
     may_be_more: bool = False
     """Whether more metadata than was read may exist: what is counted is the least there is."""
+
+
+_METADATA_LOST = frozenset(
+    {
+        FindingCode.METADATA_TRUNCATED,
+        FindingCode.METADATA_COMPACTED,
+        FindingCode.METADATA_PARTITION_MISSING,
+        FindingCode.LOCAL_REMOTE_GAP,
+        FindingCode.OFFSET_GAP,
+    }
+)
+"""What brokers once knew is no longer in the metadata topic: they trim their disks after copying alone."""
 
 
 def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings: Sequence[Finding]) -> ClusterFacts:
@@ -87,7 +105,7 @@ def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings:
         known.metadata.segment_size_in_bytes
         for part in parts
         for known in part.segments
-        if known.metadata.state in _STORED
+        if known.metadata.state in STORED_STATES
     ]
     tiered = Tiered(
         len(cluster.topics),
@@ -98,10 +116,12 @@ def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings:
     )
     stuck = None
     if sees_records:
-        unfinished = ((one.metadata.state, one.metadata.event_timestamp_ms) for one in cluster.unfinished)
-        stuck = _stuck(unfinished, cluster.clock)
+        unfinished = ((one.metadata.state, one.entered_ms) for one in cluster.unfinished)
+        stuck = _stuck(unfinished, cluster.clock, len(cluster.failing))
     lag = _lag(parts, sees_records) if sees_parts else Lag()
-    return ClusterFacts(True, cluster_id, release, brokers, tiered, lag, stuck, findings)
+    segments = remote_segments_of_leaders(parts) if sees_records and sees_parts else None
+    lost = any(finding.code in _METADATA_LOST for finding in findings)
+    return ClusterFacts(True, cluster_id, release, brokers, tiered, lag, stuck, findings, segments, lost)
 
 
 def _lag(parts: Sequence[PartitionFacts], sees_records: bool) -> Lag:
@@ -136,7 +156,7 @@ def facts_of_metadata(
 ) -> ClusterFacts:
     """Of metadata alone. What leaders know is unknown; sums too where some of the metadata is surely missing
     (`is_broken`)."""
-    stored = metadata.in_states(_STORED)
+    stored = metadata.in_states(STORED_STATES)
     numbers = np.unique(metadata.rows.partitions[stored]).tolist()
     partitions = {metadata.partitions[number] for number in numbers}
     here = [replica for replica in replicas if replica.partition in partitions]
@@ -150,18 +170,25 @@ def facts_of_metadata(
     )
     if is_broken:
         return ClusterFacts(False, cluster_id, tiered=Tiered(local_bytes=local), findings=findings)
-    stuck = _stuck(_unfinished(metadata), clock)
-    return ClusterFacts(False, cluster_id, tiered=tiered, stuck=stuck, findings=findings, may_be_more=may_be_more)
+    stuck = _stuck(_unfinished(metadata), clock, len(failing_copies(metadata, clock.now_ms)))
+    return ClusterFacts(
+        *(False, cluster_id),
+        tiered=tiered,
+        stuck=stuck,
+        findings=findings,
+        segments=remote_segments(metadata),
+        may_be_more=may_be_more,
+    )
 
 
 def _unfinished(metadata: ReplayedMetadata) -> Iterable[tuple[RemoteLogSegmentState, int]]:
     for state in (_STATE.COPY_SEGMENT_STARTED, _STATE.DELETE_SEGMENT_STARTED):
         rows: Ints = metadata.in_states([state])
-        yield from ((state, at) for at in metadata.event_timestamps(rows).tolist())
+        yield from ((state, at) for at in metadata.entered_ms(rows).tolist())
 
 
-def _stuck(unfinished: Iterable[tuple[RemoteLogSegmentState, int]], clock: Clock) -> Stuck:
+def _stuck(unfinished: Iterable[tuple[RemoteLogSegmentState, int]], clock: Clock, failing: int) -> Stuck:
     late = [(state, at) for state, at in unfinished if clock.now_ms - at > clock.older_than_ms]
     counts = Counter(state for state, _ in late)
     oldest = min((at for _, at in late), default=None)
-    return Stuck(counts[_STATE.COPY_SEGMENT_STARTED], counts[_STATE.DELETE_SEGMENT_STARTED], oldest)
+    return Stuck(counts[_STATE.COPY_SEGMENT_STARTED], counts[_STATE.DELETE_SEGMENT_STARTED], oldest, failing)

@@ -5,21 +5,29 @@ They are claims of a moment that is past: they are shown with their age, and not
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.findings import Severity
+from tieredctl.ops.status.result_document import ResultDocument, read_document
 
-_LARGEST_BYTES = 1 << 28
+_BEGINNING = 1 << 10
+_LARGEST_TEXT = 1 << 24
+"""Of metrics, in characters."""
 _SUMMARY = "summary.json"
-_SAMPLE = re.compile(r'tieredctl_([a-z_]+)\{command="([a-z ]+)"(?:,[a-z]+="([^"]*)"(?:,[a-z]+="[^"]*")?)?\} (\S+)')
+_SUFFIXES = (".json", ".prom")
+"""Of results that lie together in a folder."""
+_SAMPLE = re.compile(r'tieredctl_([a-z_]+)\{((?:[a-z]+="[^"]*",?)+)\} (\S+)')
+_LABEL = re.compile(r'([a-z]+)="([^"]*)"')
 _SCAN, _VERIFY = "orphans scan", "verify"
+_SEVERITY = "severity="
 _KINDS = {"RemoteObjects": _SCAN, "OrphanMark": _SCAN, "Verification": _VERIFY}
 
 
@@ -42,13 +50,15 @@ class LastVerification:
     at_ms: int
     level: str | None
     read: int
-    """Segments that it looked at; `skipped` are those that its share left out."""
+    """Segments that it looked at; `skipped` are those that are not whole or gone, or that its share left out."""
     skipped: int
     not_looked_at: int
     """Segments that the store did not answer for."""
     findings: int
     is_complete: bool
     path: str
+    severities: Mapping[str, int] | None = None
+    """How many of the findings have each severity, by its name."""
 
     @property
     def coverage(self) -> float | None:
@@ -63,6 +73,8 @@ class LastResults:
 
     scan: LastScan | None = None
     verification: LastVerification | None = None
+    verifications: Sequence[LastVerification] = ()
+    """All that were given, the latest last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +88,17 @@ class _Claim:
 
 
 def read_results(paths: Iterable[Path], store: str | None, cluster_id: str | None) -> LastResults:
-    """The latest results in these files, or folders of marks. Raises TieredctlError for one that is not a result, and
-    for one of another store or cluster than these, None being unknown."""
-    claims = [claim for path in paths for claim in _claims(path)]
+    """The latest results in these files, in folders of them, and in folders of marks. Raises TieredctlError for what is
+    not a result, and for one of another store or cluster than these, None being unknown."""
+    claims = [claim for path in paths for file in result_files(path) for claim in _claims(file)]
     for claim in claims:
         _demand_same(claim, "store", claim.store, store)
         _demand_same(claim, "cluster", claim.cluster_id, cluster_id)
-    latest = {claim.command: claim for claim in sorted(claims, key=lambda claim: claim.at_ms)}
+    claims.sort(key=lambda claim: claim.at_ms)
     try:
-        scan, verification = latest.get(_SCAN), latest.get(_VERIFY)
-        return LastResults(
-            None if scan is None else _scan(scan), None if verification is None else _verification(verification)
-        )
+        scans = [_scan(claim) for claim in claims if claim.command == _SCAN]
+        verifications = [_verification(claim) for claim in claims if claim.command == _VERIFY]
+        return LastResults(scans[-1] if scans else None, verifications[-1] if verifications else None, verifications)
     except (KeyError, TypeError, ValueError):
         raise _bad(claims[0].path if len(claims) == 1 else "A file") from None
 
@@ -99,31 +110,60 @@ def _demand_same(claim: _Claim, what: str, its: str | None, ours: str | None) ->
 
 
 def _claims(path: Path) -> list[_Claim]:
-    file = path / _SUMMARY if path.is_dir() else path
-    data, at_ms = _read(file)
-    text = data.decode("utf-8", "replace")
-    if not text.lstrip().startswith("{"):
-        return _of_metrics(str(path), text)
-    try:
-        found = json.loads(text)
-        command = _KINDS[found["kind"]]
-        source, fields = found["source"], found["summary"]
-        if fields.get("success") is False:
-            raise TieredctlError(ErrorCode.USAGE, f"{path} is of a scan that did not finish.", hint="Run it again.")
-        at_ms = int(fields.get("markedMs", at_ms))
-        return [_Claim(command, at_ms, str(path), fields, source.get("store"), source.get("clusterId"))]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise _bad(str(path)) from None
+    with _opened(path) as (file, at_ms):
+        try:
+            beginning = file.read(_BEGINNING).lstrip()
+            file.seek(0)
+            if beginning.startswith("{"):
+                return [_of_document(path, read_document(file), at_ms)]
+            return _of_metrics(str(path), _small_text(file))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise _bad(str(path)) from None
 
 
-def _read(file: Path) -> tuple[bytes, int]:
+def _of_document(path: Path, found: ResultDocument, at_ms: int) -> _Claim:
+    command = _KINDS[found.members["kind"]]
+    source, fields = found.members["source"], found.members["summary"]
+    if fields.get("success") is False:
+        raise TieredctlError(ErrorCode.USAGE, f"{path} is of a scan that did not finish.", hint="Run it again.")
+    at_ms = int(fields.get("markedMs", at_ms))
+    if command == _VERIFY:
+        if None in found.severities:
+            raise ValueError("a finding without a severity")
+        fields = fields | {"severities": found.severities}
+    return _Claim(command, at_ms, str(path), fields, source.get("store"), source.get("clusterId"))
+
+
+def result_files(path: Path) -> list[Path]:
+    """The files that say it: itself, the summary in a mark's folder, or all documents and metrics in another folder.
+    Raises OSError where there is no such folder, and TieredctlError where it has none of them."""
+    if not path.is_dir():
+        return [path]
+    if (path / _SUMMARY).exists():
+        return [path / _SUMMARY]
+    found = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES and not file.name.startswith("."))
+    if not found:
+        raise _bad(str(path))
+    return found
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[TextIO, int]]:
     """The file, and when it was written, in ms."""
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as opened:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_BYTES:
-            raise _bad(str(file))
-        return opened.read(_LARGEST_BYTES), status.st_mtime_ns // 1_000_000
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise _bad(str(path))
+    with open(descriptor, encoding="utf-8", errors="replace", newline="") as file:
+        yield file, status.st_mtime_ns // 1_000_000
+
+
+def _small_text(file: TextIO) -> str:
+    text = file.read(_LARGEST_TEXT + 1)
+    if len(text) > _LARGEST_TEXT:
+        raise ValueError("too long")
+    return text
 
 
 def _of_metrics(path: str, text: str) -> list[_Claim]:
@@ -132,7 +172,9 @@ def _of_metrics(path: str, text: str) -> list[_Claim]:
         match = _SAMPLE.fullmatch(line)
         if match is None:
             continue
-        name, command, label, value = match.groups()
+        name, labels, value = match[1], dict(_LABEL.findall(match[2])), match[3]
+        command, severity = labels.pop("command", ""), labels.get("severity")
+        label = next(iter(labels.values()), None)
         try:
             number = float(value)
         except ValueError:
@@ -140,6 +182,9 @@ def _of_metrics(path: str, text: str) -> list[_Claim]:
         of_command = fields.setdefault(command, {"findings": 0})
         if name == "findings":
             of_command[name] += number
+            if severity is not None:
+                key = _SEVERITY + severity
+                of_command[key] = of_command.get(key, 0) + number
         else:
             of_command[name if label is None else f"{name}={label}"] = number
     claims = []
@@ -158,7 +203,11 @@ def _as_summary(metrics: Mapping[str, float]) -> dict[str, Any]:
     return said | {
         "status": {"orphan": orphan},
         "notLookedAt": said.get("not_looked_at", 0),
+        "outsideSubset": said.get("outside_subset", 0),
         "complete": said.get("complete") == 1,
+        "severities": {
+            name.removeprefix(_SEVERITY): number for name, number in said.items() if name.startswith(_SEVERITY)
+        },
     }
 
 
@@ -182,12 +231,18 @@ def _verification(claim: _Claim) -> LastVerification:
         claim.at_ms,
         level if isinstance(level, str) and level in ("listing", "headers", "full") else None,
         _number(fields["segments"]),
-        _number(fields["skipped"]),
+        _number(fields["skipped"]) + _number(fields.get("outsideSubset", 0)),
         _number(fields.get("notLookedAt", 0)),
         _number(fields["findings"]),
         fields["complete"] is True,
         claim.path,
+        _severities(fields["severities"]),
     )
+
+
+def _severities(counts: Mapping[str, Any]) -> dict[str, int]:
+    """Of each severity, also of those that no finding has."""
+    return {severity.label: _number(counts.get(severity.label, 0)) for severity in Severity}
 
 
 def _number(value: object) -> int:
@@ -201,5 +256,5 @@ def _number_or_none(value: object) -> int | None:
 
 
 def _bad(path: str) -> TieredctlError:
-    hint = "Give what `orphans scan -o json`, `verify -o json` or --metrics-file wrote, or a mark's folder."
+    hint = "Give what `orphans scan -o json`, `verify -o json` or --metrics-file wrote, a mark, or a folder of these."
     return TieredctlError(ErrorCode.USAGE, f"{path} is not the result of a scan or a verification.", hint=hint)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tieredctl.model.findings import Finding
+from tieredctl.model.work import note_more
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.store_check.index_cache_check import IndexCacheCheck, OpenSegment
 from tieredctl.ops.store_check.local_stores import LocalStore
@@ -56,6 +57,7 @@ def check_stores(
         for folder in store.partitions:
             findings += check_snapshot(store, folder, known)
             findings += check_partition_folder(store, folder, known)
+            note_more("partitions checked", 1)
         findings += index_caches.check(store)
     findings += check_replicas(stores)
     return StoreCheck(stores, index_caches.files, findings)

@@ -16,6 +16,7 @@ from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.retention import AS_TOTAL
@@ -194,7 +195,7 @@ def _effects(
         size = sum(one.remote_bytes for one in partitions)
         lost = sum(one.only_remote_bytes for one in partitions)
         which = counted(segments, "segment")
-        message = f"{which}, {size} bytes, will be deleted from remote storage; {lost} bytes are nowhere else"
+        message = f"{which}, {size_text(size)}, will be deleted from remote storage; {size_text(lost)} is nowhere else"
         evidence: dict[str, object] = {
             "topic": topic.topic,
             "segments": segments,
@@ -208,7 +209,7 @@ def _effects(
 def _fills_disks(topic: TopicDescription, needed: Mapping[int, int], free: Mapping[int, int]) -> Iterator[Finding]:
     for broker, more in needed.items():
         if broker in free and more > free[broker]:
-            message = f"its disk may need {more} more bytes for this topic, and has {free[broker]} free"
+            message = f"its disk may need {size_text(more)} more for this topic, and has {size_text(free[broker])} free"
             evidence = {"topic": topic.topic, "brokerId": broker, "bytes": more, "freeBytes": free[broker]}
             yield Finding(FindingCode.TOPIC_DISABLE_FILLS_DISKS, f"broker {broker}", message, evidence)
 
@@ -233,7 +234,7 @@ def _left_over(remote: RemoteTopic, release: Release | None) -> Iterator[Finding
         "bytes": size,
         "command": command,
     }
-    message = f"{counted(segments, 'segment')}, {size} bytes, left in remote storage: {why}"
+    message = f"{counted(segments, 'segment')}, {size_text(size)}, left in remote storage: {why}"
     yield Finding(FindingCode.REMOTE_DATA_LEFT, f"topic {topic.topic}", message, evidence)
 
 

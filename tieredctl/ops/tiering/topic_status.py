@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tieredctl.kafka.cluster import Cluster, ConfigValue, ListedOffset, TopicDescription, settings_of
-from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.kafka.cluster import (
+    Cluster,
+    ConfigValue,
+    ListedOffset,
+    PartitionDescription,
+    TopicDescription,
+    settings_of,
+)
+from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.known_sum import known_sum
@@ -37,7 +45,6 @@ SETTINGS = (
 )
 """The settings that decide what is tiered, and how long it is kept where."""
 _ENABLED, _COPY_DISABLED = "remote.storage.enable", "remote.log.copy.disable"
-_STORED = (RemoteLogSegmentState.COPY_SEGMENT_FINISHED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 _UNFINISHED = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 
 
@@ -59,7 +66,7 @@ class RemotePart:
     def add(self, known: KnownSegment) -> None:
         """One more segment of the partition."""
         metadata = known.metadata
-        if metadata.state in _STORED:
+        if metadata.state in STORED_STATES:
             self.segments += 1
             self.bytes += metadata.segment_size_in_bytes
             self.newest_timestamp_ms = max(self.newest_timestamp_ms or 0, metadata.max_timestamp_ms)
@@ -81,19 +88,47 @@ def remote_parts(stream: EventStream) -> RemoteParts:
 def topic_list(cluster: Cluster, parts: RemoteParts, *, every: bool = False) -> tuple[list[Document], list[Finding]]:
     """A row for each topic that is tiered, or may be, or has something in remote storage; for all topics with `every`.
     And findings for what the user may not see, which is None in the rows."""
-    names = cluster.topic_names()
+    partitions = cluster.topic_partitions()
+    names = sorted(partitions)
     looking = Looking()
     seen = readable_topic_configs(cluster, names)
     local = looking.where_allowed("bytes on disks", lambda: cluster.replica_bytes(names))
     known = (name for name in names if name in seen.settings or name in seen.denied)
-    rows = (_listed(name, seen.settings.get(name), local, parts) for name in known)
+    rows = (_listed(name, seen.settings.get(name), partitions[name], local, parts) for name in known)
     shown = [row for row in rows if every or row["tiering"] != "off" or row["remoteSegments"]]
+    silent = {} if local is None else {row["topic"]: _silent_brokers(row["topic"], partitions, local) for row in shown}
+    for row in shown:
+        if silent.get(row["topic"]):
+            row["localBytes"] = None
+    if brokers := sorted(set().union(*silent.values())):
+        looking.findings.append(_not_reported(brokers))
     return shown, [*looking.findings, *unreadable_settings(seen.denied)]
+
+
+def _silent_brokers(
+    name: str,
+    partitions: Mapping[str, Sequence[PartitionDescription]],
+    local: Mapping[tuple[str, int], Mapping[int, int]],
+) -> set[int]:
+    """Brokers with a replica whose bytes are not known, as of a broker that is down."""
+    return {
+        broker
+        for one in partitions[name]
+        for broker in one.replicas
+        if broker not in local.get((name, one.partition), {})
+    }
+
+
+def _not_reported(brokers: Sequence[int]) -> Finding:
+    who = ", ".join(f"broker {broker}" for broker in brokers)
+    message = f"Replicas whose bytes are unknown: those on {who}, which may be down."
+    return Finding(FindingCode.CHECK_NOT_MADE, "bytes on disks", message)
 
 
 def _listed(
     name: str,
     settings: Mapping[str, ConfigValue] | None,
+    partitions: Sequence[PartitionDescription],
     local: Mapping[tuple[str, int], Mapping[int, int]] | None,
     parts: RemoteParts,
 ) -> Document:
@@ -101,7 +136,7 @@ def _listed(
     return {
         "topic": name,
         "topicIds": sorted({partition.topic_id for partition in own}),
-        "partitions": None if local is None else sum(topic == name for topic, _ in local),
+        "partitions": len(partitions) or None,
         "tiering": "unknown" if settings is None else _tiering(settings),
         "remoteSegments": sum(part.segments for part in own.values()),
         "remoteBytes": sum(part.bytes for part in own.values()),
@@ -181,7 +216,7 @@ def _listed_ids(nodes: Sequence[int] | None) -> list[int] | None:
 
 
 def _status(row: Document, part: RemotePart, local_bytes: int | None, now_ms: int) -> Document:
-    started = [known.metadata.event_timestamp_ms for known in part.unfinished]
+    started = [known.entered_ms for known in part.unfinished]
     names = ("topic", "partition", "leader", "earliest", "earliestLocal", "latestTiered", "latest", "notTiered")
     return {
         **{name: row[name] for name in names},
@@ -227,5 +262,5 @@ def _lag_ms(row: Document, part: RemotePart, now_ms: int) -> int | None:
 def _stuck(parts: Iterable[RemotePart], now_ms: int, older_than_ms: int) -> Iterator[Finding]:
     for part in parts:
         for known in part.unfinished:
-            if now_ms - known.metadata.event_timestamp_ms > older_than_ms:
+            if now_ms - known.entered_ms > older_than_ms:
                 yield stuck_finding(known, now_ms)

@@ -22,6 +22,7 @@ from tieredctl.model.events import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
 )
+from tieredctl.model.interruption import unbroken
 from tieredctl.ops.change import Outcome, OutcomeByPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.deletion import delete_surely
@@ -179,6 +180,7 @@ class RemotePartitionRemover:
         if state.delete_state is not RemotePartitionDeleteState.DELETE_PARTITION_STARTED:
             self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_STARTED, outcome)
 
+    @unbroken()
     def _delete_segments(self, segments: Sequence[RemoteLogSegmentMetadata], outcome: RemovedPartition) -> None:
         begun = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
         self._publish_segments([one for one in segments if one.state is not begun], begun, outcome)
@@ -191,6 +193,7 @@ class RemotePartitionRemover:
         outcome.segments += len(gone)
         self.tell(outcome)
 
+    @unbroken()
     def _delete(self, objects: Sequence[StoredObject], outcome: RemovedPartition) -> set[str]:
         """Deletes objects; returns the keys of those that may still exist. Raises TieredctlError if none was."""
         self.lease.renew()
@@ -248,6 +251,7 @@ class RemotePartitionRemover:
             self.lease.renew()
             outcome.versions.add(delete_versions(self.store, keys))
 
+    @unbroken()
     def _publish_partition(self, state: RemotePartitionDeleteState, outcome: RemovedPartition) -> None:
         if self.scope.segment_events_only:
             return

@@ -8,6 +8,7 @@ from tieredctl.layouts.protocol import Part
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Severity
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.verification.index_check import TIME_ENTRY_BYTES, IndexVerdict, TimeIndexCheck, WrongEntries
 from tieredctl.ops.verification.log_check import NO_TIMESTAMP, LogFacts
 from tieredctl.ops.verification.report import SegmentFindings
@@ -29,7 +30,7 @@ def report_wrong_entries(part: Part, verdict: IndexVerdict, findings: SegmentFin
 
 def report_missing_end(tail: UnindexedTail, index_size: int, findings: SegmentFindings) -> None:
     """An offset index of `index_size` bytes that stops too early."""
-    message = f"it ends {tail.unindexed_bytes} bytes before the last batch: entries are missing"
+    message = f"it ends {size_text(tail.unindexed_bytes)} before the last batch: entries are missing"
     findings.add(FindingCode.INDEX_DAMAGED, Part.OFFSET_INDEX, message, position=index_size)
 
 

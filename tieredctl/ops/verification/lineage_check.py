@@ -168,7 +168,7 @@ class _Judge:
         first = max(-1 if reached is None else reached, -1 if log_start is None else log_start - 1) + 1
         last = self._local.local_start_offset - 1
         if first <= last:
-            message = f"offsets {first} to {last} are neither in remote storage nor in the local log"
+            message = f"offsets {first} to {last} are neither in a segment of the metadata nor in the local log"
             self._add(FindingCode.LOCAL_REMOTE_GAP, message, (first, last), reached_by)
 
     def beginning(self, piece: _Piece, deleted: _Greatest) -> None:

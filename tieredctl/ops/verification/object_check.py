@@ -12,6 +12,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import ObjectSubject, SegmentSubject, Subject
 from tieredctl.model.findings import Finding
+from tieredctl.model.quantities import size_text
 from tieredctl.ops.remote.part_finding import part_finding
 from tieredctl.ops.verification.gone_topics import GoneTopics
 from tieredctl.ops.verification.other_forms import report_missing
@@ -72,7 +73,8 @@ def unreferenced(stored: StoredObject, explained: ExplainedKey | None) -> Findin
             "segmentId": explained.segment_id,
         }
     why = "its segment is not in the metadata" if explained else "no layout explains its key"
-    return Finding(FindingCode.OBJECT_UNREFERENCED, stored.key, f"{stored.size} bytes: {why}", evidence, about=about)
+    message = f"{size_text(stored.size)}: {why}"
+    return Finding(FindingCode.OBJECT_UNREFERENCED, stored.key, message, evidence, about=about)
 
 
 def check_finished(

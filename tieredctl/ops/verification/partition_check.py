@@ -50,21 +50,39 @@ def lineage_findings(
     partition: TopicIdPartition, metadata: ReplayedMetadata, finished: Ints, by: JudgedBy, local: LocalLog | None
 ) -> list[Finding]:
     """Whether a partition's segments make a log; `finished` are the rows of those in COPY_SEGMENT_FINISHED."""
+    if local is not None:
+        return findings_along(partition, metadata, finished, local)
     ranges = EpochRanges.of(metadata, finished)
-    lineage = local.leader_epochs if local else _lineage(metadata, finished, ranges, by)
+    lineage = _lineage(metadata, finished, ranges, by)
+    return check_lineage(partition, ranges, lineage, None, copied=_unasked, deleted=_unasked)
+
+
+def findings_along(
+    partition: TopicIdPartition, metadata: ReplayedMetadata | None, finished: Ints, local: LocalLog
+) -> list[Finding]:
+    """Whether a partition's segments and its local log make a log, along the leader epochs of the latter. `metadata` is
+    None where it has nothing of the partition."""
+    ranges = EpochRanges.said_by(()) if metadata is None else EpochRanges.of(metadata, finished)
 
     def cache() -> RemoteLogMetadataCache:
-        return metadata.caches.get(partition, RemoteLogMetadataCache())
+        none = RemoteLogMetadataCache()
+        return none if metadata is None else metadata.caches.get(partition, none)
 
     def deleted() -> int | None:
-        rows = metadata.rows_of(partition)
-        being_deleted = metadata.end_offsets(rows[metadata.rows.states[rows] == _BEING_DELETED])
-        return _greatest([cache().highest_deleted_offset, *being_deleted.tolist()])
+        being_deleted: list[int] = []
+        if metadata is not None:
+            rows = metadata.rows_of(partition)
+            being_deleted = metadata.end_offsets(rows[metadata.rows.states[rows] == _BEING_DELETED]).tolist()
+        return _greatest([cache().highest_deleted_offset, *being_deleted])
 
     def copied() -> int | None:
         return cache().highest_offset()
 
-    return check_lineage(partition, ranges, lineage, local, copied=copied, deleted=deleted)
+    return check_lineage(partition, ranges, local.leader_epochs, local, copied=copied, deleted=deleted)
+
+
+def _unasked() -> None:
+    """Nothing asks for it where no local log is known."""
 
 
 def _greatest(offsets: Iterable[int | None]) -> int | None:

@@ -157,7 +157,10 @@ class VerificationPlan:
         self._absent += (one for one in report.absent if selection.names_segment(one.segment_id))
         for one in report.finished:
             segment_id = one.metadata.segment_id
-            if not selection.names_segment(segment_id) or not subset.has(segment_id):
+            if not selection.names_segment(segment_id):
+                continue
+            if not subset.has(segment_id):
+                self.result.outside_subset += 1
                 continue
             if segment_id in report.not_looked_at:
                 self.result.not_looked_at += 1
@@ -175,6 +178,7 @@ class VerificationPlan:
         if not self.options.subset.is_all:
             rows = np.flatnonzero(self._sound)
             self._sound[rows] = self.options.subset.has_each(self.metadata.rows.segment_ids.at(rows))
+            self.result.outside_subset += len(rows) - int(self._sound[rows].sum())
         self.result.segments += int(self._sound.sum())
         self.result.objects += int(np.bitwise_count(self._suspects.parts[self._sound]).sum())
 

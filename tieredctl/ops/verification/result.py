@@ -8,6 +8,7 @@ from typing import Any
 from tieredctl.errors import ExitCode
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ops.verification.report import Level, SegmentReport
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 
 @dataclass(slots=True)
@@ -21,6 +22,8 @@ class Verification:
     batches: int = 0
     records: int = 0
     skipped: int = 0
+    outside_subset: int = 0
+    """Segments that are not in the share that was to be looked at."""
     not_looked_at: int = 0
     """Segments that were not asked for because the store had stopped answering."""
     silent: str = ""
@@ -28,6 +31,8 @@ class Verification:
     transaction_indexes_unknown: int = 0
     """For how many segments this level does not show whether they lack a transaction index."""
     findings: list[Finding] = field(default_factory=list)
+    metadata: ReplayedMetadata | None = field(default=None, compare=False)
+    """What the store was held against, where it was one replay."""
 
     @property
     def complete(self) -> bool:
@@ -56,6 +61,7 @@ class Verification:
             "batches": self.batches,
             "records": self.records,
             "skipped": self.skipped,
+            **({"outsideSubset": self.outside_subset} if self.outside_subset else {}),
             "notLookedAt": self.not_looked_at,
             "transactionIndexesUnknown": self.transaction_indexes_unknown,
             "findings": len(self.findings),

@@ -160,7 +160,7 @@ class Suspects:
     def _are_stuck(self) -> Flags:
         rows = np.flatnonzero(~self.finished & self._are_promised)
         stuck = np.zeros(len(self.finished), np.bool_)
-        stuck[rows] = self.clock.now_ms - self.metadata.event_timestamps(rows) > self.clock.older_than_ms
+        stuck[rows] = self.clock.now_ms - self.metadata.entered_ms(rows) > self.clock.older_than_ms
         return stuck
 
 

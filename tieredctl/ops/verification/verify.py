@@ -7,6 +7,8 @@ from collections.abc import Callable
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
+from tieredctl.model.work import note
 from tieredctl.ops.metadata.coverage import MetadataCoverage
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
@@ -20,16 +22,13 @@ from tieredctl.ops.verification.object_check import JudgedBy
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.planning import VerificationPlan
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
-from tieredctl.ops.verification.report import Level, SegmentReport
+from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.silence import not_looked_at
 from tieredctl.ops.verification.tasks import TaskTable
 from tieredctl.ops.verification.unread import private_key_error
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.protocol import ObjectStore
-
-Progress = Callable[[SegmentReport, int, int], None]
-"""Called with each report: (report, segments done, segments in all)."""
 
 
 def verify(
@@ -39,7 +38,6 @@ def verify(
     engine: Engine,
     options: VerifyOptions,
     *,
-    progress: Progress | None = None,
     read_again: Callable[[], EventStream] | None = None,
 ) -> Verification:
     """Reads the metadata, then lists the store, then reads segments as deep as the level says.
@@ -61,7 +59,7 @@ def verify(
             _demand_no_topic(selection, stream)
         result.findings = [*stream.findings, *result.findings]
         if options.level is not Level.LISTING:
-            _read(plan, engine, result, progress)
+            _read(plan, engine, result)
     result.findings = without_unknown(result.findings, stream)
     if result.findings and read_again:
         again = replayed(read_again(), selection)
@@ -71,12 +69,13 @@ def verify(
     if result.not_looked_at:
         result.findings.append(not_looked_at(store.url, result.not_looked_at, result.silent))
     result.findings = in_order(result.findings)
+    result.metadata = metadata
     return result
 
 
-def _read(plan: VerificationPlan, engine: Engine, result: Verification, progress: Progress | None) -> None:
+def _read(plan: VerificationPlan, engine: Engine, result: Verification) -> None:
     """Has the planned segments read. Raises TieredctlError `private-key` where none can be decrypted."""
-    segments, done = result.segments, 0
+    segments, done, read = result.segments, 0, 0
     undecryptable: list[TieredctlError] = []
     for report in engine.check_segments(TaskTable(plan.tasks), plan.by.store, plan.by.layout):
         done += report.segments
@@ -86,8 +85,8 @@ def _read(plan: VerificationPlan, engine: Engine, result: Verification, progress
         result.add(report)
         if no_key := private_key_error(report.unread):
             undecryptable.append(no_key)
-        if progress:
-            progress(report, done, segments)
+        read += report.bytes_read
+        note("segments", done, segments, f"{size_text(read)} read")
     if done != segments:
         reported = f"{done} of {counted(segments, 'segment')}"
         raise TieredctlError(ErrorCode.FAULT, f"The engine reported on {reported}: nothing is known of the others.")
@@ -106,6 +105,6 @@ def _demand_known_segment(metadata: ReplayedMetadata, selection: Selection, cove
 def _demand_no_topic(selection: Selection, stream: EventStream) -> None:
     """Where nothing is known of the selection, a typo must not look like a clean result."""
     if selection != Selection():
-        why = f"Neither the metadata nor the store knows {selection}{selection.known_besides(stream.partitions)}."
-        stream.coverage.demand_all(why)
-        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, why)
+        unknown = selection.unknown(stream.partitions, "Neither the metadata nor the store knows")
+        stream.coverage.demand_all(unknown.message)
+        raise unknown

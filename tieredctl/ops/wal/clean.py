@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
+from tieredctl.model.interruption import unbroken
 from tieredctl.model.removal import (
     PlannedObject,
     PlanRecord,
@@ -217,6 +218,7 @@ class Cleaning:
                 ledger.record(PlanUse.APPLIED)
         return outcome
 
+    @unbroken()
     def _remove(self, objects: Sequence[PlannedObject], receipts: Receipts, lease: Hold, outcome: CleanOutcome) -> None:
         preparation = Preparation(self.store, self.cluster_id, self.plan_id, self.mode)
         looked_at = in_parallel(self.store, lambda planned: look(self.store, planned), objects)
@@ -240,6 +242,7 @@ class Cleaning:
                 outcome.events += self._publish(log, steps[_id_of(one.planned)][1])
         self._conclude([_id_of(one.planned) for one in prepared if one.step is ReceiptStep.GONE], lease, outcome)
 
+    @unbroken()
     def _conclude(self, ids: Sequence[str], lease: Hold, outcome: CleanOutcome) -> None:
         """Leads the events of objects that are not there to their end."""
         if not ids:

@@ -19,6 +19,7 @@ from tieredctl.formats.wal_records import encode_wal_event
 from tieredctl.kafka.source import MetadataRecord
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.model.quantities import size_text
 from tieredctl.model.wal_events import WAL_METADATA_TOPIC, WalEvent
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.storage.protocol import Capability, ObjectStore, WritableObjectStore
@@ -102,7 +103,7 @@ def _take_file(log_file: _LogFile, data: bytes | None, contents: EventLogContent
             reason = f"it begins at offset {log_file.base_offset}, but offset {expected} comes next"
         contents.findings.append(_damaged(log_file, reason))
     if data is None:
-        contents.findings.append(_damaged(log_file, f"{log_file.size} bytes are too many for one upload's events"))
+        contents.findings.append(_damaged(log_file, f"{size_text(log_file.size)} is too much for one upload's events"))
         contents.end_offsets[log_file.partition] = max(expected, log_file.base_offset)
         return
     end = max(expected, log_file.base_offset)

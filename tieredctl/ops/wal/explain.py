@@ -10,6 +10,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.nearest import nearest_hint
 from tieredctl.ops.documents import Document
 from tieredctl.ops.wal.contents import KnownEvents
 from tieredctl.ops.wal.line_of_leaders import starts_of_epochs
@@ -74,7 +75,9 @@ def _named(events: KnownEvents, topic: str, number: int, topic_id: str | None) -
     ]
     if not found:
         message = f"The events have nothing of {topic}-{number}."
-        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint="List what is there with `tieredctl wal inspect`.")
+        alike = nearest_hint(topic, {one.topic for one in events.replayed.partitions})
+        hint = alike or "List what is there with `tieredctl wal inspect`."
+        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
     if len(found) > 1:
         ids = ", ".join(one.topic_id for one in found)
         raise TieredctlError(ErrorCode.AMBIGUOUS_TOPIC, f"There are several topics {topic}: {ids}.")

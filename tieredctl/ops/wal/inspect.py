@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tieredctl.errors import DecodeError, TieredctlError
@@ -30,7 +30,7 @@ class WalInspection:
 def inspect_wal(store: ObjectStore, contents: WalContents, selection: Selection) -> WalInspection:
     """What the events and the listing have. Of objects without events the index is read, too.
 
-    Raises TieredctlError where the store does not answer.
+    Raises TieredctlError where the store does not answer, and `unknown-topic` where it has nothing of a selection.
     """
     segments = by_place(contents.events.segments())
     known = contents.events.combined()
@@ -42,6 +42,11 @@ def inspect_wal(store: ObjectStore, contents: WalContents, selection: Selection)
         if combined_id not in named
     )
     shown = [row for row in rows if _is_selected(row, selection)]
+    if not shown and contents.is_there and not contents.events.findings and all(map(_is_known, rows)):
+        partitions = {partition for row in rows for partition in _partitions(row)}
+        hint = "List what is there with `tieredctl wal inspect`."
+        partitions.update(contents.events.replayed.partitions)
+        selection.demand_known(partitions, f"{store.url} has nothing of", hint)
     states = Counter(row["state"] or "none" for row in shown)
     summary = {
         "objects": sum(row["size"] is not None for row in shown),
@@ -119,5 +124,13 @@ def _segment(entry: RemoteLogSegmentMetadataEntry, known: KnownWalSegment | None
 
 def _is_selected(row: Document, selection: Selection) -> bool:
     """Whether any of its segments is; without a selection also what has none."""
-    partitions = (TopicIdPartition(one["topicId"], one["topic"], one["partition"]) for one in row["segments"])
-    return selection == Selection() or any(map(selection.has, partitions))
+    return selection == Selection() or any(map(selection.has, _partitions(row)))
+
+
+def _partitions(row: Document) -> Iterator[TopicIdPartition]:
+    return (TopicIdPartition(one["topicId"], one["topic"], one["partition"]) for one in row["segments"])
+
+
+def _is_known(row: Document) -> bool:
+    """Whether it is known what an object has."""
+    return row["index"] in (None, "read", "none")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster, OffsetSpec, TopicDescription
@@ -37,6 +37,8 @@ class Needs:
     """By the objects' ids."""
     kept: Mapping[str, int]
     """How many objects are kept, by the need of their neediest segment."""
+    silence: str | None = None
+    """That the cluster did not say which topics are live."""
 
     def is_concluded(self, combined_segment_id: str) -> bool:
         """Whether the events say that an object and every segment in it are deleted."""
@@ -51,7 +53,7 @@ class Needs:
         """The same, but that some of the objects may not go."""
         may_go = {one: judged for one, judged in self.may_go.items() if one not in ids}
         kept = Counter(self.kept) + Counter({why: len(ids)})  # which leaves out what is 0
-        return Needs(self.events, may_go, dict(sorted(kept.items())))
+        return replace(self, may_go=may_go, kept=dict(sorted(kept.items())))
 
 
 @dataclass(slots=True)
@@ -95,7 +97,7 @@ class FreshNeeds:
         judged = judge_objects(wal, tiered, facts, now_ms=self.clock_ms(), give_up_after_ms=self.give_up_after_ms)
         may_go = {one.combined_segment_id: one for one in judged.objects(judged.may_go())}
         kept = {need.name: count for need, count in judged.kept().items()}
-        return Needs(events, may_go, dict(sorted(kept.items())))
+        return Needs(events, may_go, dict(sorted(kept.items())), self.topic_sources.silence)
 
     def _demand_overlap(self, events: KnownEvents, remote: ReplayedMetadata) -> None:
         known = {partition.topic_id for partition in remote.partitions}

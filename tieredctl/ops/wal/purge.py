@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tieredctl.model.findings import Finding
+from tieredctl.model.interruption import unbroken
+from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.deletion import delete_surely
@@ -106,12 +108,14 @@ def purge(
         doomed = [copy for copy, _ in plan.copies if now.get(copy.key) == copy]
         outcome.skipped = len(plan.copies) - len(doomed)
         for first in range(0, len(doomed), MOST_DELETED_AT_ONCE):
-            lease.renew()
-            for deletion in delete_surely(store, doomed[first : first + MOST_DELETED_AT_ONCE]):
-                if deletion.outcome is DeletionOutcome.GONE:
-                    outcome.done += 1
-                    outcome.bytes += deletion.stored.size
-                else:
-                    outcome.failed += 1
-                    outcome.stopped = outcome.stopped or deletion.error
+            with unbroken():
+                lease.renew()
+                for deletion in delete_surely(store, doomed[first : first + MOST_DELETED_AT_ONCE]):
+                    if deletion.outcome is DeletionOutcome.GONE:
+                        outcome.done += 1
+                        outcome.bytes += deletion.stored.size
+                    else:
+                        outcome.failed += 1
+                        outcome.stopped = outcome.stopped or deletion.error
+            note("copies deleted", outcome.done, outcome.planned)
     return outcome

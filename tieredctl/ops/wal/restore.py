@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from fcntl import LOCK_EX, LOCK_NB, flock
@@ -14,13 +14,31 @@ from secrets import token_hex
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
+from tieredctl.model.interruption import ending
 from tieredctl.ops.documents import Document, partition_document
+from tieredctl.ops.guards.replaced_file import demand_writable
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.wal.line_of_leaders import Partitions
 from tieredctl.ops.wal.restored_log import RestoredLog, folder_name, sync, write_log
 from tieredctl.storage.protocol import UNFINISHED, ObjectStore
 
 BROKER_FILES = (META_PROPERTIES_FILE, BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER)
 """What a node has in its log directory that is of no partition in a store."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreOptions:
+    """What is restored of a store, and how."""
+
+    selection: Selection = Selection()
+    broker_files_from: Path | None = None
+    """A log directory whose files of the broker itself are copied."""
+    untiered_topics: Collection[str] = ()
+    with_gaps: bool = False
+    """What there is of partitions with missing offsets."""
+    without_events: bool = False
+    """By the objects' own indexes."""
+    dry_run: bool = False
 
 
 @dataclass(slots=True)
@@ -68,24 +86,29 @@ def restore(
     to: Path,
     *,
     broker_files_from: Path | None = None,
+    dry_run: bool = False,
     tell: Callable[[RestoredLog], None] = lambda _log: None,
 ) -> RestoreOutcome:
     """Writes the folders of all partitions into a log directory, which may exist, but must have none of them.
 
     Everything is written aside and put into its place at the end; a failure leaves nothing. Raises TieredctlError as
-    `write_log` does, `locked` while another run restores into it, and `unwritable` where something is in the way.
+    `write_log` does, `locked` while another run restores into it, and `unwritable` where something is in the way. A
+    dry run reads and checks all of it, and writes nothing.
     """
     folders = [folder_name(partition) for partition in partitions]
     _demand_distinct(partitions, folders)
     copied = [] if broker_files_from is None else _broker_files(broker_files_from)
     outcome = RestoreOutcome(broker_files=copied)
     try:
+        if dry_run:
+            demand_writable(_nearest(to))
+            _demand_absent(to, (*folders, *copied))
+            for partition, segments in partitions.items():
+                outcome.logs.append(write_log(store, partition, segments, None))
+                tell(outcome.logs[-1])
+            return outcome
         with _locked(to):
-            for name in (*folders, *copied):
-                if os.path.lexists(to / name):
-                    raise TieredctlError(
-                        ErrorCode.UNWRITABLE, f"{to / name} exists already.", hint="Name a new folder, or an empty one."
-                    )
+            _demand_absent(to, (*folders, *copied))
             for left in to.glob(f"{UNFINISHED}*"):  # by a run that was killed; no broker starts with it
                 shutil.rmtree(left)
             with _aside(to) as aside:
@@ -101,6 +124,19 @@ def restore(
     except OSError as error:
         raise TieredctlError(ErrorCode.UNWRITABLE, f"{to} cannot be written: {error.strerror}.") from None
     return outcome
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or that of its parents which is there."""
+    return next(one for one in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(one))
+
+
+def _demand_absent(to: Path, names: Iterable[str]) -> None:
+    for name in names:
+        if os.path.lexists(to / name):
+            raise TieredctlError(
+                ErrorCode.UNWRITABLE, f"{to / name} exists already.", hint="Name a new folder, or an empty one."
+            )
 
 
 @contextmanager
@@ -138,6 +174,7 @@ def _aside(to: Path) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
+@ending()
 def _put_in_place(aside: Path, to: Path, names: Sequence[str]) -> None:
     """All of them or none."""
     moved = list[str]()

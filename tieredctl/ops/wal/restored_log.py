@@ -68,10 +68,10 @@ def folder_name(partition: TopicIdPartition) -> str:
 
 
 def write_log(
-    store: ObjectStore, partition: TopicIdPartition, segments: Sequence[KnownWalSegment], folder: Path
+    store: ObjectStore, partition: TopicIdPartition, segments: Sequence[KnownWalSegment], folder: Path | None
 ) -> RestoredLog:
     """Writes a partition from segments of one line of leaders, by rising offset, into a new folder; all is on disk
-    when it returns.
+    when it returns. Without a folder, the segments are only read and checked.
 
     Raises TieredctlError `undecodable` where an object does not have what the events say, `object-missing`, and
     `unwritable`.
@@ -80,7 +80,8 @@ def write_log(
     epochs: dict[int, int] = {}
     writer = _LogWriter(folder)
     try:
-        folder.mkdir()
+        if folder is not None:
+            folder.mkdir()
         for header, data in _batches(store, segments):
             epochs.setdefault(header.partition_leader_epoch, header.base_offset)
             writer.write(header, data)
@@ -89,6 +90,8 @@ def write_log(
             restored.batches += 1
         writer.close()
         restored.files = writer.files
+        if folder is None:
+            return restored
         entries = [EpochEntry(epoch, start) for epoch, start in epochs.items() if epoch >= 0]
         _write(folder / LEADER_EPOCH_CHECKPOINT, encode_leader_epoch_checkpoint(entries))
         _write(folder / PARTITION_METADATA_FILE, encode_partition_metadata(PartitionMetadata(0, partition.topic_id)))
@@ -155,9 +158,9 @@ def _damaged(key: str, segment: KnownWalSegment, reason: str) -> TieredctlError:
 
 
 class _LogWriter:
-    """Log files, each as large as a broker can have one."""
+    """Log files, each as large as a broker can have one; only counted where there is no folder for them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._descriptor: int | None = None
         self._base_offset = self._size = 0
@@ -165,13 +168,15 @@ class _LogWriter:
 
     def write(self, header: BatchHeader, data: bytes) -> None:
         is_full = self._size + len(data) > _MOST_LOG_BYTES
-        if self._descriptor is None or is_full or header.last_offset - self._base_offset > _MOST_OFFSETS:
+        if not self.files or is_full or header.last_offset - self._base_offset > _MOST_OFFSETS:
             self.close()
             name = segment_file_name(header.base_offset, SegmentPart.LOG)
-            self._descriptor = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            if self._folder is not None:
+                self._descriptor = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
             self._base_offset, self._size = header.base_offset, 0
             self.files += 1
-        _write_all(self._descriptor, data)
+        if self._descriptor is not None:
+            _write_all(self._descriptor, data)
         self._size += len(data)
 
     def close(self) -> None:

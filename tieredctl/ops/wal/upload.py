@@ -17,6 +17,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
+from tieredctl.model.interruption import unbroken
 from tieredctl.model.wal_events import RemoteWalLogSegmentMetadata, RemoteWalLogSegmentMetadataUpdate
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document, partition_document
@@ -189,6 +190,7 @@ class ActiveSegmentsUpload:
             self._look_again(outcome)
         return outcome
 
+    @unbroken()
     def _cut(self, log: EventLog, due: Sequence[DueLog], outcome: UploadOutcome) -> None:
         """As a new leader does: what it does not have of its partition is deleted, by events. What of that it has is
         uploaded again by now."""
@@ -219,6 +221,7 @@ class ActiveSegmentsUpload:
         outcome.done, outcome.failed = len(outcome.segments), len(unread)
         outcome.findings += map(_not_taken, unread)
 
+    @unbroken()
     def _upload(self, log: EventLog, items: Sequence[QueueItem], outcome: UploadOutcome) -> None:
         combined_id = _random_id()
         steps = upload_steps(

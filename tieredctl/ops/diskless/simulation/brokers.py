@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tieredctl.model.diskless_records import LOG_APPEND_TIME
 from tieredctl.model.diskless_requests import CommitBatch, CommitFile, CommittedFile, KafkaError
 from tieredctl.model.ids import uuid_text
+from tieredctl.model.work import note
 from tieredctl.ops.diskless.simulation.coordinator_host import CoordinatorHost
 from tieredctl.ops.diskless.simulation.world import World
 
@@ -89,6 +90,7 @@ class Broker:
         if not ready:
             return
         file = self._file(ready)
+        note("batches produced", self._settings.batches - self._production.left, self._settings.batches)
         life = self._life
         self._promises.counts["uploaded files"] += 1
         self._store.put(file.key, file.size, lambda: self._uploaded(file, life))

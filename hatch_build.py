@@ -1,0 +1,36 @@
+"""Adds the manual pages to the wheel, for `man tieredctl`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class ManualPages(BuildHookInterface[Any]):
+    """Writes them while the wheel is built; what is installed for development has none."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Called by hatchling before it builds."""
+        if version == "editable":
+            return
+        sys.path.insert(0, self.root)
+        try:
+            from tieredctl.cli.completion.command_table import CommandTable
+            from tieredctl.cli.man_pages import man_pages
+        finally:
+            sys.path.remove(self.root)
+        self._folder = TemporaryDirectory(prefix="tieredctl-man-")
+        for name, text in man_pages(CommandTable.installed()).items():
+            page = Path(self._folder.name, name)
+            page.write_text(text, encoding="ascii")
+            build_data["shared_data"][str(page)] = f"share/man/man1/{name}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Called by hatchling when the wheel is there."""
+        del build_data, artifact_path
+        if version != "editable":
+            self._folder.cleanup()

@@ -1,0 +1,49 @@
+"""What a terminal shows of a command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.command_line import SECONDS, environment
+
+FOLDER = Path(__file__).parent / "screens"
+"""What is expected."""
+ROWS = 24
+WIDTH = 80
+C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def screen(folder: Path, *words: str, **variables: str) -> str:
+    """All that it writes, run in `folder`, in the order in which it does."""
+    command = [sys.executable, "-m", "tieredctl", *words]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment(**variables),
+        timeout=SECONDS,
+        check=False,
+    )
+    return done.stdout
+
+
+def everything_shown(terminal: int) -> str:
+    """All that is written to a terminal until its last writer has gone; closes our end of it."""
+    shown = bytearray()
+    while True:
+        try:
+            shown += os.read(terminal, 1 << 16)
+        except OSError:  # Linux says so where the last writer has gone
+            break
+    os.close(terminal)
+    return shown.decode()
+
+
+def rows(shown: str) -> int:
+    """How many lines of a terminal it takes."""
+    return sum(1 + (len(line) - 1) // WIDTH for line in shown.splitlines())

@@ -1,0 +1,122 @@
+"""Commands that change files, interrupted within a step by a real signal: the step is finished, and what is printed
+finishes the work. A second signal stops within the step, and another run finishes the work too."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.crashed_cluster import AT_ONCE, CLUSTER_ID, CrashedClusterOnDisk, planned_keys
+from tests.cli.test_recover_indexes import CLUSTER_ID as RECOVERED_ID
+from tests.cli.test_recover_indexes import CONFIRMED, SEGMENT_ID, STEM
+from tests.rigs.stopped_process import INT, TERM, TWICE, Change, Stop, demand_interrupted, pasted
+from tieredctl.ops.guards.own_objects import QUARANTINE
+
+FOLDER = "__cluster_metadata-0"
+
+
+def in_quarantine(planned: CrashedClusterOnDisk) -> set[str]:
+    return {key for key in planned.objects() if QUARANTINE in key}
+
+
+@pytest.fixture
+def restoring(planned: CrashedClusterOnDisk) -> Change:
+    keys, before = planned_keys(planned.plan_file), planned.objects()
+    assert planned.apply().exit_code == 0
+
+    def recorded() -> set[str]:
+        lines = map(json.loads, planned.receipts_file.read_text().splitlines())
+        return {line["key"] for line in lines if line.get("step") == "restored"}
+
+    def is_done() -> bool:
+        return planned.objects().items() >= {key: before[key] for key in keys}.items()
+
+    words: list[str | Path] = ["orphans", "restore", planned.receipts_file]
+    return Change(words, planned.bucket, "rename tiered/", lambda: recorded() == keys & {*planned.objects()}, is_done)
+
+
+@pytest.fixture
+def purging(planned: CrashedClusterOnDisk) -> Change:
+    assert planned.apply().exit_code == 0
+    words = ["orphans", "purge", *planned.store, "--layout", "aiven", "--offline-metadata", "--log-dir"]
+    words += [str(planned.log_dir), "--yes", "--cluster-id", CLUSTER_ID, *AT_ONCE]
+    others = planned.objects().keys() - in_quarantine(planned)
+    is_whole = lambda: {key for key in others if not key.startswith(".")} <= planned.objects().keys()  # noqa: E731
+    return Change(words, planned.bucket, f"remove {QUARANTINE}", is_whole, lambda: not in_quarantine(planned))
+
+
+@pytest.fixture
+def cleaning(captures: Path, tmp_path: Path) -> Change:
+    data, receipts = tmp_path / "data", tmp_path / "receipts"
+    shutil.copytree(captures / "kafka-4.3.1/data", data)
+    words = ["snapshot", "clean", str(data), "--metadata-max-retention-ms", "1", "--metadata-max-retention-bytes"]
+    words += ["-1", "--receipts", str(receipts), "--apply", "--yes", "--cluster-id", RECOVERED_ID]
+    before = {path.name for path in (data / FOLDER).iterdir()}
+
+    def is_whole() -> bool:
+        lines = [json.loads(line) for line in receipts.read_text().splitlines()]
+        gone = before - {path.name for path in (data / FOLDER).iterdir()}
+        return {line["file"] for line in lines if line.get("step") == "removed"} == gone
+
+    return Change(
+        *(words, data, r"remove .*\.checkpoint$"),
+        *(is_whole, lambda: len([*(data / FOLDER).glob("*.checkpoint")]) == 1),
+    )
+
+
+@pytest.fixture
+def recovering(captures: Path, tmp_path: Path) -> Change:
+    capture, store = captures / "kafka-4.3.1", tmp_path / "store"
+    folder = STEM.partition("/")[0]
+    shutil.copytree(capture / "remote" / "kafka-tiered-storage" / folder, store / folder)
+    missing = [store / f"{STEM}.{part}" for part in ("index", "timeindex", "snapshot")]
+    right = {path: path.read_bytes() for path in missing}
+    for path in missing:
+        path.unlink()
+    words: list[str | Path] = [
+        "recover",
+        "indexes",
+        SEGMENT_ID,
+        "--store",
+        f"file:{store}",
+        "--log-dir",
+        capture / "data",
+        *CONFIRMED,
+    ]
+    is_whole = lambda: all(not path.exists() or path.read_bytes() == right[path] for path in missing)  # noqa: E731
+    return Change(words, store, f"link .*{STEM}", is_whole, lambda: all(path.exists() for path in missing))
+
+
+CHANGES = ["restoring", "purging", "cleaning", "recovering"]
+
+
+@pytest.mark.parametrize("stop", [INT, TERM])
+@pytest.mark.parametrize("name", CHANGES)
+def test_after_a_signal_the_step_is_finished_and_what_is_said_finishes_the_work(
+    name: str, stop: Stop, request: pytest.FixtureRequest
+) -> None:
+    change: Change = request.getfixturevalue(name)
+
+    stopped = change.stopped_by(stop)
+
+    demand_interrupted(stopped, stop)
+    assert change.is_whole()
+    resumed = pasted(stopped)
+    assert (resumed.exit_code, change.is_done()) == (0, True), resumed.err
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_after_two_it_ends_within_the_step_and_what_is_said_finishes_the_work(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    change: Change = request.getfixturevalue(name)
+
+    stopped = change.stopped_by(TWICE)
+
+    demand_interrupted(stopped, TWICE)
+    assert not change.is_done()
+    resumed = pasted(stopped)
+    assert (resumed.exit_code, change.is_done()) == (0, True), resumed.err

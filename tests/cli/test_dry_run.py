@@ -1,0 +1,168 @@
+"""--dry-run: what it shows is what is done without it, and nothing is changed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+from tests.cli.crashed_cluster import AGED, ENOUGH, CrashedClusterOnDisk
+from tieredctl.cli.change_options import ApplyChoice
+from tieredctl.errors import ExitCode
+
+SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
+WRITTEN = "contexts:\n  one: {store: 's3://one'}\n  two: {store: 's3://two'}\ncurrentContext: one\n"
+EXPORT = ("metadata", "export")
+BUNDLE = ("support-bundle", "--to", "bundle.tar.gz")
+PLANNING = ("orphans", "plan", *AGED, *ENOUGH, "--layout", "aiven", "--to", "plan")
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "a Parquet export": (*EXPORT, "events.parquet"),
+    "an export in lines": (*EXPORT, "events.jsonl"),
+    "an export with an unknown name": (*EXPORT, "events.csv"),
+    "an export into no folder": (*EXPORT, "nowhere/events.jsonl"),
+    "an export to where something is": (*EXPORT, "there.jsonl"),
+    "an export instead of what is there": (*EXPORT, "there.jsonl", "--force"),
+    "a segment": ("remote", "read", SEGMENT_ID, "--to", "segment.log"),
+    "a segment to where something is": ("remote", "read", SEGMENT_ID, "--to", "there.jsonl"),
+    "an unknown segment": ("remote", "read", "AAAAAAAAAAAAAAAAAAAAAA", "--to", "segment.log"),
+    "a bundle": BUNDLE,
+    "a plan": PLANNING,
+    "a plan of nothing": (*PLANNING, "--topic-id", "AAAAAAAAAAAAAAAAAAAAAQ"),
+    "a plan of too much": (*PLANNING, "--max-percent", "1"),
+    "a context more": ("context", "add", "three", "--store", "s3://three"),
+    "a context that is there": ("context", "add", "two", "--store", "s3://three"),
+    "another context instead": ("context", "add", "two", "--store", "s3://three", "--force"),
+    "a context with a secret": ("context", "add", "three", "--store", "s3://three", "--store-option", "secret-key=a"),
+    "another current context": ("context", "use", "two"),
+    "no current context": ("context", "use", "--none"),
+    "an unknown current context": ("context", "use", "three"),
+    "a context less": ("context", "remove", "one"),
+    "an unknown context less": ("context", "remove", "three"),
+}
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def figures(document: dict[str, Any]) -> dict[str, Any]:
+    """What a run reports of itself, without what differs between any two runs, and between a run and its rehearsal."""
+    summary = {name: value for name, value in document["summary"].items() if name not in ("planId", "dryRun")}
+    items = [{name: value for name, value in one.items() if name != "sha256"} for one in document["items"]]
+    return {"summary": summary, "items": items}
+
+
+@pytest.fixture
+def place(
+    cluster: CrashedClusterOnDisk, captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
+    """A folder to run commands in, with a configuration of its own; adds to a command where it reads."""
+    capture = captures / "kafka-4.3.1"
+    of_cluster = ("--log-dir", str(cluster.log_dir), *cluster.store)
+    places: dict[str, tuple[str, ...]] = {
+        "metadata": ("--log-dir", str(capture / "data")),
+        "support-bundle": ("--log-dir", str(capture / "data")),
+        "remote": ("--store", f"file:{capture / 'remote/kafka-tiered-storage'}"),
+        "orphans": of_cluster,
+        "context": (),
+    }
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "tieredctl").mkdir()
+    (tmp_path / "tieredctl/config.yaml").write_text(WRITTEN)
+    (tmp_path / "there.jsonl").write_text("mine")
+    monkeypatch.chdir(tmp_path)
+    return lambda words: (*words, *places[words[0]], *(() if words[0] == "context" else ("-o", "json")))
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_a_dry_run_writes_nothing_and_ends_as_the_run(
+    words: tuple[str, ...],
+    place: Callable[[tuple[str, ...]], tuple[str, ...]],
+    tmp_path: Path,
+    tieredctl: Tieredctl,
+) -> None:
+    line, before = place(words), contents(tmp_path)
+
+    rehearsed = tieredctl(*line, "--dry-run")
+
+    assert contents(tmp_path) == before
+    done = tieredctl(*line)
+    assert rehearsed.exit_code == done.exit_code, (rehearsed.err, done.err)
+    if done.exit_code in (ExitCode.USAGE, ExitCode.FAILURE):
+        assert rehearsed.err == done.err
+    elif words[0] == "context":
+        assert "ould " in rehearsed.err
+    else:
+        assert rehearsed.document()["summary"]["dryRun"]
+        assert figures(rehearsed.document()) == figures(done.document())
+
+
+def test_a_dry_run_of_a_plan_makes_no_key_and_no_checkpoint(
+    place: Callable[[tuple[str, ...]], tuple[str, ...]], tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    planned = tieredctl(*place(PLANNING), "--dry-run", "--resume", "listing")
+
+    assert planned.exit_code == ExitCode.CLEAN
+    assert "Would plan to remove" in planned.err
+    assert not (tmp_path / "tieredctl/plan.key").exists()
+    assert not (tmp_path / "listing").exists()
+
+
+def test_a_dry_run_of_stdout_keeps_it_for_what_it_says(
+    place: Callable[[tuple[str, ...]], tuple[str, ...]], tieredctl: Tieredctl
+) -> None:
+    read = tieredctl(*place(("remote", "read", SEGMENT_ID, "--to", "-")), "--dry-run")
+
+    assert (read.exit_code, read.document()["summary"]["bytes"]) == (ExitCode.CLEAN, 1_109)
+
+
+def test_a_dry_run_of_a_damaged_segment_has_its_damage(
+    captures: Path, tmp_path: Path, tieredctl: Tieredctl, cluster: CrashedClusterOnDisk
+) -> None:
+    store = captures / "kafka-4.3.1/remote/kafka-tiered-storage"
+    (log,) = store.rglob(f"*-{SEGMENT_ID}.log")
+    data = bytearray(log.read_bytes())
+    data[-1] ^= 1
+    damaged = tmp_path / "damaged" / log.relative_to(store)
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(data)
+
+    read = tieredctl(
+        *("remote", "read", SEGMENT_ID, "--to", tmp_path / "part", "--store", f"file:{tmp_path / 'damaged'}"),
+        *("--layout", "local", "--dry-run"),
+    )
+
+    assert read.exit_code == ExitCode.CORRUPTION
+    assert "would have the bytes as stored" in read.err
+    assert not (tmp_path / "part").exists()
+
+
+@pytest.mark.parametrize(("apply", "dry_run"), [*itertools.product([False, True], repeat=2)])
+def test_a_dry_run_wins_over_apply(apply: bool, dry_run: bool) -> None:
+    assert ApplyChoice(apply, dry_run).is_made is (apply and not dry_run)
+
+
+@pytest.mark.parametrize("by", ["the receipts", "the plan's id"])
+def test_a_restoration_is_rehearsed(planned: CrashedClusterOnDisk, tieredctl: Tieredctl, by: str) -> None:
+    assert planned.apply().exit_code == ExitCode.CLEAN
+    words: tuple[str | Path, ...] = ("orphans", "restore", planned.receipts_file)
+    if by == "the plan's id":
+        header = json.loads(planned.receipts_file.read_text().splitlines()[0])
+        words = ("orphans", "restore", header["planId"], *planned.store)
+    before = contents(planned.folder)
+
+    rehearsed = tieredctl(*words, "--dry-run", "-o", "json")
+
+    assert rehearsed.exit_code == ExitCode.CLEAN, rehearsed.err
+    assert contents(planned.folder) == before
+    would = rehearsed.document()["summary"]
+    restored = tieredctl(*words, "-o", "json").document()["summary"]
+    assert (would["planned"], would["bytes"], would["dryRun"]) == (restored["done"], restored["bytes"], True)
+    assert restored["done"] > 0
+    assert tieredctl(*words, "--dry-run", "-o", "json").document()["summary"]["planned"] == 0

@@ -1,0 +1,175 @@
+"""`exporter` serves what is known for Prometheus, from the last look; what is not known has no sample."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families as read_text
+
+from tests.cli.command_line import Tieredctl
+from tests.cli.crashed_cluster import CLUSTER_ID, LISTED, ORPHANS, CrashedClusterOnDisk
+from tests.cli.running_exporter import Samples, exporter, is_up
+from tests.metadata_logs import PARTITION, copied, segment_id, write_events
+from tests.rigs.ports import free_ports
+
+TOPICS = ("small", 'hostile "\\\n{}', "large")
+
+
+def test_the_figures_are_those_of_status(cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, tmp_path: Path) -> None:
+    scan = tmp_path / "scan.json"
+    places: tuple[str | Path, ...] = ("--log-dir", cluster.log_dir, *cluster.store)
+    scan.write_text(tieredctl("orphans", "scan", *places, "-o", "json").out)
+    status = tieredctl("status", *places, "--result", scan, "-o", "json").document()["summary"]
+
+    with exporter(*places, "--result", scan) as running:
+        samples = running.awaited(is_up)
+
+    def total(name: str) -> float:
+        return sum(value for key, value in samples.items() if key[0] == name)
+
+    assert samples["tieredctl_cluster_info", f"cluster_id={CLUSTER_ID}"] == 1
+    assert total("tieredctl_remote_segments") == status["tiered"]["segments"]
+    assert total("tieredctl_remote_bytes") == status["tiered"]["remoteBytes"]
+    assert total("tieredctl_stuck_copies") == status["stuck"]["copies"] == 29
+    assert total("tieredctl_stuck_deletions") == status["stuck"]["deletions"] == 35
+    assert total("tieredctl_current_findings") == 64
+    assert samples["tieredctl_orphaned_objects",] == ORPHANS
+    assert samples["tieredctl_last_scan_objects",] == LISTED
+    assert samples["tieredctl_exporter_metadata_readings_total",] == 1
+    assert not any(key[0].startswith(("tieredctl_lag", "tieredctl_last_verification")) for key in samples)
+
+
+@pytest.mark.integration
+def test_text_or_openmetrics_as_the_scraper_accepts(cluster: CrashedClusterOnDisk) -> None:
+    with exporter("--log-dir", cluster.log_dir) as running:
+        running.awaited(is_up)
+
+        strict, plain = running.scrape(), running.scrape("text/plain")
+
+    assert strict[0].startswith("application/openmetrics-text")
+    assert strict[1].endswith("# EOF\n")
+    assert plain[0].startswith("text/plain")
+    assert {family.name for family in read_text(plain[1])} >= {"tieredctl_stuck_copies", "tieredctl_metadata_events"}
+    checked = subprocess.run(
+        ["promtool", "check", "metrics"], input=plain[1], capture_output=True, text=True, check=False
+    )
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_it_cleanly(cluster: CrashedClusterOnDisk, number: int) -> None:
+    with exporter("--log-dir", cluster.log_dir) as running:
+        assert running.stop(number) == 0, running.said
+
+
+def test_metadata_that_goes_away_and_comes_back_is_unknown_meanwhile(
+    cluster: CrashedClusterOnDisk, tmp_path: Path
+) -> None:
+    log_dir = shutil.copytree(cluster.log_dir, tmp_path / "data")
+    with exporter("--log-dir", log_dir) as running:
+        before = running.awaited(is_up)
+        log_dir.rename(tmp_path / "elsewhere")
+        meanwhile = running.awaited(lambda samples: not is_up(samples))
+        (tmp_path / "elsewhere").rename(log_dir)
+        after = running.awaited(is_up)
+
+    def known(samples: Samples) -> set[str]:
+        return {key[0] for key in samples if not key[0].startswith(("tieredctl_exporter", "tieredctl_build"))}
+
+    assert known(meanwhile) == set()
+    assert known(after) == known(before)
+    assert after["tieredctl_exporter_failures_total", "part=metadata"] >= 1
+    assert after["tieredctl_exporter_metadata_readings_total",] == 1
+
+
+def test_a_result_that_is_missing_is_named(cluster: CrashedClusterOnDisk, tmp_path: Path) -> None:
+    with exporter("--log-dir", cluster.log_dir, "--result", tmp_path / "scan.json") as running:
+        running.awaited(lambda samples: samples.get(("tieredctl_exporter_failures_total", "part=results"), 0) >= 1)
+        running.stop(signal.SIGTERM)
+
+    assert f"There is no {tmp_path / 'scan.json'}." in running.said
+
+
+def test_more_topics_than_series_are_one_and_none_is_lost(tmp_path: Path) -> None:
+    partitions = [replace(PARTITION, topic_id=segment_id(number), topic=topic) for number, topic in enumerate(TOPICS)]
+    events = [
+        event
+        for number, partition in enumerate(partitions)
+        for event in copied(number, 0, 9, partition=partition, segment_size_in_bytes=100 * (number + 1))
+    ]
+    write_events(tmp_path, *events)
+
+    with exporter("--log-dir", tmp_path, "--max-topics", "2") as running:
+        samples = running.awaited(lambda seen: ("tieredctl_topics_without_series",) in seen)
+
+    sizes = {key[1]: value for key, value in samples.items() if key[0] == "tieredctl_remote_bytes"}
+    assert sizes == {'topic=hostile "\\\n{}': 200, "topic=large": 300, "topic=(other)": 100}
+    assert samples["tieredctl_topics_without_series",] == 1
+
+
+def test_a_result_that_is_damaged_leaves_what_was_read_before(
+    cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, tmp_path: Path
+) -> None:
+    scan, kept = tmp_path / "scan.json", tmp_path / "kept.json"
+    places: tuple[str | Path, ...] = ("--log-dir", cluster.log_dir, *cluster.store)
+    scan.write_text(tieredctl("orphans", "scan", *places, "-o", "json").out)
+    shutil.copy(scan, kept)
+
+    with exporter(*places, "--result", scan) as running:
+        running.awaited(is_up)
+        for damage in (_cut, Path.mkdir, _make_huge):
+            scan.unlink()
+            damage(scan)
+            meanwhile = running.awaited(lambda seen: seen["tieredctl_exporter_part_up", "part=results"] == 0)
+            assert meanwhile["tieredctl_orphaned_objects",] == ORPHANS
+            if scan.is_dir():
+                scan.rmdir()
+            shutil.copy(kept, scan)
+            running.awaited(is_up)
+
+
+def _cut(file: Path) -> None:
+    file.write_text('{"kind": "RemoteObjects", "items": [')
+
+
+def _make_huge(file: Path) -> None:
+    with file.open("wb") as made:
+        made.truncate(1 << 40)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--listen", "nowhere"),
+        ("--listen", "127.0.0.1:65536"),
+        ("--listen", "::1:80"),
+        ("--listen", "192.0.2.1:0"),
+        ("--interval", "0s"),
+        ("--interval", "99999999999999d"),
+        ("--max-topics", "-1"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_use_is_a_sentence(words: tuple[str, ...], cluster: CrashedClusterOnDisk, tieredctl: Tieredctl) -> None:
+    places = ("--log-dir", cluster.log_dir) if words else ()
+
+    outcome = tieredctl("exporter", *places, *words)
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert "Traceback" not in outcome.err
+
+
+def test_an_address_in_use_is_a_sentence(cluster: CrashedClusterOnDisk, tieredctl: Tieredctl) -> None:
+    (port,) = free_ports(1)
+    with socket.create_server(("127.0.0.1", port)):
+        outcome = tieredctl("exporter", "--log-dir", cluster.log_dir, "--listen", f"127.0.0.1:{port}")
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert f"Cannot listen on 127.0.0.1:{port}: Address already in use." in outcome.err

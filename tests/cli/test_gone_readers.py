@@ -1,0 +1,79 @@
+"""Whoever reads the output goes away, or the disk that takes it is full: no traceback, and the right exit code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import SECONDS, Outcome, environment
+from tests.cli.crashed_cluster import CLUSTER_ID, CrashedClusterOnDisk, planned_keys
+from tests.cli.test_recover_indexes import SEGMENT_ID
+
+FULL = "tieredctl: the input or output: No space left on device.\n"
+COMMANDS = {
+    "findings": "orphans scan --store {bucket} --layout aiven --log-dir {data} --min-age 0s -o jsonl",
+    "events": "metadata format --log-dir {data}",
+    "totals": "remote du --store {bucket} --layout aiven",
+    "document": "verify --store {bucket} --layout aiven --log-dir {data} --level listing -o json",
+    "bytes": f"remote read {SEGMENT_ID} --to - --store {{store}} --layout local",
+    "file": "store inspect {data}/meta.properties",
+}
+
+
+def words_of(name: str, planned: CrashedClusterOnDisk, captures: Path) -> list[str]:
+    store = f"file:{captures}/kafka-4.3.1/remote/kafka-tiered-storage"
+    return COMMANDS[name].format(bucket=planned.store[1], data=planned.log_dir, store=store).split()
+
+
+def written_to(place: Path | int, words: Sequence[str]) -> Outcome:
+    command = [sys.executable, "-m", "tieredctl", *words]
+    with open(place, "wb") as out:
+        done = subprocess.run(
+            *(command,), stdout=out, stderr=subprocess.PIPE, text=True, env=environment(), timeout=SECONDS, check=False
+        )
+    return Outcome(done.returncode, "", done.stderr)
+
+
+def gone_reader() -> int:
+    """The end of a pipe that nobody reads."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    return writes
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_reader_that_has_gone_takes_nothing_from_the_exit_code(
+    name: str, cluster: CrashedClusterOnDisk, captures: Path, tmp_path: Path
+) -> None:
+    words = words_of(name, cluster, captures)
+    read = written_to(tmp_path / "read", words)
+
+    unread = written_to(gone_reader(), words)
+
+    assert unread.exit_code == read.exit_code == (3 if name in ("findings", "document") else 0), unread.err
+    assert "Traceback" not in unread.err
+    assert "Broken pipe" not in unread.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_full_disk_is_one_sentence(name: str, cluster: CrashedClusterOnDisk, captures: Path) -> None:
+    outcome = written_to(Path("/dev/full"), words_of(name, cluster, captures))
+
+    assert (outcome.exit_code, FULL in outcome.err, "Traceback" in outcome.err) == (1, True, False), outcome.err
+
+
+@pytest.mark.parametrize("place", [Path("/dev/full"), None], ids=["full", "gone"])
+def test_a_removal_that_nobody_reads_is_done_and_recorded(planned: CrashedClusterOnDisk, place: Path | None) -> None:
+    confirmed = ["--offline-metadata", "--log-dir", str(planned.log_dir), "--yes", "--cluster-id", CLUSTER_ID]
+    words = ["orphans", "apply", str(planned.plan_file), *confirmed, "-o", "json"]
+
+    outcome = written_to(gone_reader() if place is None else place, words)
+
+    assert (outcome.exit_code, "Traceback" in outcome.err) == (1 if place else 0, False), outcome.err
+    assert not planned_keys(planned.plan_file) & {*planned.objects()}
+    assert planned.restore().exit_code == 0

@@ -1,0 +1,196 @@
+"""Metadata of a topic that was lost and came back: whatever names objects, none that it lost goes, offline either."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cli.crashed_cluster import (
+    AFTER_IT_RAN,
+    AGED,
+    CLUSTER_ID,
+    CrashedClusterOnDisk,
+    metadata_of,
+    planned_keys,
+    without_own,
+)
+from tests.cli.test_forged_plans import TRUSTED, Line, named, rewrite
+from tests.metadata_logs import copied, write_records
+from tieredctl.formats.metadata_records import encode_event
+from tieredctl.formats.record_batches import Record
+from tieredctl.model.events import (
+    EventRecord,
+    MetadataEvent,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
+)
+from tieredctl.ops.metadata.event_publisher import NO_BROKER
+from tieredctl.rlmm.partitioner import metadata_partition
+from tieredctl.wiring.places import MetadataPlace
+
+METADATA_PARTITIONS = 4
+RECREATED_MS = AFTER_IT_RAN * 1_000
+LAST_MS = RECREATED_MS + 6 * 3_600_000
+EVERYTHING = (*AGED, "--max-percent", "100")
+FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+NEW = 1 << 64
+"""The first number of segments that were copied after the topic was recreated."""
+
+
+def records_of(log_dir: Path) -> list[EventRecord]:
+    with MetadataPlace((log_dir,)).open() as stream:
+        return list(stream.records())
+
+
+def write_again(log_dir: Path, events: Iterable[MetadataEvent]) -> None:
+    """In logs that begin with them, with records from when the topic was recreated."""
+    logs: dict[int, list[MetadataEvent]] = {number: [] for number in range(METADATA_PARTITIONS)}
+    for event in events:
+        assert isinstance(event, RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate)
+        owner = event.topic_id_partition
+        logs[metadata_partition(owner.topic_id, owner.partition, METADATA_PARTITIONS)].append(event)
+    for number, some in logs.items():
+        shutil.rmtree(log_dir / f"__remote_log_metadata-{number}", ignore_errors=True)
+        step_ms = (LAST_MS - RECREATED_MS) // max(len(some) - 1, 1)
+        records = [
+            Record(offset, RECREATED_MS + offset * step_ms, None, encode_event(one)) for offset, one in enumerate(some)
+        ]
+        write_records(log_dir, *records, metadata_partition=number)
+
+
+def recreated(log_dir: Path) -> None:
+    """Every partition that was tiered copied one more segment."""
+    owners = dict.fromkeys(
+        one.event.topic_id_partition for one in records_of(log_dir) if isinstance(one.event, RemoteLogSegmentMetadata)
+    )
+    write_again(
+        log_dir, [event for number, one in enumerate(owners, NEW) for event in copied(number, 900, 909, partition=one)]
+    )
+
+
+def half_recovered(log_dir: Path) -> None:
+    """The events of every second segment were written again, as they were."""
+    records = records_of(log_dir)
+    starts = [one.event for one in records if isinstance(one.event, RemoteLogSegmentMetadata)]
+    some = {one.segment_id for one in starts[::2]}
+    finished = {
+        one.event.segment_id
+        for one in records
+        if isinstance(one.event, RemoteLogSegmentMetadataUpdate) and one.event.state is FINISHED
+    }
+    write_again(log_dir, _with_ends([one for one in starts if one.segment_id in some & finished]))
+
+
+def _with_ends(starts: Iterable[RemoteLogSegmentMetadata]) -> Iterator[MetadataEvent]:
+    for one in starts:
+        yield one
+        yield RemoteLogSegmentMetadataUpdate(
+            topic_id_partition=one.topic_id_partition,
+            segment_id=one.segment_id,
+            author=NO_BROKER,
+            event_timestamp_ms=one.event_timestamp_ms,
+            state=FINISHED,
+        )
+
+
+def one_partition_recreated(log_dir: Path) -> None:
+    """The only replica of one metadata partition lost its disk; the other partitions have all of their events."""
+    whole = log_dir.with_name("whole")
+    shutil.copytree(log_dir, whole)
+    recreated(log_dir)
+    for number in range(1, METADATA_PARTITIONS):
+        folder = f"__remote_log_metadata-{number}"
+        shutil.rmtree(log_dir / folder)
+        shutil.copytree(whole / folder, log_dir / folder)
+
+
+def emptied(log_dir: Path) -> None:
+    write_again(log_dir, [])
+
+
+LOSSES = [recreated, half_recovered, one_partition_recreated, emptied]
+Lose = Callable[[Path], None]
+
+
+def after(cluster: CrashedClusterOnDisk, lose: Lose, folder: Path) -> CrashedClusterOnDisk:
+    """The cluster, read by what was left of its metadata."""
+    log_dir = metadata_of(cluster, folder / "lost" / "data")
+    lose(log_dir)
+    return replace(cluster, log_dir=log_dir)
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_no_object_becomes_an_orphan_by_what_was_lost(
+    cluster: CrashedClusterOnDisk, tmp_path: Path, lose: Lose
+) -> None:
+    before = {one["key"]: one["status"] for one in cluster.scan("-o", "jsonl").lines()}
+
+    scanned = after(cluster, lose, tmp_path).scan("-o", "jsonl")
+
+    found = {one["key"]: one for one in scanned.lines()}
+    orphans = {key for key, one in found.items() if one["status"] == "orphan"}
+    assert found.keys() == before.keys()
+    assert orphans <= {key for key, status in before.items() if status == "orphan"}
+    assert not {key for key in orphans if found[key]["cause"] == "no-metadata"}
+    assert scanned.exit_code == 3
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+@pytest.mark.parametrize("is_exported", [False, True], ids=["log directory", "export"])
+def test_what_was_lost_is_never_planned_and_the_way_to_recover_it_is_shown(
+    cluster: CrashedClusterOnDisk, tmp_path: Path, lose: Lose, is_exported: bool
+) -> None:
+    orphans = {one["key"] for one in cluster.scan("-o", "jsonl").lines() if one["status"] == "orphan"}
+    lost, export = after(cluster, lose, tmp_path), tmp_path / "export.jsonl"
+    words: tuple[str | Path, ...] = ("--log-dir", lost.log_dir)
+    if is_exported:
+        assert cluster.tieredctl("metadata", "export", export, *words).exit_code == 0
+        words = ("--export", export)
+
+    outcome = cluster.tieredctl(
+        *("orphans", "plan", *cluster.store, "--layout", "aiven", "--to", cluster.plan_file),
+        *(*words, *EVERYTHING, "--cluster-id", CLUSTER_ID),
+    )
+
+    planned = planned_keys(cluster.plan_file) if cluster.plan_file.exists() else set()
+    assert planned <= orphans
+    assert outcome.exit_code in (0, 2)
+    assert outcome.exit_code == 2 or "tieredctl recover metadata --bootstrap-server" in outcome.err
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_a_plan_that_names_what_was_lost_is_refused(planned: CrashedClusterOnDisk, tmp_path: Path, lose: Lose) -> None:
+    """It claims that the metadata ends before what was left of it, so that nothing else stops it."""
+    statuses = {one["key"]: one["status"] for one in planned.scan("-o", "jsonl").lines()}
+    lost = after(planned, lose, tmp_path)
+    left = {one["key"]: one["status"] for one in lost.scan("-o", "jsonl").lines()}
+    owned = next(key for key, status in statuses.items() if status == "owned" and left[key] == "unknown")
+
+    def change(lines: list[Line]) -> None:
+        lines[0] |= {"metadataEndOffsets": {}}
+        lines[1:-1] = [named(planned, owned, "orphan", cause="no-metadata")]
+
+    rewrite(planned.plan_file, change)
+    before = without_own(planned.objects())
+
+    applied = lost.apply(*TRUSTED)
+
+    assert applied.exit_code in (2, 5)
+    assert without_own(planned.objects()) == before
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_a_plan_from_before_the_loss_removes_nothing_that_was_lost(
+    planned: CrashedClusterOnDisk, tmp_path: Path, lose: Lose
+) -> None:
+    before = without_own(planned.objects())
+
+    applied = after(planned, lose, tmp_path).apply(*TRUSTED)
+
+    assert applied.exit_code in (2, 5)
+    assert without_own(planned.objects()) == before

@@ -1,0 +1,206 @@
+"""Offsets that a leader's log start promises, its disk no longer has, and no segment of the metadata holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+
+import pytest
+
+from tests.metadata_logs import DELETED, DELETING, TOPIC_ID, copied, partition_delete, started, updated
+from tests.tiering.model_cluster import BROKER, NOW_MS, TOPIC, ModelCluster
+from tieredctl.kafka.cluster import ListedOffset, OffsetSpec, TopicDescription
+from tieredctl.kafka.source import truncated
+from tieredctl.model.clock import Clock
+from tieredctl.model.events import MetadataEvent, RemotePartitionDeleteState
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.doctor.diagnosis import diagnose
+from tieredctl.ops.doctor.gathering import gather_settings, with_tiered_data
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.status.facts import facts_of_cluster
+
+GAPS = ("local-remote-gap", "offset-gap")
+HOLES: dict[str, tuple[list[MetadataEvent], list[tuple[str, list[int]]]]] = {
+    "the metadata is new and empty": ([], [("local-remote-gap", [0, 29])]),
+    "it lacks the end": ([*copied(1, 0, 9)], [("local-remote-gap", [10, 29])]),
+    "it lacks the beginning": ([*copied(2, 10, 19), *copied(3, 20, 29)], [("offset-gap", [0, 9])]),
+    "it lacks the middle": ([*copied(1, 0, 9), *copied(3, 20, 29)], [("offset-gap", [10, 19])]),
+    "a copy did not end": (
+        [*copied(1, 0, 9), *copied(2, 10, 19), started(3, 20, 29)],
+        [("local-remote-gap", [20, 29])],
+    ),
+    "only another line of leaders has them": (
+        [*copied(1, 0, 9), *copied(2, 5, 14), *copied(3, 10, 29, {1: 10})],
+        [("local-remote-gap", [15, 29])],
+    ),
+}
+WHOLE: dict[str, list[MetadataEvent]] = {
+    "all of it is there": [*copied(1, 0, 9), *copied(2, 10, 19), *copied(3, 20, 29)],
+    "the leader's disk has what is missing": [*copied(1, 0, 9), *copied(2, 10, 29), *copied(4, 40, 49)],
+    "the first is being deleted": [*copied(1, 0, 9), *copied(2, 10, 29), updated(1, DELETING)],
+    "the first was deleted": [*copied(1, 0, 9), *copied(2, 10, 29), updated(1, DELETING), updated(1, DELETED)],
+    "all were deleted": [*copied(1, 0, 29), updated(1, DELETING), updated(1, DELETED)],
+    "the copies overlap": [*copied(1, 0, 12), *copied(2, 5, 29)],
+}
+
+
+@dataclass
+class Leader(ModelCluster):
+    """A tiered partition, with its own log start."""
+
+    own: dict[str, str] = field(default_factory=lambda: {"remote.storage.enable": "true"})
+    earliest: int | None = 0
+    earliest_local: int = 30
+
+    def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
+        listed = super().list_offsets(topic, timestamp)
+        return {0: ListedOffset(self.earliest)} if timestamp == OffsetSpec.EARLIEST else listed
+
+
+class BusyLeader(Leader):
+    """At each request, it takes the next of the steps in which it copies, trims its disk, and expires what is older
+    than the last few segments. Each has ten offsets; of the `lost` one the metadata has nothing."""
+
+    def __init__(self, steps_before: int, kept: int, lost: int = 0) -> None:
+        super().__init__(earliest_local=0)
+        self.steps = self._tiering(kept, lost)
+        for _ in range(steps_before):
+            next(self.steps)
+
+    def boundary(self) -> None:
+        super().boundary()
+        next(self.steps)
+
+    def _tiering(self, kept: int, lost: int) -> Iterator[None]:
+        for number in count(1):
+            begun, ended = copied(number, 10 * number - 10, 10 * number - 1)
+            self._write(begun, number == lost)
+            yield
+            self._write(ended, number == lost)
+            yield
+            self.earliest_local = 10 * number
+            yield
+            expired = number - kept
+            if expired > 0:
+                self.earliest = 10 * expired
+                yield
+                self._write(updated(expired, DELETING), expired == lost)
+                yield
+                self._write(updated(expired, DELETED), expired == lost)
+                yield
+
+    def _write(self, event: MetadataEvent, is_lost: bool) -> None:
+        if not is_lost:
+            self.events.append(event)
+
+
+def findings(cluster: ModelCluster) -> list[Finding]:
+    seen = with_tiered_data(
+        gather_settings(cluster, Clock(NOW_MS, 3_600_000), None), cluster, lambda: EventStream(cluster.source())
+    )
+    return diagnose(seen).findings
+
+
+def gaps(cluster: ModelCluster) -> list[tuple[str, object]]:
+    return [(one.code.value, one.evidence["offsets"]) for one in findings(cluster) if one.code in GAPS]
+
+
+@pytest.mark.parametrize("what", HOLES)
+def test_what_neither_the_metadata_nor_the_disk_has_is_found(what: str) -> None:
+    events, expected = HOLES[what]
+
+    assert gaps(Leader(events=list(events))) == expected
+
+
+def test_it_is_critical_and_leads_to_a_recovery_of_the_metadata() -> None:
+    (finding,) = (one for one in findings(Leader()) if one.code in GAPS)
+
+    assert finding.severity is Severity.CRITICAL
+    assert finding.subject == f"{TOPIC}-0"
+    assert finding.remedy.startswith("tieredctl recover metadata ")
+
+
+@pytest.mark.parametrize("what", WHOLE)
+def test_nothing_is_found_where(what: str) -> None:
+    assert gaps(Leader(events=list(WHOLE[what]))) == []
+
+
+@pytest.mark.parametrize(
+    "leader",
+    [
+        Leader(earliest_local=0),
+        Leader(earliest=30),
+        Leader(earliest=None),
+        Leader(own={}),
+        Leader(broker=BROKER | {"remote.log.metadata.manager.class.name": "org.example.Metadata"}),
+        Leader(denied=["broker_configs"]),
+        Leader(denied=["source"]),
+        Leader(source_findings=[truncated(0, 7)]),
+    ],
+    ids=[
+        "all of the log is local",
+        "the log start is the local one",
+        "the leader has no answer",
+        "the topic is not tiered",
+        "another manager has the metadata",
+        "the manager may not be seen",
+        "the metadata may not be read",
+        "the metadata has lost its beginning",
+    ],
+)
+def test_what_is_not_known_to_be_a_gap_is_not_called_one(leader: Leader) -> None:
+    assert gaps(leader) == []
+
+
+def test_offsets_of_a_topic_that_is_recreated_meanwhile_are_not_judged() -> None:
+    class Recreated(Leader):
+        def source(self):  # type: ignore[no-untyped-def]
+            self.topic_id = "FBEiM0RVZneImaq7zN3u_w"
+            return super().source()
+
+    assert gaps(Recreated(topic_id=TOPIC_ID)) == []
+
+
+def test_a_partition_that_is_removed_and_still_promised_is_found() -> None:
+    removed = partition_delete(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED)
+
+    assert gaps(Leader(events=[*copied(1, 0, 29), removed])) == [("local-remote-gap", [0, 29])]
+
+
+@pytest.mark.parametrize("steps_before", range(6))
+@pytest.mark.parametrize("kept", [1, 6])
+def test_what_is_copied_or_expires_between_two_requests_leaves_no_gap(steps_before: int, kept: int) -> None:
+    leader = BusyLeader(steps_before + 6 * kept, kept)
+
+    assert gaps(leader) == []
+    assert leader.earliest_local > (leader.earliest or 0) > 0
+
+
+@pytest.mark.parametrize("steps_before", range(20, 34))
+def test_only_the_gap_that_is_there_is_found_while_a_leader_copies_and_expires(steps_before: int) -> None:
+    leader = BusyLeader(steps_before, kept=10, lost=5)
+
+    assert gaps(leader) == [("offset-gap", [40, 49])]
+
+
+@pytest.mark.parametrize("steps_before", range(30, 60))
+def test_a_gap_that_expires_meanwhile_is_not_found_once_it_did(steps_before: int) -> None:
+    leader = BusyLeader(steps_before, kept=8, lost=5)
+    log_start_before = leader.earliest or 0
+
+    found = gaps(leader)
+
+    assert found in ([], [("offset-gap", [40, 49])])
+    assert not (log_start_before >= 50 and found)
+
+
+def test_status_counts_at_least_where_the_metadata_lacks_segments() -> None:
+    leader = Leader()
+    seen = with_tiered_data(
+        gather_settings(leader, Clock(NOW_MS, 3_600_000), None), leader, lambda: EventStream(leader.source())
+    )
+
+    facts = facts_of_cluster(seen, leader.cluster_id, diagnose(seen).findings)
+
+    assert facts.may_be_more

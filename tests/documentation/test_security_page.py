@@ -1,0 +1,217 @@
+"""docs/security.md: what its table grants is enough for the commands of each row, and no row is enough for the next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin._acl import AclOperation
+from confluent_kafka.admin._resource import ResourceType
+
+from tests.cli.command_line import REPOSITORY, Outcome, this_process
+from tests.cli.command_tree import command_at, commands
+from tests.cli.running_exporter import exporter, is_up
+from tests.rigs.access_rules import Rule, allowed
+from tests.rigs.broker import METADATA_TOPIC
+from tests.rigs.driven_brokers import DrivenBroker
+from tests.rigs.inkless import Inkless
+from tests.wal.local_partitions import batch, write_partition
+from tieredctl.cli.main import NOUNS
+from tieredctl.errors import ExitCode
+from tieredctl.model.ids import TopicIdPartition
+
+PAGE = REPOSITORY / "docs" / "security.md"
+RESOURCES = (
+    (ResourceType.TOPIC, METADATA_TOPIC),
+    (ResourceType.TOPIC, "*"),
+    (ResourceType.BROKER, "kafka-cluster"),
+    (ResourceType.GROUP, "*"),
+)
+"""What the table's columns are about."""
+OPERATIONS = {
+    "Describe": AclOperation.DESCRIBE,
+    "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
+    "Read": AclOperation.READ,
+    "AlterConfigs": AclOperation.ALTER_CONFIGS,
+}
+NOT_ALLOWED = re.compile(r"The user may not .*\. *\n? *The user needs the operations? \w+")
+
+
+@dataclass(frozen=True)
+class Row:
+    commands: tuple[str, ...]
+    rules: tuple[Rule, ...]
+
+    def __str__(self) -> str:
+        return self.commands[0]
+
+
+def rows() -> Iterator[Row]:
+    """Those of the table of commands."""
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        named, *granted = [cell.strip() for cell in line.strip("|").split("|")]
+        if named.startswith("`") and len(granted) == len(RESOURCES):
+            rules = [
+                Rule(*resource, OPERATIONS[operation])
+                for resource, cell in zip(RESOURCES, granted, strict=True)
+                for operation in cell.split(", ")
+                if operation
+            ]
+            yield Row(tuple(commands_in(named)), tuple(rules))
+
+
+def commands_in(cell: str) -> Iterator[str]:
+    """`orphans scan`, `plan`; `verify` are three commands."""
+    for group in cell.split("; "):
+        noun = ""
+        for words in re.findall(r"`([^`]+)`", group):
+            noun = noun or words.partition(" ")[0]
+            yield words if words.startswith(noun) else f"{noun} {words}"
+
+
+def commands_without_a_broker() -> set[str]:
+    """Those that the page says so of."""
+    (text,) = re.findall(r"^- \*\*No broker is asked\*\* by (.*?)\.$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return set(commands_in(" ".join(text.split())))
+
+
+def asks_a_broker(command: Any) -> bool:
+    return any("--bootstrap-server" in parameter.opts for parameter in command.params)
+
+
+ROWS = list(rows())
+ADDED = [pytest.param(before, row, id=str(row)) for before, row in pairwise(ROWS[2:6])]
+"""Each of these rows grants what the row before it does, and more."""
+
+
+def test_every_command_has_a_row_or_asks_no_broker() -> None:
+    every = {" ".join(words): command for words, command in commands()}
+    every |= {
+        noun: command for noun in NOUNS if getattr(command := command_at((noun,)), "invoke_without_command", None)
+    }
+    with_rights = {name.partition(" --")[0] for row in ROWS for name in row.commands} | {"snapshot fetch"}
+    without = commands_without_a_broker()
+
+    assert with_rights | without == set(every)
+    assert with_rights & without == set()
+    only_kept = {"context show", "context add"}
+    assert [name for name in without - only_kept if asks_a_broker(every[name])] == []
+    assert [name for name in with_rights if not asks_a_broker(every[name])] == []
+
+
+@pytest.fixture
+def words(prices: None, kafka_4: DrivenBroker, inkless: Inkless, tmp_path: Path) -> Mapping[str, tuple[str, ...]]:
+    """What each command of the table is given besides the cluster."""
+    broker, topics = kafka_4.broker, kafka_4.cluster.topics
+    store = ("--store", f"file:{broker.remote_dir}")
+    plain = ("--bootstrap-server", broker.bootstrap_server)
+    segment = this_process("metadata", "segments", *plain, "--topic", "orders", "-o", "jsonl").lines()[0]["segmentId"]
+    plan = str(tmp_path / "plan")
+    purged = ("--older-than", "14d", "--yes", "--cluster-id", broker.cluster_id)
+    wal = uploaded(topics["orders"].topic_id, tmp_path)
+    return {
+        "metadata history": (segment,),
+        "metadata lookup --epoch": ("0", "orders:0", "--offset", "5"),
+        "metadata epochs": ("orders:0",),
+        "metadata export": (str(tmp_path / "events.parquet"),),
+        "store check": (str(broker.log_dir), *store),
+        "remote read": (segment, *store, "--to", str(tmp_path / "segment.log")),
+        "estimate cost": store,
+        "diskless explain": ("audit:0@299", *inkless.control_plane),
+        "wal clean": wal,
+        "wal purge": (*wal, *purged),
+        "exporter": store,
+        "support-bundle": ("--to", str(tmp_path / "bundle.tar.gz"), "--force"),
+        "verify": store,
+        "orphans scan": store,
+        "orphans plan": (*store, "--to", plan),
+        "orphans purge": (*store, *purged),
+        "partition remove": (*store, topics["retired"].topic_id),
+        "offsets": ("orders",),
+        "explain": ("orders:0@5",),
+        "recover metadata": store,
+        "recover indexes": (*store, segment),
+        "topic status": ("orders",),
+        "estimate retention": ("ledger", "--local-retention-bytes", "500000"),
+        "estimate follower-bootstrap": ("ledger:0", "--throughput", "50kB"),
+        "status": store,
+        "topic enable": ("untiered",),
+        "topic disable": ("orders", "--stop-copying"),
+    }
+
+
+def uploaded(topic_id: str, folder: Path) -> tuple[str, str]:
+    """A store with a combined object of the topic."""
+    write_partition(folder / "logs", TopicIdPartition(topic_id, "orders", 0), [batch(0)])
+    (folder / "wal").mkdir()
+    store = ("--store", f"file:{folder / 'wal'}")
+    outcome = this_process("wal", "upload", "--log-dir", folder / "logs", *store, "--upload-bytes", "100", "--apply")
+    assert outcome.exit_code == ExitCode.CLEAN, outcome.err
+    return store
+
+
+@pytest.fixture
+def prices(kafka_4: DrivenBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what estimates a cost."""
+    config = tmp_path / "config.yaml"
+    config.write_text(f"prices:\n- store: file:{kafka_4.broker.remote_dir}\n  perGiBMonth: 1\n  currency: EUR\n")
+    monkeypatch.setenv("TIEREDCTL_CONFIG", str(config))
+
+
+def run(command: str, kafka: DrivenBroker, client: Path, words: Mapping[str, tuple[str, ...]]) -> Outcome:
+    server = kafka.broker.secure_listeners.sasl_ssl
+    place = ("--bootstrap-server", server, "--command-config", client)
+    if command == "exporter":
+        return watched(*words[command], *place)
+    return this_process(*command.split(), *words.get(command, ()), *place)
+
+
+def watched(*words: str | Path) -> Outcome:
+    """An exporter's first look: whether it could look at everything."""
+    with exporter(*words) as running:
+        samples = running.awaited(lambda seen: ("tieredctl_exporter_refresh_seconds",) in seen)
+        running.stop()
+    is_whole = is_up(samples) and not any("code=check-not-made" in key for key in samples)
+    return Outcome(ExitCode.CLEAN if is_whole else ExitCode.INCOMPLETE, "", running.said)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_what_a_row_grants_is_enough(
+    row: Row, kafka_4: DrivenBroker, words: Mapping[str, tuple[str, ...]], tmp_path: Path
+) -> None:
+    with allowed(kafka_4.broker, tmp_path, row.rules) as client:
+        for command in set(row.commands) - {"orphans apply"}:  # there is nothing to apply
+            outcome = run(command, kafka_4, client, words)
+
+            assert outcome.exit_code in (ExitCode.CLEAN, ExitCode.FINDINGS), f"{command}: {outcome.err}{outcome.out}"
+            assert "may not" not in outcome.err + outcome.out, command
+
+
+@pytest.mark.parametrize(("before", "row"), ADDED)
+def test_less_is_not_enough_and_what_is_missing_is_named(
+    before: Row, row: Row, kafka_4: DrivenBroker, words: Mapping[str, tuple[str, ...]], tmp_path: Path
+) -> None:
+    with allowed(kafka_4.broker, tmp_path, before.rules) as client:
+        for command in set(row.commands) - {"wal purge"}:  # there is nothing to purge
+            outcome = run(command, kafka_4, client, words)
+
+            assert outcome.exit_code in (ExitCode.FAILURE, ExitCode.INCOMPLETE), f"{command}: {outcome.err}"
+
+
+def test_who_may_read_everything_changes_nothing(
+    kafka_4: DrivenBroker, words: Mapping[str, tuple[str, ...]], tmp_path: Path
+) -> None:
+    (reader,) = (row for row in ROWS if "doctor" in row.commands)
+    confirmed = ("--apply", "--yes", "--cluster-id", kafka_4.broker.cluster_id)
+    changes = {command: (*words[command], *confirmed) for command in ("topic enable", "topic disable")}
+    with allowed(kafka_4.broker, tmp_path, reader.rules) as client:
+        for command in changes:
+            outcome = run(command, kafka_4, client, changes)
+
+            assert outcome.exit_code == ExitCode.FAILURE
+            assert NOT_ALLOWED.search(outcome.err), outcome.err

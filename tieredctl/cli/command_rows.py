@@ -1,0 +1,93 @@
+"""Writes the table of all commands: `python -m tieredctl.cli.command_rows`, for `make completions`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tieredctl.cli.completion.command_table import ARGUMENT, COMMAND, FLAG, OPTION, TABLE, row
+from tieredctl.cli.main import command_of
+
+_BY_METAVAR = {
+    "FILE": "file",
+    "PATH": "file",
+    "PLAN": "file",
+    "RECEIPTS": "file",
+    "BEFORE": "file",
+    "AFTER": "file",
+    "KEY|FILE": "file",
+    "FILE|store": "file",
+    "OFFSET-FILE|TIME": "file",
+    "DIR|FILE": "file",
+    "DIR": "directory",
+    "URL": "url",
+    "PATH-OR-URL": "url",
+    "TOPIC": "topic",
+    "TOPIC-ID": "topic-id",
+    "SEGMENT-ID": "segment-id",
+    "CODE": "code",
+    "CODE[:SUBJECT]": "finding-code",
+    "NAME:LOCATION": "metadata-source",
+    "STATE": "state",
+    "PART": "part",
+}
+_CONTEXT, _LAYOUT = "--context", "--layout"
+
+
+def table() -> str:
+    """The table, by the commands themselves."""
+    return "".join(f"{line}\n" for line in _rows(()))
+
+
+def _rows(words: tuple[str, ...]) -> Iterator[str]:
+    command: Any = command_of(words)
+    for word in words:
+        command = command.commands[word]
+    yield row(words, COMMAND, inspect.cleandoc(command.help or ""))
+    for one in command.params:
+        is_option = one.param_type_name == "option"
+        names = " ".join([*one.opts, *one.secondary_opts]) if is_option else str(one.name)
+        repeats = "repeats" if (one.multiple if is_option else one.nargs < 0) else "once"
+        told = " ".join((getattr(one, "help", None) or "").split())
+        yield row(words, OPTION if is_option else ARGUMENT, names, _kind(one, words), _metavar(one), repeats, told)
+    for name in getattr(command, "commands", {}):
+        yield from _rows((*words, name))
+
+
+def _kind(parameter: Any, words: Sequence[str]) -> str:
+    """What its values are."""
+    if getattr(parameter, "is_flag", False):
+        return FLAG
+    choices = _choices(parameter)
+    if choices:
+        return f"choice:{','.join(choices)}"
+    metavar = parameter.metavar or ""
+    if metavar.startswith("["):
+        metavar = metavar[1:-1]
+    if _CONTEXT in parameter.opts or (words[:1] == ("context",) and metavar == "NAME" and words[1:] != ("add",)):
+        return "context"
+    if _LAYOUT in parameter.opts:
+        return "layout"
+    if metavar.startswith("TOPIC:PARTITION"):
+        return "topic-partition"
+    return _BY_METAVAR.get(metavar.removesuffix("...").split("[:PARTITION")[0], "text")
+
+
+def _choices(parameter: Any) -> list[str]:
+    """Those of a type, or those that the help lists as a|b|c."""
+    typed = getattr(parameter.type, "choices", None)
+    if typed:
+        return [str(getattr(one, "value", one)) for one in typed]
+    listed = (parameter.metavar or "").split("|")
+    return listed if len(listed) > 1 and all(one.islower() for one in listed) else []
+
+
+def _metavar(parameter: Any) -> str:
+    if getattr(parameter, "is_flag", False):
+        return ""
+    return parameter.metavar or "|".join(_choices(parameter)) or str(parameter.name).upper()
+
+
+if __name__ == "__main__":
+    TABLE.write_text(table(), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Completions of what is typed in a shell, answered without loading the commands."""

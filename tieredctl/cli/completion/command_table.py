@@ -1,0 +1,115 @@
+"""All commands with their options as a table, for what must not wait until Typer is loaded: completions, man pages,
+commands that are to be pasted.
+
+`make completions` writes the table from the commands themselves (`cli/command_rows.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+TABLE = Path(__file__).with_name("command_table.tsv")
+COMMAND, OPTION, ARGUMENT = "command", "option", "argument"
+FLAG = "flag"
+"""The kind of an option without values."""
+_LINE_BREAK, _ESCAPED_LINE_BREAK = "\n", "\\n"
+
+
+class Parameter(NamedTuple):
+    """An option, or an argument."""
+
+    names: tuple[str, ...]
+    kind: str
+    """What its values are, by `completing.py`, or FLAG."""
+    metavar: str
+    repeats: bool
+    help: str
+
+
+class Command(NamedTuple):
+    """A command, or a noun with commands in it."""
+
+    words: tuple[str, ...]
+    help: str
+    options: Mapping[str, Parameter]
+    arguments: Sequence[Parameter]
+
+
+class CommandTable:
+    """The table, of which only the lines that are asked for are taken apart."""
+
+    def __init__(self, text: str) -> None:
+        self._text = f"\n{text}\n"
+
+    @classmethod
+    def installed(cls) -> CommandTable:
+        """That of this tieredctl. Raises OSError without one."""
+        return cls(TABLE.read_text(encoding="utf-8"))
+
+    def commands(self) -> Iterator[tuple[str, ...]]:
+        """The words of each, in the help's order; the program itself has none."""
+        for line in self._text.splitlines():
+            path, _, rest = line.partition("\t")
+            if rest.startswith(COMMAND):
+                yield tuple(path.split())
+
+    def has(self, words: Sequence[str]) -> bool:
+        """Whether these words name a command."""
+        return f"\n{' '.join(words)}\t{COMMAND}\t" in self._text
+
+    def verbs(self, words: Sequence[str]) -> dict[str, str]:
+        """The commands within one, each with its line of help."""
+        depth = len(words)
+        found = {}
+        for line in self._lines(" ".join(words) + (" " if words else "")):
+            path, what, *fields = line.split("\t")
+            named = path.split()
+            if what == COMMAND and len(named) == depth + 1:
+                found[named[-1]] = first_sentence(_unescaped(fields[0]))
+        return found
+
+    def command(self, words: Sequence[str]) -> Command:
+        """The command that these words name."""
+        help_text, arguments = "", list[Parameter]()
+        options: dict[str, Parameter] = {}
+        for line in self._lines(" ".join(words) + "\t"):
+            _, what, *fields = line.split("\t")
+            if what == COMMAND:
+                help_text = _unescaped(fields[0])
+                continue
+            names, kind, metavar, repeats, told = fields
+            parameter = Parameter(tuple(names.split()), kind, metavar, repeats == "repeats", _unescaped(told))
+            if what == ARGUMENT:
+                arguments.append(parameter)
+            else:
+                options |= dict.fromkeys(parameter.names, parameter)
+        return Command(tuple(words), help_text, options, arguments)
+
+    def _lines(self, beginning: str) -> Iterator[str]:
+        """Those that begin so."""
+        wanted, at = f"\n{beginning}", 0
+        while 0 <= (at := self._text.find(wanted, at)) < len(self._text) - 2:
+            end = self._text.find("\n", at + 1)
+            yield self._text[at + 1 : end]
+            at += 1
+
+
+def row(words: Sequence[str], what: str, *fields: str) -> str:
+    """A line of the table."""
+    return "\t".join([" ".join(words), what, *map(_escaped, fields)])
+
+
+def first_sentence(text: str) -> str:
+    """What a list of commands has room for."""
+    paragraph = " ".join(text.partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].removesuffix(".")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\t", " ").replace(_LINE_BREAK, _ESCAPED_LINE_BREAK)
+
+
+def _unescaped(text: str) -> str:
+    return "\\".join(part.replace(_ESCAPED_LINE_BREAK, _LINE_BREAK) for part in text.split("\\\\"))

@@ -1,0 +1,162 @@
+"""Findings as people read them: what is wrong first, in few lines, with the command that mends it or shows more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from tieredctl.cli.findings.finding_groups import MOST_PARTITIONS, FindingGroups, Group
+from tieredctl.cli.findings.remedies import next_command
+from tieredctl.cli.line_breaks import broken, broken_command
+from tieredctl.cli.terminal import emphasized, severity_shown, width_of
+from tieredctl.model.counted import counted
+from tieredctl.model.finding_kind import severities_text
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.printable import printable
+from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
+
+_FEW_GROUPS = 2
+_MANY_GROUPS = 4
+"""From here on only the cause has an example, and what is informational is one line: all fit one screen."""
+_EXAMPLES = 3
+"""Of each code, where there are few; otherwise one."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingReport:
+    """How findings are written. `limit` is how many of each code are shown: by default few; `all_of_them` shows all.
+    `how_to_see_all` says what shows those that are left out."""
+
+    limit: int | None = None
+    all_of_them: bool = False
+    tolerance: Tolerance = NOTHING_TOLERATED
+    how_to_see_all: str = "-o json has them all"
+
+    def write(self, findings: Iterable[Finding], out: TextIO) -> None:
+        """Writes groups, the gravest first, after a line that counts them and names the cause; then what is ignored.
+        Nothing where there is nothing."""
+        most = None if self.all_of_them else (self.limit or _EXAMPLES)
+        found = FindingGroups.of(findings, most, self.tolerance)
+        lines = _Lines(out)
+        groups = found.by_severity()
+        if len(groups) > 1:
+            lines.write(first_line(found), emphasize=True)
+        shown, cause = self._shown(groups), found.cause()
+        is_short = self._is_short(groups)
+        remedied: set[str] = set()
+        for group in groups:
+            if is_short and group.severity is Severity.INFO:
+                continue
+            examples = 0 if is_short and group is not cause else shown
+            lines.write_group(group, examples, remedy=group.kind.code not in remedied)
+            remedied.add(group.kind.code)
+        if is_short:
+            lines.write_informational(groups)
+            lines.write(f"Not everything is shown: {self.how_to_see_all}.")
+        elif any(group.count > shown for group in groups):
+            first = "first finding" if shown == 1 else f"first {shown} findings"
+            lines.write(f"Only the {first} of each code {'is' if shown == 1 else 'are'} shown: {self.how_to_see_all}.")
+        for sentence in ignored_sentences(found):
+            lines.write(sentence)
+
+    def write_cause(self, findings: Iterable[Finding], out: TextIO) -> None:
+        """Writes only the line that counts what needs attention and names the cause; nothing where nothing does."""
+        found = FindingGroups.of((one for one in findings if one.severity is not Severity.INFO), 1, self.tolerance)
+        if found.groups:
+            _Lines(out).write(first_line(found), emphasize=True)
+
+    def _shown(self, groups: Sequence[Group]) -> int:
+        if self.all_of_them:
+            return max((group.count for group in groups), default=0)
+        return self.limit or (_EXAMPLES if len(groups) <= _FEW_GROUPS else 1)
+
+    def _is_short(self, groups: Sequence[Group]) -> bool:
+        if self.all_of_them or self.limit is not None or len(groups) < _MANY_GROUPS:
+            return False
+        is_informational = {group.severity is Severity.INFO for group in groups}
+        return is_informational == {True, False} or any(group.count > 1 for group in groups)
+
+
+def first_line(found: FindingGroups) -> str:
+    """Counts by severity, and the cause."""
+    counts = severities_text(found.counts())
+    cause = found.cause()
+    if cause is None:
+        return counts
+    return f"{counts}: {group_text(cause) if cause.makes_incomplete or cause.count > 1 else cause.kind.meaning}"
+
+
+def ignored_sentences(found: FindingGroups) -> Iterator[str]:
+    """How many findings are ignored, by code, and which cannot be."""
+    if found.ignored:
+        total = found.ignored.total()
+        yield f"{counted(total, 'finding is', 'findings are')} ignored: {_codes(found.ignored)}."
+    if found.ignored_critical:
+        critical = counted(found.ignored_critical, "ignored finding is", "ignored findings are")
+        yield f"{critical} critical, and not in the exit code: data may be lost or altered."
+    if found.not_ignorable:
+        yield f"Not ignored, because the answer is incomplete: {_codes(found.not_ignorable)}."
+
+
+def _codes(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{code} ({count})" for code, count in sorted(counts.items()))
+
+
+def finding_text(finding: Finding) -> str:
+    """`subject: message`, and where in the bytes and offsets it is. One line, whatever is in it."""
+    evidence = finding.evidence
+    places = [f"byte {evidence['position']}"] if evidence.get("position") is not None else []
+    if offsets := evidence.get("offsets"):
+        places.append(f"offsets {offsets[0]}..{offsets[1]}")  # type: ignore[index]
+    where = f" ({', '.join(places)})" if places else ""
+    return printable(f"{finding.subject}: {finding.message}{where}")
+
+
+def group_text(group: Group) -> str:
+    """How many things are wrong in one way, and in how many partitions; of one, its message."""
+    if group.count == 1:
+        return printable(group.first[0].message)
+    text = group.kind.count_text(group.things)
+    partitions = len(group.partitions)
+    if partitions < 2:
+        return text
+    atleast = "more than " if partitions == MOST_PARTITIONS else ""
+    return f"{text}, in {atleast}{partitions} partitions"
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Writes lines that break between words where the terminal is narrow."""
+
+    out: TextIO
+
+    def write_group(self, group: Group, shown: int, *, remedy: bool) -> None:
+        head = severity_shown(group.severity.label, self.out)
+        code = group.kind.code.value
+        if group.count == 1:
+            self.write(f"{head}: {code}: {finding_text(group.first[0])}", group.severity.label)
+        else:
+            self.write(f"{head}: {code}: {group_text(group)}", group.severity.label)
+            for finding in group.first[:shown]:
+                self.write(f"  {finding_text(finding)}")
+        if remedy:
+            self._write_command(next_command(group.first[0].remedy))
+
+    def write_informational(self, groups: Iterable[Group]) -> None:
+        """One line with the codes of what is informational; nothing where nothing is."""
+        counts = {group.kind.code.value: group.count for group in groups if group.severity is Severity.INFO}
+        if counts:
+            label = Severity.INFO.label
+            self.write(f"{severity_shown(label, self.out)}: {_codes(counts)}", label)
+
+    def write(self, text: str, label: str = "", *, emphasize: bool = False) -> None:
+        """A line or several; `label` is what it begins with if that has a colour, which takes no space."""
+        coloured = text[: text.index(":")] if label else ""
+        lines = broken(label + text[len(coloured) :], width_of(self.out))
+        lines[0] = coloured + lines[0][len(label) :]
+        for line in lines:
+            self.out.write((emphasized(line, self.out) if emphasize else line) + "\n")
+
+    def _write_command(self, remedy: str) -> None:
+        self.out.writelines(f"{line}\n" for line in broken_command(printable(remedy), width_of(self.out)))

@@ -1,0 +1,108 @@
+"""Remedies as commands to paste: with the places that this run was given where the table has an ellipsis."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from functools import cached_property
+
+from tieredctl.cli import PROGRAM, running_words
+from tieredctl.cli.typed_words import TypedWords, options_of, typed
+from tieredctl.model.quantities import duration_ms
+from tieredctl.model.secrets import HIDDEN, is_secret
+
+_REST = "…"
+_SERVER = "--bootstrap-server"
+_PLACES = (
+    *("--log-dir", _SERVER, "--bootstrap-controller", "--command-config", "--export", "--offline-metadata"),
+    *("--metadata-source", "--metadata-source-option", "--as-of", "--kraft-snapshot", "--live-topic-ids"),
+    *("--control-plane", "--store", "--store-option", "--layout", "--layout-option", "--inventory", "--key-list"),
+    *("--topic", "--topic-id", "--partition", "--min-age", "--now", "--foreign", "--unknown", "--allow-young"),
+)
+"""Options that say where things are and which are meant: given to one command, they hold for the next too."""
+_OTHER_SOURCES = ("--log-dir", _SERVER, "--export", "--metadata-source")
+_FOLDERS = {"store check": "--log-dir"}
+"""Commands whose arguments are what others take as an option."""
+_PASSWORD = re.compile(r"(?<=://)[^/@\s]*:[^/\s]*(?=@)")
+"""User and password in a URL."""
+_LEAST_AGE_MS = 3_600_000
+"""A lower --min-age is for looking only."""
+
+
+def next_command(text: str) -> str:
+    """A command that follows from this run, with its places instead of the ellipsis."""
+    return Remedies(running_words.get()).pasteable(text)
+
+
+class Remedies:
+    """Remedies for the reader of one run, whose words these are."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = tuple(words)
+
+    def pasteable(self, remedy: str) -> str:
+        """The remedy with the places of this run; in capitals what this run does not know."""
+        if remedy.startswith(f"{PROGRAM} "):
+            return self._own(remedy)
+        return remedy.replace(f"{_SERVER} {_REST}", f"{_SERVER} {self._server}{self._config_of_kafka(remedy)}")
+
+    def _own(self, remedy: str) -> str:
+        filled = remedy.replace(f"{_SERVER} HOST:PORT", f"{_SERVER} {self._server}")
+        filled = filled.replace("--store URL", f"--store {self._store}")
+        if _REST not in remedy:
+            config = self._value("--command-config")
+            return f"{filled} --command-config {shlex.quote(config)}" if filled != remedy and config else filled
+        taken = options_of(remedy.split()[1:])
+        named = [word for word in remedy.split() if word.startswith("--")]
+        given = [
+            f"{option} {shlex.quote(_shown(option, value))}" if value else option
+            for option, value in self._places
+            if option in taken and (option not in named or option.endswith("-option"))
+            if not (option == "--min-age" and duration_ms(value) < _LEAST_AGE_MS and not self._allows_young)
+        ]
+        if "paths" in taken:
+            given += [shlex.quote(path) for path in self._typed.arguments]
+        return filled.replace(f" {_REST}", " " + " ".join(given) if given else "")
+
+    def _config_of_kafka(self, remedy: str) -> str:
+        config = self._value("--command-config")
+        return f" --command-config {shlex.quote(config)}" if config and not remedy.startswith("kafka-dump") else ""
+
+    @property
+    def _allows_young(self) -> bool:
+        return any(name == "--allow-young" for name, _ in self._typed.options)
+
+    @property
+    def _server(self) -> str:
+        return shlex.quote(self._value(_SERVER) or "HOST:PORT")
+
+    @property
+    def _store(self) -> str:
+        url = self._value("--store")
+        return "URL" if url is None else shlex.quote(_shown("--store", url))
+
+    def _value(self, option: str) -> str | None:
+        return next((value for name, value in self._places if name == option), None)
+
+    @cached_property
+    def _typed(self) -> TypedWords:
+        return typed(self._words)
+
+    @cached_property
+    def _places(self) -> list[tuple[str, str]]:
+        said = self._typed
+        option = _FOLDERS.get(said.command)
+        folders = [(option, path) for path in said.arguments] if option else []
+        if any(name in _OTHER_SOURCES for name, _ in said.options):
+            folders = []
+        return [*folders, *((name, value) for name, value in said.options if name in _PLACES)]
+
+
+def _shown(option: str, value: str) -> str:
+    """A setting of a store or a layout may hold a secret, unless it names a file; so may any URL, before its host."""
+    name, _, setting = value.partition("=")
+    if option.endswith("-option") and is_secret(name) and not os.path.exists(setting):
+        return f"{name}={HIDDEN}"
+    return _PASSWORD.sub(HIDDEN, value)

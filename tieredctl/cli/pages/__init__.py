@@ -1,0 +1,1 @@
+"""What a command found, as the values of a page (`--report`)."""

@@ -1,0 +1,1 @@
+"""When something goes wrong: traces, crash files, support bundles, interruptions."""

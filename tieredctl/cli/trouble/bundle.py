@@ -1,0 +1,205 @@
+"""A support bundle: what its parts are, what is left out of them, and the archive with its manifest."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tieredctl import __version__
+from tieredctl.cli import PROGRAM
+from tieredctl.cli.trouble.hidden_names import HiddenNames
+from tieredctl.model.secrets import HIDDEN, is_secret, redacted
+from tieredctl.ops.guards.replaced_file import replaced_file
+
+MANIFEST = "manifest.json"
+_FOLDER = f"{PROGRAM}-support"
+_NAMES_OF_TOPICS = ("topic", "topicName", "topics")
+_NAMES_OF_SETTINGS = ("name", "key", "setting", "config")
+_INTERNAL = "__"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file of the bundle, or what could not be had."""
+
+    name: str
+    what: str
+    text: str | None
+    """None where there is none."""
+    problem: str | None = None
+    """Why it is not there, or not whole."""
+    is_withheld: bool = False
+    """Whether it was left out on request."""
+
+    def document(self) -> dict[str, Any]:
+        """Its row in the manifest."""
+        data = None if self.text is None else self.text.encode()
+        return {
+            "name": self.name,
+            "what": self.what,
+            "bytes": None if data is None else len(data),
+            "sha256": None if data is None else sha256(data).hexdigest(),
+            "redacted": (self.text or "").count(HIDDEN),
+            "problem": self.problem,
+        }
+
+
+def without_secrets(parts: Iterable[Part]) -> list[Part]:
+    """The parts with each secret hidden, by name."""
+    cleaned = [
+        replace(
+            *(part,),
+            name=redacted(part.name),
+            text=None if part.text is None else _redacted_document(part.text),
+            problem=part.problem and redacted(part.problem),
+        )
+        for part in parts
+    ]
+    return sorted(cleaned, key=lambda part: part.name)
+
+
+def without_names(parts: Sequence[Part], known: Iterable[str]) -> list[Part]:
+    """The parts with each topic's name replaced by a hash, the same in all parts of this bundle alone. Topics are those
+    that are known, and those that a part names as one. What is plain text is left out: any word may be a topic."""
+    parts = [part if _is_document(part.text) else _withheld(part) for part in parts]
+    names = {*known, *(name for part in parts for name in _topics(part.text))}
+    hidden = HiddenNames({name for name in names if name and not name.startswith(_INTERNAL)})
+    return [
+        replace(
+            *(part,),
+            name=hidden.in_text(part.name),
+            text=None if part.text is None else _changed(part.text, hidden.in_text),
+            problem=part.problem and hidden.in_text(part.problem),
+        )
+        for part in parts
+    ]
+
+
+def _withheld(part: Part) -> Part:
+    problem = "Left out because of --hide-names: it is plain text, in which any word may be the name of a topic."
+    return replace(part, text=None, problem=problem, is_withheld=True)
+
+
+def manifest_of(parts: Sequence[Part], *, hides_names: bool) -> dict[str, Any]:
+    """What is inside, what was taken out of it, and what could not be had."""
+    return {
+        "kind": "SupportBundle",
+        PROGRAM: __version__,
+        "topicNamesAreHidden": hides_names,
+        "neverInside": ["records of topics", "passwords, keys and tokens", "the values of variables"],
+        "items": [part.document() for part in parts],
+    }
+
+
+def write_bundle(
+    to: Path, parts: Sequence[Part], manifest: Mapping[str, Any], *, force: bool, dry_run: bool = False
+) -> None:
+    """Writes the archive, for its owner alone; the same parts make the same bytes. A dry run writes nothing. Raises
+    TieredctlError `unwritable`."""
+    with replaced_file(to, force=force, dry_run=dry_run) as file:
+        pack_bundle(file, parts, manifest)
+
+
+def pack_bundle(file: BinaryIO, parts: Sequence[Part], manifest: Mapping[str, Any]) -> None:
+    """The same, into a file that is open."""
+    files = [(MANIFEST, json.dumps(manifest, indent=2) + "\n")]
+    files += [(part.name, part.text) for part in parts if part.text is not None]
+    with (
+        gzip.GzipFile(fileobj=file, filename="", mode="wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for name, text in files:
+            data = text.encode()
+            member = tarfile.TarInfo(f"{_FOLDER}/{name}")
+            member.size, member.mode = len(data), 0o600
+            archive.addfile(member, io.BytesIO(data))
+
+
+def _redacted_document(text: str) -> str:
+    """Text without secrets; of a document string by string, so that it stays one."""
+    return _changed(text, redacted)
+
+
+def _changed(text: str, change: Any) -> str:
+    try:
+        return json.dumps(_each(json.loads(text), change), indent=2) + "\n"
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return "".join(f"{json.dumps(_each(json.loads(line), change))}\n" for line in text.splitlines())
+    except (ValueError, RecursionError):
+        return str(change(text))
+
+
+def _is_document(text: str | None) -> bool:
+    """Whether it is JSON, or lines of it."""
+    for documents in ([text or "null"], (text or "").splitlines()):
+        with suppress(ValueError, RecursionError):
+            for document in documents:
+                json.loads(document)
+            return True
+    return False
+
+
+def _each(value: Any, change: Any) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_each(one, change) for one in value]
+    if isinstance(value, dict):
+        named = _setting_in(value)
+        return {
+            change(name): _hidden(one)
+            if change is redacted and _is_secret(named if name == "value" else name, one)
+            else _each(one, change)
+            for name, one in value.items()
+        }
+    return value
+
+
+def _setting_in(member: Mapping[str, Any]) -> str:
+    """Of `{"name": "sasl.password", "value": "x"}`: the setting whose value this has."""
+    return next((one for one in map(member.get, _NAMES_OF_SETTINGS) if isinstance(one, str)), "")
+
+
+def _is_secret(name: str, value: Any) -> bool:
+    """`"password": "x"` is found as a setting, though neither string alone looks like one."""
+    if is_secret(name):
+        return True
+    return isinstance(value, str) and redacted(f"{name}={value}") != f"{name}={redacted(value)}"
+
+
+def _hidden(value: Any) -> Any:
+    """What stands for all that a secret's setting has."""
+    if isinstance(value, list):
+        return [_hidden(one) for one in value]
+    if isinstance(value, dict):
+        return {redacted(name): _hidden(one) for name, one in value.items()}
+    return value if value is None or isinstance(value, bool) or value == "" else HIDDEN
+
+
+def _topics(text: str | None) -> Iterator[str]:
+    for document in (text or "", *(text or "").splitlines()):
+        with suppress(ValueError, RecursionError):
+            yield from _topics_in(json.loads(document))
+
+
+def _topics_in(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for one in value:
+            yield from _topics_in(one)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            if name in _NAMES_OF_TOPICS and isinstance(one, str) and one:
+                yield one
+            elif name == "topics" and isinstance(one, dict):
+                yield from one
+            yield from _topics_in(one)

@@ -1,0 +1,133 @@
+"""What is kept of an unexpected error for its report: a file without secrets, and without the values of variables."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from tieredctl import __version__
+from tieredctl.cli import PROGRAM
+from tieredctl.model.secrets import redacted, redacted_words, remember_secrets
+
+_PACKAGES = (
+    "typer",
+    "numpy",
+    "pyarrow",
+    "confluent-kafka",
+    "kafka-python",
+    "boto3",
+    "google-cloud-storage",
+    "psycopg",
+    "pyspark",
+)
+_SETTINGS = ("TIEREDCTL_", "AWS_", "GOOGLE_", "KAFKA_", "PG", "PYTHON", "SPARK_", "JAVA_", "LC_", "LANG", "XDG_", "TZ")
+_MOST_KEPT = 20
+_LONGEST_MESSAGE = 4_000
+
+
+def write_crash_file(fault: BaseException, words: Sequence[str]) -> Path | None:
+    """The file's path, for only its owner to read; None where no folder takes it. Removes all but the newest few."""
+    text = crash_text(fault, words)
+    name = f"{time.strftime('%Y-%m-%dT%H-%M-%SZ', time.gmtime())}-{os.getpid()}"
+    for folder, prefix in _folders():
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for number in range(_MOST_KEPT + 1):
+                path = folder / f"{prefix}{name}{f'-{number}' if number else ''}.txt"
+                with suppress(FileExistsError):
+                    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+                    try:
+                        with open(opened, "w", encoding="utf-8", errors="backslashreplace") as file:
+                            file.write(text)
+                    except OSError:
+                        path.unlink()
+                        raise
+                    _keep_newest(folder, prefix)
+                    return path
+    return None
+
+
+def crash_folder() -> Path:
+    """Where crash files are kept, if the user may write there."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return Path(state) / PROGRAM / "crashes"
+
+
+def crash_files() -> list[Path]:
+    """Those of this user, oldest first."""
+    found: list[Path] = []
+    for folder, prefix in _folders():
+        found += _own_files(folder, prefix)
+    return found
+
+
+def crash_text(fault: BaseException, words: Sequence[str]) -> str:
+    """What the file says."""
+    remember_secrets(os.environ)
+    told = traceback.TracebackException.from_exception(fault, lookup_lines=True, capture_locals=False)
+    trace = "".join(_cut(redacted(line)) for line in told.format())  # half a secret would not be known as one
+    lines = [
+        f"{PROGRAM} {__version__} met an unexpected error at {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} UTC.",
+        "",
+        f"command   {PROGRAM} {' '.join(map(repr_of_word, redacted_words(words)))}",
+        f"python    {platform.python_version()} ({sys.executable})",
+        f"platform  {platform.platform()}",
+        *(f"package   {package}" for package in versions()),
+        "",
+        "Variables that are set (values are left out):",
+        *(f"  {name}" for name in sorted(os.environ) if name.startswith(_SETTINGS)),
+        "",
+        redacted(trace).rstrip(),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def versions() -> Iterator[str]:
+    """The installed packages that matter, with their versions."""
+    for package in _PACKAGES:
+        try:
+            yield f"{package} {version(package)}"
+        except PackageNotFoundError:
+            yield f"{package} is not installed"
+
+
+def repr_of_word(word: str) -> str:
+    """A word of a command line as a shell takes it."""
+    from shlex import quote
+
+    return quote(word) if word.isprintable() else repr(word)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _LONGEST_MESSAGE:
+        return text
+    return f"{text[:_LONGEST_MESSAGE]} … ({len(text)} characters)\n"
+
+
+def _folders() -> Iterator[tuple[Path, str]]:
+    """Where the files may be, and how their names begin."""
+    yield crash_folder(), "crash-"
+    with suppress(OSError):  # on a full disk no folder is one for temporary files
+        yield Path(tempfile.gettempdir()), f"{PROGRAM}-{os.getuid()}-crash-"
+
+
+def _own_files(folder: Path, prefix: str) -> list[Path]:
+    with suppress(OSError):
+        found = [path for path in folder.iterdir() if path.name.startswith(prefix) and path.suffix == ".txt"]
+        own = [path for path in found if path.lstat().st_uid == os.getuid() and not path.is_symlink()]
+        return sorted(own, key=lambda path: path.lstat().st_mtime_ns)
+    return []
+
+
+def _keep_newest(folder: Path, prefix: str) -> None:
+    for path in _own_files(folder, prefix)[:-_MOST_KEPT]:
+        with suppress(OSError):
+            path.unlink()

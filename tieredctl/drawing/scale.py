@@ -1,0 +1,80 @@
+"""Offsets on cells: exact for every offset that Kafka has, and every range gets a cell, however short it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tieredctl.drawing.offset_ranges import Ints, OffsetRanges
+
+Cells = NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Offsets `first` to `last`, both inclusive, in equal shares on `width` cells."""
+
+    first: int
+    last: int
+    width: int
+
+    def cells(self, ranges: OffsetRanges) -> tuple[Ints, Ints]:
+        """The first and the last cell of each range, both inclusive; what lies outside the scale is left out."""
+        inside = ranges.within(self.first, self.last)
+        span = self.last - self.first + 1
+        begins = [self.first - (-number * span // self.width) for number in range(1, self.width)]
+        ends = [self.first + number * span // self.width - 1 for number in range(1, self.width + 1)]
+        firsts = np.searchsorted(np.array(begins, np.int64), inside.firsts, side="right")
+        return firsts, np.searchsorted(np.array(ends, np.int64), inside.lasts, side="left")
+
+    def cell(self, offset: int) -> int:
+        """The cell in which an offset begins; that of the nearest one where it lies outside."""
+        near = min(max(offset, self.first), self.last)
+        return (near - self.first) * self.width // (self.last - self.first + 1)
+
+    def offset(self, cell: int) -> int:
+        """The offset that a cell begins with, or within."""
+        return self.first + cell * (self.last - self.first + 1) // self.width
+
+    def painted(self, layers: Iterable[tuple[int, OffsetRanges]]) -> Cells:
+        """A number in each cell: that of the last layer that has a range there, 0 without any."""
+        cells = np.zeros(self.width, np.int8)
+        for number, ranges in layers:
+            firsts, lasts = self.cells(ranges)
+            depths = np.zeros(self.width + 1, np.int64)
+            np.add.at(depths, firsts, 1)
+            np.add.at(depths, lasts + 1, -1)
+            cells[np.cumsum(depths[:-1]) > 0] = number
+        return cells
+
+
+def runs(cells: Cells) -> list[tuple[int, int, int]]:
+    """Stretches of equal cells: (number, first cell, cell after the last)."""
+    if not len(cells):
+        return []
+    edges = np.flatnonzero(cells[1:] != cells[:-1]) + 1
+    begins, ends = np.append([0], edges), np.append(edges, [len(cells)])
+    return list(zip(cells[begins].tolist(), begins.tolist(), ends.tolist(), strict=True))
+
+
+def placed(labels: Iterable[tuple[int, str]], width: int, more: str = ".") -> str:
+    """A line of this width with each text from its cell on, in ascending order. Where there is no room for one, `more`
+    follows the text before it, or stands at its cell if that is near the end, or stands for the text before it."""
+    line, begin, end = [" "] * width, -1, -1
+    for cell, text in labels:
+        has_room = cell + len(text) <= width
+        if has_room and cell > end and line[cell - 1] == " ":
+            begin, end = cell, cell + len(text)
+            line[begin:end] = text
+        elif not has_room and end < cell < width and line[end] == " ":
+            line[cell] = more
+            end = cell
+        elif end < width:
+            line[end] = more
+        else:
+            line[begin:] = more.ljust(width - begin)
+            end = begin
+    return "".join(line)

@@ -1,0 +1,1 @@
+"""What an exporter serves: a cluster's figures, kept up to date by following its metadata."""

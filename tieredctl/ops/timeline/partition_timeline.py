@@ -1,0 +1,169 @@
+"""A partition over its offsets: which segments it has in which state, and what no segment holds.
+
+Gaps and overlaps are those that `verify` reports: along the leader epochs of the log, or without it of the segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from tieredctl.drawing.offset_ranges import NO_OFFSETS, OffsetRanges
+from tieredctl.drawing.timeline import Part, PartRanges, Timeline
+from tieredctl.formats.windows import Ints
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.local_log import LeaderEpochs
+from tieredctl.ops.verification.lineage_check import EpochRanges
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
+
+_FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+_OTHER_STATES = {
+    Part.COPYING: RemoteLogSegmentState.COPY_SEGMENT_STARTED,
+    Part.DELETING: RemoteLogSegmentState.DELETE_SEGMENT_STARTED,
+    Part.DELETED: RemoteLogSegmentState.DELETE_SEGMENT_FINISHED,
+}
+
+
+class KnownLog(NamedTuple):
+    """What is known of a partition's log, by its leader or a broker's disk. It must be older than the metadata: what
+    has left the disk since then could look missing."""
+
+    leader_epochs: LeaderEpochs
+    local_start_offset: int
+    log_start_offset: int | None
+    end_offset: int | None
+    """Exclusive; at least."""
+
+
+class PartitionTimeline(NamedTuple):
+    """A partition, and its offsets."""
+
+    partition: TopicIdPartition
+    timeline: Timeline
+    bytes: int
+    """Of the logs of all segments that are in it."""
+
+
+def are_all_events_read(findings: Iterable[Finding]) -> bool:
+    """Whether metadata with these findings has all events of the partitions that it knows: an event that could not be
+    read may be the one that a gap lacks. A user partition's events are all in one metadata partition: others count
+    for nothing."""
+    counted = (finding for finding in findings if finding.code is not FindingCode.METADATA_PARTITION_MISSING)
+    return not any(finding.makes_incomplete or finding.severity >= Severity.ERROR for finding in counted)
+
+
+def partition_timelines(
+    metadata: ReplayedMetadata,
+    rows: Ints,
+    logs: Mapping[TopicIdPartition, KnownLog] | None = None,
+    *,
+    is_complete: bool = True,
+) -> Iterator[PartitionTimeline]:
+    """The partitions that some rows are of, in their order. Unless the metadata `is_complete`, what no segment holds is
+    unknown."""
+    numbers = metadata.rows.partitions[rows]
+    _, places = np.unique(numbers, return_index=True)
+    for number in numbers[np.sort(places)].tolist():
+        partition = metadata.partitions[number]
+        yield partition_timeline(metadata, partition, (logs or {}).get(partition), is_complete=is_complete)
+
+
+def partition_timeline(
+    metadata: ReplayedMetadata, partition: TopicIdPartition, log: KnownLog | None = None, *, is_complete: bool = True
+) -> PartitionTimeline:
+    """One partition, with all of its segments that the metadata remembers."""
+    rows = metadata.rows_of(partition)
+    states = metadata.rows.states[rows]
+    finished = rows[states == _FINISHED]
+    ranges = EpochRanges.of(metadata, finished)
+    epochs = log.leader_epochs if log else EpochRanges.of(metadata, rows).joined()
+    pieces = ranges.on(log.leader_epochs if log else ranges.joined())
+    copied = OffsetRanges(pieces.firsts, pieces.lasts)
+    is_reached = np.zeros(len(finished), np.bool_)
+    is_reached[pieces.segments] = True
+    parts = {
+        Part.COPIED: _copied(pieces),
+        Part.UNREACHED: _segments(metadata, finished[~is_reached]),
+        **{part: _segments(metadata, rows[states == state]) for part, state in _OTHER_STATES.items()},
+        Part.OVERLAP: PartRanges(copied.repeated()),
+        **_left_out(metadata, partition, copied, log, is_complete=is_complete),
+        Part.LOCAL: PartRanges(_local(log)),
+    }
+    known = {part: found for part, found in parts.items() if len(found.ranges)}
+    start, local, end = (log.log_start_offset, log.local_start_offset, log.end_offset) if log else (None, None, None)
+    return PartitionTimeline(partition, Timeline(known, epochs, start, local, end), int(metadata.sizes(rows).sum()))
+
+
+def _copied(pieces: EpochRanges) -> PartRanges:
+    new = np.append([True], pieces.segments[1:] != pieces.segments[:-1])[: len(pieces.segments)]
+    return PartRanges(OffsetRanges(pieces.firsts, pieces.lasts), pieces.firsts[new], int(new.sum()))
+
+
+def _segments(metadata: ReplayedMetadata, rows: Ints) -> PartRanges:
+    firsts = metadata.start_offsets(rows)
+    ranges = OffsetRanges(firsts, np.maximum(firsts, metadata.end_offsets(rows)))
+    since_ms = int(metadata.entered_ms(rows).min()) if len(rows) else None
+    return PartRanges(ranges, firsts, len(rows), since_ms)
+
+
+def _local(log: KnownLog | None) -> OffsetRanges:
+    if log is None or log.end_offset is None or log.end_offset <= log.local_start_offset:
+        return NO_OFFSETS
+    return OffsetRanges.of([(log.local_start_offset, log.end_offset - 1)])
+
+
+def _left_out(
+    metadata: ReplayedMetadata,
+    partition: TopicIdPartition,
+    copied: OffsetRanges,
+    log: KnownLog | None,
+    *,
+    is_complete: bool,
+) -> dict[Part, PartRanges]:
+    """What no segment holds: a gap, or missing where the log is known not to have it either."""
+    bounds = [(int(copied.firsts.min()), int(copied.lasts.max()))] if len(copied) else []
+    gaps = copied.left_out(*bounds[0]) if bounds else NO_OFFSETS
+    missing = NO_OFFSETS
+    if log is not None:
+        cache = metadata.caches.get(partition, RemoteLogMetadataCache())
+        first = _first_needed(metadata, partition, cache, log, bounds)
+        missing = copied.left_out(first, log.local_start_offset - 1)
+        gaps = gaps.within(max(log.local_start_offset, log.log_start_offset or 0), np.iinfo(np.int64).max)
+    if not is_complete:
+        return {Part.UNKNOWN: PartRanges(OffsetRanges.of([*missing.pairs(), *gaps.pairs()]))}
+    return {Part.GAP: PartRanges(gaps), Part.MISSING: PartRanges(missing)}
+
+
+def _first_needed(
+    metadata: ReplayedMetadata,
+    partition: TopicIdPartition,
+    cache: RemoteLogMetadataCache,
+    log: KnownLog,
+    bounds: list[tuple[int, int]],
+) -> int:
+    """The first offset that something must hold: that of the log, unless what was there was deleted: then the broker's
+    checkpoint of log starts may be outdated."""
+    start = log.log_start_offset
+    if not bounds:
+        reached = cache.highest_offset()
+        if reached is None and start is None:
+            return log.local_start_offset
+        return max(_greatest([reached]), -1 if start is None else start - 1) + 1
+    ((first, _),) = bounds
+    if start is None or start >= first:
+        return first if start is None else start
+    rows = metadata.rows_of(partition)
+    deleting = rows[metadata.rows.states[rows] == RemoteLogSegmentState.DELETE_SEGMENT_STARTED]
+    gone = _greatest([cache.highest_deleted_offset, *metadata.end_offsets(deleting).tolist()])
+    return min(max(start, gone + 1), first)
+
+
+def _greatest(offsets: Iterable[int | None]) -> int:
+    """-1 where nothing is known."""
+    return max((offset for offset in offsets if offset is not None), default=-1)

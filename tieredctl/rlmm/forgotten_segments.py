@@ -1,0 +1,112 @@
+"""Forgets the events of deleted segments, so that whoever follows the metadata for months keeps only what is there.
+
+Nothing that is asked of the others changes by it: a deleted segment is to every further event what one is that never
+was. Only in a partition's cache others depend on it, where their offsets meet: so it is forgotten only while all others
+of its partition, and all that come later, lie above it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tieredctl.formats.windows import Flags, Ints
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.rlmm.event_columns import EventColumns, joined_events
+from tieredctl.rlmm.event_contents import Rows, StartedCopies
+from tieredctl.rlmm.partition_removals import PartitionRemovals
+from tieredctl.rlmm.segment_events import SegmentEvents
+from tieredctl.rlmm.segment_rows import by_segment, replayed_events
+
+_LIMITS = np.iinfo(np.int64)
+_NO_HOME = -1
+
+
+class ForgottenSegments:
+    """Up to which offsets segments were forgotten."""
+
+    def __init__(self) -> None:
+        self._highest = np.zeros(0, np.int64)
+        """Of each partition, by its number."""
+        self._homes = np.zeros(0, np.int64)
+        """The metadata partition of each that has forgotten ones."""
+
+    def are_met(self, found: SegmentEvents) -> bool:
+        """Whether events came since that may have to do with forgotten segments: then all have to be read again."""
+        self._make_room(len(found.partitions))
+        if not (self._homes != _NO_HOME).any():
+            return False
+        deletes = ((one.partition, one.metadata_partition) for one in found.partition_deletes)
+        if any(self._homes[partition] not in (_NO_HOME, number) for partition, number in deletes):
+            return True
+        return any(self._are_met_by(found, events) for events in found.buckets)
+
+    def forget(self, found: SegmentEvents) -> SegmentEvents:
+        """The events without those of segments that can be forgotten; only while none was met."""
+        count = len(found.partitions)
+        self._make_room(count)
+        events = joined_events(list(found.buckets))
+        replayed = replayed_events(events, PartitionRemovals(found.partition_deletes, count))
+        segments, numbers = replayed.segments, _segment_numbers(events)
+        lows, highs = np.full(len(segments), _LIMITS.max), np.full(len(segments), _LIMITS.min)
+        begun = np.flatnonzero(events.starts)
+        least, most = _bounds(found.contents.starts, events.contents[begun])
+        np.minimum.at(lows, numbers[begun], least)
+        np.maximum.at(highs, numbers[begun], most)
+
+        are_gone = segments.states == RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
+        are_gone[numbers[~replayed.takes]] = False  # what was refused is reported as long as it is there
+        are_gone &= ~_with_odd_places(found, events)[segments.partitions]
+        lowest_kept = np.full(count, _LIMITS.max)
+        np.minimum.at(lowest_kept, segments.partitions[~are_gone], lows[~are_gone])
+        are_gone &= highs < lowest_kept[segments.partitions]
+
+        gone = np.flatnonzero(are_gone)
+        np.maximum.at(self._highest, segments.partitions[gone], highs[gone])
+        self._homes[segments.partitions[gone]] = segments.metadata_partitions[gone]
+        return found.only(events.at(np.flatnonzero(~are_gone[numbers])))
+
+    def _are_met_by(self, found: SegmentEvents, events: EventColumns) -> bool:
+        homes = self._homes[events.partitions]
+        if ((homes != _NO_HOME) & (homes != events.metadata_partitions)).any():
+            return True
+        begun = np.flatnonzero(events.starts & (homes != _NO_HOME))
+        lows, _ = _bounds(found.contents.starts, events.contents[begun])
+        return bool((lows <= self._highest[events.partitions[begun]]).any())
+
+    def _make_room(self, partitions: int) -> None:
+        more = partitions - len(self._homes)
+        self._highest = np.append(self._highest, np.full(more, _LIMITS.min))
+        self._homes = np.append(self._homes, np.full(more, _NO_HOME))
+
+
+def _segment_numbers(events: EventColumns) -> Ints:
+    """Which segment of which partition each event is about, numbered as replay does."""
+    order, ids = by_segment(events)
+    first, owners = ids.changes(), events.partitions[order]
+    first[1:] |= owners[1:] != owners[:-1]
+    numbers = np.empty(len(events), np.int64)
+    numbers[order] = np.cumsum(first) - 1
+    return numbers
+
+
+def _with_odd_places(found: SegmentEvents, events: EventColumns) -> Flags:
+    """The partitions that have events in several metadata partitions, or that somebody began to remove."""
+    count = len(found.partitions)
+    lowest, highest = np.full(count, _LIMITS.max), np.full(count, _LIMITS.min)
+    np.minimum.at(lowest, events.partitions, events.metadata_partitions)
+    np.maximum.at(highest, events.partitions, events.metadata_partitions)
+    odd: Flags = highest > lowest
+    odd[[one.partition for one in found.partition_deletes]] = True
+    return odd
+
+
+def _bounds(starts: StartedCopies, rows: Rows) -> tuple[Ints, Ints]:
+    """The lowest and the highest offset that each of some events names."""
+    begins, ends = starts.start_offsets.values[rows], starts.end_offsets.values[rows]
+    lows, highs = np.minimum(begins, ends), np.maximum(begins, ends)
+    epochs = starts.epoch_ranges(rows)
+    owners = np.repeat(np.arange(len(rows)), np.diff(epochs.bounds))
+    for name in ("Offset", "LastOffset"):
+        np.minimum.at(lows, owners, epochs.elements[name])
+        np.maximum.at(highs, owners, epochs.elements[name])
+    return lows, highs

@@ -1,0 +1,223 @@
+"""What an exporter knows, as families of metrics. What is not known has no sample: it is never zero."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client import Metric
+from prometheus_client.registry import Collector
+
+from tieredctl import __version__
+from tieredctl.ops.monitoring.followed_events import FollowedFigures
+from tieredctl.ops.monitoring.topic_figures import TopicFigures
+from tieredctl.ops.status.board import StoreFacts
+from tieredctl.ops.status.last_results import LastResults
+from tieredctl.wiring.exporter import CLUSTER, METADATA, RESULTS, STORE, Observation, PartState
+
+_LEAST_SECONDS = 300.0
+_INTERVALS = 5
+"""What was not seen again for so many intervals, and at least so many seconds, is not known any more."""
+
+_Field = Callable[[TopicFigures], float | None]
+
+
+def _gauge(name: str, meaning: str) -> Metric:
+    return Metric(f"tieredctl_{name}", meaning, "gauge")
+
+
+class _Family:
+    """A gauge that gets its samples."""
+
+    def __init__(self, name: str, meaning: str) -> None:
+        self.metric = _gauge(name, meaning)
+
+    def add(self, value: float | None, **labels: str) -> None:
+        """Adds a sample, if it is known."""
+        if value is not None:
+            self.metric.add_sample(self.metric.name, labels, value)
+
+
+def _single(name: str, meaning: str, value: float | None, **labels: str) -> Metric:
+    family = _Family(name, meaning)
+    family.add(value, **labels)
+    return family.metric
+
+
+def _counted(name: str, meaning: str, total: int) -> Metric:
+    """A counter without labels."""
+    counter = Metric(f"tieredctl_{name}", meaning, "counter")
+    counter.add_sample(f"tieredctl_{name}_total", {}, total)
+    return counter
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterMetrics(Collector):
+    """The families of what was observed last."""
+
+    observe: Callable[[], Observation]
+    interval_seconds: float
+    now: Callable[[], float] = time.time
+    """In seconds since the epoch."""
+
+    def collect(self) -> Iterator[Metric]:
+        return (metric for metric in self._families() if metric.samples)
+
+    def _families(self) -> Iterator[Metric]:
+        seen, now = self.observe(), self.now()
+        labels = {"version": __version__, "python_version": platform.python_version()}
+        yield _single("build_info", "The running tieredctl.", 1, **labels)
+        fresh = {name for name, state in seen.parts.items() if state.is_up and self._is_fresh(state, now)}
+        yield from _of_exporter(seen, fresh)
+        if fresh & {CLUSTER, METADATA} and seen.cluster_id is not None:
+            yield _single("cluster_info", "The cluster that is watched.", 1, cluster_id=seen.cluster_id)
+        is_live = CLUSTER in seen.parts
+        if CLUSTER in fresh and seen.cluster is not None and seen.cluster.standstill is None:
+            snapshot = seen.cluster.snapshot
+            yield _single("brokers", "Brokers that answered.", len(snapshot.broker_releases))
+            yield _single("tiered_topics", "Topics that are tiered.", len(snapshot.topics))
+        if METADATA in fresh and seen.metadata is not None:
+            yield from _of_metadata(seen.metadata)
+        if fresh & {CLUSTER, METADATA}:
+            yield _single(
+                "topics_without_series",
+                "Topics that are counted together as (other), since --max-topics have series of their own.",
+                seen.topics_in_others,
+            )
+            yield from _of_topics(seen, now)
+        if seen.findings is not None and (CLUSTER if is_live else METADATA) in fresh:
+            yield _of_findings(seen)
+        if STORE in fresh and seen.store is not None:
+            yield from _of_store(seen.store)
+        if RESULTS in seen.parts and seen.results is not None:
+            yield from _of_results(seen.results)
+
+    def _is_fresh(self, state: PartState, now: float) -> bool:
+        if state.last_success_ms is None:
+            return False
+        most = max(_LEAST_SECONDS, _INTERVALS * self.interval_seconds)
+        return now - max(state.last_success_ms, state.next_look_ms) / 1000 <= most
+
+
+def _of_exporter(seen: Observation, fresh: set[str]) -> Iterator[Metric]:
+    is_up = bool(seen.parts) and fresh >= set(seen.parts)
+    yield _single("exporter_up", "Whether every part could be looked at, and lately.", is_up)
+    up = _Family("exporter_part_up", "Whether a part could be looked at, and lately.")
+    last = _Family("exporter_last_success_timestamp_seconds", "When a part could be looked at last.")
+    failures = Metric("tieredctl_exporter_failures", "How often a part could not be looked at.", "counter")
+    for name, state in sorted(seen.parts.items()):
+        up.add(name in fresh, part=name)
+        last.add(_seconds(state.last_success_ms), part=name)
+        failures.add_sample("tieredctl_exporter_failures_total", {"part": name}, state.failures)
+    yield from (up.metric, last.metric, failures)
+    yield _single("exporter_refresh_seconds", "How long the last look at all parts took.", seen.seconds)
+    yield _counted(
+        "exporter_metadata_readings",
+        "How often the metadata was read from its beginning: at the start, and when the topic was recreated or cut.",
+        seen.readings,
+    )
+    yield _counted(
+        "exporter_metadata_losses",
+        "How often the metadata topic was recreated, or lost what had been read, since the exporter started.",
+        seen.losses,
+    )
+
+
+def _of_metadata(found: FollowedFigures) -> Iterator[Metric]:
+    yield _single("metadata_complete", "Whether nothing of the metadata is known to be missing.", not found.is_broken)
+    yield _single(
+        "metadata_may_be_more",
+        "Whether more metadata than was read may exist, so that all figures are the least there is.",
+        found.may_be_more,
+    )
+    families = {
+        "events": _Family("metadata_events", "Records of a metadata partition."),
+        "value_bytes": _Family("metadata_bytes", "Bytes of those records' values."),
+        "dead_events": _Family("metadata_dead_events", "Events of segments that are gone."),
+        "undecodable": _Family("metadata_undecodable_events", "Records that cannot be decoded."),
+        "live_segments": _Family("metadata_live_segments", "Segments that a broker still knows."),
+    }
+    ratio = _Family("metadata_dead_ratio", "The share of events that are of segments that are gone.")
+    for number, one in found.partitions.items():
+        for name, family in families.items():
+            family.add(getattr(one, name), metadata_partition=str(number))
+        ratio.add(one.dead_events / one.events if one.events else 0.0, metadata_partition=str(number))
+    yield from (family.metric for family in families.values())
+    yield ratio.metric
+
+
+def _of_topics(seen: Observation, now: float) -> Iterator[Metric]:
+    def age(at_ms: int | None) -> float | None:
+        return None if at_ms is None else max(0.0, now - at_ms / 1000)
+
+    def lag_seconds(one: TopicFigures) -> float | None:
+        return 0.0 if one.lag_offsets == 0 else age(one.lag_since_ms)
+
+    fields: dict[tuple[str, str], _Field] = {
+        ("remote_segments", "Segments in remote storage, by the metadata."): lambda one: one.segments,
+        ("remote_bytes", "Bytes in remote storage, by the metadata."): lambda one: one.remote_bytes,
+        ("local_bytes", "Bytes on the leaders' disks."): lambda one: one.local_bytes,
+        ("lag_offsets", "Offsets that are not tiered; active segments never are."): lambda one: one.lag_offsets,
+        ("lag_bytes", "About as many bytes are not tiered; active segments never are."): lambda one: one.lag_bytes,
+        (
+            "lag_segments",
+            "Full segments that are not tiered, of the partition that is furthest behind.",
+        ): lambda one: one.lag_segments,
+        ("lag_seconds", "Age of the newest tiered record of the partition that lags longest."): lag_seconds,
+        ("stuck_copies", "Copies that began too long ago and did not end."): lambda one: one.stuck_copies,
+        ("stuck_deletions", "Deletions that began too long ago and did not end."): lambda one: one.stuck_deletions,
+        ("oldest_stuck_copy_seconds", "How long the oldest stuck copy takes."): lambda one: age(
+            one.oldest_stuck_copy_ms
+        ),
+        (
+            "oldest_stuck_deletion_seconds",
+            "How long the oldest stuck deletion takes.",
+        ): lambda one: age(one.oldest_stuck_deletion_ms),
+    }
+    for (name, meaning), value in fields.items():
+        family = _Family(name, meaning)
+        for one in seen.topics:
+            family.add(value(one), topic=one.topic)
+        yield family.metric
+
+
+def _of_findings(seen: Observation) -> Metric:
+    family = _Family("current_findings", "Findings about the cluster and its metadata, by code and severity.")
+    for (code, severity), count in sorted((seen.findings or {}).items()):
+        family.add(count, code=code, severity=severity)
+    return family.metric
+
+
+def _of_store(store: StoreFacts) -> Iterator[Metric]:
+    yield _single("quarantined_objects", "Objects in quarantine.", store.quarantined)
+    yield _single("quarantined_bytes", "Bytes in quarantine.", store.quarantined_bytes)
+
+
+def _of_results(results: LastResults) -> Iterator[Metric]:
+    scan, last = results.scan, results.verification
+    if scan is not None:
+        yield _single("last_scan_timestamp_seconds", "When the last scan for orphans ended.", _seconds(scan.at_ms))
+        yield _single("last_scan_complete", "Whether the last scan saw everything.", scan.is_complete)
+        yield _single("last_scan_objects", "Objects that the last scan saw.", scan.objects)
+        yield _single("orphaned_objects", "Orphaned objects, by the last scan.", scan.orphans)
+        yield _single("orphaned_bytes", "Bytes of orphaned objects, by the last scan.", scan.orphan_bytes)
+    if last is not None:
+        yield _single("last_verification_timestamp_seconds", "When the last verification ended.", _seconds(last.at_ms))
+        yield _single(
+            "last_verification_complete", "Whether the last verification could look at all.", last.is_complete
+        )
+        yield _single("last_verification_coverage", "The share of segments that it looked at.", last.coverage)
+        segments = _Family("last_verification_segments", "Segments, by what the last verification did with them.")
+        for outcome, count in (("read", last.read), ("skipped", last.skipped), ("not_looked_at", last.not_looked_at)):
+            segments.add(count, outcome=outcome)
+        yield segments.metric
+        findings = _Family("last_verification_findings", "Findings of the last verification, by severity.")
+        for severity, count in (last.severities or {}).items():
+            findings.add(count, severity=severity)
+        yield findings.metric
+
+
+def _seconds(at_ms: int | None) -> float | None:
+    return None if at_ms is None else at_ms / 1000

@@ -1,0 +1,75 @@
+"""`metadata segments --timeline`: what is known of partitions' logs, read before the metadata."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kafka.cluster import Cluster, TopicDescription
+from tieredctl.kafka.local_logs import read_least_end_offsets, read_local_logs
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.cluster.leader import read_leader_log
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.timeline.partition_timeline import KnownLog
+from tieredctl.wiring.places import MetadataPlace
+
+MOST_LEADERS = 16
+"""Leaders are asked about so many partitions at most: each takes several requests."""
+
+
+def known_logs(metadata: MetadataPlace, selection: Selection) -> dict[TopicIdPartition, KnownLog]:
+    """The logs of selected partitions: those in the log directories of the metadata, or those that a live cluster's
+    leaders report, for a topic of few partitions or one partition of it. None of a point in the past.
+
+    Raises TieredctlError as the places do.
+    """
+    if metadata.as_of is not None:
+        return {}
+    if metadata.cluster is not None and selection.topic is not None:
+        with metadata.cluster.open() as cluster:
+            return _of_leaders(cluster, selection.topic, selection)
+    return _on_disks(metadata, selection)
+
+
+def _on_disks(metadata: MetadataPlace, selection: Selection) -> dict[TopicIdPartition, KnownLog]:
+    ends: dict[tuple[str, int], int] = {}
+    for log_dir in metadata.log_dirs:
+        for name, end in read_least_end_offsets(log_dir).items():
+            ends[name] = max(end, ends.get(name, 0))
+    return {
+        partition: KnownLog(
+            log.leader_epochs,
+            log.local_start_offset,
+            log.log_start_offset,
+            ends.get((partition.topic, partition.partition)),
+        )
+        for partition, log in read_local_logs(metadata.log_dirs).items()
+        if selection.has(partition)
+    }
+
+
+def _of_leaders(cluster: Cluster, topic: str, selection: Selection) -> dict[TopicIdPartition, KnownLog]:
+    try:
+        described = cluster.topic(topic)
+    except TieredctlError as error:
+        if error.code is ErrorCode.UNKNOWN_TOPIC:  # deleted; what it left is drawn
+            return {}
+        raise
+    found = {}
+    chosen = [one for one in described.partitions if selection.partition in (None, one.partition)]
+    for one in chosen if len(chosen) <= MOST_LEADERS else ():
+        log = _of_leader(cluster, replace(described, partitions=(one,)))
+        if log is not None:
+            found[TopicIdPartition(described.topic_id, topic, one.partition)] = log
+    return found
+
+
+def _of_leader(cluster: Cluster, topic: TopicDescription) -> KnownLog | None:
+    """None where the partition's leader does not answer, or the user may not ask it: then its log is unknown."""
+    try:
+        log = read_leader_log(cluster, topic).log
+    except TieredctlError as error:
+        if error.code in (ErrorCode.BROKER_UNREACHABLE, ErrorCode.BROKER_REFUSED):
+            return None
+        raise
+    return KnownLog(log.leader_epochs, log.local_log_start_offset, log.log_start_offset, log.end_offset)
