@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -71,6 +71,18 @@ class Watched:
             written = file.with_suffix(".new")
             written.write_text(this_process(*words, *self.places, "-o", "json").out)
             written.replace(file)
+        self.awaited(is_up)
+
+    def awaited(self, condition: Callable[[Samples], bool]) -> Samples:
+        """The samples that are as they should be, of the results as they are now."""
+        results = {"last_scan": self.scan, "last_verification": self.verification}
+
+        def holds(seen: Samples) -> bool:
+            ended = {name: seen.get((f"tieredctl_{name}_timestamp_seconds",)) for name in results}
+            written = {name: file.stat().st_mtime_ns // 1_000_000 / 1000 for name, file in results.items()}
+            return ended == written and condition(seen)
+
+        return self.running.awaited(holds)
 
     def segment(self) -> dict[str, Any]:
         """One that is tiered."""
@@ -106,7 +118,7 @@ def test_rules_fire_in_their_trouble_and_no_other_time(watched: Watched) -> None
     fired: dict[str, set[str]] = {}
     running = watched.running
 
-    healthy = running.awaited(lambda samples: is_up(samples) and samples.get(("tieredctl_last_scan_complete",)) == 1)
+    healthy = watched.awaited(lambda seen: is_up(seen) and seen["tieredctl_last_scan_complete",] == 1)
     fired["healthy"] = watched.firing(healthy)
 
     fired["results"] = _old_and_shallow_results(watched)
@@ -140,7 +152,7 @@ def _old_and_shallow_results(watched: Watched) -> set[str]:
     long_ago = time.time() - 30 * 86400
     os.utime(watched.verification, (long_ago, long_ago))
 
-    samples = watched.running.awaited(lambda seen: seen["tieredctl_last_verification_coverage",] < 0.05)
+    samples = watched.awaited(lambda seen: seen["tieredctl_last_verification_coverage",] < 0.05)
 
     return watched.firing(samples)
 
@@ -157,7 +169,7 @@ def _orphans(watched: Watched) -> set[str]:
     assert strays
     watched.look()
 
-    samples = watched.running.awaited(lambda seen: total(seen, "orphaned_objects") == len(strays))
+    samples = watched.awaited(lambda seen: total(seen, "orphaned_objects") == len(strays))
 
     for stray in strays:
         stray.unlink()
@@ -170,11 +182,11 @@ def _corruption(watched: Watched) -> set[str]:
     log.write_bytes(whole[:-1] + b"!")
     watched.look()
 
-    samples = watched.running.awaited(lambda seen: seen[CRITICAL] > 0 and total(seen, "orphaned_objects") == 0)
+    samples = watched.awaited(lambda seen: seen[CRITICAL] > 0 and total(seen, "orphaned_objects") == 0)
 
     log.write_bytes(whole)
     watched.look()
-    watched.running.awaited(lambda seen: total(seen, "last_verification_findings") == 0)
+    watched.awaited(lambda seen: total(seen, "last_verification_findings") == 0)
     return watched.firing(samples)
 
 
@@ -185,7 +197,7 @@ def _stuck_copy(watched: Watched) -> set[str]:
     began_ms = time.time_ns() // 1_000_000 - 60_000
     _publish(watched, partition, [replace(copy_begun(partition, segment_id(9)), event_timestamp_ms=began_ms)])
 
-    return watched.firing(watched.running.awaited(lambda seen: total(seen, "stuck_copies") == 1))
+    return watched.firing(watched.awaited(lambda seen: total(seen, "stuck_copies") == 1))
 
 
 def _stuck_deletion(watched: Watched) -> set[str]:
@@ -193,7 +205,7 @@ def _stuck_deletion(watched: Watched) -> set[str]:
     copied = [copy_begun(GONE, segment_id(5)), *updates(segment_id(5))[:2]]
     _publish(watched, GONE, copied)
 
-    return watched.firing(watched.running.awaited(lambda seen: total(seen, "stuck_deletions") == 1))
+    return watched.firing(watched.awaited(lambda seen: total(seen, "stuck_deletions") == 1))
 
 
 def _publish(watched: Watched, partition: TopicIdPartition, events: list[MetadataEvent]) -> None:
@@ -213,9 +225,9 @@ def _store_that_takes_nothing(watched: Watched, before: Samples) -> set[str]:
     remote.rename(remote.with_name("elsewhere"))
     remote.touch()
     watched.topic.write(5)
-    first = watched.running.awaited(lambda seen: seen["tieredctl_lag_segments", "topic=orders"] > 2)
+    first = watched.awaited(lambda seen: seen["tieredctl_lag_segments", "topic=orders"] > 2)
     watched.topic.write(5)
-    second = watched.running.awaited(lambda seen: seen["tieredctl_lag_segments", "topic=orders"] > 5)
+    second = watched.awaited(lambda seen: seen["tieredctl_lag_segments", "topic=orders"] > 5)
     return watched.firing(before, first, second)
 
 
@@ -235,7 +247,7 @@ def _dead_events(watched: Watched) -> set[str]:
     assert producer.flush(SECONDS) == 0
     where = ("tieredctl_metadata_dead_events", "metadata_partition=3")
 
-    samples = watched.running.awaited(lambda seen: seen.get(where, 0) >= 104_000)
+    samples = watched.awaited(lambda seen: seen.get(where, 0) >= 104_000)
 
     assert samples["tieredctl_exporter_metadata_readings_total",] == 1
     return watched.firing(samples)
@@ -244,7 +256,7 @@ def _dead_events(watched: Watched) -> set[str]:
 def _truncated(watched: Watched, before: Samples) -> set[str]:
     _delete_records(watched, METADATA_TOPIC, 3, 10)
 
-    samples = watched.running.awaited(lambda seen: seen.get(("tieredctl_metadata_complete",)) == 0)
+    samples = watched.awaited(lambda seen: seen.get(("tieredctl_metadata_complete",)) == 0)
 
     assert samples["tieredctl_exporter_metadata_readings_total",] == 2
     assert not total(samples, "remote_bytes")
@@ -254,7 +266,7 @@ def _truncated(watched: Watched, before: Samples) -> set[str]:
 def _broker_that_does_not_answer(watched: Watched) -> set[str]:
     watched.broker.kill()
 
-    samples = watched.running.awaited(lambda seen: seen["tieredctl_exporter_part_up", "part=metadata"] == 0)
+    samples = watched.awaited(lambda seen: seen["tieredctl_exporter_part_up", "part=metadata"] == 0)
 
     assert not any(key[0].startswith(("tieredctl_metadata", "tieredctl_lag", "tieredctl_stuck")) for key in samples)
     return watched.firing(samples)
