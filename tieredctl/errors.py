@@ -141,7 +141,7 @@ class ErrorKind:
 
 
 _TABLE = (
-    ErrorKind(ErrorCode.USAGE, ExitCode.USAGE, "Run the command with --help to see its options."),
+    ErrorKind(ErrorCode.USAGE, ExitCode.USAGE, "Run the command with --help to see what it takes."),
     ErrorKind(
         ErrorCode.NO_SOURCE, ExitCode.USAGE, "Give one of --log-dir, --bootstrap-server, --export or --metadata-source."
     ),

@@ -37,7 +37,7 @@ def test_a_store_given_some_folders_too_high_is_named_as_it_is_meant(
     shutil.copytree(capture / STORE, high / Path(*"ab"[:depth]))
 
     refused = tieredctl("remote", "du", "--store", f"file:{high}")
-    url = shlex.split(refused.err.partition("Is --store ")[2].partition(" meant?")[0])
+    url = shlex.split(refused.err.partition("Did you mean --store ")[2].partition("? Otherwise")[0])
     meant = tieredctl("remote", "du", "--store", *url)
 
     assert refused.exit_code == ExitCode.USAGE

@@ -43,7 +43,7 @@ def test_an_unknown_code_is_refused_with_the_nearest(tieredctl: Tieredctl) -> No
     outcome = tieredctl("explain-code", "object-mising")
 
     assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, "")
-    assert "Is object-missing meant?" in outcome.err
+    assert "Did you mean object-missing?" in outcome.err
 
 
 @pytest.mark.parametrize("typed", ["", "\x1b[31m", "x" * 100_000])

@@ -26,9 +26,12 @@ def log_dir(tmp_path: Path) -> Path:
         (("segments", "--topic-id", "short"), "'short' is not a Kafka id."),
         (("segments", "--segment-id", ""), "'' is not a Kafka id."),
         (("history", "AAAA"), "'AAAA' is not a Kafka id."),
-        (("segments", "--partition", "2147483648"), "Invalid value for '--partition': 2147483648 is not in the range"),
-        (("lookup", "t:0", "--epoch", "0", "--offset", "9223372036854775808"), "Invalid value for '--offset': "),
-        (("lookup", "t:0", "--epoch", "2147483648", "--offset", "0"), "Invalid value for '--epoch': "),
+        (("segments", "--partition", "2147483648"), "'2147483648' is not a value of --partition."),
+        (
+            ("lookup", "t:0", "--epoch", "0", "--offset", "9223372036854775808"),
+            "'9223372036854775808' is not a value of",
+        ),
+        (("lookup", "t:0", "--epoch", "2147483648", "--offset", "0"), "'2147483648' is not a value of --epoch."),
         (("lookup", "t:2147483648", "--epoch", "0", "--offset", "0"), "'t:2147483648' is not TOPIC:PARTITION."),
         (("lookup", f"t:{DIGITS}", "--epoch", "0", "--offset", "0"), f"'t:{DIGITS}' is not TOPIC:PARTITION."),
         (("stuck", "--older-than", f"{DIGITS}d"), f"'{DIGITS}d' is not a duration."),
@@ -101,7 +104,7 @@ def test_beside_an_id_with_a_dash_options_are_still_read(tieredctl: Tieredctl) -
     outcome = tieredctl("metadata", "partition-of", DASHED_ID, "0", "--bogus")
 
     assert outcome.exit_code == 2
-    assert outcome.err.startswith("tieredctl: No such option: --bogus")
+    assert outcome.err.startswith("tieredctl: There is no option --bogus.")
 
 
 @pytest.mark.parametrize("url", ["file://host/folder", "s3:/x", "foo:bar", "/tmp", ""])

@@ -132,7 +132,7 @@ def test_what_is_lacking_is_reported_in_a_sentence(captures: Path, tmp_path: Pat
         f"{tmp_path} holds no file of a broker's local stores.": (tmp_path,),
         "There is no __remote_log_metadata partition in": (captures / "rlmm-3.4.1/store",),
         f"There is no {tmp_path}/none.": (data, "--store", f"file:{tmp_path}/none"),
-        "Missing argument 'DIR...'.": (),
+        "No DIR was given.": (),
     }
     for sentence, words in lacking.items():
         outcome = tieredctl("store", "check", *words)

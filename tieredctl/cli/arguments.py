@@ -97,7 +97,7 @@ def unknown_code(of_what: str, code: str, known: Iterable[str], advice: str = ""
 
     (nearest,) = get_close_matches(code, [*known], 1, 0.0)
     message = f"No {of_what} has the code {code!r}."
-    return TieredctlError(ErrorCode.USAGE, message, hint=f"Is {nearest} meant?{advice}")
+    return TieredctlError(ErrorCode.USAGE, message, hint=f"Did you mean {nearest}?{advice}")
 
 
 def percentage(text: str) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import io
 import os
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 _Verb = TypeVar("_Verb", "CommandInfo", "TyperInfo")
 
 _LONGEST_FAULT = 400
-_CHOICES_ON_LINES = re.compile(r"\s*\n\s*")
 _HELP = {"-h", "--help"}
 _COMPLETION_VARIABLE = "_TIEREDCTL_COMPLETE"
 
@@ -133,9 +131,9 @@ def _run(line: Line, typed: list[str]) -> int:
         sys.stdout.flush()
         return code
     except typer.TyperException as wrong_use:
-        return _refuse(wrong_use)
+        return _refuse(wrong_use, words)
     except TieredctlError as error:
-        return _fail(error)
+        return _fail(_naming_command(error, words))
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted(typed)
     except OSError as error:
@@ -308,16 +306,21 @@ def _not_loaded() -> None:
     """Stands for the commands of a noun, or for a verb, that was not typed."""
 
 
-def _refuse(wrong_use: typer.TyperException) -> int:
+def _refuse(wrong_use: typer.TyperException, words: Sequence[str]) -> int:
     """Says why a command line was not understood."""
-    message = wrong_use.format_message().replace("Value error, ", "")
-    if message.startswith("Usage:"):
+    from tieredctl.cli.wrong_use import refused
+
+    if wrong_use.message.startswith("Usage:"):
         # Where a command is lacking, Typer's message is all of the help.
-        print(message, file=sys.stderr)
+        print(wrong_use.message, file=sys.stderr)
         return ExitCode.USAGE
-    message = _CHOICES_ON_LINES.sub(" ", message)
-    command = getattr(getattr(wrong_use, "ctx", None), "command_path", PROGRAM)
-    return _fail(TieredctlError(ErrorCode.USAGE, message, hint=f"Run `{command} --help` to see what it takes."))
+    return _fail(refused(wrong_use, words))
+
+
+def _naming_command(error: TieredctlError, words: Sequence[str]) -> TieredctlError:
+    from tieredctl.cli.wrong_use import naming_command
+
+    return naming_command(error, words)
 
 
 def _fail(error: TieredctlError) -> int:

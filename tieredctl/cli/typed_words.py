@@ -18,14 +18,22 @@ class TypedWords:
     arguments: tuple[str, ...]
 
 
+def named_command(words: Sequence[str]) -> tuple[str, ...]:
+    """The first words, which name a command, or a noun that has commands."""
+    end = 0
+    while end < len(words) and tuple(words[: end + 1]) in _commands():
+        end += 1
+    return tuple(words[:end])
+
+
 def options_of(words: Sequence[str]) -> frozenset[str]:
     """The options that the command of these words takes, and the names of its arguments."""
-    return _options(_command(words))
+    return _options(named_command(words))
 
 
 def typed(words: Sequence[str]) -> TypedWords:
     """What these words say. Flags are options without a value: an empty one."""
-    names = _command(words)
+    names = named_command(words)
     takes_value = {name: one.kind != FLAG for name, one in _table().command(names).options.items()}
     options: list[tuple[str, str]] = []
     arguments: list[str] = []
@@ -41,14 +49,6 @@ def typed(words: Sequence[str]) -> TypedWords:
         elif not word.startswith("-") or word == "-":
             arguments.append(word)
     return TypedWords(" ".join(names), tuple(options), tuple(arguments))
-
-
-def _command(words: Sequence[str]) -> tuple[str, ...]:
-    """The words that name the command."""
-    end = 0
-    while end < len(words) and tuple(words[: end + 1]) in _commands():
-        end += 1
-    return tuple(words[:end])
 
 
 @cache

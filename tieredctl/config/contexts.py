@@ -122,7 +122,7 @@ def demand_context(context: Context) -> None:
         _context(_demand_name(context.name), context.entry())
     except TieredctlError as error:
         reason = error.message.partition(" cannot be used: ")[2]
-        raise TieredctlError(ErrorCode.USAGE, f"This context cannot be added: {reason}", hint="") from None
+        raise TieredctlError(ErrorCode.USAGE, f"This context cannot be added: {reason}") from None
 
 
 def _demand_name(name: object) -> str:

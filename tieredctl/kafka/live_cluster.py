@@ -60,7 +60,8 @@ class LiveCluster(PatientCluster):
         if found.error_code == _UNKNOWN_TOPIC:
             raise self._unknown_topic(name)
         if found.error_code == _INVALID_TOPIC:
-            raise TieredctlError(ErrorCode.USAGE, f"{name!r} is not a valid topic name.", hint="")
+            hint = "A name has letters, digits, '.', '_' and '-', 249 at most."
+            raise TieredctlError(ErrorCode.USAGE, f"{name!r} is not a valid topic name.", hint=hint)
         self._demand_access(found.error_code, f"topic {name}")
         return TopicDescription(name, uuid_text(found.topic_id.bytes), tuple(map(_partition, _ordered(found))))
 

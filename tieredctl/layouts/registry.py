@@ -81,7 +81,7 @@ def _advice(store: ObjectStore, keys: Sequence[str], layouts: Sequence[Layout]) 
             rest = "/".join(folders[depth:])
             if any(layout.explain(rest) or layout.other_form(rest) for layout in layouts):
                 url = f"{store.url.rstrip('/')}/{'/'.join(folders[:depth])}"
-                return f"Is --store {shlex.quote(url)} meant? Otherwise, name the layout with --layout."
+                return f"Did you mean --store {shlex.quote(url)}? Otherwise, name the layout with --layout."
     return "Name the layout with --layout."
 
 

@@ -13,9 +13,14 @@ def nearest_hint(name: str | None, known: Iterable[str]) -> str | None:
     """`Did you mean orders or orders-eu?`; None where no known name is like it."""
     if name is None:
         return None
-    by_lower = {one.lower(): one for one in sorted(set(known), reverse=True)[:_MOST_COMPARED] if one != name}
-    alike = get_close_matches(name.lower(), by_lower, _MOST)
+    by_letters = {_letters(one): one for one in sorted(set(known), reverse=True)[:_MOST_COMPARED] if one != name}
+    alike = get_close_matches(_letters(name), by_letters, _MOST)
     if not alike:
         return None
-    *others, last = (by_lower[one] for one in alike)
+    *others, last = (by_letters[one] for one in alike)
     return f"Did you mean {', '.join(others)} or {last}?" if others else f"Did you mean {last}?"
+
+
+def _letters(name: str) -> str:
+    """What is compared: all options begin with dashes."""
+    return name.lower().lstrip("-")

@@ -89,7 +89,8 @@ def _named_file(file: Path, log_dir: Path) -> _Stated:
         settings = read_properties(file.read_bytes())
     except (OSError, DecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else error.message
-        raise TieredctlError(ErrorCode.USAGE, f"{file} cannot be read: {why}.", hint="") from None
+        hint = "Name the node's server.properties, as a user who may read it."
+        raise TieredctlError(ErrorCode.USAGE, f"{file} cannot be read: {why}.", hint=hint) from None
     stated, own = settings.get(_NODE_ID), _node_id(log_dir)
     if own not in (None, stated):
         whose = "has no node.id" if stated is None else f"is of node {stated}"

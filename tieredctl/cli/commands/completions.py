@@ -31,7 +31,7 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     app.command(noun)(completions)
 
 
-def completions(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish")]) -> ExitCode:
+def completions(shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> ExitCode:
     """Print a shell's completion script.
 
     For example: tieredctl completions bash

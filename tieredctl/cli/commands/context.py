@@ -214,7 +214,7 @@ def add(
     from tieredctl.wiring.places import StorePlace
 
     if bootstrap_server is None and store is None:
-        raise TieredctlError(ErrorCode.USAGE, "A context needs --bootstrap-server, --store or both.", hint="")
+        raise TieredctlError(ErrorCode.USAGE, "A context needs --bootstrap-server, --store or both.")
     if store is not None:
         StorePlace(store).demand_known()
     context = Context(

@@ -240,4 +240,5 @@ def _properties(file: Path) -> dict[str, str]:
     try:
         return read_properties(file.read_bytes())
     except DecodeError as error:
-        raise TieredctlError(ErrorCode.USAGE, f"{file} is not a properties file: {error.message}.", hint="") from None
+        message = f"{file} is not a properties file: {error.message}."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Give a file of name=value lines.") from None

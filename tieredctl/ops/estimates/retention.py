@@ -141,7 +141,8 @@ def retention_estimate(
     local = _local_retention(settings, change, retention) if copies else retention
     asks_disks = change.is_local or replicas is not None
     if replicas is not None and not any(one.partition.topic_id == topic.topic_id for one in replicas):
-        raise TieredctlError(ErrorCode.USAGE, f"No partition of {name} is in these log directories.", hint="")
+        hint = "Give the log directories of the brokers that have its replicas with --log-dir."
+        raise TieredctlError(ErrorCode.USAGE, f"No partition of {name} is in these log directories.", hint=hint)
     # Local bytes only matter for a limit in bytes, or where disks are asked about.
     counts_bytes = asks_disks or retention.bytes >= 0
     caches = replayed(stream, Selection(name, topic.topic_id, partition)).caches

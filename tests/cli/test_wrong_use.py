@@ -1,0 +1,150 @@
+"""A command line that is not understood: in every command one sentence, one hint, and exit 2, whoever noticed it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import Outcome, Tieredctl
+from tests.cli.command_tree import commands, verbs_of
+from tieredctl.cli.main import NOUNS
+from tieredctl.errors import ExitCode
+
+ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
+SHAPE = re.compile(r"tieredctl: (?P<sentence>[^\n]*[^.\n]\.)\n  (?P<hint>[A-Z][^\n]*[.?])\n")
+GROUPS = [(), *((noun,) for noun in NOUNS if verbs_of((noun,))), ("orphans", "quarantine")]
+Words = tuple[str, ...]
+
+
+@cache
+def tree() -> tuple[tuple[Words, Any], ...]:
+    return tuple(commands())
+
+
+def sentence_and_hint(outcome: Outcome) -> tuple[str, str]:
+    """What is said, which has one shape."""
+    shape = SHAPE.fullmatch(outcome.err)
+    assert shape is not None, outcome.err
+    assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, "")
+    return shape["sentence"], shape["hint"]
+
+
+def help_of(words: Words) -> str:
+    return f"Run `{' '.join(('tieredctl', *words))} --help` to see what it takes."
+
+
+def name_of(parameter: Any) -> str:
+    if parameter.param_type_name == "option":
+        return str(max(parameter.opts, key=len))
+    return str(parameter.metavar or parameter.name).removesuffix("...").strip("[]")
+
+
+def required(command: Any, wrong: Any = None) -> Iterator[str]:
+    """Words for what a command cannot do without, with one wrong value."""
+    for one in command.params:
+        if one.required or one is wrong:
+            names = [name_of(one)] if one.param_type_name == "option" else []
+            yield from (*names, *["qqq" if one is wrong else value_of(one)] * max(one.nargs, 1))
+
+
+def value_of(parameter: Any) -> str:
+    if choices := getattr(parameter.type, "choices", None):
+        return str(getattr(choices[0], "value", choices[0]))
+    least = getattr(parameter.type, "min", None)
+    return ID if least is None else str(least)
+
+
+def test_an_option_that_is_not_there(tieredctl: Tieredctl) -> None:
+    for words, _ in tree():
+        told = sentence_and_hint(tieredctl(*words, "--qqqqqqqq"))
+
+        assert told == ("There is no option --qqqqqqqq.", help_of(words))
+
+
+def test_an_option_that_is_mistyped(tieredctl: Tieredctl) -> None:
+    for words, command in tree():
+        name = max((name for one in command.params for name in one.opts if name.startswith("--")), key=len, default="")
+        if name:
+            sentence, hint = sentence_and_hint(tieredctl(*words, name[:-1]))
+
+            assert sentence == f"There is no option {name[:-1]}."
+            assert re.search(rf"^Did you mean .*{name}\b", hint), words
+
+
+def test_an_option_without_its_value(tieredctl: Tieredctl) -> None:
+    for words, command in tree():
+        for one in command.params:
+            if one.param_type_name == "option" and not one.is_flag:
+                name = max(one.opts, key=len)
+
+                told = sentence_and_hint(tieredctl(*words, name))
+
+                assert told == (
+                    (f"{name} needs a value.", help_of(words))
+                    if name != "--context"
+                    else ("--context needs a context's name.", "`tieredctl context list` shows them.")
+                )
+
+
+def test_a_flag_with_a_value(tieredctl: Tieredctl) -> None:
+    for words, command in tree():
+        for name in (name_of(one) for one in command.params if getattr(one, "is_flag", False)):
+            told = sentence_and_hint(tieredctl(*words, f"{name}=x"))
+
+            assert told == (f"{name} takes no value.", help_of(words))
+
+
+def test_what_is_missing(tieredctl: Tieredctl) -> None:
+    for words, command in tree():
+        first = next((one for one in command.params if one.required), None)
+        if first is not None:
+            sentence, hint = sentence_and_hint(tieredctl(*words))
+
+            assert sentence == f"No {name_of(first)} was given."
+            assert hint == help_of(words) or hint.startswith("Give ")
+
+
+def test_a_value_that_is_not_among_the_choices_or_in_the_range(tieredctl: Tieredctl) -> None:
+    for words, command in tree():
+        for one in command.params:
+            choices, least = getattr(one.type, "choices", None), getattr(one.type, "min", None)
+            if choices or least is not None:
+                sentence, hint = sentence_and_hint(tieredctl(*words, *required(command, wrong=one)))
+
+                assert sentence == f"'qqq' is not a value of {name_of(one)}."
+                assert hint.startswith("Give one of " if choices else "Give a ")
+
+
+def test_a_variable_with_a_value_that_cannot_be_is_named(monkeypatch: pytest.MonkeyPatch, tieredctl: Tieredctl) -> None:
+    monkeypatch.setenv("TIEREDCTL_OUTPUT", "xml")
+
+    sentence, _ = sentence_and_hint(tieredctl("remote", "ls"))
+
+    assert sentence == "'xml' in TIEREDCTL_OUTPUT is not a value of --output."
+
+
+def test_an_argument_too_many(tieredctl: Tieredctl) -> None:
+    for words, command in tree():
+        if all(one.nargs > 0 for one in command.params if one.param_type_name == "argument"):
+            optional = [ID for one in command.params if one.param_type_name == "argument" and not one.required]
+
+            told = sentence_and_hint(tieredctl(*words, *required(command), *optional, "surplus"))
+
+            assert told == ("'surplus' is not expected here.", help_of(words))
+
+
+@pytest.mark.parametrize("words", GROUPS, ids=" ".join)
+def test_a_command_that_is_not_there(words: Words, tieredctl: Tieredctl) -> None:
+    told = sentence_and_hint(tieredctl(*words, "qqqqqqqq"))
+
+    assert told == ("There is no command 'qqqqqqqq'.", help_of(words))
+
+
+def test_what_a_command_itself_notices_has_the_same_hint(tieredctl: Tieredctl) -> None:
+    words = ("metadata", "format", "--since", "2026-01-02", "--until", "2026-01-01", "--log-dir", ".")
+
+    assert sentence_and_hint(tieredctl(*words)) == ("--since is later than --until.", help_of(words[:2]))
