@@ -153,6 +153,20 @@ HOSTILE = {
     "orphans of another type": document(summary={"status": {"orphan": {"objects": "1", "bytes": 5}}}),
     "fewer than none": document(summary={"status": {"orphan": {"objects": -1, "bytes": 5}}}),
     "nested": "{" + '"a":{' * 50_000,
+    "more than there can be": document(summary={"objects": 10**400, "status": {"orphan": {"objects": 1, "bytes": 1}}}),
+    "a mark of no time": document(kind="OrphanMark", summary={"candidates": 1, "markedMs": float("inf")}),
+    "a mark of the future": document(kind="OrphanMark", summary={"candidates": 1, "markedMs": 1 << 60}),
+    "metrics of the future": "".join(
+        f'tieredctl_{name}{{command="verify"}} {number}\n'
+        for name, number in {
+            "segments": 3,
+            "skipped": 0,
+            "complete": 1,
+            "last_run_timestamp_seconds": 9_999_999_999,
+        }.items()
+    ),
+    "a store of another type": document(source={"store": 5}),
+    "a cluster of another type": document(source={"clusterId": ["a"]}),
     "a mark that is not finished": document(kind="OrphanMark", summary={"success": False}),
     "another cluster": document(source={"clusterId": "another"}),
     "another store": document(source={"store": "s3://another"}),
@@ -172,6 +186,25 @@ def test_what_is_not_a_result_of_this_cluster_is_refused(
 
     assert (outcome.exit_code, outcome.out) == (2, "")
     assert outcome.err.count("\n") == 2
+
+
+@pytest.mark.parametrize("source", [{"store": "file:/{}"}, {"clusterId": "{}"}], ids=["stores", "clusters"])
+def test_results_of_two_places_are_refused_though_neither_is_known(
+    source: dict[str, str], cluster: CrashedClusterOnDisk, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    """Of neither one can tell that it is the one whose status is asked for."""
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.json").write_text(
+            document(source={key: text.format(name) for key, text in source.items()})
+        )
+    place = ("--log-dir", cluster.log_dir) if "store" in source else cluster.store
+
+    alone = tieredctl("status", *place, "--result", tmp_path / "a.json")
+    together = tieredctl("status", *place, "--result", tmp_path)
+
+    assert alone.exit_code != 2
+    assert (together.exit_code, together.out) == (2, "")
+    assert f"{tmp_path / 'b.json'} is the result of another " in together.err
 
 
 def test_a_folder_without_results_is_refused(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any, TextIO
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Severity
+from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.status.result_document import ResultDocument, read_document
 
 _BEGINNING = 1 << 10
@@ -29,6 +31,10 @@ _LABEL = re.compile(r'([a-z]+)="([^"]*)"')
 _SCAN, _VERIFY = "orphans scan", "verify"
 _SEVERITY = "severity="
 _KINDS = {"RemoteObjects": _SCAN, "OrphanMark": _SCAN, "Verification": _VERIFY}
+_GREATEST = (1 << 63) - 1
+"""No store has more objects or bytes."""
+_MOST_AHEAD_MS = 3_600_000
+"""So far may a clock be ahead of this one. What is dated later would be the latest for ever, and never old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +95,39 @@ class _Claim:
 
 def read_results(paths: Iterable[Path], store: str | None, cluster_id: str | None) -> LastResults:
     """The latest results in these files, in folders of them, and in folders of marks. Raises TieredctlError for what is
-    not a result, and for one of another store or cluster than these, None being unknown."""
+    not a result, for one of another store or cluster than these (None being unknown) or than the other results, and for
+    one that is dated in the future."""
     claims = [claim for path in paths for file in result_files(path) for claim in _claims(file)]
     for claim in claims:
-        _demand_same(claim, "store", claim.store, store)
-        _demand_same(claim, "cluster", claim.cluster_id, cluster_id)
+        store = _demand_same(claim, "store", claim.store, store)
+        cluster_id = _demand_same(claim, "cluster", claim.cluster_id, cluster_id)
+        _demand_past(claim)
     claims.sort(key=lambda claim: claim.at_ms)
-    try:
-        scans = [_scan(claim) for claim in claims if claim.command == _SCAN]
-        verifications = [_verification(claim) for claim in claims if claim.command == _VERIFY]
-        return LastResults(scans[-1] if scans else None, verifications[-1] if verifications else None, verifications)
-    except (KeyError, TypeError, ValueError):
-        raise _bad(claims[0].path if len(claims) == 1 else "A file") from None
+    found = [*map(_result, claims)]
+    scans = [one for one in found if isinstance(one, LastScan)]
+    verifications = [one for one in found if isinstance(one, LastVerification)]
+    return LastResults(scans[-1] if scans else None, verifications[-1] if verifications else None, verifications)
 
 
-def _demand_same(claim: _Claim, what: str, its: str | None, ours: str | None) -> None:
+def _demand_same(claim: _Claim, what: str, its: str | None, ours: str | None) -> str | None:
+    """The one that is known now."""
     if its is not None and ours is not None and its.rstrip("/") != ours.rstrip("/"):
         message = f"{claim.path} is the result of another {what}: {its}, not {ours}."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Give the results of this one.")
+    return its if ours is None else ours
+
+
+def _demand_past(claim: _Claim) -> None:
+    if claim.at_ms > time.time_ns() // 1_000_000 + _MOST_AHEAD_MS:
+        message = f"{claim.path} is dated {iso_8601(claim.at_ms) or 'after the year 9999'}, which is in the future."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Is a clock wrong? Run it again.")
+
+
+def _result(claim: _Claim) -> LastScan | LastVerification:
+    try:
+        return _scan(claim) if claim.command == _SCAN else _verification(claim)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise _bad(claim.path) from None
 
 
 def _claims(path: Path) -> list[_Claim]:
@@ -126,12 +147,14 @@ def _of_document(path: Path, found: ResultDocument, at_ms: int) -> _Claim:
     source, fields = found.members["source"], found.members["summary"]
     if fields.get("success") is False:
         raise TieredctlError(ErrorCode.USAGE, f"{path} is of a scan that did not finish.", hint="Run it again.")
-    at_ms = int(fields.get("markedMs", at_ms))
+    at_ms = _number(fields.get("markedMs", at_ms))
     if command == _VERIFY:
         if None in found.severities:
             raise ValueError("a finding without a severity")
         fields = fields | {"severities": found.severities}
-    return _Claim(command, at_ms, str(path), fields, source.get("store"), source.get("clusterId"))
+    return _Claim(
+        command, at_ms, str(path), fields, *(_text_or_none(source.get(name)) for name in ("store", "clusterId"))
+    )
 
 
 def result_files(path: Path) -> list[Path]:
@@ -246,7 +269,13 @@ def _severities(counts: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _number(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _GREATEST:
+        raise ValueError
+    return value
+
+
+def _text_or_none(value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
         raise ValueError
     return value
 
