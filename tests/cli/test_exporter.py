@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from tests.cli.command_line import Tieredctl
-from tests.cli.crashed_cluster import CLUSTER_ID, LISTED, ORPHANS, CrashedClusterOnDisk
+from tests.cli.crashed_cluster import CLUSTER_ID, LISTED, ORPHANS, OTHER_CLUSTER_ID, CrashedClusterOnDisk
 from tests.cli.running_exporter import Samples, exporter, is_up
 from tests.metadata_logs import PARTITION, copied, segment_id, write_events
 from tests.rigs.ports import free_ports
@@ -111,6 +111,27 @@ def test_more_topics_than_series_are_one_and_none_is_lost(tmp_path: Path) -> Non
     sizes = {key[1]: value for key, value in samples.items() if key[0] == "tieredctl_remote_bytes"}
     assert sizes == {'topic=hostile "\\\n{}': 200, "topic=large": 300, "topic=(other)": 100}
     assert samples["tieredctl_topics_without_series",] == 1
+
+
+def test_a_result_of_another_cluster_is_dropped_as_soon_as_that_is_known(
+    cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, tmp_path: Path
+) -> None:
+    log_dir, scan = tmp_path / "data", tmp_path / "scan.json"
+    scanned = tieredctl("orphans", "scan", "--log-dir", cluster.log_dir, *cluster.store, "-o", "json").out
+    scan.write_text(scanned.replace(CLUSTER_ID, OTHER_CLUSTER_ID))
+
+    with exporter("--log-dir", log_dir, "--result", scan) as running:
+        running.awaited(lambda seen: seen.get(("tieredctl_orphaned_objects",)) == ORPHANS)
+        shutil.copytree(cluster.log_dir, tmp_path / "elsewhere").rename(log_dir)
+        known = running.awaited(lambda seen: seen["tieredctl_exporter_part_up", "part=metadata"] == 1)
+        log_dir.rename(tmp_path / "elsewhere")
+        later = running.awaited(lambda seen: seen["tieredctl_exporter_part_up", "part=metadata"] == 0)
+        running.stop()
+
+    for seen in (known, later):
+        assert seen["tieredctl_exporter_part_up", "part=results"] == 0
+        assert ("tieredctl_orphaned_objects",) not in seen
+    assert f"is the result of another cluster: {OTHER_CLUSTER_ID}, not {CLUSTER_ID}" in running.said
 
 
 def test_a_result_that_is_damaged_leaves_what_was_read_before(

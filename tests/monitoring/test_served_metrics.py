@@ -58,7 +58,7 @@ def everything_known() -> Observation:
         readings=1,
         seconds=0.1,
         metadata=metadata,
-        cluster=ClusterSeen(ClusterSnapshot(Clock(NOW_MS, 1)), "cluster", None),
+        cluster=ClusterSeen(ClusterSnapshot(Clock(NOW_MS, 1), broker_releases={1: None}), "cluster", None),
         topics=[TopicFigures("orders", is_in_cluster=True, **numbers)],
         findings=Counter({("copy-stuck", "warning"): 1}),
         store=StoreFacts("file:/store", 1, 1),
@@ -95,6 +95,23 @@ def test_while_a_look_hangs_only_what_earlier_runs_left_is_served() -> None:
     assert [name for name in names(samples) if not name.startswith((*ALWAYS, *OF_RESULTS))] == []
     assert samples["tieredctl_exporter_up",] == 0
     assert {samples["tieredctl_exporter_part_up", f"part={part}"] for part in EVERY_PART} == {0}
+
+
+def test_what_was_seen_before_the_clock_was_set_back_is_not_known_to_be_new() -> None:
+    samples = served(everything_known(), after_seconds=-DAY_SECONDS)
+
+    assert [name for name in names(samples) if not name.startswith((*ALWAYS, *OF_RESULTS))] == []
+    assert samples["tieredctl_exporter_up",] == 0
+
+
+def test_brokers_whose_releases_could_not_be_asked_for_are_not_none() -> None:
+    seen = everything_known()
+    assert seen.cluster is not None
+    silent = replace(seen.cluster.snapshot, broker_releases={})
+
+    samples = served(replace(seen, cluster=seen.cluster._replace(snapshot=silent)))
+
+    assert ("tieredctl_brokers",) not in samples
 
 
 def test_a_diagnosis_that_is_not_due_yet_is_no_failure() -> None:

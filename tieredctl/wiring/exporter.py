@@ -116,6 +116,8 @@ class Exporter:
     _next_diagnosis: float = 0.0
     _results: LastResults | None = None
     _signs: Sequence[list[tuple[int, int, int]] | None] = ()
+    _ours: tuple[str | None, str | None] = (None, None)
+    """The store and the cluster, as last known, that results have to be of."""
 
     def __post_init__(self) -> None:
         self._cap = SeriesCap(self.most_topics)
@@ -221,16 +223,26 @@ class Exporter:
     ) -> None:
         """Those of earlier runs, where their files changed. One that is being written leaves what was read before."""
         signs = [_sign(path) for path in self.places.results]
+        ours = self._known_places(store, cluster, metadata)
         state = self._states.get(RESULTS)
-        if state is not None and state.is_up and signs == self._signs:
+        if state is not None and state.is_up and (signs, ours) == (self._signs, self._ours):
             self._states[RESULTS] = replace(state, last_success_ms=self.now_ms())
             return
-        url = store.url if store is not None else None if self.places.store is None else self.places.store.url
-        seen = None if cluster is None else cluster.cluster_id
-        cluster_id = seen or (None if metadata is None else metadata.cluster_id)
-        found = self._part(RESULTS, lambda: read_results(self.places.results, url, cluster_id))
+        if ours != self._ours:
+            self._results, self._ours = None, ours  # what was read may be of another one
+        found = self._part(RESULTS, lambda: read_results(self.places.results, *ours))
         if found is not None:
             self._results, self._signs = found, signs
+
+    def _known_places(
+        self, store: StoreFacts | None, cluster: ClusterSeen | None, metadata: FollowedFigures | None
+    ) -> tuple[str | None, str | None]:
+        """The store and the cluster; what does not answer now is the one that it was."""
+        url, cluster_id = self._ours
+        given = None if self.places.store is None else self.places.store.url
+        seen = None if cluster is None else cluster.cluster_id
+        found = seen or (None if metadata is None else metadata.cluster_id)
+        return store.url if store is not None else url or given, found or cluster_id
 
 
 def _look(place: ClusterPlace, clock: Clock) -> ClusterSeen:

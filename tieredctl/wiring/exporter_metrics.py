@@ -76,7 +76,7 @@ class ExporterMetrics(Collector):
         is_live = CLUSTER in seen.parts
         if CLUSTER in fresh and seen.cluster is not None and seen.cluster.standstill is None:
             snapshot = seen.cluster.snapshot
-            yield _single("brokers", "Brokers that answered.", len(snapshot.broker_releases))
+            yield _single("brokers", "Brokers that answered.", len(snapshot.broker_releases) or None)
             yield _single("tiered_topics", "Topics that are tiered.", len(snapshot.topics))
         if METADATA in fresh and seen.metadata is not None:
             yield from _of_metadata(seen.metadata)
@@ -98,7 +98,9 @@ class ExporterMetrics(Collector):
         if state.last_success_ms is None:
             return False
         most = max(_LEAST_SECONDS, _INTERVALS * self.interval_seconds)
-        return now - max(state.last_success_ms, state.next_look_ms) / 1000 <= most
+        ago = now - state.last_success_ms / 1000
+        paused = max(0, state.next_look_ms - state.last_success_ms) / 1000
+        return -most <= ago <= paused + most  # a clock that was set back says nothing of how long ago it was
 
 
 def _of_exporter(seen: Observation, fresh: set[str]) -> Iterator[Metric]:
