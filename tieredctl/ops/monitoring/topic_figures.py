@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tieredctl.formats.windows import Ints
-from tieredctl.model.clock import Clock
+from tieredctl.model.clock import Clock, is_dated
 from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.known_sum import known_sum
@@ -44,7 +44,8 @@ class TopicFigures:
     lag_segments: float | None = None
     """How many full segments the partition that is furthest behind has, without what waits for the copy lag."""
     lag_since_ms: int | None = None
-    """The newest tiered record of the partition that lags longest; None where nothing lags, too."""
+    """The newest tiered record of the partition that lags longest, of those whose records have times; None where nothing
+    lags, too."""
     stuck_copies: int | None = None
     stuck_deletions: int | None = None
     oldest_stuck_copy_ms: int | None = None
@@ -56,7 +57,8 @@ class Tiering:
     """How far a partition is tiered, by the metadata: its highest offset (inclusive), and its newest record."""
 
     end: int
-    newest_ms: int
+    newest_ms: int | None
+    """None where it has no timestamp, or one that is none."""
 
 
 def topic_figures(
@@ -70,7 +72,7 @@ def topic_figures(
         partitions = defaultdict[str, list[PartitionFacts]](list)
         for facts in cluster.partitions:
             partitions[facts.partition.topic].append(facts)
-        tiered = _tiering(metadata)
+        tiered = _tiering(metadata, clock)
         for name, settings in cluster.topics.items():
             known = found.get(name) or _without_segments(name, is_known=metadata is not None)
             found[name] = _with_lag(known, partitions[name], settings, tiered, metadata is not None)
@@ -118,7 +120,7 @@ def _of_metadata(metadata: ReplayedMetadata, clock: Clock) -> Iterable[TopicFigu
         )
 
 
-def _tiering(metadata: ReplayedMetadata | None) -> Callable[[TopicIdPartition], Tiering | None]:
+def _tiering(metadata: ReplayedMetadata | None, clock: Clock) -> Callable[[TopicIdPartition], Tiering | None]:
     if metadata is None:
         return lambda _: None
     rows = np.flatnonzero(metadata.rows.states == _STATE.COPY_SEGMENT_FINISHED)
@@ -130,7 +132,10 @@ def _tiering(metadata: ReplayedMetadata | None) -> Callable[[TopicIdPartition], 
 
     def of(partition: TopicIdPartition) -> Tiering | None:
         number = metadata.events.partitions.get(partition)
-        return None if number is None or not has[number] else Tiering(int(ends[number]), int(newest[number]))
+        if number is None or not has[number]:
+            return None
+        newest_ms = int(newest[number])
+        return Tiering(int(ends[number]), newest_ms if is_dated(newest_ms, clock.now_ms) else None)
 
     return of
 
@@ -159,7 +164,7 @@ def _with_lag(
         sizes.append(0 if is_empty else None if waiting is None else waiting.waits + waiting.behind)
         if waiting is not None:
             segments.append(waiting.behind / max(1, settings.number(SEGMENT_BYTES)))
-        if tiered is not None and offsets[-1]:
+        if tiered is not None and tiered.newest_ms is not None and offsets[-1]:
             since.append(tiered.newest_ms)
     return replace(
         known,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tieredctl.formats.windows import Ints
-from tieredctl.model.clock import Clock
+from tieredctl.model.clock import Clock, is_dated
 from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -43,7 +43,7 @@ class Lag:
 
     offsets: int | None = None
     since_ms: int | None = None
-    """The newest tiered record of the partition that lags longest."""
+    """The newest tiered record of the partition that lags longest, of those whose records have times."""
     where: str | None = None
     """That partition's topic."""
 
@@ -100,7 +100,7 @@ def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings:
         return ClusterFacts(True, cluster_id, release, brokers, findings=findings)
     sees_records = METADATA_RECORDS not in unseen
     parts = cluster.partitions
-    sees_parts = all(any(part.partition.topic == topic for part in parts) for topic in cluster.topics)
+    sees_parts = {part.partition.topic for part in parts}.issuperset(cluster.topics)
     sizes = [
         known.metadata.segment_size_in_bytes
         for part in parts
@@ -118,20 +118,20 @@ def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings:
     if sees_records:
         unfinished = ((one.metadata.state, one.entered_ms) for one in cluster.unfinished)
         stuck = _stuck(unfinished, cluster.clock, len(cluster.failing))
-    lag = _lag(parts, sees_records) if sees_parts else Lag()
+    lag = _lag(parts, cluster.clock, sees_records) if sees_parts else Lag()
     segments = remote_segments_of_leaders(parts) if sees_records and sees_parts else None
     lost = any(finding.code in _METADATA_LOST for finding in findings)
     return ClusterFacts(True, cluster_id, release, brokers, tiered, lag, stuck, findings, segments, lost)
 
 
-def _lag(parts: Sequence[PartitionFacts], sees_records: bool) -> Lag:
+def _lag(parts: Sequence[PartitionFacts], clock: Clock, sees_records: bool) -> Lag:
     offsets = known_sum(_not_tiered(part, sees_records) for part in parts)
     newest = [
         (max(segment.max_timestamp_ms for segment in part.finished), part.partition.topic)
         for part in parts
         if part.finished and _not_tiered(part, sees_records)
     ]
-    since, where = min(newest, default=(None, None))
+    since, where = min((one for one in newest if is_dated(one[0], clock.now_ms)), default=(None, None))
     return Lag(offsets, since, where)
 
 

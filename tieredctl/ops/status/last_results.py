@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.clock import MOST_AHEAD_MS
 from tieredctl.model.findings import Severity
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.status.result_document import ResultDocument, read_document
@@ -33,8 +34,6 @@ _SEVERITY = "severity="
 _KINDS = {"RemoteObjects": _SCAN, "OrphanMark": _SCAN, "Verification": _VERIFY}
 _GREATEST = (1 << 63) - 1
 """No store has more objects or bytes."""
-_MOST_AHEAD_MS = 3_600_000
-"""So far may a clock be ahead of this one. What is dated later would be the latest for ever, and never old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,8 @@ def _demand_same(claim: _Claim, what: str, its: str | None, ours: str | None) ->
 
 
 def _demand_past(claim: _Claim) -> None:
-    if claim.at_ms > time.time_ns() // 1_000_000 + _MOST_AHEAD_MS:
+    """It would be the latest for ever, and never old."""
+    if claim.at_ms > time.time_ns() // 1_000_000 + MOST_AHEAD_MS:
         message = f"{claim.path} is dated {iso_8601(claim.at_ms) or 'after the year 9999'}, which is in the future."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Is a clock wrong? Run it again.")
 

@@ -13,6 +13,7 @@ from tieredctl.kafka.cluster import (
     TopicDescription,
     settings_of,
 )
+from tieredctl.model.clock import is_dated
 from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -69,7 +70,8 @@ class RemotePart:
         if metadata.state in STORED_STATES:
             self.segments += 1
             self.bytes += metadata.segment_size_in_bytes
-            self.newest_timestamp_ms = max(self.newest_timestamp_ms or 0, metadata.max_timestamp_ms)
+            before = metadata.max_timestamp_ms if self.newest_timestamp_ms is None else self.newest_timestamp_ms
+            self.newest_timestamp_ms = max(before, metadata.max_timestamp_ms)
         if metadata.state in _UNFINISHED:
             self.unfinished.append(known)
 
@@ -226,7 +228,7 @@ def _status(row: Document, part: RemotePart, local_bytes: int | None, now_ms: in
         "notTieredBytes": _not_tiered_bytes(row, local_bytes),
         "lagMs": _lag_ms(row, part, now_ms),
         "unfinished": len(part.unfinished),
-        "oldestUnfinishedMs": now_ms - min(started) if started else None,
+        "oldestUnfinishedMs": max(0, now_ms - min(started)) if started else None,
     }
 
 
@@ -253,10 +255,14 @@ def _waiting_bytes(row: Document, local_bytes: int | None, lag: CopyLag, young: 
 
 
 def _lag_ms(row: Document, part: RemotePart, now_ms: int) -> int | None:
-    """How long ago the newest tiered record was written; 0 where all of it is tiered."""
-    if row["notTiered"] is None or part.newest_timestamp_ms is None:
+    """How long ago the newest tiered record was written; 0 where all of it is tiered. None where that is not known, as
+    where records have no timestamps."""
+    newest_ms = part.newest_timestamp_ms
+    if row["notTiered"] is None or newest_ms is None:
         return None
-    return max(0, now_ms - part.newest_timestamp_ms) if row["notTiered"] else 0
+    if not row["notTiered"]:
+        return 0
+    return max(0, now_ms - newest_ms) if is_dated(newest_ms, now_ms) else None
 
 
 def _stuck(parts: Iterable[RemotePart], now_ms: int, older_than_ms: int) -> Iterator[Finding]:
