@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tieredctl.config.file import CONTEXTS, CURRENT_CONTEXT, bad, demand_prices, settings
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.secrets import is_secret
+from tieredctl.model.secrets import is_secret, redacted
 
 VARIABLE = "TIEREDCTL_CONTEXT"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
@@ -182,4 +182,6 @@ def _options(name: str, spelled: str, options: object) -> dict[str, str]:
 def _text(what: str, value: object) -> str:
     if not isinstance(value, str) or not value or len(value) > 10_000 or not value.isprintable():
         raise bad(f"{what} is not a text of one line")
+    if redacted(value) != value:
+        raise bad(f"{what} contains what may be a secret; {_SECRETS}")
     return value

@@ -18,6 +18,8 @@ CONTEXTS, CURRENT_CONTEXT, _PRICES = "contexts", "currentContext", "prices"
 prices_of_context: ContextVar[Sequence[object]] = ContextVar("prices_of_context", default=())
 """The price table of the context that a command runs with, whose prices go before those of the file."""
 _LONGEST_FILE = 1 << 20
+_GREATEST_PRICE = 1e12
+"""Far above any, and far below where a sum of them would not be a number any more."""
 _PRICE_FIELDS = {"store", "perGiBMonth", "currency"}
 _REQUEST_PRICE_FIELDS = ("perThousandPuts", "perThousandGets")
 _CLASS = "storageClass"
@@ -80,7 +82,7 @@ def _price(entry: object) -> _Price:
 
 def _amount(entry: Mapping[str, object], name: str) -> float:
     amount = entry[name]
-    if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < float("inf"):
+    if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount <= _GREATEST_PRICE:
         raise bad(f"{name} of {entry['store']} is not a price")
     return float(amount)
 

@@ -44,8 +44,8 @@ class TopicFigures:
     lag_segments: float | None = None
     """How many full segments the partition that is furthest behind has, without what waits for the copy lag."""
     lag_since_ms: int | None = None
-    """The newest tiered record of the partition that lags longest, of those whose records have times; None where nothing
-    lags, too."""
+    """The newest tiered record of the partition that lags longest, of those whose records have times; None where
+    nothing lags, too."""
     stuck_copies: int | None = None
     stuck_deletions: int | None = None
     oldest_stuck_copy_ms: int | None = None
