@@ -222,13 +222,11 @@ def test_no_secret_is_in_it(captures: Path, tmp_path: Path) -> None:
     result.write_text(
         json.dumps({"password": SECRET, "nested": [{"url": f"https://u:{SECRET}@host/?X-Amz-Signature=1"}]})
     )
-    state = {"XDG_STATE_HOME": str(tmp_path / "state"), "TIEREDCTL_CONFIG": str(tmp_path / "config.yaml")}
-    endpoint = f"http://user:{SECRET}@host"
-    contexts = {"prod": {"store": "s3://bucket", "storeOptions": {"endpoint": endpoint}}}
-    (tmp_path / "config.yaml").write_text(json.dumps({"contexts": contexts, "currentContext": "prod"}))
+    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    store = ("--store", "s3://bucket", "--store-option", f"endpoint=http://user:{SECRET}@host")
     crash_file.write_crash_file(ValueError(f"password={SECRET}"), ["x", "--token", SECRET])
 
-    words = ("--bootstrap-server", "127.0.0.1:1", "--command-config", config, "--result", result)
+    words = ("--bootstrap-server", "127.0.0.1:1", "--command-config", config, *store, "--result", result)
     outcome = own_process("support-bundle", "--to", to, *words, AWS_SECRET_ACCESS_KEY=SECRET, **state)
 
     inside, problems = unpacked(to), {item["name"]: item["problem"] for item in manifest(to)["items"]}
@@ -300,6 +298,31 @@ def test_topic_names_are_hidden_in_lines_too_and_plain_text_is_left_out_since_an
     left_out = {item["name"].partition("/")[0]: item["problem"] for item in manifest(to)["items"] if item["problem"]}
     why = "Left out because of --hide-names: it is plain text, in which any word may be the name of a topic."
     assert left_out == {"crashes": why, "results": why}
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"key": "prod/secret.orders-G4i52LJdRBel-FDnehx_Kw/3/00000000000000000044-iKEAjo4YQFCacBhyCX3_1g.log"},
+        {"key": "secret.orders-3-G4i52LJdRBel-FDnehx_Kw/00000000000000000044-iKEAjo4YQFCacBhyCX3_1g.log"},
+        {"path": "/var/kafka/secret.orders-3/leader-epoch-checkpoint", "error": "secret.orders-3 is damaged"},
+        {"secret.orders-3": 5},
+        {"type": "TopicRecord", "data": {"name": "secret.orders", "topicId": "G4i52LJdRBel-FDnehx_Kw"}},
+        {"data": {"resourceType": 2, "resourceName": "secret.orders", "name": "retention.ms", "value": "5"}},
+    ],
+    ids=["aiven", "local", "path", "member", "topic record", "config record"],
+)
+def test_topics_that_only_a_key_or_a_path_names_are_hidden(
+    named: dict[str, Any], tieredctl: Tieredctl, tmp_path: Path
+) -> None:
+    to, result = tmp_path / "bundle.tar.gz", tmp_path / "result.json"
+    segment = "iKEAjo4YQFCacBhyCX3_1g"
+    result.write_text(json.dumps({"items": [named, {"segmentId": segment, "topicId": "G4i52LJdRBel-FDnehx_Kw"}]}))
+
+    bundled(tieredctl, to, "--result", result, "--hide-names")
+
+    inside = unpacked(to)["results/0-result.json"]
+    assert (b"secret" in inside, segment.encode() in inside, b"G4i52LJdRBel-FDnehx_Kw" in inside) == (False, True, True)
 
 
 def test_topics_of_the_metadata_are_hidden_wherever_they_appear(

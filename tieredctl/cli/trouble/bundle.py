@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +25,12 @@ _FOLDER = f"{PROGRAM}-support"
 _NAMES_OF_TOPICS = ("topic", "topicName", "topics")
 _NAMES_OF_SETTINGS = ("name", "key", "setting", "config")
 _INTERNAL = "__"
+_TOPIC_RESOURCE = 2
+"""ConfigResource.Type.TOPIC."""
+_BEFORE_ID = re.compile(r"(?:^|/)([^/\s]+)-[A-Za-z0-9_-]{21}[AQgw](?=/)")
+"""What layouts call the folder of a topic or a partition in a remote store."""
+_BEFORE_NUMBER = re.compile(r"(?:^|/)([^/\s]+)-[0-9]+(?=/|$)")
+"""What brokers call the folder of a partition; no id of Kafka's ends with a digit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +200,32 @@ def _topics(text: str | None) -> Iterator[str]:
 
 
 def _topics_in(value: Any) -> Iterator[str]:
-    if isinstance(value, list):
+    if isinstance(value, str):
+        yield from _topics_of_folders(value)
+    elif isinstance(value, list):
         for one in value:
             yield from _topics_in(one)
     elif isinstance(value, dict):
+        yield from _topics_of_records(value)
         for name, one in value.items():
             if name in _NAMES_OF_TOPICS and isinstance(one, str) and one:
                 yield one
             elif name == "topics" and isinstance(one, dict):
                 yield from one
+            yield from _topics_of_folders(name)
             yield from _topics_in(one)
+
+
+def _topics_of_folders(text: str) -> Iterator[str]:
+    """Of `prod/orders-ID/0/…`, `orders-0-ID/…` and `data/orders-0`. Rather a name too many than one too few."""
+    for folder in _BEFORE_ID.findall(text):
+        yield folder
+        yield from _BEFORE_NUMBER.findall(folder)
+    yield from _BEFORE_NUMBER.findall(text)
+
+
+def _topics_of_records(member: Mapping[str, Any]) -> Iterator[str]:
+    """Of a TopicRecord and a ConfigRecord in a KRaft snapshot or metadata log."""
+    named = [member.get("name")] if "topicId" in member else []
+    named += [member.get("resourceName")] if member.get("resourceType") == _TOPIC_RESOURCE else []
+    return (one for one in named if isinstance(one, str) and one)
