@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -15,6 +16,7 @@ from tests.cli.wal.store_of_uploads import upload_words
 from tests.metadata_logs import copied, segment_id, write_events
 from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.errors import ExitCode
+from tieredctl.model.nearest import nearest_hint
 
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
 NOBODYS = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -149,3 +151,20 @@ def test_a_known_topic_without_events_at_that_time_is_no_error(
 ) -> None:
     assert ask(words, "--topic", "orders7", *times)[:2] == (ExitCode.CLEAN, "")
     assert ask(words, "--topic", "order7", *times).exit_code == ExitCode.USAGE
+
+
+def test_of_a_large_clusters_topics_only_the_likely_ones_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"prod.eu-west-1.team{number % 997}.payments.by.customer.and.region.v{number}" for number in range(10_000)]
+    compared: list[str] = []
+
+    class Counting(difflib.SequenceMatcher[str]):
+        def set_seq1(self, a: str) -> None:  # type: ignore[override]
+            compared.append(a)
+            super().set_seq1(a)
+
+    monkeypatch.setattr(difflib, "SequenceMatcher", Counting)
+
+    hint = nearest_hint(names[4711].replace("payments", "paymets"), names)
+
+    assert (hint or "").startswith(f"Did you mean {names[4711]}")
+    assert len(compared) < 1000
