@@ -65,7 +65,7 @@ def test_a_pipe_is_sent_what_kafka_prints(log_dir: Path, style: str) -> None:
 
 def csv_of(value: object) -> object:
     out = io.StringIO(newline="")
-    render(Listing("Kind", {}, [{"field": value}], (), {}), OutputFormat.CSV, out)
+    render(Listing("Kind", {}, [{"field": value}], (), {}, ("field",)), OutputFormat.CSV, out)
     return list(csv.reader(io.StringIO(out.getvalue())))[1][0]
 
 

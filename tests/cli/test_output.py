@@ -65,7 +65,7 @@ def test_json_and_yaml_are_one_document() -> None:
 def test_codes_are_written_as_the_text_that_they_are(output: OutputFormat) -> None:
     code, out = FindingCode.OBJECT_UNREFERENCED, io.StringIO()
     codes = Listing(
-        "Things", {"code": code}, [{"code": code}], [TableColumn("CODE", "code")], {code: 1, "codes": [code]}
+        "Things", {"code": code}, [{"code": code}], [TableColumn("CODE", "code")], {code: 1, "codes": [code]}, ("code",)
     )
 
     render(codes, output, out)
@@ -132,7 +132,7 @@ def test_items_are_written_as_they_come(output: OutputFormat) -> None:
 def test_a_later_longer_name_pushes_its_row_only() -> None:
     items: list[Item] = [*[{"topic": "t"}] * 1000, {"topic": "longer"}]
     out = io.StringIO()
-    render(Listing("Things", {}, items, COLUMNS[:2], {}), OutputFormat.TABLE, out)
+    render(Listing("Things", {}, items, COLUMNS[:2], {}, ("topic",)), OutputFormat.TABLE, out)
     assert out.getvalue().splitlines()[-2:] == ["t              -", "longer          -"]
 
 

@@ -17,6 +17,11 @@ from tieredctl.ops.explanation.explanation import Explanation, Place
 from tieredctl.ops.remote.inventory import iso_8601
 
 EXPLANATION_COLUMNS = (TableColumn("ABOUT", "about"), TableColumn("ANSWER", "answer", importance=2))
+EXPLANATION_FIELDS = (
+    *("topic", "topicId", "partition", "offset", "timestampMs", "place", "leaderEpoch", "segment", "otherSegments"),
+    *("objects", "highestRemoteOffset", "timeline", "leader", "log", "consumerFetch", "followerFetch"),
+    *("emptyFollower", "emptyFollowerFromLastTieredOffset"),
+)
 _ON_THE_WAY = {Part.COPYING: "being copied", Part.DELETING: "being deleted"}
 _LEAST_ANSWER = 30
 _INDENT = "    "

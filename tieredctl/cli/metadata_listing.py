@@ -11,7 +11,12 @@ from tieredctl.ops.metadata.event_stream import EventStream
 
 
 def metadata_listing(
-    kind: str, stream: EventStream, items: Iterable[Item], columns: tuple[TableColumn, ...], **summary: Any
+    kind: str,
+    stream: EventStream,
+    items: Iterable[Item],
+    columns: tuple[TableColumn, ...],
+    fields: tuple[str, ...],
+    **summary: Any,
 ) -> Listing:
     """Its summary has the stream's findings, once the items were read."""
     counted = items if isinstance(items, Sized) else _Counted(items)
@@ -19,7 +24,7 @@ def metadata_listing(
     def totals() -> dict[str, Any]:
         return {"items": _count_of(counted), **summary, "findings": finding_documents(stream.findings)}
 
-    return Listing(kind, stream.source.describe, counted, columns, totals)
+    return Listing(kind, stream.source.describe, counted, columns, totals, fields)
 
 
 class _Counted:

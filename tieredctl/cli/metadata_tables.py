@@ -76,6 +76,10 @@ EPOCH_COLUMNS = (
     TableColumn("GAPS", lambda item: _ranges(item["gaps"])),
     TableColumn("OVERLAPS", lambda item: _ranges(item["overlaps"])),
 )
+EPOCH_FIELDS = (
+    *("topic", "topicId", "partition", "leaderEpoch", "startOffset", "endOffset", "highestOffsetForEpoch"),
+    *("segments", "gaps", "overlaps"),
+)
 STUCK_COLUMNS = (
     TableColumn("AGE", lambda item: item["evidence"]["ageMs"], people_read=age_text),
     TableColumn("CODE", "code"),
@@ -104,4 +108,10 @@ STATISTICS_COLUMNS = (
     TableColumn("FIRST-EVENT", "firstEventTimestampMs", wide=True),
     TableColumn("LAST-EVENT", "lastEventTimestampMs", wide=True),
 )
+STATISTICS_FIELDS = (
+    *("metadataPartition", "startOffset", "endOffset", "events", "bytes", "undecodable", "eventsByType"),
+    *("eventsByState", "deadEvents", "deadRatio", "liveSegments", "unkeyed"),
+    *("firstEventTimestampMs", "lastEventTimestampMs", "replaySeconds"),
+)
 EXPORT_COLUMNS = (*_METADATA_PARTITION_COLUMNS, TableColumn("RECORDS", "records"))
+EXPORT_FIELDS = ("metadataPartition", "startOffset", "endOffset", "records")

@@ -92,8 +92,8 @@ class Listing:
     items: Iterable[Item]
     columns: Sequence[TableColumn]
     summary: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
-    fields: Sequence[str] = ()
-    """Columns of the CSV; by default the fields of the first item."""
+    fields: Sequence[str]
+    """Columns of the CSV, whose header is there without any item too."""
     write_text: Callable[[TextIO], None] | None = None
     """What `-o table` has instead of a table."""
 
@@ -150,14 +150,9 @@ def _now(value: Mapping[str, Any] | Callable[[], Mapping[str, Any]]) -> Mapping[
 
 
 def _render_csv(listing: Listing, out: TextIO) -> None:
-    writer = None
-    for item in listing.items:
-        if writer is None:
-            writer = csv.DictWriter(out, listing.fields or list(item), extrasaction="ignore", lineterminator="\n")
-            writer.writeheader()
-        writer.writerow({name: _csv_cell(value) for name, value in item.items()})
-    if writer is None and listing.fields:
-        csv.writer(out, lineterminator="\n").writerow(listing.fields)
+    writer = csv.DictWriter(out, listing.fields, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _csv_cell(value) for name, value in item.items()} for item in listing.items)
 
 
 def _csv_cell(value: object) -> object:

@@ -8,7 +8,7 @@ from functools import partial
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from tieredctl.cli.metadata_tables import SEGMENT_COLUMNS
+from tieredctl.cli.metadata_tables import SEGMENT_COLUMNS, SEGMENT_FIELDS
 from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
@@ -78,7 +78,7 @@ def draw_timelines(place: MetadataPlace, drawn: Drawn, view: FindingsView, page:
             view.say(*(not_drawn if partitions else ["No segments."]))
         written = partial(_write, chosen, drawn.now_ms)
         source = stream.source.describe
-        listing = Listing("RemoteLogSegments", source, items, SEGMENT_COLUMNS, summary, write_text=written)
+        listing = Listing("RemoteLogSegments", source, items, SEGMENT_COLUMNS, summary, SEGMENT_FIELDS, written)
         code = view.show(listing, stream.findings)
         return page.write(code, lambda: replace(_reported(listing, stream.findings, chosen, view), unknown=not_drawn))
 

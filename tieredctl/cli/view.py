@@ -62,11 +62,12 @@ class View(OptionGroup):
         kind: str,
         plan: Plan,
         columns: Sequence[TableColumn],
+        fields: Sequence[str],
         code: ExitCode = ExitCode.CLEAN,
         advice: Iterable[str] = (),
     ) -> ExitCode:
         """Shows a plan that is not applied; then gives some advice."""
-        listing = Listing(kind, plan.source(), plan.rows(), columns, plan.summary() | {"applied": False})
+        listing = Listing(kind, plan.source(), plan.rows(), columns, plan.summary() | {"applied": False}, fields)
         code = worst(code, self.show(listing, plan.findings(), code))
         self.say(*advice)
         return code

@@ -35,6 +35,7 @@ _SHOW_COLUMNS = (
     TableColumn("VALUE", lambda row: _in_a_line(row["value"]), importance=2),
     TableColumn("FROM", "from", importance=2),
 )
+_LIST_FIELDS = ("name", "current", "bootstrapServer", "commandConfig", "store", "layout")
 _SHOWN = (*(Role.CLUSTER, Role.COMMAND_CONFIG, Role.STORE, Role.STORE_OPTIONS, Role.LAYOUT, Role.LAYOUT_OPTIONS),)
 _KEY_FILE = "private-key="
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The context.")]
@@ -67,7 +68,7 @@ def list_contexts(*, view: View) -> ExitCode:
     summary = {"contexts": len(rows), "current": found.current}
     if not rows and view.is_table:
         view.say(f"There are no contexts in {source['path']}.")
-    return view.show(Listing("Contexts", source, rows, _LIST_COLUMNS, summary))
+    return view.show(Listing("Contexts", source, rows, _LIST_COLUMNS, summary, _LIST_FIELDS))
 
 
 @_commands.command("show")
@@ -100,7 +101,8 @@ def show(
         "chosenBy": None if chosen is None else chosen.by,
         "leftOutBy": found.left_out_by,
     }
-    listing = Listing("Context", {"kind": "configuration", "path": summary["path"]}, rows, _SHOW_COLUMNS, summary)
+    source = {"kind": "configuration", "path": summary["path"]}
+    listing = Listing("Context", source, rows, _SHOW_COLUMNS, summary, tuple(rows[0]))
     return view.show(listing, sentences=_sentences(found) if view.is_table else ())
 
 

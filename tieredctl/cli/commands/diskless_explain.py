@@ -43,7 +43,7 @@ def explain(
     metadata = metadata_options.place() if metadata_options.are_given else None
     source, found = explain_diskless(places.place(), places.bucket_if_given(), metadata, meant, offset)
     items = _facts(found.document) if view.is_table else [found.document]
-    listing = Listing("DisklessExplanation", source, items, _COLUMNS, {"tier": found.tier.value})
+    listing = Listing("DisklessExplanation", source, items, _COLUMNS, {"tier": found.tier.value}, tuple(items[0]))
     return view.show(listing, found.findings, ExitCode.FINDINGS if found.tier is Tier.NONE else ExitCode.CLEAN)
 
 

@@ -34,6 +34,7 @@ _COLUMNS = (
     TableColumn("COMMIT-CALLS", "commitCalls"),
     TableColumn("NETWORK-CALLS", "networkCalls"),
 )
+_FIELDS = ("broker", "rack", "coordinators", "gatewayFor", "commitCalls", "networkCalls")
 
 
 def gateways(
@@ -63,7 +64,8 @@ def gateways(
         raise TieredctlError(ErrorCode.USAGE, f"{counted(brokers, 'broker')} cannot be in {racks} racks.")
     placed = placed_gateways(Deployment.even(brokers, racks, coordinators))
     summary = gateway_summary(placed)
-    listing = Listing("DisklessGateways", {"kind": "arguments"}, list(gateway_rows(placed)), _COLUMNS, summary)
+    rows = list(gateway_rows(placed))
+    listing = Listing("DisklessGateways", {"kind": "arguments"}, rows, _COLUMNS, summary, _FIELDS)
     most = summary["mostCommitCalls"]
     said = [
         (

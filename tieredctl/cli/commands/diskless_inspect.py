@@ -36,6 +36,11 @@ _COLUMNS = (
     TableColumn("TIMESTAMP-TYPE", "timestampType", wide=True),
     TableColumn("TOPIC-ID", "topicId", wide=True),
 )
+_FIELDS = (
+    *("position", "size", "topic", "topicId", "partition", "batchId", "baseOffset", "lastOffset", "records"),
+    *("compression", "timestampType", "baseTimestamp", "maxTimestamp", "producerId", "producerEpoch"),
+    *("baseSequence", "crc"),
+)
 
 
 def inspect(
@@ -61,7 +66,7 @@ def inspect(
         bucket, key = _folder_of(key)
     source, found = inspect_diskless(None if places.control_plane is None else places.place(), bucket, key)
     summary = found.summary()
-    listing = Listing("DisklessObject", source, list(found.documents()), _COLUMNS, summary)
+    listing = Listing("DisklessObject", source, list(found.documents()), _COLUMNS, summary, _FIELDS)
     sentences = _sentences(summary, asked=places.control_plane is not None) if view.is_table else ()
     return view.show(listing, found.findings, sentences=sentences)
 

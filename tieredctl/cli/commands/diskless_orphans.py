@@ -83,7 +83,7 @@ def _shown(
         return view.show(objects, found.findings)
     found.run()
     summary = found.summary()
-    listing = Listing("DisklessObjects", source, found.totals(), _COLUMNS, summary)
+    listing = Listing("DisklessObjects", source, found.totals(), _COLUMNS, summary, ())
     return view.show(listing, found.findings, sentences=[_headline(summary)])
 
 

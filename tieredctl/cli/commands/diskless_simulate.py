@@ -25,6 +25,7 @@ _COLUMNS = (
     TableColumn("NUMBER", "number"),
     TableColumn("COST", "cost"),
 )
+_FIELDS = ("group", "what", "number", "cost")
 _MOST_BATCHES, _MOST_BROKERS, _MOST_COORDINATORS = 100_000_000, 300, 100
 _LONGEST_MS = 30 * 86_400_000
 
@@ -116,6 +117,7 @@ def simulate(
         list(outcome_rows(outcome, price)),
         _COLUMNS,
         summary,
+        _FIELDS,
     )
     said = _sentences(summary) if output.is_table else ()
     return finish(listing, output, [], quiet=talk.quiet, otherwise=_exit_code(summary), sentences=said)

@@ -72,6 +72,15 @@ _MEMORY_COLUMNS = (
     size_column("bytesMeasured", "MEMORY-MEASURED"),
     TableColumn("REPLAY-SECONDS", "replaySeconds"),
 )
+_COST_FIELDS = (
+    *("topic", "topicId", "segments", "bytes", "storageCost", "copiesPerDay", "objectsASegment", "puts"),
+    *("putsCost", "currency"),
+)
+_MEMORY_FIELDS = ("brokerId", "partitions", "segments", "bytesByKip405", "bytesMeasured", "replaySeconds")
+_EXPIRED_FIELDS = (
+    *("topic", "partition", "tier", "segmentId", "startOffset", "endOffset", "segmentSizeInBytes"),
+    *("maxTimestampMs", "breach", "logDir"),
+)
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
@@ -123,7 +132,7 @@ def follower_bootstrap(
             findings = [finding for finding in stream.findings if finding.kind.incomplete]
     rows = found.rows(bytes_per_second)
     summary = {"items": len(rows), "bytesPerSecond": bytes_per_second, "findings": finding_documents(findings)}
-    listing = Listing("FollowerBootstrap", source, rows, _WAY_COLUMNS, summary)
+    listing = Listing("FollowerBootstrap", source, rows, _WAY_COLUMNS, summary, tuple(rows[0]))
     return finish(listing, output, findings, quiet=talk.quiet)
 
 
@@ -185,7 +194,8 @@ def retention(
         found = retention_estimate(cluster, stream, topic, partition, change, now_ms(now), replicas=replicas)
     findings = [finding for finding in stream.findings if finding.kind.incomplete]
     summary = found.summary()
-    listing = Listing("RetentionEstimate", stream.source.describe(), found.rows(), _EXPIRED_COLUMNS, summary)
+    source = stream.source.describe()
+    listing = Listing("RetentionEstimate", source, found.rows(), _EXPIRED_COLUMNS, summary, _EXPIRED_FIELDS)
     if not talk.quiet:
         amount = f"{counted(summary['segments'], 'remote segment')}, {size_text(summary['bytes'])}"
         as_is = " with its present retention: try another with --retention-ms, --retention-bytes or --before-offset"
@@ -236,7 +246,7 @@ def metadata(
         source, findings = stream.source.describe(), stream.findings
     grows = found.summary.get("eventsPerDay") is not None
     said = [_growth(found.summary)] if grows else []
-    listing = Listing("MetadataEstimate", source, found.rows, _MEMORY_COLUMNS, found.summary)
+    listing = Listing("MetadataEstimate", source, found.rows, _MEMORY_COLUMNS, found.summary, _MEMORY_FIELDS)
     return finish(listing, output, findings, quiet=talk.quiet, sentences=said)
 
 
@@ -278,6 +288,7 @@ def cost(
         demand_known(place, stream, selection)
         said = [f"Not included: {reason}" for reason in found.summary["notKnown"]]
         said.append(f"{found.summary['cost']} {found.summary['currency']} a month")
-        listing = Listing("CostEstimate", stream.source.describe(), found.rows, _COST_COLUMNS, found.summary)
+        source = stream.source.describe()
+        listing = Listing("CostEstimate", source, found.rows, _COST_COLUMNS, found.summary, _COST_FIELDS)
         findings = [one for one in stream.findings if one.kind.incomplete]
         return finish(listing, output, findings, quiet=talk.quiet, sentences=said)

@@ -21,6 +21,7 @@ _COLUMNS = (
     TableColumn("COUNTED", "counted"),
     TableColumn("CALCULATION", "calculation", wide=True),
 )
+_FIELDS = ("group", "line", "before", "after", "counted", "calculation")
 _SENTENCE = (
     "{before} dollars a month per broker before, {after} after: {saving} saved, by the lines that KIP-1176 counts"
 )
@@ -88,7 +89,7 @@ def wal_cost(
     saving = found.summary["saving"]
     share = "nothing" if saving is None else f"{saving:.0%}"
     said = [_SENTENCE.format_map({**found.summary, "saving": share}), *found.summary["notes"]]
-    listing = Listing("WalCost", source, found.rows, _COLUMNS, found.summary)
+    listing = Listing("WalCost", source, found.rows, _COLUMNS, found.summary, _FIELDS)
     return finish(listing, output, [], quiet=quiet, sentences=said if output.is_table else ())
 
 

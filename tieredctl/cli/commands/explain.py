@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT32, clock_ms, topic_partition_offset
-from tieredctl.cli.explanation_table import EXPLANATION_COLUMNS, explanation_rows, write_explanation
+from tieredctl.cli.explanation_table import EXPLANATION_COLUMNS, EXPLANATION_FIELDS, explanation_rows, write_explanation
 from tieredctl.cli.options import Output, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Item, Listing, OutputFormat
@@ -102,4 +102,4 @@ def _listing(stream: EventStream, items: list[Item], findings: Sequence[Finding]
     rows = items
     if output.is_table:
         rows = [row for item in items for row in explanation_rows(item)]
-    return Listing("Explanation", stream.source.describe, rows, EXPLANATION_COLUMNS, summary)
+    return Listing("Explanation", stream.source.describe, rows, EXPLANATION_COLUMNS, summary, EXPLANATION_FIELDS)

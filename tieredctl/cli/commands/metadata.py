@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -20,10 +19,13 @@ from tieredctl.cli.findings.findings_table import FINDING_FIELDS
 from tieredctl.cli.metadata_listing import metadata_listing
 from tieredctl.cli.metadata_tables import (
     EPOCH_COLUMNS,
+    EPOCH_FIELDS,
     EVENT_COLUMNS,
     EVENT_FIELDS,
     EXPORT_COLUMNS,
+    EXPORT_FIELDS,
     STATISTICS_COLUMNS,
+    STATISTICS_FIELDS,
     STUCK_COLUMNS,
 )
 from tieredctl.cli.options import DryRun, MetadataPartition, Now, Output, TopicId
@@ -99,7 +101,7 @@ def format_events(
     with place.open(metadata_partition, only) as stream:
         if output is not None:
             documents = map(event_document, _known(place, stream, only, stream.records()))
-            listing = replace(metadata_listing("MetadataEvents", stream, documents, EVENT_COLUMNS), fields=EVENT_FIELDS)
+            listing = metadata_listing("MetadataEvents", stream, documents, EVENT_COLUMNS, EVENT_FIELDS)
             return finish(listing, output, stream.findings, quiet=talk.quiet, tolerance=tolerated.tolerance)
         lines = filter(len, _pieces(stream, style, kafka_version, formatter_property))
         pieces = _known(place, stream, only, lines)
@@ -180,7 +182,7 @@ def history(
             demand_known(place, stream, only.selection)
         if not items and output.is_table and not talk.quiet:
             say(f"No event is selected; the segment has {counted(len(records), 'event')}.")
-        listing = metadata_listing("SegmentHistory", stream, items, EVENT_COLUMNS)
+        listing = metadata_listing("SegmentHistory", stream, items, EVENT_COLUMNS, EVENT_FIELDS)
         return finish(listing, output, stream.findings, quiet=talk.quiet, tolerance=tolerated.tolerance)
 
 
@@ -211,7 +213,7 @@ def epochs(
     place = metadata_options.place()
     with opened_partition(place, selection) as opened:
         items = list(metadata_state.leader_epochs(opened.partition, opened.cache))
-        listing = metadata_listing("LeaderEpochs", opened.stream, items, EPOCH_COLUMNS)
+        listing = metadata_listing("LeaderEpochs", opened.stream, items, EPOCH_COLUMNS, EPOCH_FIELDS)
         return finish(listing, output, opened.stream.findings, quiet=talk.quiet, tolerance=tolerated.tolerance)
 
 
@@ -250,8 +252,7 @@ def stuck(
             failing = (one for one in failing_copies(store, moment) if selection.has(one.partition))
             found += [failing_finding(one, moment) for one in failing]
         items = finding_documents(found)
-        listing = metadata_listing("StuckSegments", stream, items, STUCK_COLUMNS, stuck=len(found))
-        listing = replace(listing, fields=FINDING_FIELDS)
+        listing = metadata_listing("StuckSegments", stream, items, STUCK_COLUMNS, FINDING_FIELDS, stuck=len(found))
         if not found and view.is_table and not any(one.makes_incomplete for one in stream.findings):
             view.say(f"Nothing is stuck: no copy or deletion has been unfinished for {older_than}.")
         said = [*stream.findings, *found] if view.metrics_file else stream.findings
@@ -289,7 +290,7 @@ def partition_of(
     item = {"topicId": topic_id, "partition": partition, "metadataPartition": number}
     source = {"kind": "arguments", "metadataPartitions": metadata_partitions}
     columns = tuple(TableColumn(name, name) for name in item)
-    return finish(Listing("MetadataPartition", source, [item], columns, {"items": 1}), output, [])
+    return finish(Listing("MetadataPartition", source, [item], columns, {"items": 1}, tuple(item)), output, [])
 
 
 @_commands.command("stats")
@@ -308,7 +309,9 @@ def stats(
 
     with metadata_options.place().open() as stream:
         found = statistics(stream)
-        listing = metadata_listing("MetadataStatistics", stream, found.partitions, STATISTICS_COLUMNS, **found.total)
+        listing = metadata_listing(
+            "MetadataStatistics", stream, found.partitions, STATISTICS_COLUMNS, STATISTICS_FIELDS, **found.total
+        )
         said = [_STATISTICS_SENTENCE.format_map(found.total)] if view.is_table else []
         return view.show(listing, stream.findings, sentences=said)
 
@@ -336,7 +339,7 @@ def export_to_file(
         written = export_metadata(stream, file, force=force, dry_run=dry_run)
         records = sum(item["records"] for item in written.rows)
         summary = {"file": str(file), "records": records, "bytes": written.size, "dryRun": dry_run}
-        listing = metadata_listing("MetadataExport", stream, written.rows, EXPORT_COLUMNS, **summary)
+        listing = metadata_listing("MetadataExport", stream, written.rows, EXPORT_COLUMNS, EXPORT_FIELDS, **summary)
         if dry_run:
             view.say(f"Would write {counted(records, 'record')}, {size_text(written.size)}, to {file}.")
         return view.show(listing, stream.findings)

@@ -8,7 +8,7 @@ import typer
 
 from tieredctl.cli.arguments import GREATEST_INT32, GREATEST_INT64, topic_partition
 from tieredctl.cli.metadata_listing import metadata_listing
-from tieredctl.cli.metadata_tables import SEGMENT_COLUMNS
+from tieredctl.cli.metadata_tables import SEGMENT_COLUMNS, SEGMENT_FIELDS
 from tieredctl.cli.options import Output, TopicId
 from tieredctl.cli.outcome import finish, say
 from tieredctl.cli.output import OutputFormat
@@ -69,7 +69,7 @@ def lookup(
             sentences = [f"No segment serves it: {answer.reason}."]
         items = [segment_document(answer.segment)] if answer.segment else []
         listing = metadata_listing(
-            "SegmentLookup", opened.stream, items, SEGMENT_COLUMNS, reason=answer.reason, **found
+            "SegmentLookup", opened.stream, items, SEGMENT_COLUMNS, SEGMENT_FIELDS, reason=answer.reason, **found
         )
         if sentences and output.is_table and not talk.quiet:
             say("\n".join(sentences))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tieredctl.cli.arguments import now_ms
-from tieredctl.cli.metadata_tables import SEGMENT_COLUMNS
+from tieredctl.cli.metadata_tables import SEGMENT_COLUMNS, SEGMENT_FIELDS
 from tieredctl.cli.options import Now
 from tieredctl.cli.outcome import finding_documents, say
 from tieredctl.cli.output import Listing
@@ -74,7 +74,7 @@ def segments(
             totals = {"items": len(items), "segments": len(items), "bytes": size}
             return totals | {"findings": finding_documents(stream.findings)}
 
-        listing = Listing("RemoteLogSegments", stream.source.describe, items, SEGMENT_COLUMNS, summary)
+        listing = Listing("RemoteLogSegments", stream.source.describe, items, SEGMENT_COLUMNS, summary, SEGMENT_FIELDS)
         return view.show(listing, stream.findings)
 
 

@@ -127,7 +127,7 @@ def scan(
             demand_known_objects(places, found)
             price = found.options.price
             columns = _TOTAL_COLUMNS if price is None else (*_TOTAL_COLUMNS, _cost_column(price))
-            listing = Listing("RemoteObjects", opened.source, found.totals(), columns, summary)
+            listing = Listing("RemoteObjects", opened.source, found.totals(), columns, summary, ())
         else:
             documents = known_documents(places, found)
             items = documents if orphans is None else orphans.through(documents)

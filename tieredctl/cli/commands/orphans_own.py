@@ -50,6 +50,7 @@ _LEASE_COLUMNS = (
     TableColumn("UNTIL", "until"),
     TableColumn("HELD", "held"),
 )
+_LEASE_FIELDS = ("holder", "command", "since", "until", "held")
 
 
 @dataclass(slots=True)
@@ -101,7 +102,7 @@ def ls(
     for _ in copies:
         pass
     rows = [{"planId": plan, "clusterId": cluster, **one.document()} for (plan, cluster), one in by_plan.items()]
-    code = view.show(Listing("Quarantine", source, rows, _PLAN_COLUMNS, summary))
+    code = view.show(Listing("Quarantine", source, rows, _PLAN_COLUMNS, summary, ()))
     if rows:
         plan_id = shlex.quote(printable(rows[0]["planId"])) if len(rows) == 1 else "PLAN-ID"
         restore = next_command(f"tieredctl orphans restore {plan_id} …")
@@ -143,9 +144,8 @@ def unlock(
     else:
         view.say(f"{lease.url} is not locked.")
     rows = [] if found is None else [_document(found, held=held)]
-    return view.show(
-        Listing("Lease", {"store": lease.url}, rows, _LEASE_COLUMNS, {"held": held, "broken": held and not dry_run})
-    )
+    summary = {"held": held, "broken": held and not dry_run}
+    return view.show(Listing("Lease", {"store": lease.url}, rows, _LEASE_COLUMNS, summary, _LEASE_FIELDS))
 
 
 def _documents(

@@ -47,6 +47,10 @@ _OUTCOME_COLUMNS = (
     TableColumn("EVENTS", "events"),
     TableColumn("COMPLETE", "complete"),
 )
+_FIELDS = (
+    *("topic", "topicId", "partition", "metadataPartition", "state", "segments", "segmentsByState", "objects"),
+    *("bytes", "leftovers", "copiesLeftAlone", "unknownObjects"),
+)
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
@@ -117,7 +121,7 @@ def remove(
             now_ms=clock_ms(),
         ) as removal:
             view.say(_sentence(removal, removal.summary()))
-            return view.plan("PartitionRemovalPlan", removal, _COLUMNS)
+            return view.plan("PartitionRemovalPlan", removal, _COLUMNS, _FIELDS)
     if log_dir:
         raise TieredctlError(ErrorCode.USAGE, "--log-dir is for --kraft-snapshot.", hint="Omit it with a live cluster.")
     with topic_removal(
@@ -132,7 +136,7 @@ def remove(
         # What an earlier run deleted may have left versions, of which no listing tells.
         if not apply or (not delete_versions and removal.is_done):
             advice = choice.advice(changes=delete_versions or not removal.is_done)
-            return view.plan("PartitionRemovalPlan", removal, _COLUMNS, advice=advice)
+            return view.plan("PartitionRemovalPlan", removal, _COLUMNS, _FIELDS, advice=advice)
         if not brokers_are_done:
             demand_silence(removal.plans, topic_id, clock_ms())
         final = for_good(retention_of(removal.store), with_versions=delete_versions)
@@ -151,7 +155,8 @@ def remove(
         *(f"Left alone: {one}." for row in rows for one in row["appeared"]),
     )
     ended = {**summary, **done, "applied": True, "stopped": outcome.stopped_by, "stays": stays.document()}
-    return view.end(Listing("PartitionRemoval", removal.source(), rows, _OUTCOME_COLUMNS, ended), outcome)
+    fields = (*_FIELDS, "done", "failed", "segmentsDone", "events", "appeared", "complete")
+    return view.end(Listing("PartitionRemoval", removal.source(), rows, _OUTCOME_COLUMNS, ended, fields), outcome)
 
 
 def _amount(summary: Document) -> str:

@@ -35,6 +35,7 @@ _OUTCOME_COLUMNS = (
     TableColumn("WRITTEN", "written"),
     TableColumn("QUARANTINED-AS", "quarantinedAs", wide=True),
 )
+_FIELDS = ("part", "condition", "action", "bytes", "rebuiltBytes", "key", "reason", "obstacle")
 
 
 def indexes(
@@ -73,7 +74,7 @@ def indexes(
     view.say(*_sentences(plan))
     if not apply or not plan.to_write():
         advice = [*advice, *choice.advice(changes=bool(plan.to_write()))]
-        return view.plan("IndexRecoveryPlan", recovery, _COLUMNS, _code(plan, apply), advice)
+        return view.plan("IndexRecoveryPlan", recovery, _COLUMNS, _FIELDS, _code(plan, apply), advice)
     what = f"Writing {counted(len(plan.to_write()), 'object')} of segment {segment_id} to {recovery.store_url}"
     known_cluster_id = recovery.cluster_id or cluster_id
     if known_cluster_id is None:
@@ -82,7 +83,8 @@ def indexes(
     demand_confirmation(what, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)
     outcome = recovery.apply(clock_ms)
     done = {**recovery.summary(), "applied": True, "written": len(outcome.written)}
-    listing = Listing("IndexRecovery", recovery.source(), outcome.rows(), _OUTCOME_COLUMNS, done)
+    fields = (*_FIELDS, "written", "quarantinedAs")
+    listing = Listing("IndexRecovery", recovery.source(), outcome.rows(), _OUTCOME_COLUMNS, done, fields)
     return view.end(listing, outcome, advice=advice)
 
 

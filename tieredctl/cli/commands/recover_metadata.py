@@ -47,6 +47,10 @@ _OUTCOME_COLUMNS = (
     TableColumn("EVENTS", "events"),
     TableColumn("LEFT", "left"),
 )
+_FIELDS = (
+    *("topic", "topicId", "partition", "metadataPartition", "segments", "inMetadata", "toRecover", "bytes"),
+    *("leftOut", "logStartOffset", "localLogStartOffset", "restore"),
+)
 
 
 def metadata(
@@ -101,7 +105,7 @@ def metadata(
         _say_plan(planned, view, with_steps=not is_applied or bool(recovery.moved))
         if not is_applied:
             needed = ExitCode.FINDINGS if recovery.to_recover else ExitCode.CLEAN
-            return view.plan("MetadataRecoveryPlan", planned, _COLUMNS, needed)
+            return view.plan("MetadataRecoveryPlan", planned, _COLUMNS, _FIELDS, needed)
         what = f"Writing {counted(recovery.to_recover, 'segment')} to {METADATA_TOPIC}"
         demand_confirmation(what, planned.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         outcome = planned.apply(clock_ms, view.teller(_progress), without_lease=no_lease)
@@ -118,7 +122,8 @@ def metadata(
         *([AFTERWARDS] if outcome.is_complete and not recovery.moved else ()),
     )
     ended = {**summary, **done, "applied": True, "stopped": outcome.stopped_by}
-    listing = Listing("MetadataRecovery", planned.source(), rows, _OUTCOME_COLUMNS, ended)
+    fields = (*_FIELDS, "recovered", "events", "goneMeanwhile", "changedMeanwhile", "left")
+    listing = Listing("MetadataRecovery", planned.source(), rows, _OUTCOME_COLUMNS, ended, fields)
     return view.end(listing, outcome, planned.findings())
 
 

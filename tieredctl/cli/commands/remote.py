@@ -214,7 +214,7 @@ def read(
     items = [found.document(done.size, to)]
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
     summary = {"bytes": done.size, "findings": finding_documents(done.findings), "dryRun": dry_run}
-    listing = Listing("RemoteRead", source, items, _READ_COLUMNS, summary)
+    listing = Listing("RemoteRead", source, items, _READ_COLUMNS, summary, tuple(items[0]))
     would = "would have" if dry_run else "has"
     kept = [f"Would write {size_text(done.size)} to {to}."] if dry_run else []
     kept += [f"{to} {would} the bytes as stored, not as the broker wrote them."] if done.findings else []

@@ -32,6 +32,7 @@ _COLUMNS = (
     TableColumn("BASE-OFFSET", "baseOffset", wide=True),
 )
 _OUTCOME_COLUMNS = (*_COLUMNS, TableColumn("REMOVED", "removed"))
+_FIELDS = ("file", "kind", "action", "endOffset", "epoch", "baseOffset", "files", "size", "reason")
 
 
 def clean(
@@ -84,7 +85,7 @@ def clean(
             view.say(f"{name} is {summary[name]} ({source}).")
         if not apply or not plan.to_remove():
             return view.plan(
-                "SnapshotCleaningPlan", plan, _COLUMNS, advice=choice.advice(changes=bool(plan.to_remove()))
+                "SnapshotCleaningPlan", plan, _COLUMNS, _FIELDS, advice=choice.advice(changes=bool(plan.to_remove()))
             )
         cleaning.demand_applicable(receipts)
         what = f"Deleting {_amount(summary)} from {plan.cluster.path} for good"
@@ -92,7 +93,8 @@ def clean(
         outcome = cleaning.apply(receipts)
     view.say(f"Removed {outcome.done} of {outcome.planned}, {size_text(outcome.bytes)}; see {receipts}.")
     ended = summary | outcome.counts() | {"applied": True, "receipts": str(receipts)}
-    listing = Listing("SnapshotCleaning", plan.source(), outcome.rows(), _OUTCOME_COLUMNS, ended)
+    fields = (*_FIELDS, "removed")
+    listing = Listing("SnapshotCleaning", plan.source(), outcome.rows(), _OUTCOME_COLUMNS, ended, fields)
     return view.end(listing, outcome, plan.findings())
 
 

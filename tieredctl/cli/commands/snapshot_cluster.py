@@ -21,6 +21,7 @@ _COLUMNS = (
     TableColumn("SUBJECT", "subject"),
     TableColumn("VALUES", lambda item: in_words(item["values"])),
 )
+_FIELDS = ("kind", "subject", "values")
 
 
 def show_cluster(paths: Sequence[Path], output: OutputFormat, *, quiet: bool, tolerance: Tolerance) -> ExitCode:
@@ -28,7 +29,9 @@ def show_cluster(paths: Sequence[Path], output: OutputFormat, *, quiet: bool, to
     if len(paths) != 1:
         raise TieredctlError(ErrorCode.USAGE, "--cluster is for one snapshot or folder.")
     cluster = OfflineClusterPlace(paths[0]).read()
-    listing = Listing("MetadataImage", cluster.describe(), _items(cluster.image), _COLUMNS, _summary(cluster.image))
+    listing = Listing(
+        "MetadataImage", cluster.describe(), _items(cluster.image), _COLUMNS, _summary(cluster.image), _FIELDS
+    )
     sentence = f"The cluster as of offset {cluster.image.end_offset}: {counted(len(cluster.topic_ids), 'topic')}."
     return finish(listing, output, list(cluster.findings()), quiet=quiet, sentences=[sentence], tolerance=tolerance)
 

@@ -20,6 +20,7 @@ _COLUMNS = (
     TableColumn("KIND", "kind", wide=True),
     TableColumn("SUBJECT", "subject", wide=True),
 )
+_FIELDS = ("kind", "subject", "change", "before", "after", "words")
 _POINT = "A snapshot, or a node's __cluster_metadata-0: its latest snapshot and the log after it."
 
 
@@ -35,7 +36,9 @@ def compare_command(
     tieredctl snapshot compare data/__cluster_metadata-0/00000000000000000050-0000000001.checkpoint data
     """
     comparison = compare(OfflineClusterPlace(before).read(), OfflineClusterPlace(after).read())
-    listing = Listing("SnapshotComparison", comparison.source(), comparison.rows(), _COLUMNS, comparison.summary())
+    listing = Listing(
+        "SnapshotComparison", comparison.source(), comparison.rows(), _COLUMNS, comparison.summary(), _FIELDS
+    )
     return view.show(listing, comparison.findings(), sentences=[_sentence(comparison)])
 
 

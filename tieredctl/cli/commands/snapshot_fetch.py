@@ -64,7 +64,8 @@ def fetch(
     if dry_run:
         view.say(f"Would write {size_text(done.size)} to {done.path}.")
     summary = {"bytes": done.size, "dryRun": dry_run}
-    return view.show(Listing("FetchedSnapshot", source, [done.document()], _COLUMNS, summary))
+    item = done.document()
+    return view.show(Listing("FetchedSnapshot", source, [item], _COLUMNS, summary, tuple(item)))
 
 
 def _place(bootstrap_controller: str | None, cluster: ClusterOptions) -> QuorumPlace:

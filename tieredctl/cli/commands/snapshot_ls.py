@@ -36,6 +36,10 @@ _COLUMNS = (
     TableColumn("REASON", "reason", wide=True),
     TableColumn("PATH", "file", wide=True),
 )
+_FIELDS = (
+    *("file", "state", "endOffset", "epoch", "lastContainedOffset", "lastContainedLogTimestamp", "ageMs"),
+    *("size", "log", "mayBeDeleted", "reason"),
+)
 
 
 _OFFSET_AND_EPOCH = re.compile(r"([0-9]{1,19}):([0-9]{1,10})")
@@ -88,7 +92,7 @@ def list_snapshots(
     ]
     sentences += [_sent(follower_at, log["follower"]) for log in logs if "follower" in log]
     return view.show(
-        Listing("Snapshots", source, rows, _COLUMNS, summary), sentences=sentences if view.is_table else ()
+        Listing("Snapshots", source, rows, _COLUMNS, summary, _FIELDS), sentences=sentences if view.is_table else ()
     )
 
 

@@ -155,7 +155,7 @@ def _show(places: StatusPlaces, asked: _Asked) -> ExitCode:
     rows = [_row(line, places) for line in found.lines()]
     summary = found.summary() | {"findings": finding_documents(findings)}
     source = {"store": None if found.store is None else found.store.url, "clusterId": summary["clusterId"]}
-    listing = Listing("Status", source, rows, _COLUMNS, summary)
+    listing = Listing("Status", source, rows, _COLUMNS, summary, tuple(rows[0]))
     if view.is_table and not view.quiet:
         FindingReport(tolerance=view.tolerance).write_cause(findings, sys.stderr)
     code = replace(view, quiet=True).show(listing, findings)

@@ -48,6 +48,7 @@ _COLUMNS = (
     TableColumn("PROBLEM", "problem"),
     TableColumn("SHA256", "sha256", wide=True),
 )
+_FIELDS = ("name", "what", "bytes", "sha256", "redacted", "problem")
 _CRASHES = "crashes/"
 _STDOUT = Path("-")
 _MOST_CRASHES = 5
@@ -118,7 +119,8 @@ def support_bundle(
     else:
         view.say(f"Wrote {to}. Look at what is inside before you send it; {MANIFEST} in it says the same as this:")
     summary = {"to": str(to), "parts": len(parts), "lacking": len(lacking), "dryRun": dry_run}
-    listing = Listing("SupportBundle", {"kind": "bundle", "path": str(to)}, manifest["items"], _COLUMNS, summary)
+    source = {"kind": "bundle", "path": str(to)}
+    listing = Listing("SupportBundle", source, manifest["items"], _COLUMNS, summary, _FIELDS)
     return view.show(listing, code=code)
 
 

@@ -78,6 +78,15 @@ _STATUS_COLUMNS = (
     size_column("waitingBytes", "WAITING-BYTES", wide=True),
     TableColumn("SEGMENTS", "remoteSegments", wide=True),
 )
+_STATUS_FIELDS = (
+    *("topic", "partition", "leader", "earliest", "earliestLocal", "latestTiered", "latest", "notTiered"),
+    *("remoteSegments", "remoteBytes", "localBytes", "notTieredBytes", "lagMs", "unfinished"),
+    *("oldestUnfinishedMs", "waitingBytes"),
+)
+_LIST_FIELDS = (
+    *("topic", "topicIds", "partitions", "tiering", "remoteSegments", "remoteBytes", "localBytes"),
+    *("unfinished",),
+)
 
 
 class _Opened(NamedTuple):
@@ -133,7 +142,7 @@ def list_topics(
         **{name: known_sum(row[name] for row in rows) for name in counted},
         "findings": finding_documents(findings),
     }
-    listing = Listing("Topics", opened.source, rows, _LIST_COLUMNS, summary)
+    listing = Listing("Topics", opened.source, rows, _LIST_COLUMNS, summary, _LIST_FIELDS)
     return view.show(listing, findings)
 
 
@@ -159,7 +168,7 @@ def status(
         found = topic_status(opened.cluster, topic, parts, now_ms(now), duration_ms(older_than))
     findings = [*opened.findings, *found.findings]
     summary = {**found.summary(), "findings": finding_documents(findings)}
-    listing = Listing("TopicStatus", opened.source, found.rows, _STATUS_COLUMNS, summary)
+    listing = Listing("TopicStatus", opened.source, found.rows, _STATUS_COLUMNS, summary, _STATUS_FIELDS)
     if view.is_table and not view.quiet:
         say(_headline(found))
     return view.show(listing, findings)

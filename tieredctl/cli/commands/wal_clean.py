@@ -41,6 +41,7 @@ _COLUMNS = (
     size_column(lambda item: "not there" if item["size"] is None else item["size"]),
     TableColumn("SEGMENTS", _needs),
 )
+_FIELDS = ("combinedSegmentId", "key", "size", "need", "segments")
 
 
 def clean(
@@ -99,7 +100,7 @@ def clean(
             silence = plan.needs.silence
             code = ExitCode.CLEAN if silence is None else ExitCode.INCOMPLETE
             advice = choice.advice(changes=bool(plan.objects or plan.eventless)) if silence is None else [silence]
-            return view.plan("WalCleanPlan", plan, _COLUMNS, code, advice)
+            return view.plan("WalCleanPlan", plan, _COLUMNS, _FIELDS, code, advice)
         plan.demand_share()
         known = plan.cluster_id
         what = f"{'Permanently deleting' if delete else 'Removing'} {_amount(plan)} from {plan.url}"

@@ -25,6 +25,10 @@ _COLUMNS = (
     size_column("batchBytes"),
     TableColumn("HOW", "how", wide=True),
 )
+_FIELDS = (
+    *("reader", "source", "leaderEpoch", "key", "startFilePosition", "endFilePosition", "batchPosition"),
+    *("batchBytes", "segmentId", "startOffset", "endOffset", "how"),
+)
 
 
 def explain(
@@ -54,5 +58,5 @@ def explain(
     source = {"kind": "wal-store", "store": opened.url}
     summary = {"topic": topic, "topicId": found.partition.topic_id, "partition": partition, "offset": offset}
     otherwise = ExitCode.CLEAN if found.is_held else ExitCode.FINDINGS
-    listing = Listing("WalExplanation", source, found.rows, _COLUMNS, {**summary, "found": found.is_held})
-    return view.show(listing, findings, otherwise)
+    summary["found"] = found.is_held
+    return view.show(Listing("WalExplanation", source, found.rows, _COLUMNS, summary, _FIELDS), findings, otherwise)

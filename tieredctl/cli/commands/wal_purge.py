@@ -67,7 +67,7 @@ def purge(
         amount = f"{counted(len(plan.copies), 'copy', 'copies')}, {size_text(plan.summary()['bytes'])}"
         view.say(f"To delete from the quarantine of {plan.url}: {amount}; {plan.kept} kept.")
         if not apply or not plan.copies:
-            return view.plan("WalPurgePlan", plan, _COLUMNS, advice=choice.advice(changes=bool(plan.copies)))
+            return view.plan("WalPurgePlan", plan, _COLUMNS, _FIELDS, advice=choice.advice(changes=bool(plan.copies)))
         plan.demand_share()
         what = f"Permanently deleting {amount}, from the quarantine of {plan.url}"
         demand_confirmation(what, plan.cluster_id, yes=yes, typed_cluster_id=cluster_id)

@@ -84,7 +84,7 @@ def upload(
         plan = place.plan()
         amount = f"{counted(len(plan.segments), 'segment')} in {counted(plan.objects, 'object')}"
         view.say(f"To upload to {plan.url}: {amount}, {size_text(plan.summary()['bytes'])}.", *_cut(plan.deleted))
-        return view.plan("WalUploadPlan", plan, _COLUMNS, advice=choice.advice(changes=bool(plan.segments)))
+        return view.plan("WalUploadPlan", plan, _COLUMNS, _FIELDS, advice=choice.advice(changes=bool(plan.segments)))
 
     def confirm(deleted: int) -> None:
         amount = counted(deleted, "segment of an earlier leader", "segments of earlier leaders")
