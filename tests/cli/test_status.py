@@ -207,6 +207,23 @@ def test_results_of_two_places_are_refused_though_neither_is_known(
     assert f"{tmp_path / 'b.json'} is the result of another " in together.err
 
 
+def test_a_run_that_failed_leaves_what_an_earlier_one_found(
+    cluster: CrashedClusterOnDisk, scanned: tuple[Path, Path], tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    places: list[str | Path] = ["--log-dir", cluster.log_dir, *cluster.store]
+    results = tmp_path / "results"
+    results.mkdir()
+    shutil.copy(scanned[1], results / "monday.prom")
+    failed = tieredctl(*("verify", "--log-dir", "missing", *cluster.store, "--metrics-file", results / "tuesday.prom"))
+
+    both = tieredctl("status", *places, "--result", results, "-o", "json").document()["summary"]
+    alone = lines(tieredctl, *places, "--result", results / "tuesday.prom")
+
+    assert failed.exit_code == 2
+    assert both["lastVerification"]["path"] == f"{results}/monday.prom"
+    assert alone["verified"] == f"unknown: {results}/tuesday.prom is of a verification that failed"
+
+
 def test_a_folder_without_results_is_refused(
     cluster: CrashedClusterOnDisk, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:

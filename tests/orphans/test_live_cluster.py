@@ -216,8 +216,12 @@ def test_what_a_silent_cluster_leaves_unknown_makes_the_answer_incomplete(
     monkeypatch.setattr(topics_by_id, "_FIRST_VERSION_BY_ID", 99)  # which no broker speaks
 
     outcome = this_process(
-        *("orphans", *words, "--bootstrap-server", cluster.broker.bootstrap_server), *store_of(cluster)
+        *("orphans", *words, "--bootstrap-server", cluster.broker.bootstrap_server),
+        *store_of(cluster),
+        *("-o", "json", "--metrics-file", "metrics.prom"),
     )
 
     assert outcome.exit_code == ExitCode.INCOMPLETE
     assert "It is unknown which topics are live: " in outcome.err
+    assert f'tieredctl_exit_code{{command="orphans {words[0]}"}} 5\n' in Path("metrics.prom").read_text()
+    assert words[0] == "plan" or outcome.document()["summary"]["complete"] is False

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM, named_context, owns_process, running_command, running_words
 from tieredctl.cli.anywhere import CONTEXT, DEBUG, NO_COLOR, VERBOSE, Line, read_line
+from tieredctl.cli.run_metrics import RunMetrics, run_metrics
 from tieredctl.cli.trouble.interruption import after_interruption, end_process, handle_signals, note_end, note_said
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, system_error
 
@@ -107,8 +108,18 @@ def run(words: list[str]) -> int:
         line = read_line(words)
     except TieredctlError as error:
         return _fail(error)
-    with _trace(line):
-        return _run(line, words)
+    metrics = RunMetrics()
+    asked = run_metrics.set(metrics)
+    try:
+        with _trace(line):
+            code = _run(line, words)
+    finally:
+        run_metrics.reset(asked)
+    try:
+        metrics.write(code)
+    except TieredctlError as error:
+        return _fail(error)
+    return code
 
 
 def _run(line: Line, typed: list[str]) -> int:

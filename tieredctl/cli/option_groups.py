@@ -13,6 +13,7 @@ from tieredctl.cli import running_command, running_words
 from tieredctl.cli.context_in_use import DEFAULT, ENVIRONMENT, LINE, Role, context_in_use, filled_in, with_hint
 from tieredctl.cli.outcome import say
 from tieredctl.cli.progress import shown_progress
+from tieredctl.cli.run_metrics import run_metrics
 from tieredctl.errors import TieredctlError
 
 _CHANGING_PARAMETER, _CHANGING_COMMANDS = "yes", ("orphans plan",)
@@ -45,6 +46,8 @@ def flattened(command: Callable[..., Any]) -> Callable[..., Any]:
         parameters.append(Parameter(_CONTEXT, Parameter.KEYWORD_ONLY, annotation=typer.Context))
 
     def run(**given: Any) -> Any:
+        if _METRICS_FILE in given:
+            run_metrics.get().ask(given[_METRICS_FILE], running_command.get())
         if roles:
             parsed = given[own_context] if own_context else given.pop(_CONTEXT)
             given = _with_context(given, roles, parsed)
@@ -68,6 +71,7 @@ def flattened(command: Callable[..., Any]) -> Callable[..., Any]:
 
 _CONTEXT = "parsed_line"
 _PROGRESS = "progress"
+_METRICS_FILE = "metrics_file"
 
 
 def _roles(parameters: list[Parameter]) -> dict[str, Role]:

@@ -1,14 +1,14 @@
-"""How every command ends: the result on stdout, what was found on stderr, metrics in a file, an exit code."""
+"""How every command ends: the result on stdout, what was found on stderr, and the one exit code of all that."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from itertools import chain
 from typing import Any, TextIO, cast
 
 from tieredctl.cli import PROGRAM, running_command
@@ -17,8 +17,9 @@ from tieredctl.cli.completion.noticed_names import notice_findings, noticed
 from tieredctl.cli.findings.finding_report import FindingReport
 from tieredctl.cli.line_breaks import broken
 from tieredctl.cli.output import Listing, OutputFormat, render
+from tieredctl.cli.run_metrics import run_metrics
 from tieredctl.cli.terminal import width_of
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ExitCode, TieredctlError, worst
 from tieredctl.model.findings import Finding, Severity, exit_code_of
 from tieredctl.model.printable import printable
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
@@ -32,12 +33,14 @@ def finish(
     findings: Sequence[Finding],
     *,
     quiet: bool = False,
-    metrics_file: Path | None = None,
-    otherwise: ExitCode = ExitCode.CLEAN,
+    listed: Sequence[Finding] = (),
+    besides: ExitCode | Callable[[], ExitCode] = ExitCode.CLEAN,
     sentences: Iterable[str] = (),
     tolerance: Tolerance = NOTHING_TOLERATED,
 ) -> ExitCode:
-    """Shows a listing and says the findings that belong to it; gives their exit code, or `otherwise` without any.
+    """Shows a listing and says the findings that belong to it; gives the exit code of all there is: the gravest of
+    these findings, of those that the listing shows itself (`listed`), and of what is known `besides`, which is asked
+    when the items were read. The run's metrics have the same.
 
     `sentences` are printed before the listing, after what makes it incomplete.
     `findings` may grow while the listing's items are read, unless it is a tuple: it is looked at afterwards. A reader
@@ -46,7 +49,7 @@ def finish(
     speaks = output not in _DOCUMENTS and not quiet
     first = {told(finding) for finding in say_what_is_incomplete(findings, tolerance)} if speaks else set()
     if tolerance.ignored:
-        listing = _with_ignored(listing, findings, tolerance)
+        listing = _with_ignored(listing, (findings, listed), tolerance)
     for sentence in () if quiet else sentences:
         say(sentence)
     listing = replace(listing, items=noticed(listing.items))
@@ -62,13 +65,11 @@ def finish(
     if speaks:
         say_findings((finding for finding in findings if told(finding) not in first), tolerance)
     notice_findings(findings)
-    code = exit_code_of(findings, tolerance) or otherwise
-    if metrics_file is not None:
-        from tieredctl.wiring.metrics import metrics_text, write_metrics
-
-        summary = listing.summary() if callable(listing.summary) else listing.summary
-        write_metrics(metrics_file, metrics_text(running_command.get(), summary, findings, code))
-    return code
+    everything = [*findings, *listed]
+    metrics = run_metrics.get()
+    if metrics.are_of(running_command.get()):
+        metrics.note(listing.summary() if callable(listing.summary) else listing.summary, everything)
+    return worst(exit_code_of(everything, tolerance), besides() if callable(besides) else besides)
 
 
 class _ReadToEnd:
@@ -97,12 +98,12 @@ class _ReadToEnd:
             self._out.writelines(rest)
 
 
-def _with_ignored(listing: Listing, findings: Sequence[Finding], tolerance: Tolerance) -> Listing:
+def _with_ignored(listing: Listing, found: Sequence[Sequence[Finding]], tolerance: Tolerance) -> Listing:
     """The same, and how many findings are ignored in its summary."""
 
     def summary() -> dict[str, Any]:
         said = listing.summary() if callable(listing.summary) else listing.summary
-        return {**said, "ignored": sum(finding.is_ignored(tolerance) for finding in findings)}
+        return {**said, "ignored": sum(one.is_ignored(tolerance) for one in chain.from_iterable(found))}
 
     return replace(listing, summary=summary)
 

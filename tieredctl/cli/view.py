@@ -15,7 +15,7 @@ from tieredctl.cli.options import AllFindings, FailOn, Ignore, Limit, MetricsFil
 from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn
 from tieredctl.cli.progress import LinesApart, ProgressMode
-from tieredctl.errors import ExitCode, worst
+from tieredctl.errors import ExitCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.printable import printable
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
@@ -68,17 +68,16 @@ class View(OptionGroup):
     ) -> ExitCode:
         """Shows a plan that is not applied; then gives some advice."""
         listing = Listing(kind, plan.source(), plan.rows(), columns, plan.summary() | {"applied": False}, fields)
-        code = worst(code, self.show(listing, plan.findings(), code))
+        ended = self.show(listing, plan.findings(), code)
         self.say(*advice)
-        return code
+        return ended
 
     def end(
         self, listing: Listing, outcome: Outcome, findings: Iterable[Finding] = (), advice: Iterable[str] = ()
     ) -> ExitCode:
         """Shows what was done, some advice, and what stopped it; the exit code is the gravest of all that
         happened. `findings` are those that were there before."""
-        code = outcome.exit_code
-        code = worst(code, self.show(listing, [*findings, *outcome.findings], code))
+        code = self.show(listing, [*findings, *outcome.findings], outcome.exit_code)
         self.say(*advice)
         if outcome.stopped is not None:
             say_error(outcome.stopped)
@@ -88,15 +87,16 @@ class View(OptionGroup):
         self,
         listing: Listing,
         findings: Sequence[Finding] = (),
-        code: ExitCode = ExitCode.CLEAN,
+        code: ExitCode | Callable[[], ExitCode] = ExitCode.CLEAN,
         sentences: Iterable[str] = (),
+        listed: Sequence[Finding] = (),
     ) -> ExitCode:
-        """Shows anything; gives what its findings say, else `code`. Says sentences as `finish` does."""
+        """Shows anything; gives the gravest of what its findings say and of `code`, as `finish` does."""
         return finish(
             *(listing, self.output, findings),
             quiet=self.quiet,
-            metrics_file=self.metrics_file,
-            otherwise=code,
+            listed=listed,
+            besides=code,
             sentences=sentences,
             tolerance=self.tolerance,
         )

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 
+from tieredctl.cli.run_metrics import run_metrics
 from tieredctl.cli.terminal import width_of
 from tieredctl.cli.trouble.interruption import go_on
 from tieredctl.errors import ExitCode
@@ -27,6 +28,7 @@ def watch(show: Callable[[], ExitCode], interval_ms: int) -> ExitCode:
             screen = io.StringIO()
             with redirect_stdout(screen), redirect_stderr(screen), heard_by(None):
                 code = show()
+            run_metrics.get().write(code)
             out.write(
                 _in_place(screen.getvalue(), is_first)
                 if out.isatty()

@@ -120,7 +120,7 @@ def simulate(
         _FIELDS,
     )
     said = _sentences(summary) if output.is_table else ()
-    return finish(listing, output, [], quiet=talk.quiet, otherwise=_exit_code(summary), sentences=said)
+    return finish(listing, output, [], quiet=talk.quiet, besides=_exit_code(summary), sentences=said)
 
 
 def _exit_code(summary: Document) -> ExitCode:

@@ -94,7 +94,7 @@ def explain(
         if found and output is OutputFormat.TABLE:
             written = partial(write_explanation, found, [*listing.items], now_ms=clock_ms())
             listing = replace(listing, write_text=written)
-        return finish(listing, output, findings, quiet=talk.quiet, otherwise=code, tolerance=tolerated.tolerance)
+        return finish(listing, output, findings, quiet=talk.quiet, besides=code, tolerance=tolerated.tolerance)
 
 
 def _listing(stream: EventStream, items: list[Item], findings: Sequence[Finding], output: OutputFormat) -> Listing:

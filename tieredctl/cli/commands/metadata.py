@@ -255,9 +255,7 @@ def stuck(
         listing = metadata_listing("StuckSegments", stream, items, STUCK_COLUMNS, FINDING_FIELDS, stuck=len(found))
         if not found and view.is_table and not any(one.makes_incomplete for one in stream.findings):
             view.say(f"Nothing is stuck: no copy or deletion has been unfinished for {older_than}.")
-        said = [*stream.findings, *found] if view.metrics_file else stream.findings
-        otherwise = exit_code_of(found, view.tolerance)
-        code = view.show(listing, said, otherwise)
+        code = view.show(listing, stream.findings, listed=found)
         if page.report is None:
             return code
         from tieredctl.cli.pages.stuck_page import stuck_page

@@ -75,5 +75,5 @@ def lookup(
             say("\n".join(sentences))
         findings = [finding for finding in opened.stream.findings if finding.kind.incomplete]
         return finish(
-            listing, output, findings, quiet=talk.quiet, otherwise=ExitCode.CLEAN if answer.segment else otherwise
+            listing, output, findings, quiet=talk.quiet, besides=ExitCode.CLEAN if answer.segment else otherwise
         )

@@ -25,7 +25,7 @@ from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.shown_quantities import moment_column, size_column
 from tieredctl.cli.view import FindingsView
-from tieredctl.errors import ExitCode, worst
+from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.prices import StoragePrice
@@ -118,8 +118,12 @@ def scan(
         unlisted = cache(opened.noncurrent)
 
         def summary() -> Document:
-            counted = unlisted()
-            return found.summary() | {"noncurrent": counted and counted.document()}
+            counted, said = unlisted(), found.summary()
+            is_complete = said["complete"] and opened.topics.silence is None
+            return said | {"complete": is_complete, "noncurrent": counted and counted.document()}
+
+        def code_of_topics() -> ExitCode:
+            return ExitCode.CLEAN if opened.topics.silence is None else ExitCode.INCOMPLETE
 
         orphans = OrphanRows(options.now_ms, has_sizes=key_list is None) if page.report is not None else None
         if view.is_table:
@@ -132,9 +136,8 @@ def scan(
             documents = known_documents(places, found)
             items = documents if orphans is None else orphans.through(documents)
             listing = Listing("RemoteObjects", opened.source, items, (), summary, _OBJECT_FIELDS)
-        code = view.show(listing, found.findings)
+        code = view.show(listing, found.findings, code_of_topics)
         if silence := opened.topics.silence:
-            code = worst(code, ExitCode.INCOMPLETE)
             view.say(silence)
         if not view.quiet:
             doubt = opened.doubt()

@@ -15,7 +15,7 @@ from tieredctl.cli.options import ClusterId, Inventory, MinAge, Resume
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.removal_options import AllowYoung, PlanSizeOptions
 from tieredctl.cli.view import ProgressView
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.quantities import duration_ms
@@ -105,8 +105,6 @@ def plan(
     for finding in written.planning.scan.findings:
         if finding.code is FindingCode.OBJECT_OLDER_THAN_METADATA:
             view.say(f"Not planned: {finding.message}. Recover the metadata first: {next_command(finding.remedy)}")
-    code = show_plan(view, written.source, planned, totals, to, "orphans apply", dry_run=size.dry_run)
-    if written.silence is None:
-        return code
-    view.say(written.silence)
-    return worst(code, ExitCode.INCOMPLETE)
+    return show_plan(
+        *(view, written.source, planned, totals, to, "orphans apply"), dry_run=size.dry_run, silence=written.silence
+    )

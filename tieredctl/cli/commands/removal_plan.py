@@ -28,9 +28,17 @@ _COLUMNS = (TableColumn("CAUSE", "cause"), TableColumn("OBJECTS", "objects"), si
 
 
 def show_plan(
-    view: View, source: Document, planned: PlannedSoFar, totals: PlanTotals, to: Path, command: str, *, dry_run: bool
+    view: View,
+    source: Document,
+    planned: PlannedSoFar,
+    totals: PlanTotals,
+    to: Path,
+    command: str,
+    *,
+    dry_run: bool,
+    silence: str | None = None,
 ) -> ExitCode:
-    """`command` applies it; after a dry run there is nothing to apply."""
+    """`command` applies it; after a dry run there is nothing to apply. `silence` is why it may lack something."""
     options = planned.options
     summary = {
         "planId": options.plan_id,
@@ -47,7 +55,10 @@ def show_plan(
         for cause, one in sorted(planned.by_cause.items(), key=lambda item: -item[1].bytes)
     ]
     view.say(*_sentences(totals, planned.left, to, None if dry_run else command))
-    return view.show(Listing("RemovalPlan", source, rows, _COLUMNS, summary, _FIELDS))
+    listing = Listing("RemovalPlan", source, rows, _COLUMNS, summary, _FIELDS)
+    code = view.show(listing, code=ExitCode.CLEAN if silence is None else ExitCode.INCOMPLETE)
+    view.say(*([] if silence is None else [silence]))
+    return code
 
 
 def _sentences(totals: PlanTotals, left: int, to: Path, command: str | None) -> Iterator[str]:

@@ -58,10 +58,11 @@ def inspect(
     items = records.rows() if output.is_table else records
     columns = _columns(several=len(files) > 1)
     listing = Listing("MetadataRecords", source, items, columns, lambda: _summary(len(files), records), _FIELDS)
-    code = finish(listing, output, (), quiet=talk.quiet)
+    code = finish(listing, output, (), quiet=talk.quiet, besides=lambda: _code(records))
     if not talk.quiet:
         _say_what_is_unknown(records)
-    return worst(code, *_say_errors(records))
+    _say_errors(records)
+    return code
 
 
 def _columns(*, several: bool) -> tuple[TableColumn, ...]:
@@ -113,12 +114,13 @@ def _say_what_is_unknown(records: RecordListing) -> None:
         say(f"{counted(total, 'record')} newer than this tieredctl, shown as bytes: {kinds}{more}.")
 
 
-def _say_errors(records: RecordListing) -> list[ExitCode]:
-    codes = []
+def _code(records: RecordListing) -> ExitCode:
+    return worst(*(error.exit_code for faults in records.faults.values() for error in faults.first))
+
+
+def _say_errors(records: RecordListing) -> None:
     for faults in records.faults.values():
-        codes += [error.exit_code for error in faults.first]
         for error in faults.first[:_MOST_ERRORS]:
             say_error(error)
         if faults.count > _MOST_ERRORS:
             say(f"  … and {faults.count - _MOST_ERRORS} more in this file")
-    return codes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from tieredctl.cli.terminal import width_of
 from tieredctl.cli.view import FindingsView
 from tieredctl.cli.watching import watch as watched
 from tieredctl.config.contexts import Context, contexts
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding
@@ -158,12 +158,11 @@ def _show(places: StatusPlaces, asked: _Asked) -> ExitCode:
     listing = Listing("Status", source, rows, _COLUMNS, summary, tuple(rows[0]))
     if view.is_table and not view.quiet:
         FindingReport(tolerance=view.tolerance).write_cause(findings, sys.stderr)
-    code = replace(view, quiet=True).show(listing, findings)
+    code = replace(view, quiet=True).show(listing, findings, _completeness(found.failed))
     if view.output is OutputFormat.TABLE and _has_no_room(rows):
         view.say("-o wide shows the command that goes deeper on each line.")
     for error in () if view.quiet else found.failed.values():
         say_error(error)
-    code = worst(code, ExitCode.INCOMPLETE) if found.failed else code
     return asked.page.write(code, lambda: _reported(found, listing, findings, view))
 
 
@@ -195,6 +194,10 @@ def _reported(found: Status, listing: Listing, findings: Sequence[Finding], view
         tables=tables,
         tolerance=view.tolerance,
     )
+
+
+def _completeness(unanswered: Mapping[str, TieredctlError] | int) -> ExitCode:
+    return ExitCode.INCOMPLETE if unanswered else ExitCode.CLEAN
 
 
 def _has_no_room(rows: Sequence[Document]) -> bool:
@@ -263,11 +266,10 @@ def _show_contexts(chosen: Sequence[Context], asked: _Asked) -> ExitCode:
     unknown = sum(bool(each.problems) for each in found)
     summary = {"contexts": len(rows), "unknown": unknown}
     listing = Listing("StatusOfContexts", {"kind": "contexts"}, rows, _CONTEXT_COLUMNS, summary, _CONTEXT_FIELDS)
-    code = replace(asked.view, quiet=True).show(listing, findings)
+    code = replace(asked.view, quiet=True).show(listing, findings, _completeness(unknown))
     for each in () if asked.view.quiet else found:
         for error in each.problems:
             say(printable(f"{each.context.name}: {error.message}"))
-    code = worst(code, ExitCode.INCOMPLETE) if unknown else code
     return asked.page.write(code, lambda: _reported_contexts(found, rows))
 
 

@@ -15,7 +15,7 @@ from tieredctl.model.quantities import age_text, size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.status.facts import ClusterFacts
-from tieredctl.ops.status.last_results import LastResults
+from tieredctl.ops.status.last_results import SCAN, VERIFY, LastResults
 
 UNKNOWN = "unknown"
 _SEVERITIES = (Severity.CRITICAL, Severity.ERROR, Severity.WARNING, Severity.INFO)
@@ -173,7 +173,7 @@ class Status:
     def _orphans(self) -> StatusLine:
         scan = self.results.scan
         if scan is None:
-            return StatusLine("orphans", f"{UNKNOWN}: no scan was given (--result)", "orphans scan")
+            return StatusLine("orphans", f"{UNKNOWN}: {self._why_no_result(SCAN, 'scan')}", "orphans scan")
         of = "" if scan.objects is None else f" of {scan.objects}"
         size = "" if scan.orphan_bytes is None else f", {size_text(scan.orphan_bytes)}"
         doubt = "" if scan.is_complete else "; it was incomplete"
@@ -183,7 +183,7 @@ class Status:
     def _verification(self) -> StatusLine:
         last = self.results.verification
         if last is None:
-            return StatusLine("verified", f"{UNKNOWN}: no verification was given (--result)", "verify")
+            return StatusLine("verified", f"{UNKNOWN}: {self._why_no_result(VERIFY, 'verification')}", "verify")
         everything = last.read + last.skipped + last.not_looked_at
         share = "" if last.coverage is None else f" ({last.coverage:.0%})"
         level = f" at {last.level}" if last.level else ""
@@ -191,6 +191,10 @@ class Status:
         found = counted(last.findings, "finding")
         said = f"{last.read} of {counted(everything, 'segment')}{share}{level}, {found}"
         return StatusLine("verified", f"{said}, {self._for(last.at_ms)} ago{doubt}", "verify")
+
+    def _why_no_result(self, command: str, what: str) -> str:
+        failed = self.results.failed.get(command)
+        return f"no {what} was given (--result)" if failed is None else f"{failed} is of a {what} that failed"
 
     def _for(self, since_ms: int) -> str:
         return age_text(max(0, self.now_ms - since_ms))

@@ -11,7 +11,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -29,9 +29,11 @@ _SUFFIXES = (".json", ".prom")
 """Of results that lie together in a folder."""
 _SAMPLE = re.compile(r'tieredctl_([a-z_]+)\{((?:[a-z]+="[^"]*",?)+)\} (\S+)')
 _LABEL = re.compile(r'([a-z]+)="([^"]*)"')
-_SCAN, _VERIFY = "orphans scan", "verify"
+SCAN, VERIFY = "orphans scan", "verify"
+_OF_A_FAILURE = {"findings", "exit_code", "last_run_timestamp_seconds"}
+"""What metrics have where a run failed: no figure of what it looked at."""
 _SEVERITY = "severity="
-_KINDS = {"RemoteObjects": _SCAN, "OrphanMark": _SCAN, "Verification": _VERIFY}
+_KINDS = {"RemoteObjects": SCAN, "OrphanMark": SCAN, "Verification": VERIFY}
 _GREATEST = (1 << 63) - 1
 """No store has more objects or bytes."""
 
@@ -80,6 +82,8 @@ class LastResults:
     verification: LastVerification | None = None
     verifications: Sequence[LastVerification] = ()
     """All that were given, the latest last."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """The file of each command's latest run that failed, which says nothing of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ class _Claim:
     fields: Mapping[str, Any]
     store: str | None = None
     cluster_id: str | None = None
+    is_of_failure: bool = False
 
 
 def read_results(paths: Iterable[Path], store: str | None, cluster_id: str | None) -> LastResults:
@@ -102,10 +107,12 @@ def read_results(paths: Iterable[Path], store: str | None, cluster_id: str | Non
         cluster_id = _demand_same(claim, "cluster", claim.cluster_id, cluster_id)
         _demand_past(claim)
     claims.sort(key=lambda claim: claim.at_ms)
-    found = [*map(_result, claims)]
+    failed = {claim.command: claim.path for claim in claims if claim.is_of_failure}
+    found = [_result(claim) for claim in claims if not claim.is_of_failure]
     scans = [one for one in found if isinstance(one, LastScan)]
     verifications = [one for one in found if isinstance(one, LastVerification)]
-    return LastResults(scans[-1] if scans else None, verifications[-1] if verifications else None, verifications)
+    last = verifications[-1] if verifications else None
+    return LastResults(scans[-1] if scans else None, last, verifications, failed)
 
 
 def _demand_same(claim: _Claim, what: str, its: str | None, ours: str | None) -> str | None:
@@ -125,7 +132,7 @@ def _demand_past(claim: _Claim) -> None:
 
 def _result(claim: _Claim) -> LastScan | LastVerification:
     try:
-        return _scan(claim) if claim.command == _SCAN else _verification(claim)
+        return _scan(claim) if claim.command == SCAN else _verification(claim)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise _bad(claim.path) from None
 
@@ -148,13 +155,12 @@ def _of_document(path: Path, found: ResultDocument, at_ms: int) -> _Claim:
     if fields.get("success") is False:
         raise TieredctlError(ErrorCode.USAGE, f"{path} is of a scan that did not finish.", hint="Run it again.")
     at_ms = _number(fields.get("markedMs", at_ms))
-    if command == _VERIFY:
+    if command == VERIFY:
         if None in found.severities:
             raise ValueError("a finding without a severity")
         fields = fields | {"severities": found.severities}
-    return _Claim(
-        command, at_ms, str(path), fields, *(_text_or_none(source.get(name)) for name in ("store", "clusterId"))
-    )
+    store, cluster_id = (_text_or_none(source.get(name)) for name in ("store", "clusterId"))
+    return _Claim(command, at_ms, str(path), fields, store, cluster_id)
 
 
 def result_files(path: Path) -> list[Path]:
@@ -212,8 +218,10 @@ def _of_metrics(path: str, text: str) -> list[_Claim]:
             of_command[name if label is None else f"{name}={label}"] = number
     claims = []
     for command, one in fields.items():
-        if command in (_SCAN, _VERIFY) and 0 < one.get("last_run_timestamp_seconds", 0) < 1e11:
-            claims.append(_Claim(command, int(one["last_run_timestamp_seconds"]) * 1000, path, _as_summary(one)))
+        if command in (SCAN, VERIFY) and 0 < one.get("last_run_timestamp_seconds", 0) < 1e11:
+            at_ms = int(one["last_run_timestamp_seconds"]) * 1000
+            is_of_failure = one.keys() <= _OF_A_FAILURE and one.get("exit_code", 0) > 0
+            claims.append(_Claim(command, at_ms, path, _as_summary(one), is_of_failure=is_of_failure))
     if not claims:
         raise _bad(path)
     return claims

@@ -1,0 +1,51 @@
+"""`--metrics-file`: the figures of a run, for the alerting to read. They are written when it is known how the run ends:
+one that fails says so, instead of leaving what an earlier one said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tieredctl.errors import ExitCode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tieredctl.model.findings import Finding
+
+
+@dataclass(slots=True)
+class RunMetrics:
+    """What a run is to leave; nothing where no file was named."""
+
+    file: Path | None = None
+    command: str = ""
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    findings: Sequence[Finding] = ()
+
+    def ask(self, file: Path | None, command: str) -> None:
+        """Names the file, and the command that it is of."""
+        if file is not None:
+            self.file, self.command = file, command
+
+    def are_of(self, command: str) -> bool:
+        """Whether they are of this command, not of one that runs another."""
+        return self.file is not None and self.command == command
+
+    def note(self, summary: Mapping[str, Any], findings: Sequence[Finding]) -> None:
+        """What the command answered."""
+        self.summary, self.findings = summary, findings
+
+    def write(self, code: int) -> None:
+        """With the exit code of the process. Raises TieredctlError."""
+        if self.file is None:
+            return
+        from tieredctl.wiring.metrics import metrics_text, write_metrics
+
+        write_metrics(self.file, metrics_text(self.command, self.summary, self.findings, ExitCode(code)))
+
+
+run_metrics: ContextVar[RunMetrics] = ContextVar("run_metrics")
+"""Of the command line that runs."""
