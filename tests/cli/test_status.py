@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import SECONDS, Tieredctl, environment
-from tests.cli.crashed_cluster import CLUSTER_ID, LISTED, ORPHANS, CrashedClusterOnDisk
+from tests.cli.crashed_cluster import CLUSTER_ID, LISTED, LONG_AGO, ORPHANS, CrashedClusterOnDisk
 from tests.rigs.ports import free_ports
 from tieredctl.cli.watching import watch
 from tieredctl.errors import ExitCode
@@ -186,6 +187,53 @@ def test_what_is_not_a_result_of_this_cluster_is_refused(
 
     assert (outcome.exit_code, outcome.out) == (2, "")
     assert outcome.err.count("\n") == 2
+
+
+@pytest.mark.parametrize("left", ["-o", "--metrics-file"])
+def test_a_result_of_a_part_is_not_that_of_the_whole(
+    left: str, cluster: CrashedClusterOnDisk, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    places: tuple[str | Path, ...] = ("--log-dir", cluster.log_dir, *cluster.store)
+
+    def leave(name: str, *words: str | Path) -> None:
+        file = tmp_path / f"{name}.{'json' if left == '-o' else 'prom'}"
+        outcome = tieredctl(*words, *places, left, "json" if left == "-o" else file)
+        if left == "-o":
+            file.write_text(outcome.out)
+
+    leave("scan", "orphans", "scan", "--topic", "events33")
+    leave("verify", "verify", "--level", "listing", "--topic", "events33")
+    of_a_part = lines(tieredctl, *places, "--result", tmp_path)
+    leave("a", "orphans", "scan")
+    leave("b", "verify", "--level", "listing")
+    if left == "-o":
+        os.utime(tmp_path / "a.json", (LONG_AGO, LONG_AGO))
+    both = lines(tieredctl, *places, "--result", tmp_path)
+
+    only = "; only topic events33" if left == "-o" else "; only what was selected"
+    assert of_a_part["orphans"].startswith("0 of 18 objects, ")
+    assert of_a_part["verified"].startswith("6 of 6 segments")
+    assert "%" not in of_a_part["verified"]
+    assert of_a_part["orphans"].endswith(only)
+    assert of_a_part["verified"].endswith(only)
+    assert both["orphans"].startswith(f"{ORPHANS} of {LISTED} objects, ")
+    assert both["verified"].startswith("128 of 192 segments (67%)")
+
+
+@pytest.mark.parametrize("left", ["-o", "--metrics-file"])
+def test_objects_that_an_earlier_scan_could_not_judge_are_not_called_sound(
+    left: str, captures: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    whole, result = captures / "kafka-4.3.1/data", tmp_path / "result"
+    partly = shutil.copytree(whole, tmp_path / "data", ignore=shutil.ignore_patterns("__remote_log_metadata-0"))
+    store = ("--store", f"file:{captures}/kafka-4.3.1/remote/kafka-tiered-storage")
+    scanned = tieredctl("orphans", "scan", "--log-dir", partly, *store, left, "json" if left == "-o" else result)
+    if left == "-o":
+        result.write_text(scanned.out)
+
+    said = lines(tieredctl, "--log-dir", whole, *store, "--result", result)["orphans"]
+
+    assert re.fullmatch(r"0 of 879 objects, 0 B, [1-9]\d* unknown, \d+s ago; it was incomplete", said), said
 
 
 @pytest.mark.parametrize("source", [{"store": "file:/{}"}, {"clusterId": "{}"}], ids=["stores", "clusters"])

@@ -114,6 +114,21 @@ def test_brokers_whose_releases_could_not_be_asked_for_are_not_none() -> None:
     assert ("tieredctl_brokers",) not in samples
 
 
+def test_results_of_a_part_cover_nothing_that_is_known_and_are_not_complete() -> None:
+    seen = everything_known()
+    assert seen.results is not None
+    assert seen.results.scan is not None
+    assert seen.results.verification is not None
+    of_a_part = LastResults(
+        replace(seen.results.scan, selection="topic a"), replace(seen.results.verification, selection="topic a")
+    )
+
+    samples = served(replace(seen, results=of_a_part))
+
+    assert ("tieredctl_last_verification_coverage",) not in samples
+    assert samples["tieredctl_last_verification_complete",] == samples["tieredctl_last_scan_complete",] == 0
+
+
 def test_a_diagnosis_that_is_not_due_yet_is_no_failure() -> None:
     seen, soon = everything_known(), DAY_SECONDS / 2
     soon_ms = NOW_MS + round(soon * 1000)

@@ -14,7 +14,7 @@ from tieredctl import __version__
 from tieredctl.ops.monitoring.followed_events import FollowedFigures
 from tieredctl.ops.monitoring.topic_figures import TopicFigures
 from tieredctl.ops.status.board import StoreFacts
-from tieredctl.ops.status.last_results import LastResults
+from tieredctl.ops.status.last_results import LastResults, LastScan, LastVerification
 from tieredctl.wiring.exporter import CLUSTER, METADATA, RESULTS, STORE, Observation, PartState
 
 _LEAST_SECONDS = 300.0
@@ -201,15 +201,13 @@ def _of_results(results: LastResults) -> Iterator[Metric]:
     scan, last = results.scan, results.verification
     if scan is not None:
         yield _single("last_scan_timestamp_seconds", "When the last scan for orphans ended.", _seconds(scan.at_ms))
-        yield _single("last_scan_complete", "Whether the last scan saw everything.", scan.is_complete)
+        yield _single("last_scan_complete", "Whether the last scan saw everything.", _saw_all(scan))
         yield _single("last_scan_objects", "Objects that the last scan saw.", scan.objects)
         yield _single("orphaned_objects", "Orphaned objects, by the last scan.", scan.orphans)
         yield _single("orphaned_bytes", "Bytes of orphaned objects, by the last scan.", scan.orphan_bytes)
     if last is not None:
         yield _single("last_verification_timestamp_seconds", "When the last verification ended.", _seconds(last.at_ms))
-        yield _single(
-            "last_verification_complete", "Whether the last verification could look at all.", last.is_complete
-        )
+        yield _single("last_verification_complete", "Whether the last verification could look at all.", _saw_all(last))
         yield _single("last_verification_coverage", "The share of segments that it looked at.", last.coverage)
         segments = _Family("last_verification_segments", "Segments, by what the last verification did with them.")
         for outcome, count in (("read", last.read), ("skipped", last.skipped), ("not_looked_at", last.not_looked_at)):
@@ -219,6 +217,10 @@ def _of_results(results: LastResults) -> Iterator[Metric]:
         for severity, count in (last.severities or {}).items():
             findings.add(count, severity=severity)
         yield findings.metric
+
+
+def _saw_all(result: LastScan | LastVerification) -> bool:
+    return result.is_complete and result.selection is None
 
 
 def _seconds(at_ms: int | None) -> float | None:

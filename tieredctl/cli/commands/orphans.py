@@ -120,7 +120,8 @@ def scan(
         def summary() -> Document:
             counted, said = unlisted(), found.summary()
             is_complete = said["complete"] and opened.topics.silence is None
-            return said | {"complete": is_complete, "noncurrent": counted and counted.document()}
+            beside = {"complete": is_complete, "noncurrent": counted and counted.document()}
+            return said | beside | options.selection.document()
 
         def code_of_topics() -> ExitCode:
             return ExitCode.CLEAN if opened.topics.silence is None else ExitCode.INCOMPLETE

@@ -97,7 +97,8 @@ def verify(
     verified = run(metadata, remote, options, topics=topics, make_engine=lambda: chosen)
     result = verified.result
     source = verified.source | {"engine": engine}
-    code = view.show_findings("Verification", source, result.findings, result.summary(), _headline(result))
+    summary = result.summary() | options.selection.document()
+    code = view.show_findings("Verification", source, result.findings, summary, _headline(result))
     return page.write(code, lambda: _reported(verified, source, view))
 
 

@@ -62,7 +62,7 @@ def last_verification_plot(last: LastVerification) -> Plot:
         Share("not looked at: the store stopped answering", last.not_looked_at, UNKNOWN),
     ]
     level = f" at level {last.level}" if last.level else ""
-    description = f"{_moment(last.at_ms)}{level}, {counted(last.findings, 'finding')}."
+    description = f"{_moment(last.at_ms)}{level}, {counted(last.findings, 'finding')}.{_only(last.selection)}"
     return shares("coverage", "Coverage of the last verification", description, parts, "Segments")
 
 
@@ -90,14 +90,21 @@ def _coverage(one: LastVerification) -> str:
 
 def last_scan_plot(last: LastScan) -> Plot | None:
     """How much of a store an earlier scan found to be orphaned; None where it did not say of how much."""
-    from tieredctl.report.plot import GOOD, WARNING
+    from tieredctl.report.plot import GOOD, UNKNOWN, WARNING
     from tieredctl.report.shares import Share, shares
 
     if last.objects is None:
         return None
-    parts = [Share("not orphaned", max(0, last.objects - last.orphans), GOOD), Share("orphaned", last.orphans, WARNING)]
+    others = max(0, last.objects - last.orphans - (last.unknown or 0))
+    parts = [Share("not orphaned", others, GOOD), Share("orphaned", last.orphans, WARNING)]
+    parts += [Share("unknown", last.unknown, UNKNOWN)] if last.unknown else []
     doubt = "" if last.is_complete else " It was incomplete: there may be more."
-    return shares("last-scan", "Orphans of the last scan", f"{_moment(last.at_ms)}.{doubt}", parts, "Objects")
+    said = f"{_moment(last.at_ms)}.{_only(last.selection)}{doubt}"
+    return shares("last-scan", "Orphans of the last scan", said, parts, "Objects")
+
+
+def _only(selection: str | None) -> str:
+    return "" if selection is None else f" Only {selection}."
 
 
 def topics_plot(topics: Sequence[TopicBytes], *, may_be_more: bool) -> Plot | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.nearest import nearest_hint
+from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.coverage import MetadataCoverage, numbers_text
 
 
@@ -29,6 +30,10 @@ class Selection:
             "segment": self.segment_id,
         }
         return ", ".join(f"{name} {value}" for name, value in named.items() if value is not None)
+
+    def document(self) -> Document:
+        """What a summary says of it, so that a part is never taken for the whole; nothing where all is selected."""
+        return {"selection": str(self), "selectedOnly": True} if self != Selection() else {}
 
     def has(self, partition: TopicIdPartition) -> bool:
         return (

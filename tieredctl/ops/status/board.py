@@ -15,7 +15,7 @@ from tieredctl.model.quantities import age_text, size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.status.facts import ClusterFacts
-from tieredctl.ops.status.last_results import SCAN, VERIFY, LastResults
+from tieredctl.ops.status.last_results import SCAN, VERIFY, LastResults, LastScan, LastVerification
 
 UNKNOWN = "unknown"
 _SEVERITIES = (Severity.CRITICAL, Severity.ERROR, Severity.WARNING, Severity.INFO)
@@ -176,8 +176,9 @@ class Status:
             return StatusLine("orphans", f"{UNKNOWN}: {self._why_no_result(SCAN, 'scan')}", "orphans scan")
         of = "" if scan.objects is None else f" of {scan.objects}"
         size = "" if scan.orphan_bytes is None else f", {size_text(scan.orphan_bytes)}"
-        doubt = "" if scan.is_complete else "; it was incomplete"
-        said = f"{scan.orphans}{of} {'object' if scan.objects == 1 else 'objects'}{size}"
+        doubt = _doubt(scan)
+        unknown = f", {scan.unknown} {UNKNOWN}" if scan.unknown else ""
+        said = f"{scan.orphans}{of} {'object' if scan.objects == 1 else 'objects'}{size}{unknown}"
         return StatusLine("orphans", f"{said}, {self._for(scan.at_ms)} ago{doubt}", "orphans scan")
 
     def _verification(self) -> StatusLine:
@@ -187,7 +188,7 @@ class Status:
         everything = last.read + last.skipped + last.not_looked_at
         share = "" if last.coverage is None else f" ({last.coverage:.0%})"
         level = f" at {last.level}" if last.level else ""
-        doubt = "" if last.is_complete else "; it was incomplete"
+        doubt = _doubt(last)
         found = counted(last.findings, "finding")
         said = f"{last.read} of {counted(everything, 'segment')}{share}{level}, {found}"
         return StatusLine("verified", f"{said}, {self._for(last.at_ms)} ago{doubt}", "verify")
@@ -198,6 +199,12 @@ class Status:
 
     def _for(self, since_ms: int) -> str:
         return age_text(max(0, self.now_ms - since_ms))
+
+
+def _doubt(result: LastScan | LastVerification) -> str:
+    """What keeps a result from being that of everything."""
+    only = "" if result.selection is None else f"; only {result.selection}"
+    return f"{only}{'' if result.is_complete else '; it was incomplete'}"
 
 
 def _size(size: int | None) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.clock import MOST_AHEAD_MS
@@ -34,6 +34,8 @@ _OF_A_FAILURE = {"findings", "exit_code", "last_run_timestamp_seconds"}
 """What metrics have where a run failed: no figure of what it looked at."""
 _SEVERITY = "severity="
 _KINDS = {"RemoteObjects": SCAN, "OrphanMark": SCAN, "Verification": VERIFY}
+_PART = "what was selected"
+"""Metrics do not say what that was."""
 _GREATEST = (1 << 63) - 1
 """No store has more objects or bytes."""
 
@@ -48,6 +50,10 @@ class LastScan:
     orphan_bytes: int | None
     is_complete: bool
     path: str
+    unknown: int | None = None
+    """Objects that could not be judged; not among the orphans."""
+    selection: str | None = None
+    """What alone it looked at: `topic orders`; None where that was all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +72,23 @@ class LastVerification:
     path: str
     severities: Mapping[str, int] | None = None
     """How many of the findings have each severity, by its name."""
+    selection: str | None = None
+    """As of a scan."""
 
     @property
     def coverage(self) -> float | None:
-        """The share of segments that it looked at; None where there was none."""
+        """The share of segments that it looked at; None where there was none, and where it is not known how many others
+        there are."""
         everything = self.read + self.skipped + self.not_looked_at
-        return self.read / everything if everything else None
+        return self.read / everything if everything and self.selection is None else None
+
+
+_Result = TypeVar("_Result", LastScan, LastVerification)
 
 
 @dataclass(frozen=True, slots=True)
 class LastResults:
-    """The latest of each; None where none was given."""
+    """The latest of each that looked at everything, else the latest; None where none was given."""
 
     scan: LastScan | None = None
     verification: LastVerification | None = None
@@ -111,8 +123,13 @@ def read_results(paths: Iterable[Path], store: str | None, cluster_id: str | Non
     found = [_result(claim) for claim in claims if not claim.is_of_failure]
     scans = [one for one in found if isinstance(one, LastScan)]
     verifications = [one for one in found if isinstance(one, LastVerification)]
-    last = verifications[-1] if verifications else None
-    return LastResults(scans[-1] if scans else None, last, verifications, failed)
+    return LastResults(_latest(scans), _latest(verifications), verifications, failed)
+
+
+def _latest(results: Sequence[_Result]) -> _Result | None:
+    """Of those in the order of their times; one of a part hides none of the whole."""
+    whole = [one for one in results if one.selection is None]
+    return next(reversed(whole or results), None)
 
 
 def _demand_same(claim: _Claim, what: str, its: str | None, ours: str | None) -> str | None:
@@ -232,10 +249,11 @@ def _as_summary(metrics: Mapping[str, float]) -> dict[str, Any]:
     said: dict[str, Any] = {name: int(number) for name, number in metrics.items() if abs(number) < 1e18}
     orphan = {"objects": said.get("objects_by_status=orphan"), "bytes": said.get("bytes_by_status=orphan")}
     return said | {
-        "status": {"orphan": orphan},
+        "status": {"orphan": orphan, "unknown": {"objects": said.get("objects_by_status=unknown")}},
         "notLookedAt": said.get("not_looked_at", 0),
         "outsideSubset": said.get("outside_subset", 0),
         "complete": said.get("complete") == 1,
+        "selectedOnly": said.get("selected_only", 0) != 0,
         "severities": {
             name.removeprefix(_SEVERITY): number for name, number in said.items() if name.startswith(_SEVERITY)
         },
@@ -244,7 +262,9 @@ def _as_summary(metrics: Mapping[str, float]) -> dict[str, Any]:
 
 def _scan(claim: _Claim) -> LastScan:
     fields = claim.fields
-    orphans = fields["status"]["orphan"] if "status" in fields else {"objects": fields["candidates"], "bytes": None}
+    marked = {"orphan": {"objects": fields["candidates"], "bytes": None}} if "candidates" in fields else {}
+    status = marked or fields["status"]
+    orphans = status["orphan"]
     return LastScan(
         claim.at_ms,
         _number_or_none(fields.get("objects")),
@@ -252,6 +272,8 @@ def _scan(claim: _Claim) -> LastScan:
         _number_or_none(orphans["bytes"]),
         fields.get("complete", True) is True,
         claim.path,
+        _number_or_none(status.get("unknown", {}).get("objects")),
+        _selection(fields),
     )
 
 
@@ -268,7 +290,13 @@ def _verification(claim: _Claim) -> LastVerification:
         fields["complete"] is True,
         claim.path,
         _severities(fields["severities"]),
+        _selection(fields),
     )
+
+
+def _selection(fields: Mapping[str, Any]) -> str | None:
+    named = _text_or_none(fields.get("selection"))
+    return named or (_PART if fields.get("selectedOnly") else None)
 
 
 def _severities(counts: Mapping[str, Any]) -> dict[str, int]:
