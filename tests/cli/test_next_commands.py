@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.cli.crashed_cluster import CAPTURE, CLUSTER_ID
+from tests.metadata_logs import PARTITION, copied, write_events
+from tieredctl.cli import running_words
+from tieredctl.cli.commands.status import _row
+from tieredctl.cli.findings.remedies import Remedies
 from tieredctl.errors import ExitCode
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.ops.status.board import Status
+from tieredctl.ops.status.facts import ClusterFacts, Lag
+from tieredctl.wiring.status import StatusPlaces
 
 TOPIC = "orders33"
 PLACES = ("--log-dir", "data", "--live-topic-ids", "topic-ids.txt", "--store", "file:bucket")
@@ -33,6 +43,34 @@ def following(outcome: Outcome, command: str) -> list[str]:
     """The words of the command that the outcome tells to run next."""
     (line,) = re.findall(rf"tieredctl ({command} .*)$", outcome.err, re.MULTILINE)
     return shlex.split(line)
+
+
+@pytest.mark.parametrize("topic", ["-x", "--output", "-o", "- a"])
+def test_a_topic_that_looks_like_an_option_is_an_argument_of_the_remedy(
+    topic: str, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    partition = replace(PARTITION, topic=topic)
+    write_events(tmp_path, *copied(1, 0, 9, partition=partition))
+    found = Finding(FindingCode.EPOCH_MISMATCH, topic, "", {"topic": topic, "partition": 0})
+    remedy = Remedies(["metadata", "stuck", "--log-dir", str(tmp_path)]).pasteable(found.remedy)
+
+    outcome = tieredctl(*shlex.split(remedy)[1:])
+
+    assert (outcome.exit_code, outcome.err) == (0, "")
+    assert "LEADER-EPOCH" in outcome.out
+
+
+def test_so_it_is_in_the_line_of_status_that_names_it(tmp_path: Path) -> None:
+    facts = ClusterFacts(is_live=True, lag=Lag(offsets=5, since_ms=1, where="-x"))
+    (lag,) = (line for line in Status(1, facts).lines() if line.about == "lag")
+
+    token = running_words.set(("status", "--bootstrap-server", "b:1"))
+    try:
+        command = _row(lag, StatusPlaces())["command"]
+    finally:
+        running_words.reset(token)
+
+    assert command == "tieredctl topic status --bootstrap-server b:1 -- -x"
 
 
 def test_from_a_scan_to_its_undoing_each_command_is_the_one_printed(cluster: Path, tieredctl: Tieredctl) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from shlex import quote
 from typing import Any, Self
 
@@ -26,7 +27,10 @@ _READ = "tieredctl store inspect {file}"
 _MEND = "tieredctl recover indexes {segmentId} …"
 _RECOVER = "tieredctl recover metadata --bootstrap-server HOST:PORT --store URL …"
 _EPOCHS = "tieredctl metadata epochs {topic}:{partition} …"
-_COMMANDS = ("tieredctl ", "kafka-", "ls ")
+_OWN = "tieredctl "
+_COMMANDS = (_OWN, "kafka-", "ls ")
+_NAMES = ("{topic}", "{key}", "{file}")
+"""What may begin with a dash and is no id: commands take ids as they are."""
 _INDEXES = ("offset-index", "time-index", "transaction-index", "producer-snapshot", "indexes")
 """The parts of a segment that can be rebuilt from its log."""
 
@@ -350,6 +354,16 @@ class _Blanks:
         return quote(text) if self._is_command and key != "command" else text
 
 
+def _dashed_last(remedy: str, blanks: _Blanks) -> str:
+    """The remedy with an argument that would be taken for an option, as a topic's name may be, after `--`."""
+    words = remedy.split(" ")
+    for option, word in pairwise(words):
+        is_name = word.startswith(_NAMES) and not option.startswith("--")
+        if is_name and word.format_map(blanks).lstrip("'").startswith("-"):
+            return " ".join([*(one for one in words if one != word), "--", word])
+    return remedy
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing found. `subject` is what it is about, in a searchable form, and `about` is the same as a value;
@@ -393,7 +407,8 @@ class Finding:
     @property
     def remedy(self) -> str:
         remedy = self._remedy()
-        return remedy.format_map(_Blanks(self.evidence, is_command=remedy.startswith(_COMMANDS)))
+        blanks = _Blanks(self.evidence, is_command=remedy.startswith(_COMMANDS))
+        return (_dashed_last(remedy, blanks) if remedy.startswith(_OWN) else remedy).format_map(blanks)
 
     def _remedy(self) -> str:
         if isinstance(self.about, SegmentSubject):

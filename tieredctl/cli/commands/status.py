@@ -210,7 +210,8 @@ def _has_no_room(rows: Sequence[Document]) -> bool:
 
 def _row(line: StatusLine, places: StatusPlaces) -> Document:
     command = line.command
-    remedy = Remedies(running_words.get()).pasteable(f"{PROGRAM} {command} …").removesuffix(" …")
+    words, dashes, name = command.partition(" -- ")
+    remedy = Remedies(running_words.get()).pasteable(f"{PROGRAM} {words} …{dashes}{name}")
     if command in _METADATA_COMMANDS and places.metadata is None:
         remedy += " --bootstrap-server HOST:PORT"
     if command in _STORE_COMMANDS and places.store is None:

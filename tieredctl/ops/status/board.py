@@ -130,7 +130,8 @@ class Status:
         remote, local = _size(tiered.remote_bytes), _size(tiered.local_bytes)
         disks = "leaders' disks" if live else "disks"
         yield StatusLine("bytes", f"{least}{remote} in remote storage, {local} on {disks}", topics)
-        yield StatusLine("lag", self._lag(), f"topic status {quote(lag.where)}" if lag.where else topics)
+        dashes = "-- " if (lag.where or "").startswith("-") else ""
+        yield StatusLine("lag", self._lag(), f"topic status {dashes}{quote(lag.where)}" if lag.where else topics)
         yield StatusLine("stuck", self._stuck(), "metadata stuck")
 
     @property
