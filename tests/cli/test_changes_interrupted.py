@@ -1,10 +1,11 @@
 """Commands that change files, interrupted within a step by a real signal: the step is finished, and what is printed
-finishes the work. A second signal stops within the step, and another run finishes the work too."""
+finishes the work, if anything is left. A second signal stops within the step, and another run finishes the work too."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from tests.cli.crashed_cluster import AT_ONCE, CLUSTER_ID, CrashedClusterOnDisk, planned_keys
 from tests.cli.test_recover_indexes import CLUSTER_ID as RECOVERED_ID
 from tests.cli.test_recover_indexes import CONFIRMED, SEGMENT_ID, STEM
-from tests.rigs.stopped_process import INT, TERM, TWICE, Change, Stop, demand_interrupted, pasted
+from tests.rigs.stopped_process import INT, TERM, TWICE, Change, Stop
 from tieredctl.ops.guards.own_objects import QUARANTINE
 
 FOLDER = "__cluster_metadata-0"
@@ -35,7 +36,8 @@ def restoring(planned: CrashedClusterOnDisk) -> Change:
         return planned.objects().items() >= {key: before[key] for key in keys}.items()
 
     words: list[str | Path] = ["orphans", "restore", planned.receipts_file]
-    return Change(words, planned.bucket, "rename tiered/", lambda: recorded() == keys & {*planned.objects()}, is_done)
+    is_whole = lambda: recorded() == keys & {*planned.objects()}  # noqa: E731
+    return Change(words, planned.bucket, "rename tiered/", is_whole, is_done, is_last=True)
 
 
 @pytest.fixture
@@ -45,7 +47,8 @@ def purging(planned: CrashedClusterOnDisk) -> Change:
     words += [str(planned.log_dir), "--yes", "--cluster-id", CLUSTER_ID, *AT_ONCE]
     others = planned.objects().keys() - in_quarantine(planned)
     is_whole = lambda: {key for key in others if not key.startswith(".")} <= planned.objects().keys()  # noqa: E731
-    return Change(words, planned.bucket, f"remove {QUARANTINE}", is_whole, lambda: not in_quarantine(planned))
+    is_done = lambda: not in_quarantine(planned)  # noqa: E731
+    return Change(words, planned.bucket, f"remove {QUARANTINE}", is_whole, is_done, is_last=True)
 
 
 @pytest.fixture
@@ -93,30 +96,21 @@ def recovering(captures: Path, tmp_path: Path) -> Change:
 CHANGES = ["restoring", "purging", "cleaning", "recovering"]
 
 
-@pytest.mark.parametrize("stop", [INT, TERM])
+@pytest.mark.parametrize("stop", [INT, TERM, TWICE])
 @pytest.mark.parametrize("name", CHANGES)
-def test_after_a_signal_the_step_is_finished_and_what_is_said_finishes_the_work(
-    name: str, stop: Stop, request: pytest.FixtureRequest
-) -> None:
+def test_what_is_said_finishes_the_work(name: str, stop: Stop, request: pytest.FixtureRequest) -> None:
     change: Change = request.getfixturevalue(name)
 
-    stopped = change.stopped_by(stop)
-
-    demand_interrupted(stopped, stop)
-    assert change.is_whole()
-    resumed = pasted(stopped)
-    assert (resumed.exit_code, change.is_done()) == (0, True), resumed.err
+    change.demand_finished(stop)
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_after_two_it_ends_within_the_step_and_what_is_said_finishes_the_work(
-    name: str, request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.parametrize("name", ["restoring", "purging"])
+def test_before_the_only_step_there_is_something_left_to_do(name: str, request: pytest.FixtureRequest) -> None:
     change: Change = request.getfixturevalue(name)
 
-    stopped = change.stopped_by(TWICE)
+    replace(change, step="lease", number=1, is_last=False).demand_finished(INT)
 
-    demand_interrupted(stopped, TWICE)
-    assert not change.is_done()
-    resumed = pasted(stopped)
-    assert (resumed.exit_code, change.is_done()) == (0, True), resumed.err
+
+@pytest.mark.parametrize("stop", [INT, TERM, TWICE])
+def test_in_the_last_of_several_steps_nothing_is_left(recovering: Change, stop: Stop) -> None:
+    replace(recovering, number=3, is_last=True).demand_finished(stop)

@@ -14,7 +14,6 @@ from tests.cli.command_line import Tieredctl, environment
 from tests.cli.test_recover_indexes import CONFIRMED, SEGMENT_ID, STEM
 from tests.rigs.stopped_process import (
     FULL_DISK,
-    INT,
     KILL,
     TERM,
     Moment,
@@ -44,7 +43,6 @@ def contents(store: Path) -> dict[str, bytes]:
         pytest.param(KILL, Moment(REPLACES), id="killed-before-it-replaces"),
         pytest.param(TERM, Moment(REPLACES), id="terminated-before-it-replaces"),
         pytest.param(KILL, Moment(ADDS), id="killed-before-it-adds"),
-        pytest.param(INT, Moment(ADDS), id="interrupted-before-it-adds"),
         pytest.param(FULL_DISK, Moment(f"rename {LEASE_KEY}"), id="full-at-once"),
         pytest.param(FULL_DISK, Moment(REPLACES), id="full-between-two-indexes"),
     ],

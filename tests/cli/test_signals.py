@@ -15,7 +15,17 @@ import pytest
 
 from tests.cli.command_line import Outcome, environment
 from tests.cli.crashed_cluster import CLUSTER_ID, ORPHANS, CrashedClusterOnDisk, planned_keys
-from tests.rigs.stopped_process import INT, TERM, TWICE, Moment, Stop, let_the_lease_run_out, pasted, run_until
+from tests.rigs.stopped_process import (
+    FINISHING,
+    INT,
+    TERM,
+    TWICE,
+    Moment,
+    Stop,
+    let_the_lease_run_out,
+    pasted,
+    run_until,
+)
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model import interruption
@@ -80,7 +90,7 @@ def test_a_removal_that_is_interrupted_records_what_it_did_and_gives_its_lease_b
 def test_an_interruption_within_a_step_says_that_the_step_is_finished_first(planned: CrashedClusterOnDisk) -> None:
     stopped = apply_until(planned, Moment(DELETION, 3), INT)
 
-    assert "Finishing this step; interrupt again to stop at once.\n" + RESUMES in stopped.err
+    assert FINISHING + RESUMES in stopped.err
     assert gone(planned) == planned_keys(planned.plan_file)
 
 
@@ -230,7 +240,7 @@ def test_what_does_not_end_after_its_step_is_ended() -> None:
     done = ended(program)
 
     assert (done.returncode, done.stdout) == (130, "finished\n")
-    assert done.stderr == f"Finishing this step; interrupt again to stop at once.\n{RESUMES}plan\n"
+    assert done.stderr == f"{FINISHING}{RESUMES}plan\n"
 
 
 def test_a_lease_is_given_back_to_a_store_that_has_to_be_asked_twice() -> None:
@@ -340,3 +350,42 @@ def test_a_signal_after_the_end_of_the_work_takes_nothing_from_its_exit_code(sto
     done = ended(program)
 
     assert (done.returncode, done.stderr) == (3, "")
+
+
+def test_a_signal_in_the_last_step_leaves_nothing_behind_that_would_end_the_process() -> None:
+    program = (
+        "import atexit, os, signal, sys\n"
+        "from tieredctl.cli import main\n"
+        "from tieredctl.model.interruption import last_step, unbroken\n"
+        "atexit.register(lambda: print(signal.getitimer(signal.ITIMER_REAL)))\n"
+        "def run(words):\n"
+        "    with last_step(), unbroken():\n"
+        "        os.kill(os.getpid(), 15)\n"
+        "    return 3\n"
+        "main.invoke = run\n"
+        "sys.argv = ['tieredctl', 'orphans', 'purge']\n"
+        "main.main()\n"
+    )
+    done = ended(program)
+
+    assert (done.returncode, done.stdout, done.stderr) == (3, "(0.0, 0.0)\n", FINISHING)
+
+
+def test_a_step_within_a_step_is_not_broken_off_and_what_breaks_the_last_one_is_not_forgotten() -> None:
+    program = (
+        "import os\n"
+        "from tieredctl.cli import main\n"
+        "from tieredctl.errors import ErrorCode, TieredctlError\n"
+        "from tieredctl.model.interruption import last_step, unbroken\n"
+        "def run(words):\n"
+        "    with last_step(), unbroken():\n"
+        "        os.kill(os.getpid(), 15)\n"
+        "        with unbroken():\n"
+        "            print('whole', flush=True)\n"
+        "        raise TieredctlError(ErrorCode.UNWRITABLE, 'It broke.')\n"
+        "main.invoke = run\n"
+        "main.main(['orphans', 'apply', 'plan'])\n"
+    )
+    done = ended(program)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "whole\n", f"{FINISHING}{RESUMES}plan\n")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.diskless.removals import CLUSTER, ENOUGH, Removal
-from tests.rigs.stopped_process import INT, TERM, TWICE, Change, Stop, demand_interrupted, pasted
+from tests.rigs.stopped_process import INT, TERM, TWICE, Change, Stop
 from tieredctl.ops.guards.own_objects import QUARANTINE
 
 
@@ -40,9 +40,8 @@ def restoring(removal: Removal) -> Change:
     def is_whole() -> bool:
         return recorded(removal, "restored") == planned & removal.objects()
 
-    return Change(
-        words, removal.inkless.bucket, r"rename (?!\.tieredctl)", is_whole, lambda: removal.objects() == before
-    )
+    is_done = lambda: removal.objects() == before  # noqa: E731
+    return Change(words, removal.inkless.bucket, r"rename (?!\.tieredctl)", is_whole, is_done, is_last=True)
 
 
 @pytest.fixture
@@ -54,6 +53,7 @@ def purging(removal: Removal) -> Change:
     return Change(
         *([*words, *removal.inkless.places], removal.inkless.bucket, f"remove {QUARANTINE}"),
         *(lambda: removal.objects() == left, lambda: not any(QUARANTINE in name for name in removal.own_files())),
+        is_last=True,
     )
 
 
@@ -62,10 +62,4 @@ def purging(removal: Removal) -> Change:
 def test_what_is_said_finishes_the_work(name: str, stop: Stop, request: pytest.FixtureRequest) -> None:
     change: Change = request.getfixturevalue(name)
 
-    stopped = change.stopped_by(stop)
-
-    demand_interrupted(stopped, stop)
-    assert stop is TWICE or change.is_whole()
-    assert stop is not TWICE or not change.is_done()
-    resumed = pasted(stopped)
-    assert (resumed.exit_code, change.is_done(), change.is_whole()) == (0, True, True), resumed.err
+    change.demand_finished(stop)

@@ -39,6 +39,7 @@ FULL_DISK = FullDisk()
 TWICE = Twice()
 INT, TERM, KILL = signal.SIGINT, signal.SIGTERM, signal.SIGKILL
 Stop = signal.Signals | FullDisk | Twice
+FINISHING = "Finishing this step; interrupt again to stop at once.\n"
 _INTERRUPTED = 130
 
 
@@ -80,11 +81,33 @@ class Change:
     is_whole: Callable[[], bool]
     """Whether nothing is half done, and what is recorded is what was done."""
     is_done: Callable[[], bool]
+    number: int = 2
+    """Which of these changes."""
+    is_last: bool = False
+    """Whether the step is the last one of the work."""
+    is_whole_at_once: bool = False
+    """Whether it is whole after two signals too."""
 
-    def stopped_by(self, stop: Stop, number: int = 2) -> Outcome:
-        outcome = run_until(Moment(self.step, number), stop, self.folder, self.words)
+    def stopped_by(self, stop: Stop) -> Outcome:
+        outcome = run_until(Moment(self.step, self.number), stop, self.folder, self.words)
         let_the_lease_run_out(self.folder, stop)
         return outcome
+
+    def demand_finished(self, stop: Stop) -> None:
+        """That one signal lets the step be finished, and the work with it where nothing is left; that two do not; and
+        that what is printed finishes the work."""
+        stopped, at_once = self.stopped_by(stop), isinstance(stop, Twice)
+        if self.is_last and not at_once:
+            assert (stopped.exit_code, FINISHING in stopped.err, "Run it again" in stopped.err) == (0, True, False), (
+                stopped
+            )
+        else:
+            demand_interrupted(stopped, stop)
+            assert (at_once and not self.is_whole_at_once) or self.is_whole()
+            assert not at_once or not self.is_done()
+            resumed = pasted(stopped)
+            assert resumed.exit_code == 0, resumed.err
+        assert (self.is_done(), self.is_whole()) == (True, True)
 
 
 def let_the_lease_run_out(store: Path, stop: Stop) -> None:
@@ -107,7 +130,7 @@ def demand_interrupted(stopped: Outcome, stop: Stop) -> None:
     expected = "tieredctl: Stopped at once." if isinstance(stop, Twice) else "tieredctl: Interrupted."
     assert (stopped.exit_code, said) == (_INTERRUPTED, [expected]), stopped.err
     assert "Traceback" not in stopped.err
-    assert isinstance(stop, Twice) or "Finishing this step; interrupt again to stop at once.\n" in stopped.err
+    assert isinstance(stop, Twice) or FINISHING in stopped.err
 
 
 def demand_said(stopped: Outcome, stop: Stop) -> None:

@@ -17,6 +17,7 @@ from tests.rigs.broker import METADATA_PARTITIONS
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.forgetful_cluster import ORDERS, ForgetfulCluster, forgetful_cluster
 from tests.rigs.stopped_process import (
+    FINISHING,
     FULL_DISK,
     INT,
     KILL,
@@ -177,6 +178,22 @@ def test_a_removal_that_is_stopped_touches_nothing_live_and_is_finished_by_anoth
         "DELETE_PARTITION_FINISHED",
     ]
     assert (tieredctl.live_objects(), tieredctl.states(ORDERS)) == (live, live_states)
+
+
+@pytest.mark.parametrize("stop", [INT, TERM])
+def test_a_signal_in_the_last_step_of_a_removal_finds_nothing_left_to_end(
+    tieredctl: CommandLine, gone_topic: GoneTopic, stop: Stop
+) -> None:
+    lease = tieredctl.cluster.broker.remote_dir / LEASE_KEY
+    lease.parent.mkdir(exist_ok=True)
+    lease.write_text('{"expiresMs": 0}')  # as an earlier run leaves it: it is taken by another renewal
+    remove = ("partition", "remove", gone_topic.partition.topic_id, "--brokers-are-done")
+
+    finished = tieredctl.stopped(stop, Moment(LEASE_RENEWED, 7), *remove)
+
+    assert (finished.exit_code, FINISHING in finished.err, gone_topic.files) == (0, True, []), finished.err
+    assert finished.document()["summary"]["stopped"] is None
+    assert tieredctl.states(gone_topic.partition.topic)[-1] == "DELETE_PARTITION_FINISHED"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ class _Interruption:
         """In the main thread, where interruptions arrive."""
         self.is_giving_back = False
         """Whether the open step has to be done after the interruption too."""
+        self.is_last = False
+        """Whether nothing of the work is left after the next step."""
 
 
 _now = _Interruption()
@@ -57,11 +59,12 @@ def forget() -> None:
 
 @contextmanager
 def unbroken() -> Iterator[None]:
-    """A step: an interruption that comes meanwhile takes effect after it. Also a decorator of functions.
+    """A step: an interruption that comes meanwhile takes effect after it, and after the whole of which it is a part.
+    Also a decorator of functions.
 
     In other threads than the main one it has no effect: they are not interrupted.
     """
-    if _now.is_requested and _is_main():
+    if _now.is_requested and not _now.open_steps and _is_main():
         raise KeyboardInterrupt
     with giving_back():
         yield
@@ -71,12 +74,30 @@ def unbroken() -> Iterator[None]:
 def giving_back() -> Iterator[None]:
     """The same for what has to be done after an interruption too."""
     was_requested = _now.is_requested
+    is_finished = False
     try:
         with _step(gives_back=was_requested):
             yield
+        is_finished = True
     finally:
         if _now.is_requested and not was_requested and not _now.open_steps and _is_main():
-            raise KeyboardInterrupt
+            if not (is_finished and _now.is_last):
+                raise KeyboardInterrupt
+            forget()
+
+
+@contextmanager
+def last_step(*, is_last: bool = True) -> Iterator[None]:
+    """Around the step with which all work is done: an interruption that comes in it is forgotten, if the step gets to
+    its end. `is_last` is for work that is done in one step after the other."""
+    if not _is_main():
+        yield
+        return
+    before, _now.is_last = _now.is_last, is_last
+    try:
+        yield
+    finally:
+        _now.is_last = before
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.command_line import Tieredctl, own_process
 from tests.cli.wal.store_of_uploads import EVENTS, objects, upload_words
 from tests.cli.wal.test_wal_clean import CONFIRMED, make_old, tiered
-from tests.rigs.stopped_process import INT, TERM, TWICE, Change, Stop, demand_interrupted, pasted
+from tests.rigs.stopped_process import INT, TERM, TWICE, Change, Stop
 from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.ops.guards.own_objects import QUARANTINE
 
@@ -29,7 +29,8 @@ def is_sound(tieredctl: Tieredctl, store: Path) -> bool:
 def uploading(log_dir: Path, store: Path, tieredctl: Tieredctl) -> Change:
     words = [*upload_words(log_dir, store), "--upload-bytes", "400", "--apply"]
     is_whole = partial(is_sound, tieredctl, store)
-    return Change(words, store, r"rename .*\.wal$", is_whole, lambda: len(objects(store)) == 4)
+    is_done = lambda: len(objects(store)) == 4  # noqa: E731
+    return Change(words, store, r"rename .*\.wal$", is_whole, is_done, is_whole_at_once=True)
 
 
 @pytest.fixture
@@ -40,9 +41,8 @@ def cleaning(store: Path, tmp_path: Path, tieredctl: Tieredctl) -> Change:
     assert tieredctl(*upload_words(tmp_path / "logs", store), "--upload-bytes", "400", "--apply").exit_code == 0
     make_old(store)
     words = ["wal", "clean", "--store", f"file:{store}", *tiered_as_well(tmp_path), *CONFIRMED]
-    return Change(
-        *(words, store, rf"link {EVENTS}/"), *(partial(is_sound, tieredctl, store), lambda: not objects(store))
-    )
+    is_whole, is_done = partial(is_sound, tieredctl, store), lambda: not objects(store)
+    return Change(words, store, rf"link {EVENTS}/", is_whole, is_done, is_last=True, is_whole_at_once=True)
 
 
 @pytest.fixture
@@ -51,9 +51,8 @@ def purging(cleaning: Change, store: Path, tmp_path: Path, tieredctl: Tieredctl)
     for copy in copies(store):
         os.utime(copy, (copy.stat().st_atime, copy.stat().st_mtime - 7_200))
     words = ["wal", "purge", "--older-than", "1h", "--store", f"file:{store}", *tiered_as_well(tmp_path), *CONFIRMED]
-    return Change(
-        *(words, store, f"remove {QUARANTINE}"), *(partial(is_sound, tieredctl, store), lambda: not copies(store))
-    )
+    is_whole, is_done = partial(is_sound, tieredctl, store), lambda: not copies(store)
+    return Change(words, store, f"remove {QUARANTINE}", is_whole, is_done, is_last=True, is_whole_at_once=True)
 
 
 def tiered_as_well(folder: Path) -> Sequence[str | Path]:
@@ -72,13 +71,7 @@ def copies(store: Path) -> list[Path]:
 def test_what_is_said_finishes_the_work(name: str, stop: Stop, request: pytest.FixtureRequest) -> None:
     change: Change = request.getfixturevalue(name)
 
-    stopped = change.stopped_by(stop)
-
-    demand_interrupted(stopped, stop)
-    assert change.is_whole()
-    assert stop is not TWICE or not change.is_done()
-    resumed = pasted(stopped)
-    assert (resumed.exit_code, change.is_done(), change.is_whole()) == (0, True, True), resumed.err
+    change.demand_finished(stop)
 
 
 @pytest.mark.parametrize("stop", [INT, TERM, TWICE])

@@ -18,7 +18,7 @@ from tieredctl.cli.output import Listing
 from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
-from tieredctl.model.interruption import unbroken
+from tieredctl.model.interruption import last_step, unbroken
 from tieredctl.model.quantities import duration_ms
 from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
@@ -108,7 +108,7 @@ def make(change: TopicChange, shown: Shown, waiting: Waiting | None) -> Outcome:
     was made."""
     name, made = change.plan.change.topic.topic, "may be made"
     try:
-        with unbroken():
+        with last_step(is_last=waiting is None), unbroken():
             change.make()
             made = "is made"
         shown.say(f"Topic {name} is changed.")

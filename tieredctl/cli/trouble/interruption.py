@@ -190,7 +190,9 @@ def note_said() -> None:
 
 
 def note_end(code: int) -> None:
-    """The command line has ended so; what is left is the end of the process, which a signal only hastens."""
+    """The command line has ended so; what is left is the end of the process, which a signal only hastens. Not that of
+    the clock: Python lets go of the handlers before the process ends."""
+    _handler.settle()
     _handler.ended = code
 
 

@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Part
-from tieredctl.model.interruption import unbroken
+from tieredctl.model.interruption import last_step, unbroken
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.comparison import same_by
@@ -70,9 +70,11 @@ class IndexRecovery:
         outcome = IndexRecoveryOutcome(plan=self.plan)
         try:
             cluster_id = self._demand_unchanged()
-            for part in self.plan.to_write():
+            parts = self.plan.to_write()
+            for part in parts:
                 lease.renew()
-                self._write(part, cluster_id, outcome)
+                with last_step(is_last=part is parts[-1]):
+                    self._write(part, cluster_id, outcome)
                 outcome.written.append(part.found.part)
         except TieredctlError as error:
             outcome.stopped = error

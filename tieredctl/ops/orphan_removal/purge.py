@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import unbroken
+from tieredctl.model.interruption import last_step, unbroken
 from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlanRecord
@@ -85,6 +85,8 @@ class PurgeCheck:
     _records: dict[str, PlanRecord | None] = field(default_factory=dict, init=False)
     """The store's records of plans, by id."""
     _in_quarantine: int = field(default=0, init=False)
+    _old: int = field(default=0, init=False)
+    """How many copies are old enough."""
 
     def rehearse(self) -> PurgeOutcome:
         """Finds what would be deleted; changes nothing."""
@@ -155,10 +157,10 @@ class PurgeCheck:
         self, copies: SpooledBatches, result: PurgeOutcome
     ) -> Iterator[list[tuple[StoredObject, Quarantined]]]:
         """Copies with their originals, once nothing speaks against a purge."""
-        old = sum(len(batch) for batch in copies.batches())
-        if not old:
+        self._old = sum(len(batch) for batch in copies.batches())
+        if not self._old:
             return
-        self._demand_share(old)
+        self._demand_share(self._old)
         self._demand_overlap(copies)
         pairs = _pairs(copies)
         while batch := list(islice(pairs, MOST_DELETED_AT_ONCE)):
@@ -240,7 +242,8 @@ class Purge(PurgeCheck):
     def _purge(self, batch: Sequence[tuple[StoredObject, Quarantined]], lease: Hold, result: PurgeOutcome) -> None:
         doomed = self._demand_unowned(batch, result)
         note("copies judged", result.planned)
-        self._delete(doomed, lease, result)
+        with last_step(is_last=result.planned == self._old):
+            self._delete(doomed, lease, result)
 
     @unbroken()
     def _delete(self, doomed: Sequence[StoredObject], lease: Hold, result: PurgeOutcome) -> None:

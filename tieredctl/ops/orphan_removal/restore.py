@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import unbroken
+from tieredctl.model.interruption import last_step, unbroken
 from tieredctl.model.removal import PlanUse, QuarantinedCopy, Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
 from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
@@ -70,8 +70,10 @@ class Restore:
             Ledger(self.store, record_of(header), header.plan_id).record(PlanUse.RESTORED)
             try:
                 self._times = read_original_times(self.store, self.key, times_of_copies(header.plan_id))
-                for batch in self._batches(result):
-                    self._restore(batch, lease, result)
+                batches = [*self._batches(result)]
+                for number, batch in enumerate(batches, 1):
+                    with last_step(is_last=number == len(batches)):
+                        self._restore(batch, lease, result)
             except TieredctlError as error:
                 result.stopped = error
             if result.is_complete:

@@ -22,7 +22,7 @@ from tieredctl.model.events import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
 )
-from tieredctl.model.interruption import unbroken
+from tieredctl.model.interruption import last_step, unbroken
 from tieredctl.ops.change import Outcome, OutcomeByPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.deletion import delete_surely
@@ -239,7 +239,8 @@ class RemotePartitionRemover:
         if not left.is_empty:
             raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"{partition} is not removed: {named(_left(left))}.")
         if not state.is_removed:
-            self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED, outcome)
+            with last_step(is_last=outcome.plan is self.plans[-1] and not self.with_versions):
+                self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED, outcome)
         outcome.left = 0
         self.tell(outcome)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
-from tieredctl.model.interruption import unbroken
+from tieredctl.model.interruption import last_step, unbroken
 from tieredctl.model.removal import (
     PlannedObject,
     PlanRecord,
@@ -208,10 +208,13 @@ class Cleaning:
             receipts = StoredReceipts.begun(self.store, header)
             ledger.record(PlanUse.APPLYING)
             try:
-                for objects in _batches(self.plan.objects):
-                    self._remove(objects, receipts, lease, outcome)
+                batches = [*_batches(self.plan.objects)]
+                for objects in batches:
+                    with last_step(is_last=objects is batches[-1] and not self.plan.eventless):
+                        self._remove(objects, receipts, lease, outcome)
                     self.tell(outcome)
-                self._conclude(self.plan.eventless, lease, outcome)
+                with last_step():
+                    self._conclude(self.plan.eventless, lease, outcome)
             except TieredctlError as error:
                 outcome.stopped = error
             if outcome.stopped is None and not outcome.failed:

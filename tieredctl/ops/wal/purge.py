@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tieredctl.model.findings import Finding
-from tieredctl.model.interruption import unbroken
+from tieredctl.model.interruption import last_step, unbroken
 from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
@@ -108,9 +108,10 @@ def purge(
         doomed = [copy for copy, _ in plan.copies if now.get(copy.key) == copy]
         outcome.skipped = len(plan.copies) - len(doomed)
         for first in range(0, len(doomed), MOST_DELETED_AT_ONCE):
-            with unbroken():
+            after = first + MOST_DELETED_AT_ONCE
+            with last_step(is_last=after >= len(doomed)), unbroken():
                 lease.renew()
-                for deletion in delete_surely(store, doomed[first : first + MOST_DELETED_AT_ONCE]):
+                for deletion in delete_surely(store, doomed[first:after]):
                     if deletion.outcome is DeletionOutcome.GONE:
                         outcome.done += 1
                         outcome.bytes += deletion.stored.size
