@@ -16,7 +16,7 @@ from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.key_text import key_text
-from tieredctl.model.ownership import ObjectStatus
+from tieredctl.model.ownership import ObjectStatus, UnknownReason
 from tieredctl.ops.cluster.live_topics import LiveTopics, TopicSources, demand_believable, doubt_about, live_topics
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, read_original_times
@@ -42,8 +42,9 @@ from tieredctl_spark.transforms.listed_objects import listed_counts, unreserved
 from tieredctl_spark.transforms.metadata_rows import events_in, kept_metadata
 from tieredctl_spark.transforms.object_verdicts import object_verdicts, with_known_partitions
 from tieredctl_spark.transforms.segment_states import segment_states
+from tieredctl_spark.transforms.unnamed_objects import unnamed_verdicts
 
-_GROUP = ["topic", "topicId", "status", "cause", "storageClass", "isOlder"]
+_GROUP = ["topic", "topicId", "status", "cause", "storageClass", "reason"]
 _ORPHAN = ObjectStatus.ORPHAN.value
 _FINISHED = int(RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
 _TOPIC_SCHEMA = pa.schema({"topicId": pa.string()})
@@ -164,6 +165,7 @@ def scanned(
             objects = with_known_partitions(objects, events)
         buckets = bucket_count(counts.objects + facts.events)
         judged = keep(object_verdicts(segments, objects, by, buckets), "judged")
+        judged = _with_partitions(judged, segments, events, by, keep)
         verdicts, gone = (judged, 0) if asked is None else _still_there(judged, asked, keep)
         described = _described(stream, facts, live, remote, listing.described)
         doubt = doubt_about(topics, stream.source)
@@ -226,6 +228,15 @@ def _judged_by(
         has_times=options.has_times,
         listed=listed | {ObjectStatus.ORPHAN},
     )
+
+
+def _with_partitions(judged: DataFrame, segments: Packed, events: Packed, by: JudgedBy, keep: Keep) -> DataFrame:
+    """The verdicts, once other segments of their partitions were looked at for objects that metadata never named."""
+    is_open = fn.col("reason").eqNullSafe(UnknownReason.NOT_COVERED.value)
+    unnamed = judged.where(is_open)
+    if unnamed.isEmpty():
+        return judged
+    return judged.where(~is_open).union(keep(unnamed_verdicts(unnamed, segments, events, by), "unnamed"))
 
 
 def _still_there(judged: DataFrame, store: ObjectStore, keep: Keep) -> tuple[DataFrame, int]:

@@ -37,6 +37,8 @@ FOREIGN_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 FOREIGN = f"tiered/other-{FOREIGN_TOPIC_ID}/0/00000000000000000000-zXsqEEMnQWWg1Y7BM4vDkw.log"
 NEVER_NAMED = "tiered/orders33-G4i52LJdRBel-FDnehx_Kw/77/00000000000000000000-zXsqEEMnQWWg1Y7BM4vDkw.log"
 """Of a topic that the metadata knows, and a partition that it does not."""
+COPIED_AGAIN = "tiered/orders33-G4i52LJdRBel-FDnehx_Kw/0/00000000000000000000-zXsqEEMnQWWg1Y7BM4vDkw.log"
+"""Of a segment that no event names, whose offsets other copies hold."""
 OTHER_CLUSTER_ID = "Sf-gRTWSQf2k17pohiorEQ"
 
 

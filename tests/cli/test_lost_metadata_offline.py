@@ -77,13 +77,17 @@ def half_recovered(log_dir: Path) -> None:
     """The events of every second segment were written again, as they were."""
     records = records_of(log_dir)
     starts = [one.event for one in records if isinstance(one.event, RemoteLogSegmentMetadata)]
-    some = {one.segment_id for one in starts[::2]}
-    finished = {
+    some = {one.segment_id for one in starts[::2]} & _finished(records)
+    write_again(log_dir, _with_ends([one for one in starts if one.segment_id in some]))
+
+
+def _finished(records: Iterable[EventRecord]) -> set[str]:
+    """The segments that an event says are copied."""
+    return {
         one.event.segment_id
         for one in records
         if isinstance(one.event, RemoteLogSegmentMetadataUpdate) and one.event.state is FINISHED
     }
-    write_again(log_dir, _with_ends([one for one in starts if one.segment_id in some & finished]))
 
 
 def _with_ends(starts: Iterable[RemoteLogSegmentMetadata]) -> Iterator[MetadataEvent]:
@@ -113,7 +117,40 @@ def emptied(log_dir: Path) -> None:
     write_again(log_dir, [])
 
 
-LOSSES = [recreated, half_recovered, one_partition_recreated, emptied]
+def lost_from_the_middle(log_dir: Path) -> None:
+    """An old backup of the topic was put back, and brokers went on where they were: no event is left of every third
+    segment whose first offset no other has."""
+    records = records_of(log_dir)
+    finished = _finished(records)
+    starts = [one.event for one in records if isinstance(one.event, RemoteLogSegmentMetadata)]
+    copies = [one for one in starts if one.segment_id in finished]
+    alone = [one for one in copies if all(one is other or not _holds(other, one) for other in copies)]
+    lost = {one.segment_id for one in alone[::3]}
+    logs: dict[int, list[Record]] = {number: [] for number in range(METADATA_PARTITIONS)}
+    for record in records:
+        assert isinstance(record.event, RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate)
+        if record.event.segment_id not in lost:
+            log = logs[record.metadata_partition]
+            log.append(Record(len(log), record.timestamp_ms, None, encode_event(record.event)))
+    ends = {one.topic_id_partition: 0 for one in starts}
+    for one in starts:
+        ends[one.topic_id_partition] = max(ends[one.topic_id_partition], one.end_offset + 1)
+    for number, (owner, end) in enumerate(ends.items(), NEW):
+        log = logs[metadata_partition(owner.topic_id, owner.partition, METADATA_PARTITIONS)]
+        for event in copied(number, end, end + 9, partition=owner, event_timestamp_ms=LAST_MS):
+            log.append(Record(len(log), LAST_MS, None, encode_event(event)))
+    for number, left in logs.items():
+        shutil.rmtree(log_dir / f"__remote_log_metadata-{number}")
+        write_records(log_dir, *left, metadata_partition=number)
+
+
+def _holds(copy: RemoteLogSegmentMetadata, other: RemoteLogSegmentMetadata) -> bool:
+    """Whether one has the first offset of another."""
+    is_same_log = copy.topic_id_partition == other.topic_id_partition
+    return is_same_log and copy.start_offset <= other.start_offset <= copy.end_offset
+
+
+LOSSES = [recreated, half_recovered, one_partition_recreated, emptied, lost_from_the_middle]
 Lose = Callable[[Path], None]
 
 

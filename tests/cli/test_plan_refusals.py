@@ -14,6 +14,7 @@ from tests.cli.crashed_cluster import (
     AFTER_IT_RAN,
     AGED,
     CLUSTER_ID,
+    COPIED_AGAIN,
     ENOUGH,
     FOREIGN,
     FOREIGN_TOPIC_ID,
@@ -89,17 +90,21 @@ def test_no_plan_is_made_from_half_of_the_history(
     assert cluster.objects() == before
 
 
-def test_what_has_no_event_in_any_metadata_partition_is_an_orphan(cluster: CrashedClusterOnDisk) -> None:
+def test_what_no_event_names_is_an_orphan_only_where_other_copies_have_its_records(
+    cluster: CrashedClusterOnDisk,
+) -> None:
+    put(cluster, COPIED_AGAIN, modified=WHILE_IT_RAN)
     put(cluster, NEVER_NAMED, modified=WHILE_IT_RAN)
 
-    assert verdict_on(cluster, NEVER_NAMED) == ("orphan", "no-metadata", 3)
+    assert verdict_on(cluster, COPIED_AGAIN) == ("orphan", "no-metadata", 3)
+    assert verdict_on(cluster, NEVER_NAMED) == ("unknown", None, 3)
 
 
 def test_a_list_of_keys_does_not_say_what_came_after_the_first_event(
     cluster: CrashedClusterOnDisk, tmp_path: Path
 ) -> None:
     keys = tmp_path / "keys"
-    keys.write_text(f"{NEVER_NAMED}\n")
+    keys.write_text(f"{COPIED_AGAIN}\n")
     os.utime(keys, (WHILE_IT_RAN, WHILE_IT_RAN))
 
     (found,) = cluster.scan("--key-list", keys, "-o", "jsonl").lines()
@@ -113,13 +118,13 @@ def test_a_scan_of_half_of_the_history_is_incomplete(
 ) -> None:
     half = replace(cluster, log_dir=metadata_of(cluster, tmp_path / "half"))
     lose(half.log_dir)
-    put(cluster, NEVER_NAMED, modified=WHILE_IT_RAN)
+    put(cluster, COPIED_AGAIN, modified=WHILE_IT_RAN)
 
     scanned = half.scan("-o", "json")
 
     causes = scanned.document()["summary"]["causes"]
     assert (scanned.exit_code, causes["no-metadata"]["objects"]) == (5, 0)
-    assert verdict_on(half, NEVER_NAMED)[0] == "unknown"
+    assert verdict_on(half, COPIED_AGAIN)[0] == "unknown"
 
 
 @pytest.mark.parametrize("lose", POSSIBLE_LOSS)

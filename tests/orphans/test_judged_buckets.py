@@ -15,9 +15,9 @@ from tests.faults.cluster import LAYOUT
 from tests.metadata_logs import FIRST_TIMESTAMP_MS
 from tests.replayed_states import event_row, in_buckets
 from tieredctl.layouts.protocol import ExplainedKey, Part
-from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata
-from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.ownership import ObjectStatus
+from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata, RemotePartitionDeleteMetadata
+from tieredctl.model.ids import TopicIdPartition, uuid_text
+from tieredctl.model.ownership import ObjectStatus, OrphanCause, UnknownReason
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -26,8 +26,9 @@ from tieredctl.ops.orphans.judged_bucket import OBJECT_SCHEMA, AskedTopics, Judg
 from tieredctl.ops.orphans.judgement import Certainty
 from tieredctl.ops.orphans.metadata_begins import MetadataBegins
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
-from tieredctl.ops.orphans.state_columns import EVENT_SCHEMA, STATE_SCHEMA, replayed_states
+from tieredctl.ops.orphans.state_columns import COPIED_FIELDS, EVENT_SCHEMA, STATE_SCHEMA, replayed_states
 from tieredctl.ops.orphans.totals import Group, GroupTotals
+from tieredctl.ops.orphans.unnamed_objects import UNNAMED_SCHEMA, judge_unnamed
 from tieredctl.ops.orphans.verdict_rows import group_of, verdict_document
 from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.storage.memory import MemoryStore
@@ -60,16 +61,21 @@ class Answers:
 
 
 def stored(history: Sequence[EventRecord], source: random.Random) -> MemoryStore:
-    """Objects that the history's events name, and others like them: of another partition, offset or topic."""
+    """Objects that the history's events name, and others like them: of another partition, offset, topic or id."""
     store = MemoryStore()
     starts = [record.event for record in history if isinstance(record.event, RemoteLogSegmentMetadata)]
     for event in starts:
         owner = source.choice([event.topic_id_partition, event.topic_id_partition, *PARTITIONS])
         owner = source.choice([owner] * 5 + [TopicIdPartition(UNKNOWN_TOPIC, owner.topic, owner.partition)])
         offset = event.start_offset + source.choice([0, 0, 0, 1])
+        name = event.segment_id
+        if source.random() < 0.3:
+            offset, name = event.end_offset, uuid_text(source.randbytes(16))
         for part in (Part.LOG, Part.OFFSET_INDEX):
-            identity = ExplainedKey(owner.topic, owner.topic_id, owner.partition, offset, event.segment_id, part)
-            modified_ms = FIRST_TIMESTAMP_MS + source.randint(-100, 600)
+            identity = ExplainedKey(owner.topic, owner.topic_id, owner.partition, offset, name, part)
+            modified_ms = FIRST_TIMESTAMP_MS + source.choice(
+                [source.randint(-100, 600), source.randrange(len(history))]
+            )
             store.put(LAYOUT.promised_objects(identity)[part], b"bytes", modified_ms)
     for key in ("readme.txt", "t-0/stray", ".tieredctl/lease.json"):
         store.put(key, b"more bytes", FIRST_TIMESTAMP_MS)
@@ -130,13 +136,32 @@ def judged(scan: Scan, history: Sequence[EventRecord], store: MemoryStore, sourc
         # One bucket lists orphans alone: what it counts besides is still all there is.
         listed = frozenset(ObjectStatus) if number or not source.random() < 0.2 else frozenset({ObjectStatus.ORPHAN})
         for batch in judge_bucket(of_segments, of_objects, replace(by, listed=listed)):
-            yield from batch.to_pylist()
+            for row in batch.to_pylist():
+                is_open = row["reason"] == UnknownReason.NOT_COVERED
+                yield from second_look(row, segments, history, replace(by, listed=listed)) if is_open else [row]
+
+
+def second_look(
+    row: Document, segments: Sequence[Document], history: Sequence[EventRecord], by: JudgedBy
+) -> list[Document]:
+    """The verdict on an object that metadata never named, once all segments of its partition are seen."""
+    assert row["key"] is not None
+    place = row["topic"], row["topicId"], row["partition"]
+    of_partition = [one for one in segments if (one["topic"], one["topicId"], one["partition"]) == place]
+    proof = {name: one[name] for one in of_partition for name in COPIED_FIELDS}
+    deletes = (one.event for one in history if isinstance(one.event, RemotePartitionDeleteMetadata))
+    is_removed = TopicIdPartition(row["topicId"], row["topic"], row["partition"]) in {
+        one.topic_id_partition for one in deletes
+    }
+    batch = pa.RecordBatch.from_pylist([row | proof | {"isRemoved": is_removed or None}], UNNAMED_SCHEMA)
+    found: list[Document] = judge_unnamed(batch, by).to_pylist()
+    return found
 
 
 @pytest.mark.parametrize("temper", TEMPERS, ids=str)
 @pytest.mark.parametrize("kind", [HistoryInMemory, Unsure], ids=["all is here", "more may be elsewhere"])
 def test_buckets_say_what_one_scan_does(temper: Temper, kind: type[HistoryInMemory]) -> None:
-    source = random.Random(str(temper))
+    source, kinds = random.Random(str(temper)), set()
     for history in random_histories("buckets", temper, 1_500):
         store = stored(history, source)
         selection = source.choice([Selection(), Selection(), Selection(partition=0)])
@@ -156,3 +181,7 @@ def test_buckets_say_what_one_scan_does(temper: Temper, kind: type[HistoryInMemo
         for group, totals in map(group_of, rows):
             groups.setdefault(group, GroupTotals()).add(totals)
         assert groups == scan.groups
+        kinds |= {(group.cause, group.reason) for group in groups}
+    # The histories are worth it.
+    assert kinds >= {(one, None) for one in OrphanCause}
+    assert kinds >= {(None, one) for one in UnknownReason}

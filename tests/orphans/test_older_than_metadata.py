@@ -71,7 +71,8 @@ def written(*events: tuple[int, MetadataEvent], partition: int = OWN) -> list[Ev
 def copied_at(
     time_ms: int, number: int, start: int, partition: TopicIdPartition = PARTITION
 ) -> list[tuple[int, MetadataEvent]]:
-    return [(time_ms, event) for event in copied(number, start, start + 9, partition=partition)]
+    events = copied(number, start, start + 9, partition=partition, event_timestamp_ms=time_ms)
+    return [(time_ms, event) for event in events]
 
 
 def scan(
@@ -106,10 +107,14 @@ TOPIC = written(*copied_at(BEGINS_MS, 1, 0), *copied_at(LATER_MS, 2, 10))
         (BEGINS_MS - 1, "unknown"),
         (BEGINS_MS + MOST_SKEW_MS - 1, "unknown"),
         (BEGINS_MS + MOST_SKEW_MS, "orphan"),
-        (LATER_MS, "orphan"),
+        (LATER_MS - MOST_SKEW_MS, "orphan"),
+        (LATER_MS - MOST_SKEW_MS + 1, "unknown"),
         (LATER_MS + 1, "in-progress"),
     ],
-    ids=["before", "as far after as clocks may differ", "after that", "with the last event", "after all events"],
+    ids=[
+        *("before", "as far after as clocks may differ", "after that", "before the last copy"),
+        *("as far before it as clocks may differ", "after all events"),
+    ],
 )
 def test_an_object_that_no_event_names_is_an_orphan_only_if_it_came_while_the_metadata_was_kept(
     source: type[Source], modified_ms: int, expected: str
@@ -130,7 +135,9 @@ def test_each_metadata_partition_begins_by_itself() -> None:
     """One whose only replica lost its disk is empty, and begins again while the others go on."""
     lost = [
         *written(*copied_at(LATER_MS, 2, 10)),
-        *written(*copied_at(BEGINS_MS, 3, 0, ELSEWHERE), partition=OF_ELSEWHERE),
+        *written(
+            *copied_at(BEGINS_MS, 3, 0, ELSEWHERE), *copied_at(LATER_MS, 4, 10, ELSEWHERE), partition=OF_ELSEWHERE
+        ),
     ]
     between_ms = BEGINS_MS + 50 * HOUR_MS
 
@@ -191,5 +198,5 @@ def test_a_finding_counts_what_is_older_than_the_metadata_and_leads_to_its_recov
     (finding,) = found.findings
     assert (finding.code, finding.evidence) == ("object-older-than-metadata", {"objects": 2, "bytes": 10})
     assert finding.remedy.startswith("tieredctl recover metadata ")
-    assert evidence == [{"metadataPartition": OWN, "noEventBefore": len(TOPIC), "olderThanMetadata": True}] * 2
+    assert evidence == [{"metadataPartition": OWN, "noEventBefore": len(TOPIC), "reason": "older-than-metadata"}] * 2
     assert exit_code_of(found.findings) is ExitCode.FINDINGS

@@ -43,7 +43,7 @@ def key(number: int, start: int = 0, partition: TopicIdPartition = PARTITION) ->
     return LAYOUT.promised_objects(identity)[Part.LOG]
 
 
-OWNED, STUCK, GIVEN_UP, NEVER_NAMED = key(1), key(2, 10), key(3, 20), key(9, 90)
+OWNED, STUCK, GIVEN_UP, NEVER_NAMED = key(1), key(2, 10), key(3, 20), key(9, 15)
 EVENTS: Sequence[MetadataEvent] = [
     *copied(1, 0, 9, event_timestamp_ms=BEGINS_MS),
     *copied(2, 10, 19),

@@ -44,6 +44,8 @@ OLD_MS = FIRST_TIMESTAMP_MS - 100 * HOUR_MS
 BEGINS_MS = OLD_MS - HOUR_MS
 """When the first event of metadata was written that old objects come after."""
 OF_OLD = partial(copied, event_timestamp_ms=BEGINS_MS)
+GOING_ON = [*OF_OLD(1, 0, 9), *copied(8, 10, 19)]
+"""A partition that was copied before and after old objects came."""
 SIGNING_KEY = bytes(32)
 OTHER_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 
@@ -101,11 +103,11 @@ def test_a_topic_that_was_never_known_is_foreign() -> None:
 def test_a_topic_that_the_cluster_alone_knows_is_not_foreign() -> None:
     other = replace(PARTITION, topic_id=OTHER_TOPIC_ID)
     live = frozenset({TOPIC_ID, OTHER_TOPIC_ID})
-    assert verdict(OF_OLD(1, 0, 9), key(2, partition=other), live=live) == ("orphan", "no-metadata")
+    assert verdict(GOING_ON, key(2, partition=other), live=live) == ("unknown", None)
 
 
-def test_a_segment_without_events_is_an_orphan() -> None:
-    assert verdict(OF_OLD(1, 0, 9), key(2)) == ("orphan", "no-metadata")
+def test_a_segment_without_events_is_an_orphan_where_copies_prove_that_its_records_are_elsewhere() -> None:
+    assert verdict(GOING_ON, key(2)) == ("orphan", "no-metadata")
 
 
 def test_an_object_newer_than_the_last_event_may_still_be_announced() -> None:
@@ -222,12 +224,13 @@ def test_each_cause_is_one_finding_with_its_count() -> None:
 
 
 def test_the_evidence_names_the_last_event_or_up_to_where_there_is_none() -> None:
-    events = [*OF_OLD(1, 0, 9), updated(1, DELETING)]
+    events = [*GOING_ON, updated(1, DELETING)]
 
-    deleted, absent = scan(events, key(1), key(2)).documents()
+    deleted, absent, lost = scan(events, key(1), key(2), key(3, 20)).documents()
 
-    assert deleted["evidence"] == {"state": "DELETE_SEGMENT_STARTED", "metadataPartition": 0, "metadataOffset": 2}
-    assert absent["evidence"] == {"metadataPartition": 0, "noEventBefore": 3}
+    assert deleted["evidence"] == {"state": "DELETE_SEGMENT_STARTED", "metadataPartition": 0, "metadataOffset": 4}
+    assert absent["evidence"] == {"metadataPartition": 0, "noEventBefore": 5}
+    assert lost["evidence"] == {"metadataPartition": 0, "noEventBefore": 5, "reason": "not-covered"}
 
 
 def test_the_store_is_listed_before_the_metadata_is_opened() -> None:

@@ -39,7 +39,10 @@ OBJECTS = [
 def scan(price: StoragePrice | None = PRICE) -> Scan:
     options = ScanOptions(now_ms=FIRST_TIMESTAMP_MS + 100 * HOUR_MS, min_age_ms=24 * HOUR_MS, price=price)
     # What was put after the last event cannot be judged: the second segment's event is newer than both.
-    events = [*copied(OWNED, 0, 9, event_timestamp_ms=FIRST_TIMESTAMP_MS - HOUR_MS), *copied(3, 10, 19)]
+    events = [
+        *copied(OWNED, 0, 9, event_timestamp_ms=FIRST_TIMESTAMP_MS - HOUR_MS),
+        *copied(3, 10, 19, event_timestamp_ms=FIRST_TIMESTAMP_MS + HOUR_MS),
+    ]
     return Scan(SpooledListing(OBJECTS), LAYOUT, "memory:", lambda: EventStream(EventsInMemory(events)), options)
 
 

@@ -16,7 +16,15 @@ from pyspark.sql import DataFrame, SparkSession
 from tieredctl_spark.orphan_scan import SparkScan, scanned
 from tieredctl_spark.output_folder import OutputFolder
 
-from tests.metadata_logs import FIRST_TIMESTAMP_MS, copied, write_events, write_records
+from tests.metadata_logs import (
+    FIRST_TIMESTAMP_MS,
+    PARTITION,
+    copied,
+    partition_delete,
+    started,
+    write_events,
+    write_records,
+)
 from tests.spark.damage import REMOTE
 from tieredctl.cli.main import run
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -24,7 +32,7 @@ from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.record_batches import Record
 from tieredctl.layouts.protocol import Part
 from tieredctl.layouts.registry import layout_named
-from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata
+from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemotePartitionDeleteState
 from tieredctl.model.ids import uuid_text
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES, TopicSources
@@ -219,9 +227,10 @@ def test_a_log_that_loses_its_end_before_it_is_read_is_refused(spark: SparkSessi
 def test_what_gets_an_owner_after_it_was_listed_is_not_orphaned(spark: SparkSession, tmp_path: Path) -> None:
     data, bucket, output = tmp_path / "data", tmp_path / REMOTE, OutputFolder(spark, str(tmp_path / "output"))
     first, second = copied(1, 0, 9), copied(2, 10, 19)
-    for started in (first[0], second[0]):
-        assert isinstance(started, RemoteLogSegmentMetadata)
-        file = bucket / LAYOUT.promised_objects(started)[Part.LOG]
+    again = copied(3, 10, 19, event_timestamp_ms=FIRST_TIMESTAMP_MS + 1_000)
+    for event in (first[0], second[0]):
+        assert isinstance(event, RemoteLogSegmentMetadata)
+        file = bucket / LAYOUT.promised_objects(event)[Part.LOG]
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
         os.utime(file, (WHILE_FIRST_IS_COPIED, WHILE_FIRST_IS_COPIED))
@@ -229,12 +238,12 @@ def test_what_gets_an_owner_after_it_was_listed_is_not_orphaned(spark: SparkSess
     def owned_once_listed(frame: DataFrame, name: str) -> DataFrame:
         kept = output.keep(frame, name)
         if name == "listing":
-            write_events(data, *first, *second)
+            write_events(data, *first, *again, *second)
         return kept
 
     statuses = []
     for keep in (output.keep, owned_once_listed):
-        write_events(data, *first)
+        write_events(data, *first, *again)
         found = scanned(spark, places_of(tmp_path), options_of(0), keep, EVERYTHING)
         statuses.append([one["status"] for one in found.documents()])
 
@@ -262,8 +271,46 @@ def test_metadata_begins_with_its_first_record_whatever_a_clock_said_later(spark
     local, documents = locally(places_of(tmp_path), options_of(0))
     (document,) = found.documents()
     assert document == documents[0]
-    assert (document["status"], document["evidence"]["olderThanMetadata"]) == ("unknown", True)
+    assert (document["status"], document["evidence"]["reason"]) == ("unknown", "older-than-metadata")
     assert (
         [one.code for one in found.findings] == [one.code for one in local.findings] == ["object-older-than-metadata"]
     )
     assert found.totals() == local.totals()
+
+
+@pytest.mark.parametrize("listed", [EVERYTHING, frozenset({ObjectStatus.ORPHAN})], ids=["all", "orphans"])
+def test_what_other_segments_of_a_partition_prove_is_seen_by_either_engine(
+    spark: SparkSession, tmp_path: Path, listed: frozenset[ObjectStatus]
+) -> None:
+    """Of a partition that is being removed no segment may be left to tell."""
+    removed, unheard = replace(PARTITION, partition=1), replace(PARTITION, partition=2)
+    events = [
+        *copied(1, 0, 99),
+        *copied(2, 200, 299, event_timestamp_ms=FIRST_TIMESTAMP_MS + HOUR_MS),
+        partition_delete(RemotePartitionDeleteState.DELETE_PARTITION_MARKED, partition=removed),
+    ]
+    write_events(tmp_path / "data", *events)
+    expected = {
+        started(91, 50, 99): "unknown",
+        started(92, 100, 199): "unknown",
+        started(93, 200, 299): "no-metadata",
+        started(94, 299, 310): "no-metadata",
+        started(95, 300, 399): "unknown",
+        started(96, 0, 9, partition=removed): "partition-gone",
+        started(97, 0, 9, partition=unheard): "unknown",
+    }
+    for one in expected:
+        file = tmp_path / REMOTE / LAYOUT.promised_objects(one)[Part.LOG]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        os.utime(file, (WHILE_FIRST_IS_COPIED, WHILE_FIRST_IS_COPIED))
+
+    found = by_spark(spark, places_of(tmp_path), options_of(0), tmp_path / "output", listed)
+
+    local, documents = locally(places_of(tmp_path), options_of(0))
+    verdicts = {one["segmentId"]: one["cause"] or one["status"] for one in documents}
+    assert verdicts == {one.segment_id: verdict for one, verdict in expected.items()}
+    assert list(found.documents()) == [one for one in documents if ObjectStatus(one["status"]) in listed]
+    assert found.totals() == local.totals()
+    assert found.counted.groups == local.groups
+    assert sorted(map(str, found.findings)) == sorted(map(str, local.findings))

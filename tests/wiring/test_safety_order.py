@@ -132,7 +132,7 @@ WHILE_IT_RAN = 1_795_252_470
 
 def with_an_orphan(places: Places) -> Path:
     """Adds a file of a segment that no event names, in a folder of one that is known."""
-    log = next((places.cluster / REMOTE).rglob("*.log"))
+    log = next((places.cluster / REMOTE).glob("orders7-1-*/*.log"))
     orphan = log.with_name("00000000000000000077-AAAAAAAAAAAAAAAAAAAAAQ.log")
     orphan.write_bytes(b"x")
     os.utime(orphan, (WHILE_IT_RAN, WHILE_IT_RAN))

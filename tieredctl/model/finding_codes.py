@@ -26,6 +26,7 @@ class FindingCode(StrEnum):
     LOCAL_REMOTE_GAP = "local-remote-gap"
     OBJECT_UNREFERENCED = "object-unreferenced"
     OBJECT_OLDER_THAN_METADATA = "object-older-than-metadata"
+    OBJECT_NOT_COVERED = "object-not-covered"
     TOPIC_GONE = "topic-gone"
     MULTIPART_DEBRIS = "multipart-debris"
     EVENT_UNDECODABLE = "event-undecodable"

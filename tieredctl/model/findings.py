@@ -171,6 +171,13 @@ _TABLE = (
         many="objects older than the metadata that would name them: they may be the only copies of their records",
     ),
     FindingKind(
+        FindingCode.OBJECT_NOT_COVERED,
+        Severity.WARNING,
+        "an object without events, whose records are nowhere else by the metadata: it may be their only copy",
+        _RECOVER,
+        many="objects without events, whose records are nowhere else by the metadata: they may be their only copies",
+    ),
+    FindingKind(
         FindingCode.TOPIC_GONE,
         Severity.WARNING,
         "segments of a topic that is gone, which the metadata still promises",

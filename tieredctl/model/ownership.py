@@ -15,7 +15,8 @@ class ObjectStatus(StrEnum):
     ORPHAN = "orphan"
     """Proven to have no owner."""
     UNKNOWN = "unknown"
-    """No layout explains its key, or what is known of its segment contradicts the key or is incomplete."""
+    """No layout explains its key, or what is known of its segment contradicts the key or is incomplete; or it may be
+    the only copy of its records."""
     FOREIGN = "foreign"
     """Of a topic that neither the metadata nor the cluster ever knew."""
 
@@ -29,6 +30,15 @@ class OrphanCause(StrEnum):
     NO_METADATA = "no-metadata"
     TOPIC_GONE = "topic-gone"
     PARTITION_GONE = "partition-gone"
+
+
+class UnknownReason(StrEnum):
+    """Why an object that metadata never named is unknown, and may be the only copy of its records."""
+
+    OLDER_THAN_METADATA = "older-than-metadata"
+    """The store had it before the metadata of its partition begins."""
+    NOT_COVERED = "not-covered"
+    """Metadata does not prove that its records are elsewhere."""
 
 
 class DisklessCause(StrEnum):

@@ -161,7 +161,8 @@ class _Said:
 
 @dataclass(slots=True)
 class StartedCopies:
-    """The content of events that begin copies. Offsets are inclusive; everything else is only kept if described."""
+    """The content of events that begin copies. Offsets are inclusive; everything else but times is only kept if
+    described."""
 
     is_described: bool
     said: _Said = field(default_factory=_Said)
@@ -194,6 +195,8 @@ class StartedCopies:
             self.epoch_counts.add(np.diff(epochs.bounds))
             self.leader_epochs.add(epochs.elements["LeaderEpoch"])
             self.epoch_offsets.add(epochs.elements["Offset"])
+        else:
+            self.said.event_timestamps.add(columns["EventTimestampMs"])
         return np.arange(first, self._count, dtype=np.int32)
 
     def add_one(self, event: RemoteLogSegmentMetadata) -> NDArray[np.int32]:
@@ -213,6 +216,8 @@ class StartedCopies:
             self.epoch_offsets.add([offset for _, offset in event.segment_leader_epochs])
             if event.tagged_fields:
                 self.tagged_fields[row] = event.tagged_fields
+        else:
+            self.said.event_timestamps.add([event.event_timestamp_ms])
         return np.array([row], np.int32)
 
     def at(self, rows: Rows) -> StartedCopies:

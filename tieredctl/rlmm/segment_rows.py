@@ -22,6 +22,7 @@ NO_STATE = 4
 """The state of a segment that was never begun."""
 _STATES = tuple(RemoteLogSegmentState)
 _DELETED = RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
+_COPIED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class SegmentRows:
     """RemoteLogSegmentState or NO_STATE."""
     are_known: Flags
     """Whether a broker still knows it: its deletion has not finished, and neither has that of its partition."""
+    are_copied: Flags
+    """Whether its copy finished, since it last began; it may be deleted by now."""
     starts: NDArray[np.int32]
     """Its beginning: a row of `EventContents.starts`."""
     lasts: NDArray[np.int32]
@@ -155,12 +158,15 @@ def _segments(events: EventColumns, lives: Lives, taken: Flags, before: NDArray[
     entries = _last_of_each(taken & (before != events.states), begins)
     births = _last_of_each(taken & events.starts & ((before == NO_STATE) | (before == _DELETED)), begins)
     states = np.where(taken[lasts], events.states[lasts], np.int8(NO_STATE))
+    is_finish = taken & (events.states == _COPIED)
+    finishes = _last_of_each(is_finish, begins)
     counts = np.cumsum(taken, dtype=np.int32)
     return SegmentRows(
         events.segment_ids.at(begins),
         events.partitions[lasts],
         states,
         lives.are_last[lasts] & (states != NO_STATE) & (states != _DELETED),
+        is_finish[finishes] & (finishes > starts),
         events.contents[starts],
         events.contents[lasts],
         events.contents[entries],

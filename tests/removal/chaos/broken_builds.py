@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tieredctl.model.removal import Receipt, ReceiptStep
@@ -19,6 +20,7 @@ from tieredctl.ops.orphan_removal.owners import Found
 from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared
 from tieredctl.ops.orphan_removal.purge import Purge
 from tieredctl.ops.orphan_removal.restore import Restore, RestoreOutcome
+from tieredctl.ops.orphans.copied_offsets import CopiedOffsets
 from tieredctl.storage.protocol import StoredObject
 
 Break = Callable[[pytest.MonkeyPatch], None]
@@ -185,6 +187,11 @@ def any_clock_is_believed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(store_clock, "MOST_SKEW_MS", 1 << 60)
 
 
+def lost_events_are_not_thought_of(patch: pytest.MonkeyPatch) -> None:
+    """What metadata never named is taken for debris, wherever its records are."""
+    patch.setattr(CopiedOffsets, "hold", lambda _, partitions, *__: np.ones(len(partitions), np.bool_))
+
+
 BROKEN_BUILDS: tuple[Break, ...] = (
     metadata_is_read_once,
     verdicts_are_not_looked_at,
@@ -201,4 +208,5 @@ BROKEN_BUILDS: tuple[Break, ...] = (
     copies_are_believed,
     deletions_are_believed,
     any_clock_is_believed,
+    lost_events_are_not_thought_of,
 )

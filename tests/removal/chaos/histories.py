@@ -63,6 +63,7 @@ class _Writer:
     past: list[Step] = field(default_factory=list)
     futures: list[list[Step]] = field(default_factory=list)
     """Of each actor, such as a leader, or one that does not know yet that it is leader no more."""
+    only_copies: set[str] = field(default_factory=set)
     _segments: int = 0
 
     def segment(self, partition: TopicIdPartition, start: int | None = None) -> Segment:
@@ -84,11 +85,11 @@ def drawn_history(seed: int) -> History:
         writer.past += writer.segment(LIVE).copied()
     for make in (
         *(_hung_copy, _hung_copy, _crashed_copy, _unfinished_deletion, _unfinished_deletion),
-        *(_deleted_but_present, _without_metadata, _gone_topic, _removed_partition),
+        *(_deleted_but_present, _lost_events, _copied_again, _gone_topic, _removed_partition),
         *(_copy_under_way, _deletion_to_come, _copy_to_come),
     ):
         make(writer)
-    return History(writer.past, _interleaved(writer), frozenset({LIVE.topic_id}))
+    return History(writer.past, _interleaved(writer), frozenset({LIVE.topic_id}), frozenset(writer.only_copies))
 
 
 def _hung_copy(writer: _Writer) -> None:
@@ -125,8 +126,18 @@ def _deleted_but_present(writer: _Writer) -> None:
     writer.past += [*segment.copied(), segment.became(DELETING), segment.became(DELETED)]
 
 
-def _without_metadata(writer: _Writer) -> None:
-    writer.past += writer.segment(LIVE_TOO).uploaded(writer.some_parts())
+def _lost_events(writer: _Writer) -> None:
+    """The metadata lost its events, and brokers have no local data from which they could copy it again."""
+    lost = writer.segment(LIVE_TOO)
+    writer.past += lost.uploaded()
+    writer.only_copies |= set(lost.keys())
+
+
+def _copied_again(writer: _Writer) -> None:
+    """The metadata lost its events too, and the leader copied it again."""
+    lost = writer.segment(LIVE_TOO)
+    again = writer.segment(LIVE_TOO, lost.start)
+    writer.past += [*lost.uploaded(writer.some_parts()), *again.copied()]
 
 
 def _gone_topic(writer: _Writer) -> None:

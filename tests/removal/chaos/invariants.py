@@ -3,6 +3,7 @@
 Always, at whatever moment one looks:
 - an object that the broker has, and that was not planned, is at its key with its bytes;
 - one that was planned is there, or its bytes are in quarantine, if that was asked for;
+- one whose events were lost, and whose records are nowhere else, is there, planned or not;
 - one that the broker wrote again since the plan is there: it is not what was planned;
 - nothing else is in the store but tieredctl's own.
 
@@ -80,6 +81,7 @@ def last_receipts(trial: Trial) -> dict[str, Receipt]:
 
 def _misplaced(trial: Trial) -> Iterator[str]:
     movable = trial.planned_keys - trial.cluster.written_since(trial.steps_before_plan)
+    movable -= trial.cluster.history.only_copies
     for key in trial.cluster.objects():
         found = trial.cluster.read(key)
         if found is None and key in movable:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -28,7 +28,9 @@ from tieredctl.storage.file_leftovers import UNFINISHED_FOLDER
 
 METADATA_PARTITIONS = 2
 LONG_AGO_MS = 72 * 3_600_000
-"""How old the past is."""
+"""How old the past is, at its beginning."""
+STEP_MS = 10 * 60_000
+"""From each of its steps to the next: more than clocks may differ."""
 ReadUpTo = tuple[int, ...]
 """How many events of each metadata partition were read."""
 
@@ -68,6 +70,8 @@ class History:
     past: Sequence[Step]
     future: Sequence[Step]
     live_topic_ids: frozenset[str]
+    only_copies: frozenset[str]
+    """The keys of objects whose events were lost, and whose records are nowhere else."""
 
 
 def content(key: str) -> bytes:
@@ -93,7 +97,11 @@ class ModelCluster:
         for number in range(METADATA_PARTITIONS):
             cluster._log(number).parent.mkdir(parents=True)
             cluster._log(number).touch()
-        cluster._take(history.past, (0,) * METADATA_PARTITIONS, now_ms - LONG_AGO_MS)
+        ends = [0] * METADATA_PARTITIONS
+        for number, step in enumerate(history.past):
+            cluster._take([step], tuple(ends), now_ms - LONG_AGO_MS + number * STEP_MS)
+            if isinstance(step, Announced):
+                ends[step.metadata_partition] += 1
         cluster._progress.write_text("0")
         return cluster
 
@@ -220,7 +228,8 @@ class ModelCluster:
             else:
                 number = step.metadata_partition
                 offset = ends[number] + len(records[number])
-                records[number].append(Record(offset, now_ms, None, encode_event(step.event)))
+                event = replace(step.event, event_timestamp_ms=now_ms)
+                records[number].append(Record(offset, now_ms, None, encode_event(event)))
         for number, added in enumerate(records):
             if added:
                 with self._log(number).open("ab") as log:

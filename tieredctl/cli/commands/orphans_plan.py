@@ -16,7 +16,7 @@ from tieredctl.cli.places import MetadataOptions, RemoteOptions, SegmentOptions,
 from tieredctl.cli.removal_options import AllowYoung, PlanSizeOptions
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import UnknownObjects
 from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.orphans.scan import ScanOptions
@@ -103,7 +103,7 @@ def plan(
     )
     planned, totals = written.planning.planned, written.totals
     for finding in written.planning.scan.findings:
-        if finding.code is FindingCode.OBJECT_OLDER_THAN_METADATA:
+        if isinstance(finding.about, UnknownObjects):
             view.say(f"Not planned: {finding.message}. Recover the metadata first: {next_command(finding.remedy)}")
     return show_plan(
         *(view, written.source, planned, totals, to, "orphans apply"), dry_run=size.dry_run, silence=written.silence

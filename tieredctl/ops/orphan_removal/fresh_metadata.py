@@ -43,13 +43,14 @@ Verdict = tuple[ObjectStatus, OrphanCause | None]
 _BY_LIVE_TOPICS = (
     (OrphanCause.TOPIC_GONE, ObjectStatus.OWNED),
     (OrphanCause.TOPIC_GONE, ObjectStatus.IN_PROGRESS),
+    (OrphanCause.TOPIC_GONE, ObjectStatus.UNKNOWN),
     (OrphanCause.COPY_NEVER_FINISHED, ObjectStatus.IN_PROGRESS),
 )
 """What an object was planned for, and what it is judged to be while its topic is not known to be gone."""
 _STRANGE = (ObjectStatus.FOREIGN, ObjectStatus.UNKNOWN)
 """Such objects may as well belong to another cluster or layout."""
 _MAY_BE_LOST = (
-    "If it is older than the metadata, its events were lost: `tieredctl recover metadata` shows what can be registered "
+    "If no event names it, its events may have been lost: `tieredctl recover metadata` shows what can be registered "
     "again."
 )
 _AT_ONCE = 10_000

@@ -1,7 +1,8 @@
 """A bucket of segments and of the objects whose keys name them, judged: Arrow in, Arrow out.
 
 An object's bucket is that of the segment id in its key, not of its partition: what another partition says of the id
-contradicts the key. What is true of the whole cluster comes with the bucket as a value that can be pickled.
+contradicts the key. So what other copies of its own partition prove is not seen here: `judge_unnamed` looks for that.
+What is true of the whole cluster comes with the bucket as a value that can be pickled.
 """
 
 from __future__ import annotations
@@ -19,12 +20,20 @@ from tieredctl.formats.windows import Flags, Ints
 from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.ownership import ObjectStatus
+from tieredctl.model.ownership import ObjectStatus, UnknownReason
 from tieredctl.ops.cluster.live_topics import KnownTopics, LiveTopics
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.orphans.judgement import NO_SEGMENT, Certainty, Judge, Verdicts, is_older, judged_objects, verdict_of
+from tieredctl.ops.orphans.judgement import (
+    NO_SEGMENT,
+    Certainty,
+    Judge,
+    Verdicts,
+    judged_objects,
+    reason_of,
+    verdict_of,
+)
 from tieredctl.ops.orphans.metadata_begins import MetadataBegins
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, selected_rows
 from tieredctl.ops.orphans.reserved import are_reserved
@@ -58,7 +67,7 @@ VERDICT_SCHEMA = pa.schema(
         "storageClass": pa.string(),
         "status": pa.string(),
         "cause": pa.string(),
-        "isOlder": pa.bool_(),
+        "reason": pa.string(),
         "topicLive": pa.bool_(),
         "state": pa.string(),
         "metadataPartition": pa.int32(),
@@ -72,12 +81,13 @@ VERDICT_SCHEMA = pa.schema(
     }
 )
 """A row for each object that is listed: 1 of `objects`, its size and its time of modification. And one for all others
-of a topic, status, cause and storage class, whose `key` is null. `isOlder`: unknown as it is older than the metadata.
+of a topic, status, cause, reason and storage class, whose `key` is null. `reason` says why it is unknown, as
+`UnknownReason` has it.
 
 The evidence is `state`, `metadataPartition` and `metadataOffset` of the segment's last event; or `noEventBefore`, up to
 where (exclusive) that partition of the metadata has none; and `originalMs`, of what was put back, its time before."""
 
-_NAMES = ("topic", "topicId", "storageClass", "status", "cause", "isOlder")
+_NAMES = ("topic", "topicId", "storageClass", "status", "cause", "reason")
 _NONE = -1
 _STATES = [state.name for state in RemoteLogSegmentState]
 
@@ -121,7 +131,7 @@ class JudgedBy:
 
 def judge_bucket(segments: pa.Table, objects: pa.Table, by: JudgedBy) -> Iterator[pa.RecordBatch]:
     """Verdicts by VERDICT_SCHEMA on objects by OBJECT_SCHEMA that are selected and not reserved, from all segments by
-    STATE_SCHEMA whose ids their keys name."""
+    STATE_SCHEMA whose ids their keys name. Objects that are not covered by what is seen here have a row each."""
     known = _known_partitions(segments, objects)
     states = states_of(segments, known, by.last_timestamp_ms)
     live, times = by.live_topics, by.original_times
@@ -197,7 +207,8 @@ def _empty() -> pa.RecordBatch:
 
 
 def _codes(verdicts: Verdicts, statuses: frozenset[ObjectStatus]) -> list[int]:
-    return [code for code in np.unique(verdicts.codes).tolist() if verdict_of(code)[0] in statuses]
+    codes: list[int] = np.unique(verdicts.codes).tolist()
+    return [one for one in codes if verdict_of(one)[0] in statuses or reason_of(one) is UnknownReason.NOT_COVERED]
 
 
 def _listed(objects: ObjectColumns, verdicts: Verdicts, rows: Ints, judge: Judge, stems: _StemTexts) -> pa.Table:
@@ -251,13 +262,19 @@ def _totals(objects: ObjectColumns, verdicts: Verdicts, rows: Ints, stems: _Stem
             "topicId": stems.of("topicId", pa.string(), of_stems),
             "storageClass": objects.storage_classes.take(number_array(rows)).cast(pa.string()),
             **_texts_of(verdicts.codes[rows]),
+            "objects": number_array(np.ones(len(rows), np.int64)),
             "bytes": number_array(objects.sizes[rows]),
             "oldestMs": times,
             "newestMs": times,
         }
     )
-    measures = [("bytes", "count"), ("bytes", "sum"), ("oldestMs", "min"), ("newestMs", "max")]
-    totals = table.group_by(list(_NAMES)).aggregate(measures)
+    return summed(table)
+
+
+def summed(rows: pa.Table) -> pa.Table:
+    """What rows count, by VERDICT_SCHEMA: a row for all of a topic, status, cause, reason and storage class."""
+    measures = [("objects", "sum"), ("bytes", "sum"), ("oldestMs", "min"), ("newestMs", "max")]
+    totals = rows.group_by(list(_NAMES)).aggregate(measures)
     found = dict(zip(("objects", "bytes", "oldestMs", "newestMs"), ("_".join(one) for one in measures), strict=True))
     columns = [
         totals.column(name)
@@ -271,14 +288,14 @@ def _totals(objects: ObjectColumns, verdicts: Verdicts, rows: Ints, stems: _Stem
 
 
 def _texts_of(codes: NDArray[np.int8]) -> dict[str, pa.Array]:
-    """Statuses, causes, and which are older than the metadata."""
+    """Statuses, causes, and why objects are unknown."""
     distinct, number_of = np.unique(codes, return_inverse=True)
-    said = [verdict_of(code) for code in distinct.tolist()]
+    said, reasons = [verdict_of(code) for code in distinct.tolist()], map(reason_of, distinct.tolist())
     taken = number_array(number_of)
     statuses = pa.array([status.value for status, _ in said], pa.string())
     causes = pa.array([cause and cause.value for _, cause in said], pa.string())
-    older = pa.array(map(is_older, distinct.tolist()), pa.bool_())
-    return {"status": statuses.take(taken), "cause": causes.take(taken), "isOlder": older.take(taken)}
+    why_unknown = pa.array([reason and reason.value for reason in reasons], pa.string())
+    return {"status": statuses.take(taken), "cause": causes.take(taken), "reason": why_unknown.take(taken)}
 
 
 def _where(flags: Flags, values: pa.Array) -> pa.Array:

@@ -5,9 +5,10 @@
    that was not read, or, unless its topic is known to be gone, in metadata that was lost (rule 5).
 3. A broker may read its segment: owned. This covers a copy that another displaced, which is Kafka's to delete.
 4. It is younger than the age floor: in progress. What tieredctl put back is as old as it was before.
-5. Metadata never named its segment: in progress if the object is newer, by its store, than all that was read. Unknown
-   if it is older than the metadata of its partition: brokers write an event before each copy, so its event was lost.
-   Else an orphan, if the metadata is whole.
+5. Metadata never named its segment. Brokers write an event before each copy, so its event is still to come, or was
+   lost. In progress if the object is newer, by its store, than all that was read. Unknown if it is older than the
+   metadata of its partition, or if the metadata is not whole. An orphan if its topic or partition is gone, or if
+   finished copies prove that its records are elsewhere (`copied_offsets`). Else unknown: it may be their only copy.
 6. Otherwise the segment's last state tells. A copy that began and did not end may still end, unless another of the same
    offsets began later, or its topic is gone; where events may be gone from the log, it may have ended.
 
@@ -33,7 +34,7 @@ from tieredctl.formats.windows import Flags, Ints
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentState as State
 from tieredctl.model.findings import Severity
-from tieredctl.model.ownership import ObjectStatus, OrphanCause
+from tieredctl.model.ownership import ObjectStatus, OrphanCause, UnknownReason
 from tieredctl.ops.cluster.live_topics import LiveTopics
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
 from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
@@ -44,9 +45,7 @@ from tieredctl.rlmm.segment_rows import NO_STATE
 
 NO_SEGMENT = NOT_FOUND
 _STATUSES = tuple(ObjectStatus)
-_CAUSES = (None, *OrphanCause, None)
-_OLDER = len(_CAUSES) - 1
-"""What stands for a cause with an unknown object that is older than the metadata."""
+_WHYS = (None, *OrphanCause, *UnknownReason)
 _Facts = NDArray[np.uint16]
 _STATE_SHIFT = 12
 
@@ -62,6 +61,7 @@ class _Fact(IntFlag):
     """and gives it the partition and the offset that the key does."""
     SUPERSEDED = 1 << 4
     TOPIC_GONE = 1 << 5
+    """The cluster is known not to have its topic."""
     PARTITION_REMOVED = 1 << 6
     YOUNG = 1 << 7
     UNREAD = 1 << 8
@@ -70,8 +70,8 @@ class _Fact(IntFlag):
     """Its partition may have its events in a metadata partition that was not read."""
     BEFORE = 1 << 10
     """It is older than the metadata of its partition."""
-    NO_TOPIC = 1 << 11
-    """The cluster is known not to have its topic."""
+    COPIED = 1 << 11
+    """Metadata does not name its segment, but proves that its records are elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Verdicts:
 
     @property
     def are_orphans(self) -> Flags:
-        orphans: Flags = self.codes // len(_CAUSES) == _STATUSES.index(ObjectStatus.ORPHAN)
+        orphans: Flags = self.codes // len(_WHYS) == _STATUSES.index(ObjectStatus.ORPHAN)
         return orphans
 
     def at(self, rows: Ints) -> Verdicts:
@@ -96,12 +96,14 @@ class Verdicts:
 
 def verdict_of(code: int) -> tuple[ObjectStatus, OrphanCause | None]:
     """A verdict by its number."""
-    return _STATUSES[code // len(_CAUSES)], _CAUSES[code % len(_CAUSES)]
+    why = _WHYS[code % len(_WHYS)]
+    return _STATUSES[code // len(_WHYS)], why if isinstance(why, OrphanCause) else None
 
 
-def is_older(code: int) -> bool:
-    """Whether a verdict by its number is that an object is unknown because it is older than the metadata."""
-    return code % len(_CAUSES) == _OLDER
+def reason_of(code: int) -> UnknownReason | None:
+    """Why an object with this verdict is unknown, where there is a reason to tell."""
+    why = _WHYS[code % len(_WHYS)]
+    return why if isinstance(why, UnknownReason) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +147,13 @@ class Judge:
         facts = of_names[said.names] | self._of_partitions[objects.partitions]
         facts |= _where(objects.is_explained, _Fact.EXPLAINED)
         facts |= _where(objects.known_topic, _Fact.KNOWN_TOPIC)
-        facts |= _where(objects.absent_topic, _Fact.NO_TOPIC)
+        facts |= _where(objects.absent_topic, _Fact.TOPIC_GONE)
         modified_ms = self._modified_ms(objects)
         facts |= _where(modified_ms > self._floor_ms, _Fact.YOUNG)
         if not self._has_no_metadata:
             facts |= _where(times > segments.last_timestamp_ms, _Fact.UNREAD)
-        facts |= _where(modified_ms - self._clocks_may_differ_ms < objects.metadata_begins_ms, _Fact.BEFORE)
+        facts |= _where(modified_ms - clocks_may_differ_ms(self.min_age_ms) < objects.metadata_begins_ms, _Fact.BEFORE)
+        self._add_copied(facts, objects, modified_ms)
         facts &= ~_where(owners[said.names] != objects.partitions, _Fact.AGREES)
         segment_rows = np.where(objects.is_explained, rows[said.names], NO_SEGMENT)
         return Verdicts(self._verdicts[facts], segment_rows, modified_ms)
@@ -164,10 +167,12 @@ class Judge:
         """Whether no record was read at all: nothing is newer than that, and whatever there is may have been lost."""
         return self.segments.last_timestamp_ms < 0
 
-    @property
-    def _clocks_may_differ_ms(self) -> int:
-        """By how much the store's clock and a broker's may differ, unless no age is asked for at all."""
-        return min(self.min_age_ms, MOST_SKEW_MS)
+    def _add_copied(self, facts: _Facts, objects: ObjectColumns, modified_ms: Ints) -> None:
+        said, rows = objects.said, np.flatnonzero(facts & np.uint16(_Fact.NAMED) == 0)
+        start_offsets = said.named_offsets[said.names[rows]]
+        latest_ms = modified_ms[rows] + clocks_may_differ_ms(self.min_age_ms)
+        held = self.segments.copied.hold(objects.partitions[rows], start_offsets, latest_ms)
+        facts[rows] |= _where(held, _Fact.COPIED)
 
     def _modified_ms(self, objects: ObjectColumns) -> Ints:
         look_young: Flags = objects.last_modified_ms > self._floor_ms
@@ -194,11 +199,8 @@ class Judge:
     @cached_property
     def _of_partitions(self) -> _Facts:
         """The facts about each partition, then those about NO_PARTITION."""
-        facts = [
-            (_Fact.TOPIC_GONE if self.live_topics.is_live(partition.topic_id) is False else 0)
-            | (_Fact.PARTITION_REMOVED if number in self.segments.partition_deletes else 0)
-            for number, partition in enumerate(self.segments.partitions)
-        ]
+        removed = self.segments.partition_deletes
+        facts = [_Fact.PARTITION_REMOVED if number in removed else 0 for number in range(len(self.segments.partitions))]
         elsewhere = (
             0 if self.certainty.partitions_are_sure and not self.certainty.events_may_be_gone else _Fact.ELSEWHERE
         )
@@ -219,21 +221,25 @@ class Judge:
         decided = _Decision(len(facts))
         decided.status(~are(_Fact.EXPLAINED), ObjectStatus.UNKNOWN)
         if self._has_no_metadata:
-            decided.older(~are(_Fact.YOUNG) & ~are(_Fact.NO_TOPIC))
+            decided.unknown(~are(_Fact.YOUNG) & ~gone, UnknownReason.OLDER_THAN_METADATA)
         decided.status(~are(_Fact.KNOWN_TOPIC) & are(_Fact.ELSEWHERE), ObjectStatus.UNKNOWN)
-        decided.older(~are(_Fact.KNOWN_TOPIC) & ~named & are(_Fact.BEFORE) & ~are(_Fact.NO_TOPIC))
+        is_lost = ~are(_Fact.KNOWN_TOPIC) & ~named & are(_Fact.BEFORE) & ~gone
+        decided.unknown(is_lost, UnknownReason.OLDER_THAN_METADATA)
         decided.status(~are(_Fact.KNOWN_TOPIC), ObjectStatus.FOREIGN)
         decided.status(named & ((states == NO_STATE) | ~are(_Fact.AGREES)), ObjectStatus.UNKNOWN)
         decided.status(finished & ~gone & ~removed, ObjectStatus.OWNED)
         decided.status(are(_Fact.YOUNG), ObjectStatus.IN_PROGRESS)
         decided.status(~named & are(_Fact.UNREAD), ObjectStatus.IN_PROGRESS)
         decided.status(~named & are(_Fact.ELSEWHERE), ObjectStatus.UNKNOWN)
-        decided.older(~named & are(_Fact.BEFORE))
+        decided.unknown(~named & are(_Fact.BEFORE), UnknownReason.OLDER_THAN_METADATA)
         if not (self.certainty.is_whole and self.has_times) or self.certainty.events_may_be_gone:
             decided.status(~named, ObjectStatus.UNKNOWN)
         if self.certainty.events_may_be_gone:
             decided.status(unfinished & ~gone, ObjectStatus.UNKNOWN)
-        decided.orphan(~named, OrphanCause.NO_METADATA)
+        decided.orphan(~named & gone, OrphanCause.TOPIC_GONE)
+        decided.orphan(~named & removed, OrphanCause.PARTITION_GONE)
+        decided.orphan(~named & are(_Fact.COPIED), OrphanCause.NO_METADATA)
+        decided.unknown(~named, UnknownReason.NOT_COVERED)
         decided.orphan(finished & gone, OrphanCause.TOPIC_GONE)
         decided.orphan(finished & removed, OrphanCause.PARTITION_GONE)
         decided.orphan(states == State.DELETE_SEGMENT_STARTED, OrphanCause.DELETE_NEVER_FINISHED)
@@ -241,6 +247,11 @@ class Judge:
         decided.orphan(unfinished & (are(_Fact.SUPERSEDED) | gone), OrphanCause.COPY_NEVER_FINISHED)
         decided.status(unfinished, ObjectStatus.IN_PROGRESS)
         return decided.verdicts()
+
+
+def clocks_may_differ_ms(min_age_ms: int) -> int:
+    """By how much the store's clock and a broker's may differ, unless no age is asked for at all."""
+    return min(min_age_ms, MOST_SKEW_MS)
 
 
 def judged_objects(
@@ -257,7 +268,7 @@ class _Decision:
     def __init__(self, rows: int) -> None:
         self._open = np.ones(rows, np.bool_)
         self._statuses = np.full(rows, _STATUSES.index(ObjectStatus.UNKNOWN), np.int8)
-        self._causes = np.zeros(rows, np.int8)
+        self._whys = np.zeros(rows, np.int8)
 
     def status(self, which: Flags, status: ObjectStatus) -> None:
         which = which & self._open
@@ -265,16 +276,16 @@ class _Decision:
         self._open &= ~which
 
     def orphan(self, which: Flags, cause: OrphanCause) -> None:
-        self._causes[which & self._open] = _CAUSES.index(cause)
+        self._whys[which & self._open] = _WHYS.index(cause)
         self.status(which, ObjectStatus.ORPHAN)
 
-    def older(self, which: Flags) -> None:
-        self._causes[which & self._open] = _OLDER
+    def unknown(self, which: Flags, reason: UnknownReason) -> None:
+        self._whys[which & self._open] = _WHYS.index(reason)
         self.status(which, ObjectStatus.UNKNOWN)
 
     def verdicts(self) -> NDArray[np.int8]:
         """What `verdict_of` takes, a row each."""
-        return self._statuses * np.int8(len(_CAUSES)) + self._causes
+        return self._statuses * np.int8(len(_WHYS)) + self._whys
 
 
 def _where(flags: Flags, fact: _Fact) -> _Facts:

@@ -40,8 +40,8 @@ from tieredctl.ops.orphans.judgement import (
     Certainty,
     Judge,
     Verdicts,
-    is_older,
     judged_objects,
+    reason_of,
     verdict_of,
 )
 from tieredctl.ops.orphans.metadata_begins import MetadataBegins
@@ -204,7 +204,7 @@ class Scan:
             stem_number, class_number = divmod(kind >> 8, len(classes))
             stem = objects.said.explained[stem_number]
             topic, topic_id = (stem.topic, stem.topic_id) if stem else ("", "")
-            group = Group(topic, topic_id, *verdict_of(kind & 0xFF), classes[class_number], is_older(kind & 0xFF))
+            group = Group(topic, topic_id, *verdict_of(kind & 0xFF), classes[class_number], reason_of(kind & 0xFF))
             self._totals.add(group, more)
 
     def _document(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts, row: int, code: int) -> Document:
@@ -221,11 +221,11 @@ class Scan:
         }
 
     def evidence(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts, row: int) -> Document | None:
-        """The last event of an object's segment, or up to where (exclusive) there is none; whether the object is older
-        than the metadata, and unknown for that; and of what was put back, how old it was counted."""
+        """The last event of an object's segment, or up to where (exclusive) there is none; why the object is unknown,
+        where it may be the only copy of its records; and of what was put back, how old it was counted."""
         events = self._events_of(judge, int(verdicts.segments[row]), objects.explained(row))
-        if is_older(int(verdicts.codes[row])):
-            events = {**(events or {}), "olderThanMetadata": True}
+        if reason := reason_of(int(verdicts.codes[row])):
+            events = {**(events or {}), "reason": reason.value}
         modified_ms = int(verdicts.modified_ms[row])
         if modified_ms == objects.last_modified_ms[row]:
             return events

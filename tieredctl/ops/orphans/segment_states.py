@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from tieredctl.formats.uuid_lookup import UuidLookup, grouped
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.orphans.copied_offsets import CopiedOffsets
 from tieredctl.ops.orphans.superseded_copies import Copies, superseded_copies
 from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.segment_rows import NO_STATE, ReplayedBucket, SegmentRows, joined_rows, replayed_buckets
@@ -40,6 +41,8 @@ class SegmentStates:
     """Whether the copy began, never ended, and another of the same partition that overlaps it began later."""
     partitions: Sequence[TopicIdPartition]
     partition_deletes: Mapping[int, RemotePartitionDeleteState]
+    copied: CopiedOffsets
+    """By rows of `partitions`."""
     last_timestamp_ms: int
 
     @property
@@ -58,57 +61,69 @@ class SegmentStates:
         owners = np.unique(self.owners[finished]).tolist()
         return {self.partitions[owner].topic_id for owner in owners if owner not in self.partition_deletes}
 
+    def one_of_each(self) -> SegmentStates:
+        """With a row for each id: in NO_STATE where several rows claim it, of which the first by the place of its last
+        event is kept. What is put together piece by piece is so in the end, too."""
+        order, ids = grouped(self.segment_ids)
+        if ids.changes().all():
+            return self
+        order = np.lexsort((self.metadata_offsets, self.metadata_partitions, *self.segment_ids.halves()))
+        first = self.segment_ids.at(order).changes()
+        shared = np.zeros(len(order), np.bool_)
+        shared[1:] |= ~first[1:]
+        shared[:-1] |= ~first[1:]
+        states = np.where(shared, np.int8(NO_STATE), self.states[order])
+        kept = np.flatnonzero(first)
+        rows = order[kept]
+        return replace(
+            self,
+            segment_ids=self.segment_ids.at(rows),
+            states=states[kept],
+            owners=self.owners[rows],
+            start_offsets=self.start_offsets[rows],
+            metadata_partitions=self.metadata_partitions[rows],
+            metadata_offsets=self.metadata_offsets[rows],
+            superseded=self.superseded[rows],
+        )
+
 
 def segment_states(found: SegmentEvents) -> SegmentStates:
     """The states after all events that were taken."""
+    return states_in_partitions(found).one_of_each()
+
+
+def states_in_partitions(found: SegmentEvents) -> SegmentStates:
+    """The same, with a row for each partition that claims an id."""
     buckets = list(replayed_buckets(found))
     segments = joined_rows([bucket.segments for bucket in buckets])
-    kept, states = one_of_each(
-        segments.segment_ids, segments.states, segments.metadata_partitions, segments.metadata_offsets
-    )
-    if len(kept) < len(segments):
-        segments = segments.at(kept)
-    began = states != NO_STATE
-    start_offsets = np.full(len(states), _NO_OFFSET, np.int64)
+    start_offsets = np.full(len(segments), _NO_OFFSET, np.int64)
+    began = segments.states != NO_STATE
     start_offsets[began] = found.contents.starts.start_offsets.values[segments.starts[began]]
     return SegmentStates(
         segments.segment_ids,
-        states,
+        segments.states,
         segments.partitions.astype(np.int64),
         start_offsets,
         segments.metadata_partitions.astype(np.int64),
         segments.metadata_offsets,
-        _superseded(found, buckets, segments, states),
+        _superseded(found, buckets, segments),
         list(found.partitions),
         {one.partition: one.state for one in found.partition_deletes},
+        _copied(found, segments),
         found.last_timestamp_ms,
     )
 
 
-def one_of_each(
-    ids: UuidColumns, states: NDArray[np.int8], metadata_partitions: NDArray[np.int32], metadata_offsets: Ints
-) -> tuple[Ints, NDArray[np.int8]]:
-    """A row for each id, and its state: NO_STATE where several rows claim it, of which the first by the place of its
-    last event is kept. What is put together piece by piece is so in the end, too."""
-    order, grouped_ids = grouped(ids)
-    first = grouped_ids.changes()
-    if first.all():
-        return np.arange(len(order)), states
-    order = np.lexsort((metadata_offsets, metadata_partitions, *ids.halves()))
-    first = ids.at(order).changes()
-    shared = np.zeros(len(order), np.bool_)
-    shared[1:] |= ~first[1:]
-    shared[:-1] |= ~first[1:]
-    found = np.where(shared, np.int8(NO_STATE), states[order])
-    kept = np.flatnonzero(first)
-    return order[kept], found[kept]
+def _copied(found: SegmentEvents, segments: SegmentRows) -> CopiedOffsets:
+    copies, begun = np.flatnonzero(segments.are_copied), found.contents.starts
+    columns = begun.start_offsets, begun.end_offsets, begun.said.event_timestamps
+    said = (column.values[segments.starts[copies]] for column in columns)
+    return CopiedOffsets.of(len(found.partitions), segments.partitions[copies].astype(np.int64), *said)
 
 
-def _superseded(
-    found: SegmentEvents, buckets: Sequence[ReplayedBucket], segments: SegmentRows, states: NDArray[np.int8]
-) -> Flags:
-    superseded = np.zeros(len(states), np.bool_)
-    unfinished = np.flatnonzero(states == RemoteLogSegmentState.COPY_SEGMENT_STARTED)
+def _superseded(found: SegmentEvents, buckets: Sequence[ReplayedBucket], segments: SegmentRows) -> Flags:
+    superseded = np.zeros(len(segments), np.bool_)
+    unfinished = np.flatnonzero(segments.states == RemoteLogSegmentState.COPY_SEGMENT_STARTED)
     if not len(unfinished):
         return superseded
     concerned = np.zeros(len(found.partitions), np.bool_)

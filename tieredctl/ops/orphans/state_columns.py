@@ -22,7 +22,8 @@ from tieredctl.formats.uuid_columns import UuidColumns, uuids_in_text
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RecordForm, RemotePartitionDeleteState
 from tieredctl.model.ids import UUID_BYTES, UUID_CHARACTERS, TopicIdPartition
-from tieredctl.ops.orphans.segment_states import SegmentStates, one_of_each, segment_states
+from tieredctl.ops.orphans.copied_offsets import CopiedOffsets
+from tieredctl.ops.orphans.segment_states import SegmentStates, states_in_partitions
 from tieredctl.rlmm.segment_events import EventChunk, SegmentEvents
 
 _PARTITION_FIELDS = {"topic": pa.string(), "topicId": pa.string(), "partition": pa.int32()}
@@ -36,10 +37,13 @@ EVENT_SCHEMA = pa.schema(
         "state": pa.int8(),
         "startOffset": pa.int64(),
         "endOffset": pa.int64(),
+        "eventTimestampMs": pa.int64(),
     }
 )
 """An event a row: `apiKey` tells its kind, as in the record; null is what that kind does not say. Offsets are
 inclusive."""
+COPIED_FIELDS = {"copiedFrom": pa.int64(), "copiedTo": pa.int64(), "copiedMs": pa.int64()}
+"""Of a partition, as in `CopiedOffsets`."""
 STATE_SCHEMA = pa.schema(
     {
         **_PARTITION_FIELDS,
@@ -49,9 +53,11 @@ STATE_SCHEMA = pa.schema(
         **_PLACE_FIELDS,
         "superseded": pa.bool_(),
         "removal": pa.int8(),
+        **COPIED_FIELDS,
     }
 )
-"""A row for each segment, as in `SegmentStates`; `removal` is the state of its partition's removal, if there is one."""
+"""A row for each segment of each partition, as in `SegmentStates`; `removal` is the state of its partition's removal,
+null where there is none."""
 
 _NO_BYTES = np.zeros(0, np.uint8)
 _NO_REMOVAL = -1
@@ -71,12 +77,13 @@ def replayed_states(events: pa.Table) -> pa.Table:
         times = np.zeros(len(of_one), np.int64)
         number = int(places[0][of_one[0]])
         found.take(EventChunk(number, places[1][of_one], times, _NO_BYTES, groups, ()))
-    return _state_table(segment_states(found))
+    return _state_table(states_in_partitions(found))
 
 
 def states_of(segments: pa.Table, known: Mapping[TopicIdPartition, int], last_timestamp_ms: int) -> SegmentStates:
     """Segments by STATE_SCHEMA, all of an id together, for a judge; `known` numbers their partitions, and perhaps
-    others. `last_timestamp_ms` is that of the last record that was read of all metadata."""
+    others. `last_timestamp_ms` is that of the last record that was read of all metadata. What partitions copied is not
+    told: a judge that has some ids alone does not see that."""
     rows = pa.table(segments.columns, schema=STATE_SCHEMA).combine_chunks()
     partitions, partition_of = numbered_partitions(rows)
     numbers = np.array([known[one] for one in partitions], np.int64)
@@ -87,19 +94,20 @@ def states_of(segments: pa.Table, known: Mapping[TopicIdPartition, int], last_ti
     superseded = _flat(rows, "superseded").cast(pa.int8())
     removals = numbers_in(pc.fill_null(_flat(rows, "removal"), pa.scalar(_NO_REMOVAL, pa.int8())))
     removed = np.flatnonzero(removals != _NO_REMOVAL)
-    kept, states = one_of_each(ids, states, metadata_partitions, metadata_offsets)
-    return SegmentStates(
-        ids.at(kept),
+    claims = SegmentStates(
+        ids,
         states,
-        owners[kept],
-        start_offsets[kept],
-        metadata_partitions[kept].astype(np.int64),
-        metadata_offsets[kept],
-        numbers_in(superseded)[kept].astype(np.bool_),
+        owners,
+        start_offsets,
+        metadata_partitions.astype(np.int64),
+        metadata_offsets,
+        numbers_in(superseded).astype(np.bool_),
         list(known),
         dict(zip(owners[removed].tolist(), map(RemotePartitionDeleteState, removals[removed].tolist()), strict=True)),
+        CopiedOffsets.none(len(known)),
         last_timestamp_ms,
     )
+    return claims.one_of_each()
 
 
 def numbered_partitions(rows: pa.Table) -> tuple[list[TopicIdPartition], Ints]:
@@ -148,6 +156,7 @@ def _columns(rows: pa.Table, api_key: int) -> dict[str, Any]:
     if api_key == SEGMENT_METADATA:
         columns["StartOffset"] = numbers_in(_flat(rows, "startOffset"))
         columns["EndOffset"] = numbers_in(_flat(rows, "endOffset"))
+        columns["EventTimestampMs"] = numbers_in(_flat(rows, "eventTimestampMs"))
     return columns
 
 
@@ -158,7 +167,7 @@ def _id_bytes(ids: UuidColumns) -> NDArray[np.void]:
 
 def _state_table(states: SegmentStates) -> pa.Table:
     owners = number_array(states.owners)
-    partitions = states.partitions
+    partitions, copied = states.partitions, states.copied
     removals = np.full(len(partitions), _NO_REMOVAL, np.int8)
     for number, state in states.partition_deletes.items():
         removals[number] = state
@@ -175,6 +184,7 @@ def _state_table(states: SegmentStates) -> pa.Table:
         number_array(states.metadata_offsets),
         flag_array(states.superseded),
         pc.if_else(pc.equal(removal, _NO_REMOVAL), pa.scalar(None, pa.int8()), removal),
+        *(number_array(column).take(owners) for column in (copied.firsts, copied.lasts, copied.begun_ms)),
     ]
     return pa.Table.from_arrays(columns, schema=STATE_SCHEMA)
 

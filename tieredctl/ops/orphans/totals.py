@@ -11,7 +11,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import OrphanedObjects, UnknownObjects
 from tieredctl.model.findings import Finding
-from tieredctl.model.ownership import ObjectStatus, OrphanCause
+from tieredctl.model.ownership import ObjectStatus, OrphanCause, UnknownReason
 from tieredctl.model.prices import StoragePrice
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
@@ -36,7 +36,7 @@ class GroupTotals:
 
 
 class Group(NamedTuple):
-    """What objects are counted by; the storage class is empty if it is not known, and `is_older` says why some objects
+    """What objects are counted by; the storage class is empty if it is not known, and `reason` says why some objects
     are unknown."""
 
     topic: str
@@ -44,7 +44,7 @@ class Group(NamedTuple):
     status: ObjectStatus
     cause: OrphanCause | None
     storage_class: str
-    is_older: bool
+    reason: UnknownReason | None
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class ScanTotals:
         """A row for each topic id and verdict: orphans first, the most bytes first, then by name."""
         rows: dict[Group, list[Group]] = {}
         for group in self.groups:
-            rows.setdefault(group._replace(storage_class="", is_older=False), []).append(group)
+            rows.setdefault(group._replace(storage_class="", reason=None), []).append(group)
         ranked = sorted(((row, self._totals(groups)) for row, groups in rows.items()), key=_rank)
         return [_total_document(row, totals, self._cost(rows[row])) for row, totals in ranked]
 
@@ -91,7 +91,8 @@ class ScanTotals:
         }
 
     def findings(self, subject: str) -> Iterator[Finding]:
-        """One for each cause of orphans, and one for what is older than the metadata; `subject` is the store."""
+        """One for each cause of orphans, and one for each reason why objects that no event names are unknown; `subject`
+        is the store."""
         for cause in OrphanCause:
             totals = self._sum(self._of_cause(cause))
             if totals["objects"]:
@@ -100,9 +101,10 @@ class ScanTotals:
                 evidence = {"cause": cause.value, **totals}
                 about = OrphanedObjects(totals["objects"])
                 yield Finding(FindingCode.OBJECT_UNREFERENCED, subject, message, evidence, about=about)
-        older = self._sum([group for group in self.groups if group.is_older])
-        if older["objects"]:
-            yield _older_than_metadata(subject, older)
+        for reason in UnknownReason:
+            totals = self._sum([group for group in self.groups if group.reason is reason])
+            if totals["objects"]:
+                yield _may_be_only_copies(subject, reason, totals)
 
     def _sum(self, groups: Collection[Group]) -> Document:
         totals, cost = self._totals(groups), self._cost(groups)
@@ -125,15 +127,20 @@ class ScanTotals:
         return self.price.monthly_cost_of(class_bytes) if self.price else None
 
 
-def _older_than_metadata(subject: str, totals: Document) -> Finding:
+def _may_be_only_copies(subject: str, reason: UnknownReason, totals: Document) -> Finding:
     of_one = totals["objects"] == 1
-    are, them, they = ("is", "it", "it may be") if of_one else ("are", "them", "they may be")
-    message = (
-        f"{counted(totals['objects'], 'object')}, {size_text(totals['bytes'])}, {are} older than the metadata that "
-    )
-    message += f"would name {them}: that was lost or recreated, and {they} the only copy of some records"
-    about = UnknownObjects(totals["objects"])
-    return Finding(FindingCode.OBJECT_OLDER_THAN_METADATA, subject, message, totals, about=about)
+    objects = f"{counted(totals['objects'], 'object')}, {size_text(totals['bytes'])},"
+    they = "it may be" if of_one else "they may be"
+    if reason is UnknownReason.OLDER_THAN_METADATA:
+        code = FindingCode.OBJECT_OLDER_THAN_METADATA
+        are, them = ("is", "it") if of_one else ("are", "them")
+        why = f"{are} older than the metadata that would name {them}: that was lost or recreated, and {they}"
+    else:
+        code = FindingCode.OBJECT_NOT_COVERED
+        have, their = ("has", "its") if of_one else ("have", "their")
+        why = f"{have} no event, and the metadata does not prove that {their} records are elsewhere: {they}"
+    message = f"{objects} {why} the only copy of some records"
+    return Finding(code, subject, message, totals, about=UnknownObjects(totals["objects"]))
 
 
 def _rank(row: tuple[Group, GroupTotals]) -> tuple[object, ...]:

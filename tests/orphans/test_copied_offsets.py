@@ -1,0 +1,255 @@
+"""What metadata never named is an orphan only where finished copies prove that its records are elsewhere."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.event_histories import TEMPERS, HistoryInMemory, Temper, partition_of, random_histories
+from tests.faults.cluster import LAYOUT
+from tests.metadata_logs import (
+    COPIED,
+    DELETED,
+    DELETING,
+    FIRST_TIMESTAMP_MS,
+    PARTITION,
+    copied,
+    partition_delete,
+    segment_id,
+    started,
+    updated,
+)
+from tests.orphans.test_older_than_metadata import IDLE_TOPIC_ID, scan
+from tests.replay_by_events import RemotePartitionMetadataStore
+from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.layouts.protocol import ExplainedKey, Part
+from tieredctl.model.events import (
+    EventRecord,
+    MetadataEvent,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
+    RemotePartitionDeleteState,
+)
+from tieredctl.model.findings import exit_code_of
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.removal import PlannedObject
+from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES
+from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
+from tieredctl.ops.metadata.event_reading import read_events
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphans.segment_states import segment_states
+from tieredctl.rlmm.partitioner import metadata_partition
+from tieredctl.rlmm.segment_events import SegmentEvents
+from tieredctl.storage.protocol import StoredObject
+
+HOUR_MS = 3_600_000
+METADATA_PARTITIONS = 4
+BEGINS_MS = FIRST_TIMESTAMP_MS
+STORED_MS = BEGINS_MS + 100 * HOUR_MS
+LATER_MS = BEGINS_MS + 200 * HOUR_MS
+OTHER = replace(PARTITION, partition=1)
+FIRST = [(BEGINS_MS, event) for event in copied(1, 0, 99, event_timestamp_ms=BEGINS_MS)]
+"""What was copied before the object was stored; it ends where the object's segment begins, unless a test says else."""
+ELSEWHERE = [(LATER_MS, event) for event in copied(2, 0, 9, partition=OTHER, event_timestamp_ms=LATER_MS)]
+"""So that the object is not newer than all metadata."""
+Timed = Sequence[tuple[int, MetadataEvent]]
+
+
+def key(start: int, partition: TopicIdPartition = PARTITION) -> str:
+    """Of a segment that no event names."""
+    identity = ExplainedKey(partition.topic, partition.topic_id, partition.partition, start, segment_id(99), Part.LOG)
+    return LAYOUT.promised_objects(identity)[Part.LOG]
+
+
+def later(*events: MetadataEvent, at_ms: int = LATER_MS) -> Timed:
+    """Events of a copy that began at one time."""
+    return [(at_ms, replace(event, event_timestamp_ms=at_ms)) for event in events]
+
+
+def records(*parts: Timed) -> list[EventRecord]:
+    """Events in their order, each where Kafka puts it."""
+    ends, found = [0] * METADATA_PARTITIONS, []
+    for time_ms, event in (one for part in parts for one in part):
+        owner = partition_of(event)
+        number = metadata_partition(owner.topic_id, owner.partition, METADATA_PARTITIONS)
+        found.append(EventRecord(number, ends[number], time_ms, event))
+        ends[number] += 1
+    return found
+
+
+def verdict(*parts: Timed, start: int = 100, live: frozenset[str] | None = None) -> tuple[str, str | None, str | None]:
+    """Status, cause and reason of an object of `start`, stored between FIRST and what is `later`."""
+    (document,) = scan(records(*parts), key(start), modified_ms=STORED_MS, live=live).documents()
+    return document["status"], document["cause"], (document["evidence"] or {}).get("reason")
+
+
+ORPHAN, UNKNOWN = ("orphan", "no-metadata", None), ("unknown", None, "not-covered")
+
+
+def test_a_segment_whose_events_were_lost_is_unknown_while_nothing_else_has_its_offsets() -> None:
+    assert verdict(FIRST, ELSEWHERE) == UNKNOWN
+
+
+def test_one_that_was_copied_again_is_an_orphan() -> None:
+    assert verdict(FIRST, later(*copied(3, 100, 199)), ELSEWHERE) == ORPHAN
+
+
+@pytest.mark.parametrize(("start", "end"), [(50, 100), (50, 250), (100, 100)])
+def test_the_copy_may_have_other_bounds_as_another_leaders_segments_have(start: int, end: int) -> None:
+    assert verdict(FIRST, later(*copied(3, start, end)), ELSEWHERE) == ORPHAN
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 99), (101, 199)])
+def test_a_copy_of_other_offsets_proves_nothing(start: int, end: int) -> None:
+    assert verdict(FIRST, later(*copied(3, start, end)), ELSEWHERE) == UNKNOWN
+
+
+def test_a_copy_that_was_deleted_since_proves_as_much() -> None:
+    deleted = [*copied(3, 100, 199), updated(3, DELETING), updated(3, DELETED)]
+
+    assert verdict(FIRST, later(*deleted[:3]), ELSEWHERE) == ORPHAN
+    assert verdict(FIRST, later(*deleted), ELSEWHERE) == ORPHAN
+
+
+@pytest.mark.parametrize(
+    "states", [(), (DELETING,), (DELETING, DELETED)], ids=["hangs", "failed", "failed, cleaned up"]
+)
+def test_a_copy_that_never_finished_proves_nothing(states: Sequence[RemoteLogSegmentState]) -> None:
+    failed: list[MetadataEvent] = [started(3, 100, 199), *(updated(3, state) for state in states)]
+
+    assert verdict(FIRST, later(*failed), ELSEWHERE) == UNKNOWN
+
+
+def test_what_a_copy_had_before_it_began_again_proves_nothing() -> None:
+    twice = [*copied(3, 100, 199), updated(3, DELETING), updated(3, DELETED), started(3, 100, 199)]
+
+    assert verdict(FIRST, later(*twice), ELSEWHERE) == UNKNOWN
+
+
+def test_an_update_of_a_copy_whose_beginning_was_lost_proves_nothing() -> None:
+    assert verdict(FIRST, later(updated(3, COPIED)), ELSEWHERE) == UNKNOWN
+
+
+def test_a_copy_of_another_partition_or_topic_proves_nothing() -> None:
+    recreated = replace(PARTITION, topic_id=IDLE_TOPIC_ID)
+
+    for other in (OTHER, recreated):
+        assert verdict(FIRST, later(*copied(3, 100, 199, partition=other)), ELSEWHERE) == UNKNOWN
+
+
+def test_a_hole_after_it_may_be_where_the_rest_of_it_was() -> None:
+    """What holds its first offset may end before it does: two leaders' segments have other bounds."""
+    overlapping = later(*copied(3, 90, 120), at_ms=BEGINS_MS)
+
+    assert verdict(FIRST, overlapping, later(*copied(4, 200, 299)), ELSEWHERE) == UNKNOWN
+    assert verdict(FIRST, overlapping, later(*copied(4, 121, 299)), ELSEWHERE) == ORPHAN
+
+
+def test_a_hole_before_it_says_nothing_of_it() -> None:
+    assert verdict(FIRST, later(*copied(3, 150, 199)), ELSEWHERE, start=150) == ORPHAN
+
+
+def test_copies_from_before_it_do_not_prove_that_a_leader_had_the_rest_of_it() -> None:
+    overlapping = later(*copied(3, 90, 120), at_ms=BEGINS_MS)
+
+    assert verdict(FIRST, overlapping, ELSEWHERE) == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("began_ms", "expected"),
+    [(STORED_MS + MOST_SKEW_MS, ORPHAN), (STORED_MS + MOST_SKEW_MS - 1, UNKNOWN)],
+    ids=["as far after as clocks may differ", "before that"],
+)
+def test_clocks_of_brokers_and_store_may_differ(began_ms: int, expected: object) -> None:
+    assert verdict(FIRST, later(*copied(3, 100, 199), at_ms=began_ms), ELSEWHERE) == expected
+
+
+def test_a_topic_that_is_gone_needs_no_records() -> None:
+    alive = later(*copied(4, 0, 9, partition=replace(PARTITION, topic_id=IDLE_TOPIC_ID)))
+
+    assert verdict(FIRST, ELSEWHERE, alive, live=frozenset({IDLE_TOPIC_ID})) == ("orphan", "topic-gone", None)
+
+
+@pytest.mark.parametrize("state", RemotePartitionDeleteState)
+def test_a_partition_that_is_being_removed_needs_no_records(state: RemotePartitionDeleteState) -> None:
+    assert verdict(FIRST, later(partition_delete(state)), ELSEWHERE) == ("orphan", "partition-gone", None)
+
+
+def test_a_finding_counts_them_and_leads_to_the_recovery_of_metadata() -> None:
+    found = scan(records(FIRST, later(*copied(3, 100, 199)), ELSEWHERE), key(100), key(300), modified_ms=STORED_MS)
+
+    found.run()
+
+    orphaned, lost = found.findings
+    assert (orphaned.code, orphaned.evidence) == (
+        "object-unreferenced",
+        {"cause": "no-metadata", "objects": 1, "bytes": 5},
+    )
+    assert (lost.code, lost.evidence) == ("object-not-covered", {"objects": 1, "bytes": 5})
+    assert lost.remedy.startswith("tieredctl recover metadata ")
+    assert exit_code_of(found.findings) is ExitCode.FINDINGS
+
+
+@pytest.mark.parametrize(
+    ("cause", "code", "hint"),
+    [("no-metadata", "world-changed", "recover metadata"), ("topic-gone", "topic-unclear", "")],
+    ids=["by metadata that was whole", "while its topic was known to be gone"],
+)
+def test_an_object_that_was_planned_stays_once_nothing_proves_that_its_records_are_elsewhere(
+    cause: str, code: str, hint: str
+) -> None:
+    source = HistoryInMemory(records(FIRST, ELSEWHERE), METADATA_PARTITIONS)
+    owners = FreshMetadata(FollowedMetadata(lambda: source), LAYOUT, 0, NO_TOPIC_SOURCES, lambda: LATER_MS + HOUR_MS)
+    owners.refresh()
+    planned = PlannedObject(key(100), 5, STORED_MS, "1", "orphan", cause, None)
+
+    with pytest.raises(TieredctlError) as refused:
+        owners.demand_removable([(planned, StoredObject(planned.key, 5, STORED_MS, "1"))], Limits(0, 100.0))
+
+    assert refused.value.kind.code == code
+    assert hint in (refused.value.hint or "")
+
+
+def held_one_by_one(history: Sequence[EventRecord], owner: TopicIdPartition, start: int, latest_ms: int) -> bool:
+    """By taking one event after the other, and counting offsets on fingers."""
+    store, copies, finished = RemotePartitionMetadataStore(), {}, set()
+    for record in history:
+        event, refused = record.event, len(store.findings)
+        store.apply(record)
+        if len(store.findings) > refused or partition_of(event) != owner:
+            continue
+        if isinstance(event, RemoteLogSegmentMetadata):
+            copies[event.segment_id] = event
+            finished.discard(event.segment_id)
+        elif isinstance(event, RemoteLogSegmentMetadataUpdate) and event.state is COPIED:
+            finished.add(event.segment_id)
+    done = [copies[one] for one in finished]
+    offsets = {offset for one in done for offset in range(one.start_offset, one.end_offset + 1)}
+    if start not in offsets or latest_ms > max(one.event_timestamp_ms for one in done):
+        return False
+    return all(offset in offsets for offset in range(start, max(offsets)))
+
+
+@pytest.mark.parametrize("temper", TEMPERS, ids=str)
+def test_columns_prove_what_events_do_one_by_one(temper: Temper) -> None:
+    source, held = random.Random(str(temper)), 0
+    for history in random_histories("copied", temper, 2_000):
+        events = SegmentEvents()
+        read_events(EventStream(HistoryInMemory(history)), events)
+        copied_offsets = segment_states(events).copied
+        for owner, number in events.partitions.items():
+            for start in source.sample(range(62), 10):
+                latest_ms = FIRST_TIMESTAMP_MS + source.randrange(10**6)
+                found = copied_offsets.hold(*(np.array([one]) for one in (number, start, latest_ms)))
+                assert found.tolist() == [held_one_by_one(history, owner, start, latest_ms)]
+                held += found.sum()
+    # The histories are worth it.
+    assert held

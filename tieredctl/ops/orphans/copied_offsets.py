@@ -1,0 +1,69 @@
+"""Which offsets of each partition metadata proves to be elsewhere, whatever an object is that it never named.
+
+An object's name says where its segment begins, not where it ends. A leader copies its log without gaps, from the
+highest offset that it knows to be copied (RemoteLogManager.copyLogSegment), and keeps what it has not copied. So where
+finished copies hold an object's first offset and all known ones after it, and a leader began one of them when the store
+had the object already, then that leader had the rest of its records still, and copies them too. A finished copy that
+Kafka deleted since proves as much. Which leader epochs the records are of is not looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tieredctl.formats.windows import Flags, Ints
+
+NOTHING = (int(np.iinfo(np.int64).max), -1, -1)
+"""The row of a partition of which nothing is known to be copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedOffsets:
+    """A row for each partition, then one that stands for all others. Offsets are inclusive, times in ms."""
+
+    firsts: Ints
+    """From where on finished copies hold every offset,"""
+    lasts: Ints
+    """up to the highest that any of them holds."""
+    begun_ms: Ints
+    """When the last of them began, by its event."""
+
+    @classmethod
+    def none(cls, partitions: int) -> CopiedOffsets:
+        """Nothing is known to be copied."""
+        return cls(*(np.full(partitions + 1, one, np.int64) for one in NOTHING))
+
+    @classmethod
+    def of(cls, partitions: int, owners: Ints, starts: Ints, ends: Ints, begun_ms: Ints) -> CopiedOffsets:
+        """By the finished copies of so many partitions, a row each; `owners` are rows of partitions."""
+        found = cls.none(partitions)
+        if not len(owners):
+            return found
+        order = np.lexsort((starts, owners))
+        owners, starts, ends = owners[order], starts[order], ends[order]
+        highest = _highest_so_far(owners, ends)
+        is_first = np.append(True, owners[1:] != owners[:-1])
+        begins = is_first.copy()
+        begins[1:] |= starts[1:] - 1 > highest[:-1]
+        of_owners = np.flatnonzero(is_first)
+        last_begins = np.maximum.reduceat(np.where(begins, np.arange(len(owners)), 0), of_owners)
+        found.firsts[owners[of_owners]] = starts[last_begins]
+        found.lasts[owners[of_owners]] = highest[np.append(of_owners[1:], len(owners)) - 1]
+        found.begun_ms[owners[of_owners]] = np.maximum.reduceat(begun_ms[order], of_owners)
+        return found
+
+    def hold(self, partitions: Ints, start_offsets: Ints, modified_ms: Ints) -> Flags:
+        """Whether they prove that the records of objects of these partitions are elsewhere, by where the objects begin
+        and since when, at the latest, the store has had them."""
+        held: Flags = (self.firsts[partitions] <= start_offsets) & (start_offsets <= self.lasts[partitions])
+        return held & (modified_ms <= self.begun_ms[partitions])
+
+
+def _highest_so_far(owners: Ints, ends: Ints) -> Ints:
+    """The highest end of each owner's rows up to each; rows of an owner stand together, and owners rise."""
+    # Ranks instead of offsets, so that both fit into one number that rises.
+    distinct, ranks = np.unique(ends, return_inverse=True)
+    highest = np.maximum.accumulate(owners * len(distinct) + ranks)
+    return distinct[highest - owners * len(distinct)]
