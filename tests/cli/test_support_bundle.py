@@ -97,6 +97,26 @@ def test_what_cannot_be_had_is_named_and_the_rest_is_there(
     assert problems["results/0-missing.json"] == f"{missing} cannot be read: No such file or directory."
 
 
+def test_a_folder_of_earlier_results_is_in_it_file_by_file(
+    tieredctl: Tieredctl, source: tuple[str, ...], tmp_path: Path
+) -> None:
+    results, empty, to = tmp_path / "results", tmp_path / "empty", tmp_path / "bundle.tar.gz"
+    for folder in (results, empty):
+        folder.mkdir()
+    for name in ("scan.json", "verify.prom", "notes.txt"):
+        (results / name).write_text(name)
+
+    outcome = bundled(tieredctl, to, *source, "--result", results, "--result", empty)
+
+    problems = {item["name"]: item["problem"] for item in manifest(to)["items"]}
+    assert outcome.exit_code == 5
+    assert {name: problem for name, problem in problems.items() if name.startswith("results/")} == {
+        "results/0-scan.json": None,
+        "results/1-verify.prom": None,
+        "results/2-empty": f"{empty} cannot be read: Is a directory.",
+    }
+
+
 def test_nothing_is_replaced_without_force(tieredctl: Tieredctl, tmp_path: Path) -> None:
     to = tmp_path / "bundle.tar.gz"
     to.write_text("mine")

@@ -253,6 +253,16 @@ Output = Annotated[
         envvar="TIEREDCTL_OUTPUT",
     ),
 ]
+Results = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--result",
+        metavar="DIR|FILE",
+        parser=given_path,
+        help="What an earlier scan or verification left: JSON, metrics, a mark, or a folder of such files; repeat it "
+        "for several.",
+    ),
+]
 StuckAfter = Annotated[
     str,
     typer.Option(

@@ -20,6 +20,7 @@ from tieredctl.cli.options import (
     MetadataSource,
     MetadataSourceOptions,
     Partition,
+    Results,
     SegmentId,
     Since,
     TieredStore,
@@ -34,11 +35,23 @@ from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tieredctl.ops.metadata.event_filter import EventFilter
     from tieredctl.ops.metadata.selection import Selection
     from tieredctl.wiring.offline_cluster import OfflineClusterPlace
+
+
+@dataclass(frozen=True, slots=True)
+class ResultOptions(OptionGroup):
+    """What earlier runs left."""
+
+    result: Results = None
+
+    def paths(self) -> Sequence[Path]:
+        """Files, and folders of them."""
+        return self.result or ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import given_path
 from tieredctl.cli.options import Quiet, StuckAfter
 from tieredctl.cli.outcome import say, say_error
-from tieredctl.cli.places import MetadataOptions, RemoteOptions
+from tieredctl.cli.places import MetadataOptions, RemoteOptions, ResultOptions
 from tieredctl.cli.trouble.interruption import go_on
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.quantities import duration_ms
@@ -26,8 +24,9 @@ _DEFAULT_ADDRESS = "127.0.0.1:19405"
 _HELP = """
 
 Metrics are at http://HOST:PORT/metrics. They are as of the last look, one each --interval: a scrape asks no broker. The
-metadata topic is read once and then followed. What is not known has no sample, never zero; tieredctl_exporter_up is 0
-while something does not answer. It runs until Ctrl-C or SIGTERM, and then exits with 0.
+metadata topic is read once and then followed; what --result names is read again when it changes. What is not known has
+no sample, never zero; tieredctl_exporter_up is 0 while something does not answer. It runs until Ctrl-C or SIGTERM, and
+then exits with 0.
 
 For example: tieredctl exporter --bootstrap-server broker-1:9092 --result /var/lib/tieredctl/scan.json
 """
@@ -42,16 +41,7 @@ def exporter(
     *,
     metadata_options: MetadataOptions,
     remote_options: RemoteOptions,
-    result: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--result",
-            metavar="PATH",
-            parser=given_path,
-            help="What scans and verifications leave: JSON, metrics, a mark, or a folder of such files; read again "
-            "when they change. Repeat it for several.",
-        ),
-    ] = None,
+    results: ResultOptions,
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where to serve metrics.")] = _DEFAULT_ADDRESS,
     interval: Annotated[str, typer.Option(metavar="DURATION", help="How often to look.")] = "30s",
     older_than: StuckAfter = "1h",
@@ -71,7 +61,7 @@ def exporter(
     if not place.is_given and store is None:
         hint = "Give --bootstrap-server, --log-dir, --export or --store; or choose a context."
         raise TieredctlError(ErrorCode.NO_SOURCE, "There is nothing to watch.", hint=hint)
-    places = StatusPlaces(place if place.is_given else None, store, result or ())
+    places = StatusPlaces(place if place.is_given else None, store, results.paths())
     tellers = () if quiet else (_tell, _tell_loss)
     watched = Exporter(places, older_than_ms, max_topics, *tellers)
     try:

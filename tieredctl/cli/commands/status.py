@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from tieredctl.cli import PROGRAM, named_context, running_words
-from tieredctl.cli.arguments import clock_ms, given_path
+from tieredctl.cli.arguments import clock_ms
 from tieredctl.cli.context_in_use import context_in_use
 from tieredctl.cli.findings.finding_report import FindingReport
 from tieredctl.cli.findings.remedies import Remedies
@@ -20,7 +20,7 @@ from tieredctl.cli.options import StuckAfter
 from tieredctl.cli.outcome import finding_documents, say, say_error
 from tieredctl.cli.output import GAP, Listing, OutputFormat, TableColumn, known
 from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
-from tieredctl.cli.places import ClusterOptions, MetadataOptions, RemoteOptions
+from tieredctl.cli.places import ClusterOptions, MetadataOptions, RemoteOptions, ResultOptions
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.terminal import width_of
 from tieredctl.cli.view import FindingsView
@@ -104,16 +104,7 @@ def status(
     *,
     metadata_options: MetadataOptions,
     remote_options: RemoteOptions,
-    result: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--result",
-            metavar="PATH",
-            parser=given_path,
-            help="What earlier scans and verifications left: JSON, metrics, a mark, or a folder of such files; repeat "
-            "it for several.",
-        ),
-    ] = None,
+    results: ResultOptions,
     older_than: StuckAfter = "1h",
     all_contexts: Annotated[bool, typer.Option("--all-contexts", help="A row for each context.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
@@ -133,10 +124,10 @@ def status(
     if watch and view.output not in (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.JSONL):
         raise TieredctlError(ErrorCode.USAGE, "--watch is for tables and jsonl.", hint="Omit it, or give -o jsonl.")
     if all_contexts:
-        _demand_nothing_else(result)
+        _demand_nothing_else(results.paths())
         show = partial(_show_contexts, list(contexts().by_name.values()), asked)
     else:
-        show = partial(_show, _places(metadata_options, remote_options, result or ()), asked)
+        show = partial(_show, _places(metadata_options, remote_options, results.paths()), asked)
     return watched(show, interval_ms) if watch else show()
 
 
@@ -219,7 +210,7 @@ def _row(line: StatusLine, places: StatusPlaces) -> Document:
     return line.document() | {"command": remedy}
 
 
-def _demand_nothing_else(results: Sequence[Path] | None) -> None:
+def _demand_nothing_else(results: Sequence[Path]) -> None:
     used = context_in_use.get()
     typed = [origin for origin in ({} if used is None else used.origins).values() if origin.startswith("--")]
     if results or typed or named_context.get() is not None:

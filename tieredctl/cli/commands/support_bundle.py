@@ -10,17 +10,18 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tieredctl import __version__
-from tieredctl.cli.arguments import file_or_folder, given_path, kafka_id
+from tieredctl.cli.arguments import file_or_folder, kafka_id
 from tieredctl.cli.options import DryRun
 from tieredctl.cli.outcome import discard
 from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.places import MetadataOptions, RemoteOptions
+from tieredctl.cli.places import MetadataOptions, RemoteOptions, ResultOptions
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.trouble.bundle import (
     MANIFEST,
@@ -37,6 +38,7 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.secrets import remember_secrets
 from tieredctl.ops.guards.replaced_file import demand_replaceable
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.status.last_results import result_files
 from tieredctl.wiring.cluster_settings import settings_that_matter
 from tieredctl.wiring.places import metadata_was_read
 
@@ -73,10 +75,7 @@ def support_bundle(
         list[str] | None,
         typer.Option(metavar="SEGMENT-ID", parser=kafka_id, help="Add this segment's events; repeat it for several."),
     ] = None,
-    result: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", parser=given_path, help="Add what an earlier run left; repeat it for several."),
-    ] = None,
+    results: ResultOptions,
     hide_names: Annotated[bool, typer.Option("--hide-names", help="Replace topic names by hashes.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     dry_run: DryRun = False,
@@ -99,7 +98,7 @@ def support_bundle(
     parts: list[Part] = []
     names: set[str] = set()
     with _names_noted(names):
-        for make in _makers(metadata_options, remote_options, segment_id or (), result or (), names):
+        for make in _makers(metadata_options, remote_options, segment_id or (), results.paths(), names):
             parts.append(make())
             view.say(f"Gathered {parts[-1].name}.")
     parts = without_secrets(parts)
@@ -162,7 +161,7 @@ def _makers(
         for one in segment_ids:
             asked = ["metadata", "history", *words, "-o", "json", "--", one]
             yield partial(_answer, f"history/{one}.json", "all events of a segment", asked)
-    for number, path in enumerate(results):
+    for number, path in enumerate(chain.from_iterable(map(_files, results))):
         yield partial(_file, f"results/{number}-{path.name}", "an earlier result", path)
     for path in crash_files()[-_MOST_CRASHES:]:
         yield partial(_file, f"{_CRASHES}{path.name}", "an unexpected error", path)
@@ -208,6 +207,14 @@ def _settings(metadata: MetadataOptions, names: set[str]) -> Part:
     except TieredctlError as error:
         return Part("settings.json", what, None, error.message)
     return Part("settings.json", what, json.dumps(document, indent=2) + "\n")
+
+
+def _files(result: Path) -> list[Path]:
+    """The files of a result; itself where it has none, of which the manifest then says why it cannot be read."""
+    try:
+        return result_files(result)
+    except (OSError, TieredctlError):
+        return [result]
 
 
 def _file(name: str, what: str, path: Path) -> Part:
