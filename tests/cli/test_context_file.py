@@ -160,6 +160,16 @@ def test_removing_takes_a_context_alone(config: Path, tieredctl: Tieredctl) -> N
     assert "# For tries." in config.read_text()
 
 
+@pytest.mark.parametrize("head", ["---\n", "# mine\n---\n", "%YAML 1.1\n---\n# mine\n"])
+def test_a_document_that_is_marked_as_one_stays_one(head: str, config: Path, tieredctl: Tieredctl) -> None:
+    config.write_text(f"{head}contexts:\n  a:\n    store: s3://a\n")
+
+    outcome = tieredctl("context", "use", "a")
+
+    assert outcome.exit_code == 0, outcome.err
+    assert config.read_text() == f'{head}currentContext: "a"\ncontexts:\n  a:\n    store: s3://a\n'
+
+
 def test_a_file_written_in_another_way_is_not_changed(config: Path, tieredctl: Tieredctl) -> None:
     config.write_text("{contexts: {a: {store: 's3://a'}}}")
 

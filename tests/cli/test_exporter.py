@@ -88,6 +88,17 @@ def test_metadata_that_goes_away_and_comes_back_is_unknown_meanwhile(
     assert after["tieredctl_exporter_metadata_readings_total",] == 1
 
 
+def test_metadata_with_an_event_that_cannot_be_read_is_not_complete_and_has_no_sums(tmp_path: Path) -> None:
+    write_events(tmp_path, *copied(1, 0, 9), b"neither JSON nor an event", *copied(2, 10, 19))
+
+    with exporter("--log-dir", tmp_path) as running:
+        samples = running.awaited(is_up)
+
+    assert samples["tieredctl_metadata_complete",] == 0
+    assert samples["tieredctl_metadata_undecodable_events", "metadata_partition=0"] == 1
+    assert not any(key[0] in ("tieredctl_remote_bytes", "tieredctl_stuck_copies") for key in samples)
+
+
 def test_a_result_that_is_missing_is_named(cluster: CrashedClusterOnDisk, tmp_path: Path) -> None:
     with exporter("--log-dir", cluster.log_dir, "--result", tmp_path / "scan.json") as running:
         running.awaited(lambda samples: samples.get(("tieredctl_exporter_failures_total", "part=results"), 0) >= 1)

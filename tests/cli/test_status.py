@@ -19,6 +19,7 @@ import pytest
 
 from tests.cli.command_line import SECONDS, Tieredctl, environment
 from tests.cli.crashed_cluster import CLUSTER_ID, LISTED, LONG_AGO, ORPHANS, CrashedClusterOnDisk
+from tests.metadata_logs import copied, write_events
 from tests.rigs.ports import free_ports
 from tieredctl.cli.watching import watch
 from tieredctl.errors import ExitCode
@@ -102,6 +103,18 @@ def test_metadata_that_may_not_be_whole_gives_the_least_there_is_or_nothing(
     else:
         assert summary["mayBeMore"]
         assert all(answers[about].startswith("at least ") for about in ("tiered", "bytes", "stuck"))
+
+
+def test_an_event_that_cannot_be_read_leaves_sums_unknown(tmp_path: Path, tieredctl: Tieredctl) -> None:
+    """It may be of any segment: its copy, or its end."""
+    write_events(tmp_path, *copied(1, 0, 9), b"neither JSON nor an event", *copied(2, 10, 19))
+
+    said = lines(tieredctl, "--log-dir", tmp_path)
+
+    assert said["findings"] == "1 error"
+    assert said["tiered"] == "unknown topics, unknown partitions, unknown segments"
+    assert said["bytes"].startswith("unknown in remote storage")
+    assert said["stuck"] == "unknown"
 
 
 def test_a_cluster_that_does_not_answer_leaves_the_store(

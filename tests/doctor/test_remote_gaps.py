@@ -14,6 +14,7 @@ from tieredctl.kafka.cluster import ListedOffset, OffsetSpec, TopicDescription
 from tieredctl.kafka.source import truncated
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import MetadataEvent, RemotePartitionDeleteState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.doctor.diagnosis import diagnose
 from tieredctl.ops.doctor.gathering import gather_settings, with_tiered_data
@@ -202,5 +203,6 @@ def test_status_counts_at_least_where_the_metadata_lacks_segments() -> None:
     )
 
     facts = facts_of_cluster(seen, leader.cluster_id, diagnose(seen).findings)
+    unreadable = facts_of_cluster(seen, leader.cluster_id, [Finding(FindingCode.EVENT_UNDECODABLE, "", "")])
 
-    assert facts.may_be_more
+    assert (facts.may_be_more, unreadable.may_be_more) == (True, True)

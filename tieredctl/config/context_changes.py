@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node
 
 _INDENT = 2
+_MARK = "---"
+"""Where a YAML document begins."""
 
 
 def use_context(name: str | None, *, dry_run: bool = False) -> None:
@@ -33,11 +35,7 @@ def use_context(name: str | None, *, dry_run: bool = False) -> None:
             contexts_in(said).named(name)
         rest = {key: value for key, value in said.items() if key != CURRENT_CONTEXT}
         text = _without(text, CURRENT_CONTEXT)
-        return (
-            (text, rest)
-            if name is None
-            else (f"{CURRENT_CONTEXT}: {_scalar(name)}\n{text}", {**rest, CURRENT_CONTEXT: name})
-        )
+        return (text, rest) if name is None else (_with_current(text, name), {**rest, CURRENT_CONTEXT: name})
 
     _change(change, dry_run=dry_run)
 
@@ -193,6 +191,14 @@ def _without(text: str, *names: str) -> str:
     while last > first + 1 and (not lines[last - 1].strip() or lines[last - 1].lstrip().startswith("#")):
         last -= 1  # a comment after it is about what comes next
     return "".join(lines[:first] + lines[last:])
+
+
+def _with_current(text: str, name: str) -> str:
+    """At the top; where the document is marked as one (`---`), as its first entry."""
+    lines = text.splitlines(keepends=True)
+    root = _root(text) if any(line.startswith(_MARK) for line in lines) else None
+    first = 0 if root is None else root.start_mark.line
+    return "".join([*lines[:first], f"{CURRENT_CONTEXT}: {_scalar(name)}\n", *lines[first:]])
 
 
 def _with_entry(text: str, context: Context) -> str:

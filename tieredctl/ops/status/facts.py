@@ -86,9 +86,11 @@ _METADATA_LOST = frozenset(
         FindingCode.METADATA_PARTITION_MISSING,
         FindingCode.LOCAL_REMOTE_GAP,
         FindingCode.OFFSET_GAP,
+        FindingCode.EVENT_UNDECODABLE,
     }
 )
-"""What brokers once knew is no longer in the metadata topic: they trim their disks after copying alone."""
+"""What brokers once knew is no longer in the metadata topic, as they trim their disks after copying alone; or cannot be
+read there."""
 
 
 def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings: Sequence[Finding]) -> ClusterFacts:
