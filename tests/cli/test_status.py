@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from _thread import interrupt_main
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Barrier, Event
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import SECONDS, Tieredctl, environment
-from tests.cli.crashed_cluster import CLUSTER_ID, LISTED, LONG_AGO, ORPHANS, CrashedClusterOnDisk
+from tests.cli.crashed_cluster import CLUSTER_ID, LISTED, ORPHANS, CrashedClusterOnDisk
 from tests.metadata_logs import copied, write_events
 from tests.rigs.ports import free_ports
 from tieredctl.cli.watching import watch
@@ -181,6 +182,8 @@ HOSTILE = {
     ),
     "a store of another type": document(source={"store": 5}),
     "a cluster of another type": document(source={"clusterId": ["a"]}),
+    "a time that is none": document(source={"at": "yesterday"}),
+    "a time of another type": document(source={"at": 5}),
     "a mark that is not finished": document(kind="OrphanMark", summary={"success": False}),
     "another cluster": document(source={"clusterId": "another"}),
     "another store": document(source={"store": "s3://another"}),
@@ -214,13 +217,12 @@ def test_a_result_of_a_part_is_not_that_of_the_whole(
         if left == "-o":
             file.write_text(outcome.out)
 
-    leave("scan", "orphans", "scan", "--topic", "events33")
-    leave("verify", "verify", "--level", "listing", "--topic", "events33")
-    of_a_part = lines(tieredctl, *places, "--result", tmp_path)
     leave("a", "orphans", "scan")
     leave("b", "verify", "--level", "listing")
-    if left == "-o":
-        os.utime(tmp_path / "a.json", (LONG_AGO, LONG_AGO))
+    leave("scan", "orphans", "scan", "--topic", "events33")
+    leave("verify", "verify", "--level", "listing", "--topic", "events33")
+    (scan,), (verified,) = (tmp_path.glob(f"{name}.*") for name in ("scan", "verify"))
+    of_a_part = lines(tieredctl, *places, "--result", scan, "--result", verified)
     both = lines(tieredctl, *places, "--result", tmp_path)
 
     only = "; only topic events33" if left == "-o" else "; only what was selected"
@@ -231,6 +233,30 @@ def test_a_result_of_a_part_is_not_that_of_the_whole(
     assert of_a_part["verified"].endswith(only)
     assert both["orphans"].startswith(f"{ORPHANS} of {LISTED} objects, ")
     assert both["verified"].startswith("128 of 192 segments (67%)")
+
+
+def test_a_copied_result_is_as_old_as_the_run_that_left_it(
+    cluster: CrashedClusterOnDisk, scanned: tuple[Path, Path], tieredctl: Tieredctl
+) -> None:
+    """As copies, checkouts and volumes are made: the file is of today."""
+    document = json.loads(scanned[0].read_text())
+    document["source"]["at"] = "2023-11-14T22:13:20.000Z"
+    scanned[0].write_text(json.dumps(document))
+
+    summary = tieredctl("status", *cluster.store, "--result", scanned[0], "-o", "json").document()["summary"]
+
+    assert summary["lastScan"]["at"] == "2023-11-14T22:13:20.000Z"
+
+
+@pytest.mark.parametrize("command", [("orphans", "scan"), ("verify", "--level", "listing")], ids=["scan", "verify"])
+def test_a_result_says_when_it_was_made(
+    command: tuple[str, ...], cluster: CrashedClusterOnDisk, tieredctl: Tieredctl
+) -> None:
+    before = datetime.now(UTC)
+
+    source = tieredctl(*command, "--log-dir", cluster.log_dir, *cluster.store, "-o", "json").document()["source"]
+
+    assert before - timedelta(milliseconds=1) <= datetime.fromisoformat(source["at"]) <= datetime.now(UTC)
 
 
 @pytest.mark.parametrize("left", ["-o", "--metrics-file"])

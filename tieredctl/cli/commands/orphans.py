@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import given_path, now_ms, pairs
+from tieredctl.cli.arguments import clock_ms, given_path, now_ms, pairs
 from tieredctl.cli.commands.orphans_apply import apply
 from tieredctl.cli.commands.orphans_own import quarantine, unlock
 from tieredctl.cli.commands.orphans_plan import plan
@@ -34,6 +34,7 @@ from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl.model.tolerance import Tolerance
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.scan import ScanOptions
+from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.verification.engine import LOCAL, engine_named
 from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.orphans import (
@@ -117,6 +118,9 @@ def scan(
         found = opened.scan
         unlisted = cache(opened.noncurrent)
 
+        def source() -> Document:
+            return opened.source() | {"at": iso_8601(clock_ms())}
+
         def summary() -> Document:
             counted, said = unlisted(), found.summary()
             is_complete = said["complete"] and opened.topics.silence is None
@@ -132,11 +136,11 @@ def scan(
             demand_known_objects(places, found)
             price = found.options.price
             columns = _TOTAL_COLUMNS if price is None else (*_TOTAL_COLUMNS, _cost_column(price))
-            listing = Listing("RemoteObjects", opened.source, found.totals(), columns, summary, ())
+            listing = Listing("RemoteObjects", source, found.totals(), columns, summary, ())
         else:
             documents = known_documents(places, found)
             items = documents if orphans is None else orphans.through(documents)
-            listing = Listing("RemoteObjects", opened.source, items, (), summary, _OBJECT_FIELDS)
+            listing = Listing("RemoteObjects", source, items, (), summary, _OBJECT_FIELDS)
         code = view.show(listing, found.findings, code_of_topics)
         if silence := opened.topics.silence:
             view.say(silence)

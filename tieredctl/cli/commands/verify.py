@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import now_ms, pairs
+from tieredctl.cli.arguments import clock_ms, now_ms, pairs
 from tieredctl.cli.options import (
     Engine,
     LayoutName,
@@ -26,6 +26,7 @@ from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl.ops.documents import Document
+from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.verification.engine import LOCAL, engine_named
 from tieredctl.ops.verification.options import Subset, VerifyOptions
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
@@ -96,7 +97,7 @@ def verify(
     chosen = engine_named(engine, pairs("--spark-conf", spark_conf))
     verified = run(metadata, remote, options, topics=topics, make_engine=lambda: chosen)
     result = verified.result
-    source = verified.source | {"engine": engine}
+    source = verified.source | {"engine": engine, "at": iso_8601(clock_ms())}
     summary = result.summary() | options.selection.document()
     code = view.show_findings("Verification", source, result.findings, summary, _headline(result))
     return page.write(code, lambda: _reported(verified, source, view))

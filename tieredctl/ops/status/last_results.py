@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -171,13 +172,20 @@ def _of_document(path: Path, found: ResultDocument, at_ms: int) -> _Claim:
     source, fields = found.members["source"], found.members["summary"]
     if fields.get("success") is False:
         raise TieredctlError(ErrorCode.USAGE, f"{path} is of a scan that did not finish.", hint="Run it again.")
-    at_ms = _number(fields.get("markedMs", at_ms))
     if command == VERIFY:
         if None in found.severities:
             raise ValueError("a finding without a severity")
         fields = fields | {"severities": found.severities}
     store, cluster_id = (_text_or_none(source.get(name)) for name in ("store", "clusterId"))
-    return _Claim(command, at_ms, str(path), fields, store, cluster_id)
+    return _Claim(command, _time_of(fields, source, at_ms), str(path), fields, store, cluster_id)
+
+
+def _time_of(fields: Mapping[str, Any], source: Mapping[str, Any], written_ms: int) -> int:
+    """When a run ended. A file that was copied is younger than that; one that says nothing is as old as it is."""
+    if "markedMs" in fields:
+        return _number(fields["markedMs"])
+    at = _text_or_none(source.get("at"))
+    return _number(written_ms if at is None else round(datetime.fromisoformat(at).timestamp() * 1000))
 
 
 def result_files(path: Path) -> list[Path]:
