@@ -27,8 +27,8 @@ from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.storage.file_leftovers import UNFINISHED_FOLDER
 
 METADATA_PARTITIONS = 2
-LONG_AGO_MS = 72 * 3_600_000
-"""How old the past is, at its beginning."""
+LONG_AGO_MS = 96 * 3_600_000
+"""How old the past is, at its beginning: so old that all of it is, even by a clock that is two days behind."""
 STEP_MS = 10 * 60_000
 """From each of its steps to the next: more than clocks may differ."""
 ReadUpTo = tuple[int, ...]
