@@ -11,6 +11,7 @@ import tempfile
 import uuid
 import weakref
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,6 +19,7 @@ from typing import Self
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from .class_archives import archive_options, run_archiver
 from .maven import JAVA_SOURCES, KafkaJars, compile_java, java_command
 from .ports import accepts_connections, free_ports
 from .secure_listeners import LISTENER_COUNT, SecureListeners, open_secure_listeners, scram_arguments
@@ -30,6 +32,7 @@ START_SECONDS = 90
 STOP_SECONDS = 60
 LOG_TAIL_LINES = 40
 LOG_ERROR_LINES = 10
+_JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 # what makes segments small, tiering quick and KRaft snapshots frequent
 _PROPERTIES = {
@@ -169,7 +172,7 @@ class KafkaBroker:
         with self.server_log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    *(java_command(), self.heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+                    *(java_command(), self.heap, *_JAVA_OPTIONS, *self._class_options()),
                     *("-Dorg.slf4j.simpleLogger.showDateTime=true", "-cp", class_path, "GuardedBroker", str(settings)),
                 ],
                 cwd=self.work_dir,
@@ -179,6 +182,9 @@ class KafkaBroker:
                 start_new_session=True,
             )
         weakref.finalize(self, _end_process_group, self._process)
+
+    def _class_options(self) -> list[str]:
+        return _shared_classes(self.jars)
 
     def await_ready(self) -> None:
         """Wait until every partition has a leader. Raises BrokerFailed with the tail of its log."""
@@ -284,7 +290,7 @@ class KafkaBroker:
         }
         properties |= self._extra_properties
         settings.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="utf-8")
-        tool_output(self.jars, "kafka.tools.StorageTool", *arguments)
+        tool_output(self.jars, "kafka.tools.StorageTool", *arguments, java_options=self._class_options())
 
     def _is_ready(self) -> bool:
         if not self.running:
@@ -313,3 +319,31 @@ def _end_process_group(process: subprocess.Popen[bytes]) -> None:
         process.wait()
     if process.stdin is not None:
         process.stdin.close()
+
+
+class _ListingBroker(KafkaBroker):
+    """One that writes a list of the classes that it loads."""
+
+    def __init__(self, jars: KafkaJars, classes: Path) -> None:
+        super().__init__(jars)
+        self._classes = classes
+
+    def _class_options(self) -> list[str]:
+        return [f"-XX:DumpLoadedClassList={self._classes}"]
+
+
+@cache
+def _shared_classes(jars: KafkaJars) -> list[str]:
+    """Java's options for an archive of a broker's classes."""
+
+    def make(archive: Path) -> None:
+        classes = archive.with_name("classes.txt")
+        with _ListingBroker(jars, classes):
+            pass
+        whole_lines = classes.read_text(encoding="utf-8").rpartition("\n")[0]  # it was killed while it wrote
+        classes.write_text(f"{whole_lines}\n", encoding="utf-8")
+        files = (f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={archive}")
+        words = [java_command(), "-Xshare:dump", *_JAVA_OPTIONS, "-Xlog:disable", *files, "-cp", jars.class_path]
+        run_archiver(words)
+
+    return archive_options(f"kafka-{jars.version}", jars.class_path, make)

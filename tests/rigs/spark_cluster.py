@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from .class_archives import spark_archive_options
 from .maven import java_command
 from .waiting import wait_until
 
@@ -30,8 +31,11 @@ _MASTER_URL = re.compile(r"Starting Spark master at (spark://\S+)")
 _WEB_UI = re.compile(r"Bound MasterWebUI to \S+, and started at (http://\S+)")
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _REGISTERED = "Successfully registered with master"
-# Small and short-lived processes: what a compiler or a collector of many threads does for them never pays.
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def _java_options() -> str:
+    """Small and short-lived processes: what a compiler or a collector of many threads does for them never pays."""
+    return " ".join(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *spark_archive_options()])
 
 
 def spark_archive() -> Path:
@@ -143,8 +147,8 @@ class SparkCluster:
         unpacked = str(self._unpacked / "pex")
         defaults = {
             "spark.driver.host": "127.0.0.1",
-            "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} -Djava.io.tmpdir={self.folder}",
-            "spark.executor.extraJavaOptions": f"{_JAVA_OPTIONS} -Djava.io.tmpdir={self.folder}",
+            "spark.driver.extraJavaOptions": f"{_java_options()} -Djava.io.tmpdir={self.folder}",
+            "spark.executor.extraJavaOptions": f"{_java_options()} -Djava.io.tmpdir={self.folder}",
             "spark.executor.memory": "512m",
         }
         if sends_archive:
@@ -191,7 +195,7 @@ class SparkCluster:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(self.folder / "scratch"),
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": _JAVA_OPTIONS,
+            "SPARK_DAEMON_JAVA_OPTS": _java_options(),
             "HOME": str(self.folder / "home"),
             "TMPDIR": str(self.folder),
         }
