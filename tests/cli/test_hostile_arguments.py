@@ -91,6 +91,7 @@ def test_of_a_topic_that_the_metadata_never_heard_of_nothing_is_said_not_to_be_s
     "words",
     [
         (DASHED_ID, "0"),
+        (f"{DASHED_ID}:0",),
         ("--", DASHED_ID, "0"),
         ("-o", "table", DASHED_ID, "0"),
         (DASHED_ID, "--metadata-partitions=50", "0", "-o", "table"),

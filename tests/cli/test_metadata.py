@@ -214,6 +214,25 @@ def test_partition_of_needs_no_metadata(metadata: Metadata) -> None:
     assert metadata("partition-of", "orders", "3").code == USAGE
 
 
+@pytest.mark.parametrize("topic_id", [TOPIC_ID, f"-{TOPIC_ID[1:]}"])
+def test_partition_of_takes_a_partition_as_other_commands_do(topic_id: str, metadata: Metadata) -> None:
+    in_two_words = metadata("partition-of", topic_id, "3").out
+
+    assert metadata("partition-of", f"{topic_id}:3").out == in_two_words
+    assert metadata("partition-of", topic_id).err.startswith("tieredctl: No PARTITION was given.")
+
+
+@pytest.mark.parametrize("where", ["orders7:1", "orders7-1"])
+def test_partition_of_a_topic_by_name_is_where_its_events_are(where: str, captures: Path, metadata: Metadata) -> None:
+    data = captures / "kafka-4.3.1" / "data"
+    events = metadata("segments", "--topic", "orders7", "--partition", "1", "--log-dir", data, "-o", "json")
+
+    found = metadata("partition-of", where, "--log-dir", data)
+
+    assert {item["metadataPartition"] for item in events.document["items"]} == {int(found.out)}
+    assert metadata("partition-of", where).err.startswith("tieredctl: The id of topic orders7 is looked up in the ")
+
+
 def test_history_of_an_unknown_segment(metadata: Metadata, log_dir: Path) -> None:
     found = metadata("history", segment_id(99), "--log-dir", log_dir)
 

@@ -36,7 +36,6 @@ SHORT = {
     "estimate wal-cost": "computes",
     "explain-code": "prints a text",
     "exporter": "does not end",
-    "metadata partition-of": "computes",
     "offsets": "asks a few questions for each partition",
     "orphans unlock": "reads one object",
 }

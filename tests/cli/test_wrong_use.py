@@ -130,7 +130,9 @@ def test_a_variable_with_a_value_that_cannot_be_is_named(monkeypatch: pytest.Mon
 def test_an_argument_too_many(tieredctl: Tieredctl) -> None:
     for words, command in tree():
         if all(one.nargs > 0 for one in command.params if one.param_type_name == "argument"):
-            optional = [ID for one in command.params if one.param_type_name == "argument" and not one.required]
+            optional = [
+                value_of(one) for one in command.params if one.param_type_name == "argument" and not one.required
+            ]
 
             told = sentence_and_hint(tieredctl(*words, *required(command), *optional, "surplus"))
 

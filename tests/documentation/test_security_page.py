@@ -118,6 +118,7 @@ def words(prices: None, kafka_4: DrivenBroker, inkless: Inkless, tmp_path: Path)
         "metadata history": (segment,),
         "metadata lookup --epoch": ("0", "orders:0", "--offset", "5"),
         "metadata epochs": ("orders:0",),
+        "metadata partition-of": ("orders:0",),
         "metadata export": (str(tmp_path / "events.parquet"),),
         "store check": (str(broker.log_dir), *store),
         "remote read": (segment, *store, "--to", str(tmp_path / "segment.log")),

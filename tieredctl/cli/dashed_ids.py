@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from tieredctl.model.ids import uuid_bytes
+from tieredctl.model.ids import is_uuid
 
 
 class CommandOfIds(TyperCommand):
@@ -37,8 +37,5 @@ def _ids_last(words: Sequence[str], taking_value: Collection[str]) -> list[str]:
 
 
 def _is_id(word: str) -> bool:
-    try:
-        uuid_bytes(word)
-    except ValueError:
-        return False
-    return True
+    """Also TOPIC-ID:PARTITION."""
+    return is_uuid(word.partition(":")[0])

@@ -27,6 +27,15 @@ def uuid_bytes(text: str) -> bytes:
     return data
 
 
+def is_uuid(text: str) -> bool:
+    """Whether a text is a Uuid's."""
+    try:
+        uuid_bytes(text)
+    except ValueError:
+        return False
+    return True
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class TopicIdPartition:
     """A partition of one incarnation of a topic: a recreated topic has another id."""

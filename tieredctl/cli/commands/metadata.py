@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from tieredctl.cli.arguments import GREATEST_INT32, given_path, kafka_id, now_ms, topic_partition
+from tieredctl.cli.arguments import given_path, kafka_id, now_ms, topic_partition
 from tieredctl.cli.commands.metadata_lookup import lookup
+from tieredctl.cli.commands.metadata_partition import partition_of
 from tieredctl.cli.commands.metadata_segments import segments
 from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.findings.findings_table import FINDING_FIELDS
@@ -30,7 +31,7 @@ from tieredctl.cli.metadata_tables import (
 )
 from tieredctl.cli.options import DryRun, MetadataPartition, Now, Output, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say, say_findings, say_what_is_incomplete, told
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.pages.report import ReportOptions
 from tieredctl.cli.places import EventOptions, MetadataOptions, PartitionOptions, PastMetadataOptions
 from tieredctl.cli.view import FindingsView, Talk, ToleranceOptions
@@ -263,32 +264,7 @@ def stuck(
         return page.write(code, lambda: stuck_page(stream, store, found, view.tolerance))
 
 
-@_commands.command("partition-of", cls=CommandOfIds)
-def partition_of(
-    topic_id: Annotated[str, typer.Argument(metavar="TOPIC-ID", parser=kafka_id)],
-    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, max=GREATEST_INT32)],
-    metadata_partitions: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER", help="The cluster's remote.log.metadata.topic.num.partitions.", min=1, max=GREATEST_INT32
-        ),
-    ] = 50,
-    output: Output = OutputFormat.TABLE,
-) -> ExitCode:
-    """Show which metadata partition holds a user partition's events.
-
-    For example: tieredctl metadata partition-of Ex-aw3fEQIi3do0H9Y7cKQ 0
-    """
-    from tieredctl.rlmm.partitioner import metadata_partition
-
-    number = metadata_partition(topic_id, partition, metadata_partitions)
-    if output is OutputFormat.TABLE:
-        print(number)
-        return ExitCode.CLEAN
-    item = {"topicId": topic_id, "partition": partition, "metadataPartition": number}
-    source = {"kind": "arguments", "metadataPartitions": metadata_partitions}
-    columns = tuple(TableColumn(name, name) for name in item)
-    return finish(Listing("MetadataPartition", source, [item], columns, {"items": 1}, tuple(item)), output, [])
+_commands.command("partition-of", cls=CommandOfIds)(partition_of)
 
 
 @_commands.command("stats")
