@@ -150,9 +150,11 @@ def _now(value: Mapping[str, Any] | Callable[[], Mapping[str, Any]]) -> Mapping[
 
 
 def _render_csv(listing: Listing, out: TextIO) -> None:
+    items = iter(listing.items)
+    first = list(islice(items, 1))  # before the header: what is wrong may show only where items are read
     writer = csv.DictWriter(out, listing.fields, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _csv_cell(value) for name, value in item.items()} for item in listing.items)
+    writer.writerows({name: _csv_cell(value) for name, value in item.items()} for item in chain(first, items))
 
 
 def _csv_cell(value: object) -> object:
