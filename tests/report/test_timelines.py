@@ -12,12 +12,18 @@ import pytest
 from tests.cli.command_line import this_process
 from tests.cli.crashed_cluster import CAPTURE
 from tests.metadata_logs import PARTITION, copied, started, write_events
-from tieredctl.cli.pages.timeline_plots import MOST_PLOTS
-from tieredctl.cli.timelines import MOST_DRAWN
+from tieredctl.cli.timelines import MOST_DRAWN as MOST_CHOSEN
 from tieredctl.drawing.offset_ranges import OffsetRanges
 from tieredctl.drawing.timeline import Part, PartRanges, Timeline
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import PartitionSubject
+from tieredctl.model.findings import Finding
+from tieredctl.ops.cluster.snapshot import PartitionFacts
+from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.timeline.of_findings import MOST_DRAWN, logs_of_leaders, timelines_of_found
 from tieredctl.report.plot import Plot
 from tieredctl.report.timelines import timeline_plot
+from tieredctl.wiring.places import MetadataPlace
 
 
 def plot_of(parts: dict[Part, list[tuple[int, int]]]) -> Plot:
@@ -71,15 +77,15 @@ def test_a_page_has_the_partitions_with_the_gravest_findings(captures: Path, tmp
     this_process("metadata", "stuck", "--log-dir", captures / CAPTURE / "data", "--report", page)
 
     titles = re.findall(r'<h2 id="timeline-\d+-title">([^<]*)</h2>', page.read_text())
-    assert 1 < len(titles) <= MOST_PLOTS
+    assert 1 < len(titles) <= MOST_DRAWN
     assert all(title.endswith("over its offsets") for title in titles)
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("metadata", "stuck"), f"Drawn are {MOST_PLOTS} of 9 partitions with findings, the gravest first."),
-        (("metadata", "segments", "--timeline"), f"Drawn are {MOST_DRAWN} of 9 partitions, those with trouble first"),
+        (("metadata", "stuck"), "Not drawn, but with findings too: t-6, t-7, t-8."),
+        (("metadata", "segments", "--timeline"), f"Drawn are {MOST_CHOSEN} of 9 partitions, those with trouble first"),
     ],
     ids=["stuck", "segments"],
 )
@@ -114,3 +120,46 @@ def test_a_verification_draws_what_it_found(captures: Path, tmp_path: Path) -> N
 
     assert verified.exit_code == 3, verified.err
     assert "orders33-0 over its offsets" in page.read_text()
+
+
+@pytest.mark.parametrize("words", [("status",), ("metadata", "stuck")], ids=" ".join)
+def test_a_page_of_metadata_alone_draws_the_gravest_and_names_the_others(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    partitions = [replace(PARTITION, partition=number) for number in range(9)]
+    write_events(tmp_path / "log", *(started(number + 1, 0, 9, partition=one) for number, one in enumerate(partitions)))
+    page = tmp_path / "page.html"
+
+    this_process(*words, "--log-dir", tmp_path / "log", "--report", page)
+
+    titles = re.findall(r'<h2 id="timeline-\d+-title">([^<]*)</h2>', page.read_text())
+    assert titles == [f"t-{number} over its offsets" for number in range(MOST_DRAWN)]
+    assert "<li>Not drawn, but with findings too: t-6, t-7, t-8.</li>" in page.read_text()
+    assert "metadata segments --timeline --topic t --partition 6 --log-dir" in page.read_text()
+
+
+def test_a_status_without_findings_draws_no_partition(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    write_events(tmp_path / "log", *copied(1, 0, 9), *copied(2, 10, 19))
+
+    this_process("status", "--log-dir", tmp_path / "log", "--report", page)
+
+    assert "over its offsets" not in page.read_text()
+
+
+def leader_of(latest: int) -> PartitionFacts:
+    return PartitionFacts(PARTITION, earliest=0, earliest_local=30, latest=latest)
+
+
+def test_what_a_leader_no_longer_has_and_no_segment_holds_is_missing(tmp_path: Path) -> None:
+    write_events(tmp_path, *copied(1, 0, 9), *copied(2, 10, 19))
+    about = Finding(FindingCode.LOCAL_REMOTE_GAP, str(PARTITION), "a gap", about=PartitionSubject(PARTITION, (20, 29)))
+    with MetadataPlace((tmp_path,)).open() as stream:
+        metadata = replayed(stream)
+        found = timelines_of_found([metadata], [about], (), logs_of_leaders([leader_of(latest=50)]))
+
+    (drawn,) = found.drawn
+    parts = {part: ranges.ranges.pairs() for part, ranges in drawn.timeline.parts.items()}
+    assert [*parts[Part.MISSING]] == [(20, 29)]
+    assert [*parts[Part.LOCAL]] == [(30, 49)]
+    assert [*parts[Part.COPIED]] == [(0, 9), (10, 19)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_replica import LocalReplica
 from tieredctl.ops.metadata.coverage import are_damaged
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -19,8 +20,11 @@ from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.status.board import Status, StoreFacts
 from tieredctl.ops.status.facts import ClusterFacts, facts_of_cluster, facts_of_metadata
 from tieredctl.ops.status.last_results import LastResults, read_results
+from tieredctl.ops.timeline.of_findings import NOTHING_DRAWN, logs_of_leaders, timelines_of_found
+from tieredctl.ops.timeline.partition_timeline import KnownLog
 from tieredctl.wiring.doctor import diagnose_cluster
 from tieredctl.wiring.places import MetadataPlace, StorePlace, local_replicas
+from tieredctl.wiring.timelines import known_logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +37,9 @@ class StatusPlaces:
     results: Sequence[Path] = ()
 
 
-def status_of(places: StatusPlaces, clock: Clock) -> Status:
+def status_of(places: StatusPlaces, clock: Clock, *, draws: bool = False) -> Status:
     """All that is known now. A cluster or a store that does not answer is noted; without metadata the store is listed.
+    With `draws`, partitions with findings are drawn.
 
     Raises TieredctlError for wrong use only, and as `read_results` does.
     """
@@ -42,7 +47,7 @@ def status_of(places: StatusPlaces, clock: Clock) -> Status:
     cluster = store = None
     if places.metadata is not None:
         try:
-            cluster = _cluster(places.metadata, clock)
+            cluster = _cluster(places.metadata, clock, draws=draws)
         except TieredctlError as error:
             failed["cluster"] = _unless_usage(error)
     if places.store is not None:
@@ -63,30 +68,39 @@ def _unless_usage(error: TieredctlError) -> TieredctlError:
     return error
 
 
-def _cluster(place: MetadataPlace, clock: Clock) -> ClusterFacts:
+def _cluster(place: MetadataPlace, clock: Clock, *, draws: bool) -> ClusterFacts:
     if place.cluster is not None:
         found = diagnose_cluster(place.cluster, clock)
         cluster_id = found.source.get("clusterId")
         if found.facts is None:
             return ClusterFacts(True, cluster_id, findings=found.diagnosis.findings)
-        return facts_of_cluster(found.facts, cluster_id, found.diagnosis.findings)
+        facts = facts_of_cluster(found.facts, cluster_id, found.diagnosis.findings)
+        seen, logs = found.facts, logs_of_leaders(found.facts.partitions) if draws else {}
+        drawn = timelines_of_found(seen.stores, facts.findings or (), seen.odd, logs) if draws else NOTHING_DRAWN
+        return replace(facts, timelines=drawn)
+    logs = known_logs(place, Selection()) if draws else {}  # before the metadata: what they gave up since looks missing
     with place.open() as stream:
-        return _of_metadata(stream, place, clock)
+        return _of_metadata(stream, place, clock, logs if draws else None)
 
 
-def _of_metadata(stream: EventStream, place: MetadataPlace, clock: Clock) -> ClusterFacts:
+def _of_metadata(
+    stream: EventStream, place: MetadataPlace, clock: Clock, logs: Mapping[TopicIdPartition, KnownLog] | None
+) -> ClusterFacts:
     metadata = replayed(stream)
     place.demand_topic_based()
     coverage = stream.coverage
     is_broken = coverage.is_broken or are_damaged(stream.findings)
     findings = [*stream.findings, *stuck(metadata, Selection(), clock.now_ms, clock.older_than_ms)]
     findings += [failing_finding(one, clock.now_ms) for one in failing_copies(metadata, clock.now_ms)]
-    return facts_of_metadata(
+    facts = facts_of_metadata(
         *(metadata, clock, stream.source.cluster_id, findings),
         is_broken=is_broken,
         may_be_more=not coverage.is_certain,
         replicas=_replicas(place),
     )
+    if logs is None:
+        return facts
+    return replace(facts, timelines=timelines_of_found([metadata], findings, stream.findings, logs))
 
 
 def _replicas(place: MetadataPlace) -> Sequence[LocalReplica]:

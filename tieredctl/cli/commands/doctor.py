@@ -206,14 +206,19 @@ def _reported(
     source: dict[str, object], found: Diagnosis, view: FindingListView, facts: ClusterSnapshot | None
 ) -> Reported:
     from tieredctl.cli.pages.report_plots import findings_plot, topics_plot, uploads_plot
+    from tieredctl.cli.pages.timeline_plots import sentences_of_not_drawn, timeline_plots
     from tieredctl.ops.status.facts import facts_of_cluster
+    from tieredctl.ops.timeline.of_findings import NOTHING_DRAWN, logs_of_leaders, timelines_of_found
 
-    plots = [findings_plot(found.findings)]
+    plots, timelines = [findings_plot(found.findings)], NOTHING_DRAWN
+    if facts is not None:
+        timelines = timelines_of_found(facts.stores, found.findings, facts.odd, logs_of_leaders(facts.partitions))
     segments = None if facts is None else facts_of_cluster(facts, None, found.findings).segments
     if segments is not None:
         plots += [topics_plot(segments.topics, may_be_more=False), uploads_plot(segments.uploads)]
-    shown = [plot for plot in plots if plot is not None]
-    return Reported(source, found.findings, _headline(found), plots=shown, tolerance=view.tolerance)
+    shown = [*(plot for plot in plots if plot is not None), *timeline_plots(timelines.drawn)]
+    not_drawn = list(sentences_of_not_drawn(timelines.left_out))
+    return Reported(source, found.findings, _headline(found), unknown=not_drawn, plots=shown, tolerance=view.tolerance)
 
 
 def _headline(found: Diagnosis) -> str:

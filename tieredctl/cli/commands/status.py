@@ -141,7 +141,7 @@ def _places(metadata: MetadataOptions, remote: RemoteOptions, results: Sequence[
 
 
 def _show(places: StatusPlaces, asked: _Asked) -> ExitCode:
-    found, view = status_of(places, asked.clock), asked.view
+    found, view = status_of(places, asked.clock, draws=asked.page.report is not None), asked.view
     findings = [] if found.cluster is None else list(found.cluster.findings or ())
     rows = [_row(line, places) for line in found.lines()]
     summary = found.summary() | {"findings": finding_documents(findings)}
@@ -165,6 +165,7 @@ def _reported(found: Status, listing: Listing, findings: Sequence[Finding], view
         uploads_plot,
         verifications_plot,
     )
+    from tieredctl.cli.pages.timeline_plots import sentences_of_not_drawn, timeline_plots
 
     facts = ClusterFacts() if found.cluster is None else found.cluster
     scan, verification = found.results.scan, found.results.verification
@@ -176,11 +177,12 @@ def _reported(found: Status, listing: Listing, findings: Sequence[Finding], view
         topics = facts.segments.topics
         plots += [topics_plot(topics, may_be_more=facts.may_be_more), uploads_plot(facts.segments.uploads)]
         tables.append(table_of("Topics in remote storage", _TOPIC_COLUMNS, [asdict(one) for one in topics]))
-    unknown = [line for line in found.lines() if line.answer.startswith(UNKNOWN)]
+    plots += timeline_plots(facts.timelines.drawn)
+    unknown = [f"{line.about}: {line.answer}." for line in found.lines() if line.answer.startswith(UNKNOWN)]
     return Reported(
         listing.source if isinstance(listing.source, dict) else {},
         None if found.severities() is None else findings,
-        unknown=[f"{line.about}: {line.answer}." for line in unknown],
+        unknown=[*unknown, *sentences_of_not_drawn(facts.timelines.left_out)],
         plots=[plot for plot in plots if plot is not None],
         tables=tables,
         tolerance=view.tolerance,

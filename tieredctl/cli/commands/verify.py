@@ -105,7 +105,8 @@ def verify(
 
 def _reported(verified: Verified, source: Document, view: FindingListView) -> Reported:
     from tieredctl.cli.pages.report_plots import coverage_plot, findings_plot
-    from tieredctl.cli.pages.timeline_plots import plots_of_found, sentences_of_not_drawn
+    from tieredctl.cli.pages.timeline_plots import sentences_of_not_drawn, timeline_plots
+    from tieredctl.ops.timeline.of_findings import timelines_of_found
 
     result = verified.result
     unknown = []
@@ -123,8 +124,9 @@ def _reported(verified: Verified, source: Document, view: FindingListView) -> Re
         unknown.append(_transaction_indexes(result))
     plots = [coverage_plot(result.summary(), result.findings), findings_plot(result.findings)]
     if result.metadata is not None:
-        unknown += sentences_of_not_drawn(result.metadata, result.findings)
-        plots += plots_of_found(result.metadata, result.findings, verified.metadata_findings, verified.logs)
+        found = timelines_of_found([result.metadata], result.findings, verified.metadata_findings, verified.logs)
+        unknown += sentences_of_not_drawn(found.left_out)
+        plots += timeline_plots(found.drawn)
     return Reported(
         source,
         None if _is_empty(result) else result.findings,

@@ -19,16 +19,18 @@ def stuck_page(
 ) -> Reported:
     """What is stuck, where, and how long the copies took that ended."""
     from tieredctl.cli.pages.report_plots import findings_plot, uploads_plot
-    from tieredctl.cli.pages.timeline_plots import plots_of_found, sentences_of_not_drawn
+    from tieredctl.cli.pages.timeline_plots import sentences_of_not_drawn, timeline_plots
     from tieredctl.ops.status.uploads import remote_segments
+    from tieredctl.ops.timeline.of_findings import timelines_of_found
 
     plots = (findings_plot(stuck), uploads_plot(remote_segments(metadata).uploads))
     shown = [plot for plot in plots if plot is not None]
-    shown += plots_of_found(metadata, stuck, stream.findings)
+    timelines = timelines_of_found([metadata], stuck, stream.findings)
+    shown += timeline_plots(timelines.drawn)
     return Reported(
         stream.source.describe(),
         [*stream.findings, *stuck],
-        unknown=[*sentences_of_not_drawn(metadata, stuck)],
+        unknown=[*sentences_of_not_drawn(timelines.left_out)],
         plots=shown,
         tolerance=tolerance,
     )

@@ -19,6 +19,7 @@ from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.failed_copies import FailingCopy
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,8 @@ class ClusterSnapshot:
     """Copies and deletions that began and did not end, including those of deleted topics."""
     failing: Sequence[FailingCopy] = ()
     """Partitions whose copies fail again and again; where leaders were asked, of the topics that there are."""
+    stores: Sequence[ReplayedMetadata] = ()
+    """The metadata of which these facts are."""
     replay: ReplayFacts | None = None
     group_offsets: Sequence[CommittedOffset] = ()
     """The committed offsets of consumer groups, for all topics."""

@@ -187,6 +187,7 @@ def with_metadata(
         gaps=gaps,
         unfinished=unfinished,
         failing=failing,
+        stores=stores,
         replay=replay,
         odd=odd,
         not_looked_at=looking.findings,

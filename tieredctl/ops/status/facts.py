@@ -19,6 +19,7 @@ from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.doctor.gathering import METADATA_RECORDS, TOPIC_SETTINGS
 from tieredctl.ops.metadata.failing_copies import failing_copies
 from tieredctl.ops.status.uploads import RemoteSegments, remote_segments, remote_segments_of_leaders
+from tieredctl.ops.timeline.of_findings import NOTHING_DRAWN, FoundTimelines
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 _STATE = RemoteLogSegmentState
@@ -75,6 +76,8 @@ class ClusterFacts:
     """None where nothing was looked at."""
     segments: RemoteSegments | None = None
     """By topic, and over time; None where that is unknown."""
+    timelines: FoundTimelines = NOTHING_DRAWN
+    """Of the partitions that findings are about, where they are to be drawn."""
     may_be_more: bool = False
     """Whether more metadata than was read may exist: what is counted is the least there is."""
 
@@ -123,7 +126,7 @@ def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings:
     lag = _lag(parts, cluster.clock, sees_records) if sees_parts else Lag()
     segments = remote_segments_of_leaders(parts) if sees_records and sees_parts else None
     lost = any(finding.code in _METADATA_LOST for finding in findings)
-    return ClusterFacts(True, cluster_id, release, brokers, tiered, lag, stuck, findings, segments, lost)
+    return ClusterFacts(True, cluster_id, release, brokers, tiered, lag, stuck, findings, segments, may_be_more=lost)
 
 
 def _lag(parts: Sequence[PartitionFacts], clock: Clock, sees_records: bool) -> Lag:

@@ -35,6 +35,7 @@ class KnownLog(NamedTuple):
     has left the disk since then could look missing."""
 
     leader_epochs: LeaderEpochs
+    """Empty where they are not known: then those of the segments are taken."""
     local_start_offset: int
     log_start_offset: int | None
     end_offset: int | None
@@ -82,8 +83,9 @@ def partition_timeline(
     states = metadata.rows.states[rows]
     finished = rows[states == _FINISHED]
     ranges = EpochRanges.of(metadata, finished)
-    epochs = log.leader_epochs if log else EpochRanges.of(metadata, rows).joined()
-    pieces = ranges.on(log.leader_epochs if log else ranges.joined())
+    lineage = log.leader_epochs if log else ()
+    epochs = lineage or EpochRanges.of(metadata, rows).joined()
+    pieces = ranges.on(lineage or ranges.joined())
     copied = OffsetRanges(pieces.firsts, pieces.lasts)
     is_reached = np.zeros(len(finished), np.bool_)
     is_reached[pieces.segments] = True
