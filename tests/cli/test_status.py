@@ -389,6 +389,38 @@ def test_contexts_have_a_row_each_and_one_that_fails_stops_no_other(
     assert rows["here"]["problem"] is None
 
 
+def test_of_a_context_with_a_store_alone_what_the_store_holds_is_shown(
+    captures: Path, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = f"file:{captures / 'kafka-4.3.1' / 'remote' / 'kafka-tiered-storage'}"
+    monkeypatch.setenv("TIEREDCTL_CONFIG", str(tmp_path / "config.yaml"))
+    (tmp_path / "config.yaml").write_text(f"contexts: {{archive: {{store: '{store}'}}}}")
+
+    table = tieredctl("status", "--all-contexts")
+    (row,) = tieredctl("status", "--all-contexts", "-o", "jsonl").lines()
+    alone = tieredctl("status", "--store", store, "-o", "json").document()["summary"]["store"]
+
+    heading, shown = (line.split() for line in table.out.splitlines())
+    assert table.exit_code == 0
+    assert row["store"] == alone
+    assert row["topics"] is None
+    assert dict(zip(heading[:5], shown, strict=False))["TOPICS"] == str(alone["topics"])
+    assert table.err == "Listed, since no cluster was given: the store of archive.\n"
+
+
+def test_a_context_that_fails_has_its_reason_in_one_line(
+    tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIEREDCTL_CONFIG", str(tmp_path / "config.yaml"))
+    (tmp_path / "config.yaml").write_text(f"contexts: {{gone: {{store: 'file:{tmp_path}/no', layout: local}}}}")
+
+    outcome = tieredctl("status", "--all-contexts")
+
+    (said,) = outcome.err.splitlines()
+    assert outcome.exit_code == 5
+    assert said.startswith("gone: ")
+
+
 @pytest.mark.parametrize("fault", [RuntimeError("boom"), MemoryError(), OSError(5, "I/O error"), ImportError("none")])
 def test_whatever_goes_wrong_with_a_context_the_others_are_shown(
     fault: Exception, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch

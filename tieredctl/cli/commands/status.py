@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -17,8 +17,8 @@ from tieredctl.cli.context_in_use import context_in_use
 from tieredctl.cli.findings.finding_report import FindingReport
 from tieredctl.cli.findings.remedies import Remedies
 from tieredctl.cli.options import StuckAfter
-from tieredctl.cli.outcome import finding_documents, say, say_error
-from tieredctl.cli.output import GAP, Listing, OutputFormat, TableColumn, known
+from tieredctl.cli.outcome import finding_documents, say_error
+from tieredctl.cli.output import GAP, Item, Listing, OutputFormat, TableColumn, known
 from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
 from tieredctl.cli.places import ClusterOptions, MetadataOptions, RemoteOptions, ResultOptions
 from tieredctl.cli.shown_quantities import size_column
@@ -30,7 +30,6 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding
-from tieredctl.model.printable import printable
 from tieredctl.model.quantities import duration_ms, time_ms
 from tieredctl.ops.documents import Document
 from tieredctl.ops.status.board import UNKNOWN, Status, StatusLine
@@ -54,11 +53,21 @@ def _counted(severity: str) -> TableColumn:
     return TableColumn(heading, lambda row: "unknown" if row["findings"] is None else row["findings"][severity])
 
 
+def _or_in_store(name: str, stored: str) -> Callable[[Item], object]:
+    """What the metadata says; of a store alone, what a listing of it does."""
+
+    def value(row: Item) -> object:
+        found = row[name] if row[name] is not None else (row["store"] or {}).get(stored)
+        return UNKNOWN if found is None else found
+
+    return value
+
+
 _CONTEXT_COLUMNS = (
     TableColumn("CONTEXT", "context"),
     *map(_counted, ("critical", "error", "warning")),
-    TableColumn("TOPICS", known("topics")),
-    size_column(known("remoteBytes"), "REMOTE"),
+    TableColumn("TOPICS", _or_in_store("topics", "topics")),
+    size_column(_or_in_store("remoteBytes", "bytes"), "REMOTE"),
     TableColumn("NOT-TIERED", known("notTiered")),
     TableColumn("STUCK", known("stuck")),
     TableColumn("CLUSTER", known("clusterId"), wide=True),
@@ -69,7 +78,17 @@ _TOPIC_COLUMNS = (
     TableColumn("SEGMENTS", "segments"),
     size_column("remote_bytes"),
 )
-_CONTEXT_FIELDS = ("context", "clusterId", "findings", "topics", "remoteBytes", "notTiered", "stuck", "problem")
+_CONTEXT_FIELDS = (
+    "context",
+    "clusterId",
+    "findings",
+    "topics",
+    "remoteBytes",
+    "notTiered",
+    "stuck",
+    "store",
+    "problem",
+)
 
 
 class _Asked(NamedTuple):
@@ -243,6 +262,7 @@ class _OfContext(NamedTuple):
             "remoteBytes": summary["tiered"]["remoteBytes"],
             "notTiered": summary["notTiered"],
             "stuck": None if stuck is None else stuck["copies"] + stuck["deletions"],
+            "store": summary["store"],
             "problem": "; ".join(error.message for error in self.problems) or None,
         }
 
@@ -261,16 +281,27 @@ def _show_contexts(chosen: Sequence[Context], asked: _Asked) -> ExitCode:
     summary = {"contexts": len(rows), "unknown": unknown}
     listing = Listing("StatusOfContexts", {"kind": "contexts"}, rows, _CONTEXT_COLUMNS, summary, _CONTEXT_FIELDS)
     code = replace(asked.view, quiet=True).show(listing, findings, _completeness(unknown))
-    for each in () if asked.view.quiet else found:
-        for error in each.problems:
-            say(printable(f"{each.context.name}: {error.message}"))
-    return asked.page.write(code, lambda: _reported_contexts(found, rows))
+    asked.view.say(*_problems(rows))
+    if asked.view.is_table and (alone := [row["context"] for row in rows if _is_store_alone(row)]):
+        asked.view.say(
+            f"Listed, since no cluster was given: the {'store' if len(alone) == 1 else 'stores'} of {', '.join(alone)}."
+        )
+    return asked.page.write(code, lambda: _reported_contexts(rows))
 
 
-def _reported_contexts(found: Sequence[_OfContext], rows: Sequence[Document]) -> Reported:
+def _problems(rows: Sequence[Document]) -> list[str]:
+    """Why something of a context is unknown, a line each."""
+    return [f"{row['context']}: {row['problem']}" for row in rows if row["problem"] is not None]
+
+
+def _is_store_alone(row: Document) -> bool:
+    return row["store"] is not None and row["store"]["objects"] is not None
+
+
+def _reported_contexts(rows: Sequence[Document]) -> Reported:
     """Without their findings: a command that mends one would be of the current context, whichever has the finding."""
     unknown = ["Each context's findings: tieredctl --context NAME status shows them."]
-    unknown += [f"{each.context.name}: {error.message}" for each in found for error in each.problems]
+    unknown += _problems(rows)
     return Reported(
         {},
         headline=counted(len(rows), "context"),
