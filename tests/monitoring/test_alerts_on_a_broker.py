@@ -3,11 +3,13 @@ other time."""
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -68,10 +70,15 @@ class Watched:
             (self.scan, ("orphans", "scan", "--min-age", "0s")),
             (self.verification, ("verify", "--level", "full", *verify)),
         ):
-            written = file.with_suffix(".new")
-            written.write_text(this_process(*words, *self.places, "-o", "json").out)
-            written.replace(file)
+            self.replace(file, this_process(*words, *self.places, "-o", "json").out)
         self.awaited(is_up)
+
+    @staticmethod
+    def replace(file: Path, text: str) -> None:
+        """In one step, as jobs should."""
+        written = file.with_suffix(".new")
+        written.write_text(text)
+        written.replace(file)
 
     def awaited(self, condition: Callable[[Samples], bool]) -> Samples:
         """The samples that are as they should be, of the results as they are now."""
@@ -79,8 +86,8 @@ class Watched:
 
         def holds(seen: Samples) -> bool:
             ended = {name: seen.get((f"tieredctl_{name}_timestamp_seconds",)) for name in results}
-            written = {name: file.stat().st_mtime_ns // 1_000_000 / 1000 for name, file in results.items()}
-            return ended == written and condition(seen)
+            said = {name: ended_seconds(json.loads(file.read_text())) for name, file in results.items()}
+            return ended == said and condition(seen)
 
         return self.running.awaited(holds)
 
@@ -91,6 +98,11 @@ class Watched:
 
     def firing(self, *scrapes: Samples, up: int = 1) -> set[str]:
         return firing(scrapes, time.time(), self.folder, up=up)
+
+
+def ended_seconds(document: dict[str, Any]) -> float:
+    """When the run ended that left a document, since the epoch."""
+    return datetime.fromisoformat(document["source"]["at"]).timestamp()
 
 
 def total(samples: Samples, name: str) -> float:
@@ -149,8 +161,9 @@ def test_rules_fire_in_their_trouble_and_no_other_time(watched: Watched) -> None
 
 def _old_and_shallow_results(watched: Watched) -> set[str]:
     watched.look("--subset", "1/1000000")
-    long_ago = time.time() - 30 * 86400
-    os.utime(watched.verification, (long_ago, long_ago))
+    document = json.loads(watched.verification.read_text())
+    document["source"]["at"] = (datetime.now(UTC) - timedelta(days=30)).isoformat(timespec="milliseconds")
+    watched.replace(watched.verification, json.dumps(document))
 
     samples = watched.awaited(lambda seen: seen["tieredctl_last_verification_coverage",] < 0.05)
 
