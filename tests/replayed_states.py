@@ -38,7 +38,7 @@ def event_row(record: EventRecord) -> Document:
     row |= {"apiKey": 1, "segmentId": event.segment_id}
     if isinstance(event, RemoteLogSegmentMetadata):
         row |= {"apiKey": 0, "startOffset": event.start_offset, "endOffset": event.end_offset}
-        row |= {"eventTimestampMs": event.event_timestamp_ms}
+        row |= {"eventTimestampMs": event.event_timestamp_ms, "brokerId": event.author}
     return row
 
 

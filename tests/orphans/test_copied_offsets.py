@@ -40,6 +40,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.removal import PlannedObject
 from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES
 from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
+from tieredctl.ops.metadata.event_publisher import NO_BROKER
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
@@ -145,6 +146,13 @@ def test_a_copy_of_another_partition_or_topic_proves_nothing() -> None:
         assert verdict(FIRST, later(*copied(3, 100, 199, partition=other)), ELSEWHERE) == UNKNOWN
 
 
+def test_a_copy_that_a_recovery_registered_again_did_not_begin_then() -> None:
+    recovered = [replace(event, author=NO_BROKER) for event in copied(3, 90, 199)]
+
+    assert verdict(FIRST, later(*recovered), ELSEWHERE) == UNKNOWN
+    assert verdict(FIRST, later(*recovered), later(*copied(4, 200, 299)), ELSEWHERE) == ORPHAN
+
+
 def test_a_hole_after_it_may_be_where_the_rest_of_it_was() -> None:
     """What holds its first offset may end before it does: two leaders' segments have other bounds."""
     overlapping = later(*copied(3, 90, 120), at_ms=BEGINS_MS)
@@ -233,15 +241,22 @@ def held_one_by_one(history: Sequence[EventRecord], owner: TopicIdPartition, sta
             finished.add(event.segment_id)
     done = [copies[one] for one in finished]
     offsets = {offset for one in done for offset in range(one.start_offset, one.end_offset + 1)}
-    if start not in offsets or latest_ms > max(one.event_timestamp_ms for one in done):
+    by_brokers = [one.event_timestamp_ms for one in done if one.author != NO_BROKER]
+    if start not in offsets or latest_ms > max(by_brokers, default=-1):
         return False
     return all(offset in offsets for offset in range(start, max(offsets)))
+
+
+def _by_an_author_less(record: EventRecord) -> EventRecord:
+    """So that no broker wrote some of them."""
+    return replace(record, event=replace(record.event, author=record.event.author - 1))
 
 
 @pytest.mark.parametrize("temper", TEMPERS, ids=str)
 def test_columns_prove_what_events_do_one_by_one(temper: Temper) -> None:
     source, held = random.Random(str(temper)), 0
-    for history in random_histories("copied", temper, 2_000):
+    for drawn in random_histories("copied", temper, 2_000):
+        history = [_by_an_author_less(record) for record in drawn]
         events = SegmentEvents()
         read_events(EventStream(HistoryInMemory(history)), events)
         copied_offsets = segment_states(events).copied

@@ -139,15 +139,22 @@ class _Said:
     customs: SomeBytes = field(default_factory=SomeBytes)
 
     def add(self, first_row: int, data: Bytes, group: EventGroup) -> None:
-        self.authors.add(group.columns["BrokerId"])
-        self.event_timestamps.add(group.columns["EventTimestampMs"])
+        self.add_origins(group)
         if "CustomMetadata" in group.columns:
             self.customs.add(first_row, data, group.columns["CustomMetadata"])
 
+    def add_origins(self, group: EventGroup) -> None:
+        """By whom and when, alone."""
+        self.authors.add(group.columns["BrokerId"])
+        self.event_timestamps.add(group.columns["EventTimestampMs"])
+
     def add_one(self, row: int, event: RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate) -> None:
+        self.add_origin(event)
+        self.customs.add_one(row, event.custom_metadata)
+
+    def add_origin(self, event: RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate) -> None:
         self.authors.add([event.author])
         self.event_timestamps.add([event.event_timestamp_ms])
-        self.customs.add_one(row, event.custom_metadata)
 
     def at(self, rows: Rows) -> _Said:
         return _Said(self.authors.at(rows), self.event_timestamps.at(rows), self.customs.at(rows))
@@ -161,8 +168,8 @@ class _Said:
 
 @dataclass(slots=True)
 class StartedCopies:
-    """The content of events that begin copies. Offsets are inclusive; everything else but times is only kept if
-    described."""
+    """The content of events that begin copies. Offsets are inclusive; everything else but origins is only kept
+    if described."""
 
     is_described: bool
     said: _Said = field(default_factory=_Said)
@@ -196,7 +203,7 @@ class StartedCopies:
             self.leader_epochs.add(epochs.elements["LeaderEpoch"])
             self.epoch_offsets.add(epochs.elements["Offset"])
         else:
-            self.said.event_timestamps.add(columns["EventTimestampMs"])
+            self.said.add_origins(group)
         return np.arange(first, self._count, dtype=np.int32)
 
     def add_one(self, event: RemoteLogSegmentMetadata) -> NDArray[np.int32]:
@@ -217,7 +224,7 @@ class StartedCopies:
             if event.tagged_fields:
                 self.tagged_fields[row] = event.tagged_fields
         else:
-            self.said.event_timestamps.add([event.event_timestamp_ms])
+            self.said.add_origin(event)
         return np.array([row], np.int32)
 
     def at(self, rows: Rows) -> StartedCopies:

@@ -27,7 +27,7 @@ _API_KEYS: dict[str, int | None] = {
 _STATES: dict[str, int | None] = {
     state.name: int(state) for kind in (RemoteLogSegmentState, RemotePartitionDeleteState) for state in kind
 }
-_OTHERS = ("timestampMs", "brokerId", FINDING)
+_OTHERS = ("timestampMs", FINDING)
 _NUMBERED: dict[str, tuple[str, Mapping[str, int | None]]] = {
     "apiKey": ("type", _API_KEYS),
     "state": ("state", _STATES),

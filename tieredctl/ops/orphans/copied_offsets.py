@@ -15,7 +15,9 @@ import numpy as np
 
 from tieredctl.formats.windows import Flags, Ints
 
-NOTHING = (int(np.iinfo(np.int64).max), -1, -1)
+NEVER = -1
+"""When a copy began that no broker did: what `recover metadata` registers again has the time of the recovery."""
+NOTHING = (int(np.iinfo(np.int64).max), -1, NEVER)
 """The row of a partition of which nothing is known to be copied."""
 
 
@@ -28,7 +30,7 @@ class CopiedOffsets:
     lasts: Ints
     """up to the highest that any of them holds."""
     begun_ms: Ints
-    """When the last of them began, by its event."""
+    """When the last of them began that a broker began, by its event; NEVER if none did."""
 
     @classmethod
     def none(cls, partitions: int) -> CopiedOffsets:

@@ -16,7 +16,8 @@ from tieredctl.formats.uuid_lookup import UuidLookup, grouped
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.orphans.copied_offsets import CopiedOffsets
+from tieredctl.ops.metadata.event_publisher import NO_BROKER
+from tieredctl.ops.orphans.copied_offsets import NEVER, CopiedOffsets
 from tieredctl.ops.orphans.superseded_copies import Copies, superseded_copies
 from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.segment_rows import NO_STATE, ReplayedBucket, SegmentRows, joined_rows, replayed_buckets
@@ -116,9 +117,12 @@ def states_in_partitions(found: SegmentEvents) -> SegmentStates:
 
 def _copied(found: SegmentEvents, segments: SegmentRows) -> CopiedOffsets:
     copies, begun = np.flatnonzero(segments.are_copied), found.contents.starts
-    columns = begun.start_offsets, begun.end_offsets, begun.said.event_timestamps
-    said = (column.values[segments.starts[copies]] for column in columns)
-    return CopiedOffsets.of(len(found.partitions), segments.partitions[copies].astype(np.int64), *said)
+    columns = begun.start_offsets, begun.end_offsets, begun.said.event_timestamps, begun.said.authors
+    starts, ends, begun_ms, authors = (column.values[segments.starts[copies]] for column in columns)
+    owners = segments.partitions[copies].astype(np.int64)
+    return CopiedOffsets.of(
+        len(found.partitions), owners, starts, ends, np.where(authors == NO_BROKER, NEVER, begun_ms)
+    )
 
 
 def _superseded(found: SegmentEvents, buckets: Sequence[ReplayedBucket], segments: SegmentRows) -> Flags:

@@ -38,6 +38,7 @@ EVENT_SCHEMA = pa.schema(
         "startOffset": pa.int64(),
         "endOffset": pa.int64(),
         "eventTimestampMs": pa.int64(),
+        "brokerId": pa.int32(),
     }
 )
 """An event a row: `apiKey` tells its kind, as in the record; null is what that kind does not say. Offsets are
@@ -157,6 +158,7 @@ def _columns(rows: pa.Table, api_key: int) -> dict[str, Any]:
         columns["StartOffset"] = numbers_in(_flat(rows, "startOffset"))
         columns["EndOffset"] = numbers_in(_flat(rows, "endOffset"))
         columns["EventTimestampMs"] = numbers_in(_flat(rows, "eventTimestampMs"))
+        columns["BrokerId"] = numbers_in(_flat(rows, "brokerId"))
     return columns
 
 
