@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from tieredctl_spark.transforms.usage import storage_usage
 
 from tests.replayed_states import states_of_rows, states_of_stream
 from tests.spark.damage import REMOTE
+from tests.spark.same_answers import answer
 from tieredctl.cli.main import run
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.ownership import ObjectStatus
@@ -114,9 +114,7 @@ def demand_same_verification(capture: Capture, capsys: pytest.CaptureFixture[str
     for engine in ([], ["--engine", "spark"]):
         code = run(["verify", *capture.words, "--level", "full", "--now", str(NOW_MS), "-o", "json", *engine])
         said = capsys.readouterr()
-        document = json.loads(said.out)
-        document["source"].pop("engine", None)
-        results.append((code, document))
+        results.append((code, answer(said.out)))
     local, found = results
     assert found == local
     assert local[1]["summary"]["records"]

@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.command_line import environment
 from tests.spark.damage import REMOTE
+from tests.spark.same_answers import answer
 from tieredctl.errors import ExitCode
 
 ENVIRONMENT = environment(PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
@@ -46,10 +47,7 @@ def test_a_connect_server_answers_what_the_local_engine_does(
     remote = answered(kafka_4, words, f"spark.remote={connect_server}", "spark.sql.shuffle.partitions=2", **NO_JAVA)
 
     assert (remote.returncode, "Traceback" in remote.stderr) == (local.returncode, False), remote.stderr
-    here, there = json.loads(local.stdout), json.loads(remote.stdout)
-    for document in (here, there):
-        document["source"].pop("engine", None)
-    assert there == here
+    assert answer(remote.stdout) == answer(local.stdout)
 
 
 @pytest.mark.spark
