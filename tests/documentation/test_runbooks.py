@@ -13,6 +13,8 @@ from tests.documentation.stories import differences
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.forgetful_cluster import ForgetfulCluster, forgetful_cluster
 
+pytestmark = pytest.mark.integration
+
 RUNBOOKS = [page for page in pages() if page.parent.name == "runbooks"]
 NIGHTS = [story for page in RUNBOOKS for story in read(page)[0]]
 NIGHTS.sort(key=lambda night: night.page.stem == "metadata-lost")
