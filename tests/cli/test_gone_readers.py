@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ import pytest
 from tests.cli.command_line import SECONDS, Outcome, environment
 from tests.cli.crashed_cluster import CLUSTER_ID, CrashedClusterOnDisk, planned_keys
 from tests.cli.test_recover_indexes import SEGMENT_ID
+from tests.metadata_logs import copied, metadata_batches, write_log
+from tieredctl.errors import ExitCode
 
 FULL = "tieredctl: the input or output: No space left on device.\n"
 COMMANDS = {
@@ -58,6 +61,53 @@ def test_a_reader_that_has_gone_takes_nothing_from_the_exit_code(
     assert unread.exit_code == read.exit_code == (3 if name in ("findings", "document") else 0), unread.err
     assert "Traceback" not in unread.err
     assert "Broken pipe" not in unread.err
+
+
+LISTINGS = ["format", "format -o jsonl", "format -o csv", "format --style kip405"]
+
+
+MANY = 100
+"""Batches: far more than are read at once."""
+
+
+def long_log(log_dir: Path, odd: int) -> Path:
+    """A log in which one batch has a record that is no event."""
+    (events,) = metadata_batches(copied(1, 0, 9) * 500, records_per_batch=1_000)
+    (strange,) = metadata_batches([b"no event"])
+    batches = [strange if number == odd else events for number in range(MANY)]
+    # The offset of the first record is not in a batch's checksum.
+    write_log(log_dir, 0, [(number * 1_000).to_bytes(8) + batch[8:] for number, batch in enumerate(batches)])
+    return log_dir
+
+
+@pytest.mark.parametrize("listing", LISTINGS)
+def test_a_listing_that_nobody_reads_any_more_is_not_read_to_its_end(listing: str, tmp_path: Path) -> None:
+    log_dir = str(long_log(tmp_path, odd=MANY - 1))
+    whole = written_to(Path(os.devnull), ["metadata", "format", "--log-dir", log_dir])
+
+    unread = written_to(gone_reader(), ["metadata", *listing.split(), "--log-dir", log_dir])
+
+    assert (whole.exit_code, unread.exit_code, unread.err) == (ExitCode.FINDINGS, ExitCode.CLEAN, "")
+
+
+@pytest.mark.parametrize("listing", LISTINGS)
+def test_what_was_found_before_the_reader_went_is_said(listing: str, tmp_path: Path) -> None:
+    words = ["metadata", *listing.split(), "--log-dir", str(long_log(tmp_path, odd=0))]
+
+    unread = written_to(gone_reader(), words)
+
+    assert (unread.exit_code, "undecodable" in unread.err) == (ExitCode.FINDINGS, True), unread.err
+
+
+def test_metrics_are_of_everything_though_nobody_reads_the_listing(captures: Path, tmp_path: Path) -> None:
+    words = ["metadata", "segments", "-o", "jsonl", "--log-dir", f"{captures}/kafka-4.3.1/data", "--metrics-file"]
+    files = [tmp_path / "read.prom", tmp_path / "unread.prom"]
+
+    written_to(tmp_path / "read", [*words, str(files[0])])
+    written_to(gone_reader(), [*words, str(files[1])])
+
+    counts = [re.findall(r"^tieredctl_items.*$", file.read_text(), re.MULTILINE) for file in files]
+    assert counts[0] == counts[1] != []
 
 
 @pytest.mark.parametrize("name", COMMANDS)

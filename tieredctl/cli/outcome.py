@@ -43,8 +43,9 @@ def finish(
     when the items were read. The run's metrics have the same.
 
     `sentences` are printed before the listing, after what makes it incomplete.
-    `findings` may grow while the listing's items are read, unless it is a tuple: it is looked at afterwards. A reader
-    that has gone, such as `head`, takes nothing from the exit code, nor from what is found after it has gone.
+    `findings` may grow while the listing's items are read: it is looked at afterwards. A reader that has gone, such as
+    `head`, takes nothing from what was found until then; reading goes on where what is found is the answer, and for
+    metrics.
     """
     speaks = output not in _DOCUMENTS and not quiet
     first = {told(finding) for finding in say_what_is_incomplete(findings, tolerance)} if speaks else set()
@@ -53,9 +54,11 @@ def finish(
     for sentence in () if quiet else sentences:
         say(sentence)
     listing = replace(listing, items=noticed(listing.items))
+    metrics = run_metrics.get()
+    is_measured = metrics.are_of(running_command.get())
     left_out: Sequence[str] = ()
     try:
-        out = sys.stdout if isinstance(findings, tuple) else cast(TextIO, _ReadToEnd(sys.stdout))
+        out = cast(TextIO, _ReadToEnd(sys.stdout)) if listing.reads_on or is_measured else sys.stdout
         left_out = render(listing, output, out, width_of(sys.stdout))
         sys.stdout.flush()
     except BrokenPipeError:
@@ -66,8 +69,7 @@ def finish(
         say_findings((finding for finding in findings if told(finding) not in first), tolerance)
     notice_findings(findings)
     everything = [*findings, *listed]
-    metrics = run_metrics.get()
-    if metrics.are_of(running_command.get()):
+    if is_measured:
         metrics.note(listing.summary() if callable(listing.summary) else listing.summary, everything)
     return worst(exit_code_of(everything, tolerance), besides() if callable(besides) else besides)
 

@@ -96,6 +96,8 @@ class Listing:
     """Columns of the CSV, whose header is there without any item too."""
     write_text: Callable[[TextIO], None] | None = None
     """What `-o table` has instead of a table."""
+    reads_on: bool = False
+    """Whether all items are read though nobody reads the output any more: what they find is the answer."""
 
 
 def render(listing: Listing, output: OutputFormat, out: TextIO, width: int | None = None) -> Sequence[str]:

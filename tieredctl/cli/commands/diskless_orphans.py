@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -80,7 +81,7 @@ def _shown(
             return found.summary() | {"findings": finding_documents(found.findings)}
 
         objects = Listing("DisklessObjects", source, found.documents(), (), summary_with_findings, _FIELDS)
-        return view.show(objects, found.findings)
+        return view.show(replace(objects, reads_on=True), found.findings)
     found.run()
     summary = found.summary()
     listing = Listing("DisklessObjects", source, found.totals(), _COLUMNS, summary, ())

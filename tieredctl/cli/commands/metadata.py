@@ -30,7 +30,7 @@ from tieredctl.cli.metadata_tables import (
     STUCK_COLUMNS,
 )
 from tieredctl.cli.options import DryRun, MetadataPartition, Now, Output, TopicId
-from tieredctl.cli.outcome import finding_documents, finish, say, say_findings, say_what_is_incomplete, told
+from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_findings, say_what_is_incomplete, told
 from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.pages.report import ReportOptions
 from tieredctl.cli.places import EventOptions, MetadataOptions, PartitionOptions, PastMetadataOptions
@@ -109,12 +109,16 @@ def format_events(
         first = (
             set() if talk.quiet else {told(one) for one in say_what_is_incomplete(stream.findings, tolerated.tolerance)}
         )
-        written = 0
-        for piece in pieces:
-            written += sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
+        has_events = False
+        try:
+            for piece in pieces:
+                has_events = True
+                sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:  # a reader that has gone, such as `head`
+            discard(sys.stdout)
         if not talk.quiet:
-            if not written and only is not None:
+            if not has_events and only is not None:
                 say("No events.")
             said = (finding for finding in stream.findings if told(finding) not in first)
             say_findings(said, tolerated.tolerance)

@@ -140,7 +140,7 @@ def scan(
         else:
             documents = known_documents(places, found)
             items = documents if orphans is None else orphans.through(documents)
-            listing = Listing("RemoteObjects", source, items, (), summary, _OBJECT_FIELDS)
+            listing = Listing("RemoteObjects", source, items, (), summary, _OBJECT_FIELDS, reads_on=True)
         code = view.show(listing, found.findings, code_of_topics)
         if silence := opened.topics.silence:
             view.say(silence)
