@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -15,6 +16,21 @@ from tieredctl.cli.main import run
 from .broker import KafkaBroker
 
 SECONDS = 60
+_INTERRUPTED_AT_THE_CHANGE = """
+import os, sys
+from tieredctl.cli.main import main
+from tieredctl.kafka.live_cluster import LiveCluster
+is_made, signals = sys.argv.pop(1) == "made", sys.argv.pop(1)
+alter = LiveCluster.alter_topic_configs
+def altered(cluster, name, changes, *, validate_only):
+    if validate_only or is_made:
+        alter(cluster, name, changes, validate_only=validate_only)
+    for number in "" if validate_only else signals.split():
+        os.kill(os.getpid(), int(number))
+LiveCluster.alter_topic_configs = altered
+main()
+"""
+"""Gets its signals within the change, right before or after the brokers are asked to make it."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +74,17 @@ class TopicCommands:
             os.kill(process.pid, by_signal)
             rest = process.stderr.read()
             return Outcome(process.wait(SECONDS), "", heard + rest)
+
+    def interrupted(self, verb: str, topic: str, *words: str, signals: Sequence[int], is_made: bool) -> Outcome:
+        """Runs it with --apply in a process of its own, which gets signals at the change: when it is made, or before.
+        In the latter case the brokers are not asked to make it."""
+        server = ("--bootstrap-server", self.broker.bootstrap_server)
+        how = ("made" if is_made else "not yet", " ".join(str(int(number)) for number in signals))
+        command = [sys.executable, "-c", _INTERRUPTED_AT_THE_CHANGE, *how, "topic", verb, topic, *server, *self._sure]
+        done = subprocess.run(
+            [*command, *words], capture_output=True, text=True, env=environment(), timeout=SECONDS, check=False
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
 
     @property
     def _sure(self) -> tuple[str, ...]:

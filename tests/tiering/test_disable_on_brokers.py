@@ -12,6 +12,7 @@ import pytest
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.opened_clients import opened_clients
 from tests.rigs.own_topic import SECONDS, OwnTopic, own_topic
+from tests.rigs.stopped_process import INT, TERM, TWICE, demand_interrupted
 from tests.rigs.topic_commands import TopicCommands
 from tests.rigs.waiting import wait_until
 from tieredctl.errors import TieredctlError
@@ -179,6 +180,22 @@ def test_stopped_after_the_change_another_run_tells_what_is_left(
     assert ("The change of topic" in stopped.err) is (stopped.exit_code == 130)
     assert (again.exit_code, again.document()["items"]) == (0, [])
     assert topic.settings()["remote.storage.enable"] == "false"
+
+
+@ON_ONE_RELEASE
+@pytest.mark.parametrize("is_made", [False, True], ids=["before it is made", "once it is made"])
+def test_a_second_signal_ends_the_change_at_once_and_another_run_finds_out_what_is_left(
+    topic: OwnTopic, tieredctl: TopicCommands, is_made: bool
+) -> None:
+    stopped = tieredctl.interrupted("disable", topic.name, "--delete", signals=[INT, TERM], is_made=is_made)
+    between = topic.settings()["remote.storage.enable"]
+
+    again = tieredctl.apply("disable", topic.name, "--delete")
+
+    demand_interrupted(stopped, TWICE)
+    assert between == ("false" if is_made else "true")
+    assert (again.exit_code, topic.settings()["remote.storage.enable"]) == (0, "false"), again.err
+    wait_until(lambda: topic.copied() == [], "the broker deletes all", SECONDS)
 
 
 @ON_ONE_RELEASE

@@ -12,6 +12,7 @@ from tests.cli.command_line import own_process
 from tests.rigs.broker import METADATA_TOPIC
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.own_topic import RECORD_BYTES, SECONDS, SEGMENT_BYTES, OwnTopic, own_topic
+from tests.rigs.stopped_process import FINISHING, INT, TERM, TWICE, demand_interrupted
 from tests.rigs.topic_commands import TopicCommands
 from tests.rigs.waiting import wait_until
 from tieredctl.kafka.live_cluster import LiveCluster
@@ -167,6 +168,36 @@ def test_interrupted_while_it_waits_it_says_that_the_change_is_made_and_what_sho
     assert "Run it again" not in outcome.err
     shown = own_process(*outcome.err.splitlines()[-1].partition("How far it is: tieredctl ")[2].split())
     assert (shown.exit_code, f"{idle.name} " in shown.err, "remote.storage.enable=true" in shown.err) == (0, True, True)
+
+
+@ON_ONE_RELEASE
+@pytest.mark.parametrize("is_made", [False, True], ids=["before it is made", "once it is made"])
+def test_a_second_signal_ends_the_change_at_once_and_another_run_finds_out_what_is_left(
+    idle: OwnTopic, tieredctl: TopicCommands, is_made: bool
+) -> None:
+    stopped = tieredctl.interrupted("enable", idle.name, signals=[INT, TERM], is_made=is_made)
+    between = idle.settings()["remote.storage.enable"]
+
+    again = tieredctl.apply("enable", idle.name, "--no-wait")
+
+    demand_interrupted(stopped, TWICE)
+    assert stopped.err.endswith("  Run it again: it starts from the beginning.\n")
+    assert between == ("true" if is_made else "false")
+    assert (again.exit_code, "nothing to change" in again.err) == (0, is_made)
+    assert idle.settings()["remote.storage.enable"] == "true"
+
+
+@ON_ONE_RELEASE
+@pytest.mark.parametrize("stop", [INT, TERM])
+def test_a_change_whose_effect_is_not_awaited_is_finished_though_a_signal_comes(
+    idle: OwnTopic, tieredctl: TopicCommands, stop: signal.Signals
+) -> None:
+    finished = tieredctl.interrupted("enable", idle.name, "--no-wait", signals=[stop], is_made=True)
+
+    assert (finished.exit_code, f"{FINISHING}Topic {idle.name} is changed.\n" in finished.err) == (0, True), (
+        finished.err
+    )
+    assert idle.settings()["remote.storage.enable"] == "true"
 
 
 @ON_ONE_RELEASE
