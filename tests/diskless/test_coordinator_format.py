@@ -139,7 +139,7 @@ def test_one_coordinators_log_alone(log: Path, tieredctl: Tieredctl) -> None:
         (("--log-dir", "{none}"), "There is no"),
         (("--log-dir", "{folder}"), "the folder that holds __diskless_metadata-0"),
         (("--log-dir", "{log}", "--metadata-partition", "7"), "no log of coordinator 7 here; found 0"),
-        (("--log-dir", "{log}", "--metadata-partition", "-1"), "range"),
+        (("--log-dir", "{log}", "--metadata-partition", "-1"), "from 0 to 2147483647"),
     ],
 )
 def test_wrong_places_are_refused(words: tuple[str, ...], message: str, log: Path, tieredctl: Tieredctl) -> None:
