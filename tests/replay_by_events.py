@@ -123,3 +123,24 @@ class RemotePartitionMetadataStore:
         segment_id = None if isinstance(event, RemotePartitionDeleteMetadata) else event.segment_id
         place, states = (record.metadata_partition, record.metadata_offset), (before, event.state)
         self.findings.append(refused_event(*place, subject, states, refusal, segment_id))
+
+
+def finished_copies(records: Iterable[EventRecord]) -> list[RemoteLogSegmentMetadata]:
+    """How the copies began that finished since; some may be deleted by now."""
+    store = RemotePartitionMetadataStore()
+    begun: dict[tuple[TopicIdPartition, str], RemoteLogSegmentMetadata] = {}
+    finished: set[tuple[TopicIdPartition, str]] = set()
+    for record in records:
+        event, refused = record.event, len(store.findings)
+        store.apply(record)
+        if len(store.findings) > refused or not isinstance(
+            event, RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate
+        ):
+            continue
+        name = event.topic_id_partition, event.segment_id
+        if isinstance(event, RemoteLogSegmentMetadata):
+            begun[name] = event
+            finished.discard(name)
+        elif event.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+            finished.add(name)
+    return [begun[name] for name in finished]

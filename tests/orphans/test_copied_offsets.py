@@ -24,14 +24,12 @@ from tests.metadata_logs import (
     updated,
 )
 from tests.orphans.test_older_than_metadata import IDLE_TOPIC_ID, scan
-from tests.replay_by_events import RemotePartitionMetadataStore
+from tests.replay_by_events import finished_copies
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.events import (
     EventRecord,
     MetadataEvent,
-    RemoteLogSegmentMetadata,
-    RemoteLogSegmentMetadataUpdate,
     RemoteLogSegmentState,
     RemotePartitionDeleteState,
 )
@@ -228,18 +226,7 @@ def test_an_object_that_was_planned_stays_once_nothing_proves_that_its_records_a
 
 def held_one_by_one(history: Sequence[EventRecord], owner: TopicIdPartition, start: int, latest_ms: int) -> bool:
     """By taking one event after the other, and counting offsets on fingers."""
-    store, copies, finished = RemotePartitionMetadataStore(), {}, set()
-    for record in history:
-        event, refused = record.event, len(store.findings)
-        store.apply(record)
-        if len(store.findings) > refused or partition_of(event) != owner:
-            continue
-        if isinstance(event, RemoteLogSegmentMetadata):
-            copies[event.segment_id] = event
-            finished.discard(event.segment_id)
-        elif isinstance(event, RemoteLogSegmentMetadataUpdate) and event.state is COPIED:
-            finished.add(event.segment_id)
-    done = [copies[one] for one in finished]
+    done = [one for one in finished_copies(history) if one.topic_id_partition == owner]
     offsets = {offset for one in done for offset in range(one.start_offset, one.end_offset + 1)}
     by_brokers = [one.event_timestamp_ms for one in done if one.author != NO_BROKER]
     if start not in offsets or latest_ms > max(by_brokers, default=-1):

@@ -137,24 +137,37 @@ def test_a_copy_that_hangs_may_still_end() -> None:
     assert verdict([*copied(1, 0, 9), started(2, 10, 19)], key(2, start=10)) == ("in-progress", None)
 
 
-@pytest.mark.parametrize(("start", "end"), [(10, 19), (19, 30), (0, 10), (12, 13)])
-def test_a_copy_is_given_up_once_another_of_its_offsets_began_later(start: int, end: int) -> None:
-    events = [started(2, 10, 19), started(3, start, end)]
+@pytest.mark.parametrize(("start", "end"), [(10, 19), (5, 30)])
+def test_a_copy_is_given_up_once_another_of_its_offsets_began_later_and_finished(start: int, end: int) -> None:
+    events = [started(2, 10, 19), *copied(3, start, end)]
     assert verdict(events, key(2, start=10)) == ("orphan", "copy-never-finished")
+
+
+@pytest.mark.parametrize(("start", "end"), [(19, 30), (0, 10), (12, 13)])
+def test_it_is_kept_while_no_finished_copy_holds_some_of_its_offsets(start: int, end: int) -> None:
+    """It may have finished, and the event that says so be lost."""
+    events = [started(2, 10, 19), *copied(3, start, end)]
+    assert verdict(events, key(2, start=10)) == ("in-progress", None)
+    assert verdict([*events, *copied(4, 10, 19)], key(2, start=10)) == ("orphan", "copy-never-finished")
+
+
+def test_a_later_copy_that_did_not_finish_either_proves_nothing() -> None:
+    assert verdict([started(2, 10, 19), started(3, 10, 19)], key(2, start=10)) == ("in-progress", None)
+
+
+def test_finished_copies_prove_nothing_while_none_of_its_offsets_began_later() -> None:
+    assert verdict([*copied(3, 10, 19), started(2, 10, 19)], key(2, start=10)) == ("in-progress", None)
 
 
 @pytest.mark.parametrize(("start", "end"), [(20, 29), (0, 9)])
 def test_a_later_copy_of_other_offsets_proves_nothing(start: int, end: int) -> None:
-    assert verdict([started(2, 10, 19), started(3, start, end)], key(2, start=10)) == ("in-progress", None)
-
-
-def test_an_earlier_copy_of_its_offsets_proves_nothing() -> None:
-    assert verdict([started(3, 10, 19), started(2, 10, 19)], key(2, start=10)) == ("in-progress", None)
+    events = [*copied(1, 10, 19), started(2, 10, 19), *copied(3, start, end)]
+    assert verdict(events, key(2, start=10)) == ("in-progress", None)
 
 
 def test_a_later_copy_of_another_partition_proves_nothing() -> None:
-    elsewhere = started(3, 10, 19, partition=replace(PARTITION, partition=1))
-    assert verdict([started(2, 10, 19), elsewhere], key(2, start=10)) == ("in-progress", None)
+    elsewhere = copied(3, 10, 19, partition=replace(PARTITION, partition=1))
+    assert verdict([started(2, 10, 19), *elsewhere], key(2, start=10)) == ("in-progress", None)
 
 
 def test_a_copy_that_began_again_itself_may_still_end() -> None:

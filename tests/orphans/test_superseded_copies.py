@@ -1,16 +1,19 @@
-"""A copy that never ended is given up once another of its offsets began, however many began in between."""
+"""A copy that never ended is given up once another of its offsets began, however many began in between, if all of its
+offsets were copied."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.faults.cluster import EventsInMemory
-from tests.metadata_logs import segment_id, started
+from tests.metadata_logs import copied, segment_id, started
 from tieredctl.model.events import MetadataEvent
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.segment_states import segment_states
 from tieredctl.rlmm.segment_events import SegmentEvents
+
+COPIED = copied(1000, 0, 9)
 
 
 def is_superseded(number: int, events: list[MetadataEvent]) -> bool:
@@ -27,14 +30,14 @@ def elsewhere(count: int) -> list[MetadataEvent]:
 @pytest.mark.parametrize("between", [0, 1, 63, 64, 200])
 def test_by_a_copy_that_overlaps_it(between: int) -> None:
     again = started(between + 1, 5, 9)
-    assert is_superseded(0, [started(0, 0, 9), *elsewhere(between), again])
+    assert is_superseded(0, [*COPIED, started(0, 0, 9), *elsewhere(between), again])
 
 
 @pytest.mark.parametrize("between", [0, 1, 63, 64, 200])
 def test_not_by_copies_of_other_offsets(between: int) -> None:
-    assert not is_superseded(0, [started(0, 0, 9), *elsewhere(between)])
+    assert not is_superseded(0, [*COPIED, started(0, 0, 9), *elsewhere(between)])
 
 
 @pytest.mark.parametrize("between", [0, 1, 63, 64, 200])
 def test_not_by_a_copy_that_began_before(between: int) -> None:
-    assert not is_superseded(0, [started(between + 1, 0, 9), *elsewhere(between), started(0, 0, 9)])
+    assert not is_superseded(0, [*COPIED, started(between + 1, 0, 9), *elsewhere(between), started(0, 0, 9)])

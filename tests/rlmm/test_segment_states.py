@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.conftest import examples
 from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import PARTITION, segment_id, started, updated
-from tests.replay_by_events import RemotePartitionMetadataStore
+from tests.replay_by_events import RemotePartitionMetadataStore, finished_copies
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.event_reading import read_events
@@ -84,9 +84,11 @@ def test_states_offsets_and_last_events(events: list[MetadataEvent]) -> None:
 
 @settings(max_examples=examples(1_000))
 @given(EVENTS)
-def test_a_copy_is_superseded_by_a_later_one_that_overlaps_it(events: list[MetadataEvent]) -> None:
+def test_a_copy_is_superseded_by_a_later_one_that_overlaps_it_once_all_its_offsets_are_copied(
+    events: list[MetadataEvent],
+) -> None:
     found = by_columns(events)
-    starts = allowed_starts(events)
+    starts, finished = allowed_starts(events), finished_copies(EventStream(EventsInMemory(events)).records())
 
     for row, name in enumerate(found.ids.to_pylist()):
         expected = False
@@ -99,7 +101,12 @@ def test_a_copy_is_superseded_by_a_later_one_that_overlaps_it(events: list[Metad
                 and one.start_offset <= own.end_offset
                 and one.end_offset >= own.start_offset
                 for at, one in starts
-            )
+            ) and {*range(own.start_offset, own.end_offset + 1)} <= {
+                offset
+                for one in finished
+                if one.topic_id_partition == own.topic_id_partition
+                for offset in range(one.start_offset, one.end_offset + 1)
+            }
         assert found.superseded[row] == expected
 
 

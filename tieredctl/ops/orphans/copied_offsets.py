@@ -1,4 +1,6 @@
-"""Which offsets of each partition metadata proves to be elsewhere, whatever an object is that it never named.
+"""Which offsets of each partition metadata proves to be in finished copies, and so elsewhere than in an object.
+
+Of a copy that began, and by its events never ended, the offsets are known. Of an object that metadata never named:
 
 An object's name says where its segment begins, not where it ends. A leader copies its log without gaps, from the
 highest offset that it knows to be copied (RemoteLogManager.copyLogSegment), and keeps what it has not copied. So where
@@ -14,6 +16,40 @@ from dataclasses import dataclass
 import numpy as np
 
 from tieredctl.formats.windows import Flags, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedStretches:
+    """Offsets that finished copies hold without a gap: a row for each stretch, by partition, then by offset. Offsets
+    are inclusive."""
+
+    owners: Ints
+    firsts: Ints
+    lasts: Ints
+
+    @classmethod
+    def of(cls, owners: Ints, starts: Ints, ends: Ints) -> CopiedStretches:
+        """Of finished copies, a row each, in no order."""
+        order = np.lexsort((starts, owners))
+        owners, starts, ends = owners[order], starts[order], ends[order]
+        highest = _highest_so_far(owners, ends)
+        begins = np.ones(len(owners), np.bool_)
+        begins[1:] = (owners[1:] != owners[:-1]) | (starts[1:] - 1 > highest[:-1])
+        edges = np.append(np.flatnonzero(begins), len(owners))
+        return cls(owners[edges[:-1]], starts[edges[:-1]], highest[edges[1:] - 1])
+
+    def hold(self, owners: Ints, starts: Ints, ends: Ints) -> Flags:
+        """Whether all offsets of some ranges are in one stretch."""
+        if not len(self.owners):
+            return np.zeros(len(owners), np.bool_)
+        # Ranks instead of offsets, so that both fit into one number that rises.
+        distinct = np.unique(self.firsts)
+        places = self.owners * (len(distinct) + 1) + np.searchsorted(distinct, self.firsts)
+        wanted = owners * (len(distinct) + 1) + np.searchsorted(distinct, starts, side="right") - 1
+        rows = np.maximum(np.searchsorted(places, wanted, side="right") - 1, 0)
+        held: Flags = (self.owners[rows] == owners) & (self.firsts[rows] <= starts) & (ends <= self.lasts[rows])
+        return held
+
 
 NEVER = -1
 """When a copy began that no broker did: what `recover metadata` registers again has the time of the recovery."""
@@ -43,17 +79,11 @@ class CopiedOffsets:
         found = cls.none(partitions)
         if not len(owners):
             return found
-        order = np.lexsort((starts, owners))
-        owners, starts, ends = owners[order], starts[order], ends[order]
-        highest = _highest_so_far(owners, ends)
-        is_first = np.append(True, owners[1:] != owners[:-1])
-        begins = is_first.copy()
-        begins[1:] |= starts[1:] - 1 > highest[:-1]
-        of_owners = np.flatnonzero(is_first)
-        last_begins = np.maximum.reduceat(np.where(begins, np.arange(len(owners)), 0), of_owners)
-        found.firsts[owners[of_owners]] = starts[last_begins]
-        found.lasts[owners[of_owners]] = highest[np.append(of_owners[1:], len(owners)) - 1]
-        found.begun_ms[owners[of_owners]] = np.maximum.reduceat(begun_ms[order], of_owners)
+        stretches = CopiedStretches.of(owners, starts, ends)
+        # Of the rows of one partition, the last stays.
+        found.firsts[stretches.owners] = stretches.firsts
+        found.lasts[stretches.owners] = stretches.lasts
+        np.maximum.at(found.begun_ms, owners, begun_ms)
         return found
 
     def hold(self, partitions: Ints, start_offsets: Ints, modified_ms: Ints) -> Flags:

@@ -17,7 +17,7 @@ from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.event_publisher import NO_BROKER
-from tieredctl.ops.orphans.copied_offsets import NEVER, CopiedOffsets
+from tieredctl.ops.orphans.copied_offsets import NEVER, CopiedOffsets, CopiedStretches
 from tieredctl.ops.orphans.superseded_copies import Copies, superseded_copies
 from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.segment_rows import NO_STATE, ReplayedBucket, SegmentRows, joined_rows, replayed_buckets
@@ -39,7 +39,8 @@ class SegmentStates:
     metadata_offsets: Ints
     """Of the last event that the state machine allowed."""
     superseded: Flags
-    """Whether the copy began, never ended, and another of the same partition that overlaps it began later."""
+    """Whether the copy began, by its events never ended, and is needed no more: another of the same partition that
+    overlaps it began later, and finished copies hold all of its offsets."""
     partitions: Sequence[TopicIdPartition]
     partition_deletes: Mapping[int, RemotePartitionDeleteState]
     copied: CopiedOffsets
@@ -133,8 +134,21 @@ def _superseded(found: SegmentEvents, buckets: Sequence[ReplayedBucket], segment
     concerned = np.zeros(len(found.partitions), np.bool_)
     concerned[segments.partitions[unfinished]] = True
     columns = segments.partitions[unfinished], segments.metadata_offsets[unfinished], segments.starts[unfinished]
-    superseded[unfinished] = superseded_copies(_copies(found, *columns), _all_copies(found, buckets, concerned))
+    copies, others = _copies(found, *columns), _all_copies(found, buckets, concerned)
+    # The event that it ended may be lost, and the one that began later may begin above it.
+    superseded[unfinished] = superseded_copies(copies, others) & _are_held(copies, _finished(found, segments))
     return superseded
+
+
+def _are_held(copies: Copies, finished: Copies) -> Flags:
+    stretches = CopiedStretches.of(finished.partitions.astype(np.int64), finished.start_offsets, finished.end_offsets)
+    return stretches.hold(copies.partitions.astype(np.int64), copies.start_offsets, copies.end_offsets)
+
+
+def _finished(found: SegmentEvents, segments: SegmentRows) -> Copies:
+    """The copies that finished; some may be deleted by now."""
+    rows = np.flatnonzero(segments.are_copied)
+    return _copies(found, segments.partitions[rows], segments.metadata_offsets[rows], segments.starts[rows])
 
 
 def _all_copies(found: SegmentEvents, buckets: Sequence[ReplayedBucket], concerned: Flags) -> Copies:
