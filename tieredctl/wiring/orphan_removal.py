@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
@@ -182,8 +183,9 @@ class QuarantinePurge:
             outcome = check.rehearse()
         return Purged(outcome, _stays(store, outcome), store.url)
 
-    def apply(self, *, without_lease: bool, with_versions: bool) -> Purged:
-        """Deletes the copies that are old enough and still orphaned. Raises TieredctlError if nothing may be."""
+    def apply(self, shown: PurgeOutcome | None, *, without_lease: bool, with_versions: bool) -> Purged:
+        """Deletes the copies that are old enough and still orphaned; where some were shown, no younger ones. Raises
+        TieredctlError if nothing may be."""
         store = self.store.open_writable_store()
         with self._opened(store) as owners:
             purge = Purge(
@@ -191,13 +193,13 @@ class QuarantinePurge:
                 max_percent=self.max_percent,
                 without_lease=without_lease,
                 delete_versions=with_versions,
+                not_after_ms=sys.maxsize if shown is None else shown.newest_ms,
                 key=usable_key(),
             )
             outcome = purge.run()
         return Purged(outcome, _stays(store, outcome), store.url)
 
 
-@contextmanager
 def quarantine_purge(
     store: StorePlace,
     metadata: MetadataPlace,
@@ -207,24 +209,25 @@ def quarantine_purge(
     older_than_ms: int,
     max_percent: float,
     clock_ms: Callable[[], int],
-) -> Iterator[QuarantinePurge]:
+) -> QuarantinePurge:
     """The purge of a store by the metadata of tiered topics. Raises TieredctlError `usage` if neither the metadata nor
     `cluster_id` names the cluster. Does not open the store yet."""
     metadata.demand_topic_based()
-    followed = FollowedMetadata(metadata.open_source)
+    with closing(FollowedMetadata(metadata.open_source)) as first:
+        known = first.source().cluster_id or cluster_id
+    if known is None:
+        message = "The metadata does not say which cluster it belongs to."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Give --cluster-id.")
 
     @contextmanager
     def opened(there: ObjectStore) -> Iterator[FreshMetadata]:
+        # Each time from its beginning: whoever is given only what was added since knows too few owners.
         layout = store.layout_in(there)
-        with topics.open(clock_ms()) as sources:
+        followed = FollowedMetadata(metadata.open_source, known)
+        with topics.open(clock_ms()) as sources, closing(followed):
             yield FreshMetadata(followed, layout=layout, min_age_ms=0, topic_sources=sources, clock_ms=clock_ms)
 
-    with closing(followed):
-        known = followed.cluster_id = followed.source().cluster_id or cluster_id
-        if known is None:
-            message = "The metadata does not say which cluster it belongs to."
-            raise TieredctlError(ErrorCode.USAGE, message, hint="Give --cluster-id.")
-        yield QuarantinePurge(store, known, older_than_ms, max_percent, clock_ms, opened)
+    return QuarantinePurge(store, known, older_than_ms, max_percent, clock_ms, opened)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,13 +37,13 @@ def purge(
         metadata_options.bootstrap_server, offline_metadata=offline_metadata, are_listed=topic_lists.are_given
     )
     place = metadata_options.place()
-    with quarantine_purge(
+    purge = quarantine_purge(
         *(remote_options.place(), place),
         topic_lists.beside(place),
         cluster_id=cluster_id,
         older_than_ms=older_than_ms,
         max_percent=how.max_percent,
         clock_ms=clock_ms,
-    ) as purge:
-        advice = "" if topic_lists.are_given or metadata_options.bootstrap_server else _WHICH_TOPICS
-        return purge_copies(purge, how, cluster_id, view, advice)
+    )
+    advice = "" if topic_lists.are_given or metadata_options.bootstrap_server else _WHICH_TOPICS
+    return purge_copies(purge, how, cluster_id, view, advice)

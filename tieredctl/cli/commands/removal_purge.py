@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tieredctl.cli.commands.removal_outcome import FIELDS
@@ -13,10 +14,12 @@ from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import duration_ms, size_text
+from tieredctl.ops.change import demand_same_cluster
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
-    from tieredctl.wiring.orphan_removal import QuarantinePurge
+    from tieredctl.ops.orphan_removal.purge import PurgeOutcome
+    from tieredctl.wiring.orphan_removal import Purged, QuarantinePurge
 
 
 def age_in_quarantine_ms(how: PurgeOptions) -> int:
@@ -34,31 +37,53 @@ def age_in_quarantine_ms(how: PurgeOptions) -> int:
 def purge_copies(
     purge: QuarantinePurge, how: PurgeOptions, cluster_id: str | None, view: View, advice: str = ""
 ) -> ExitCode:
-    """Asks, deletes them or only counts them, and shows what was done; `advice` where an owner is unclear."""
-    dry_run = how.dry_run
-    if dry_run:
-        purged = purge.rehearse()
+    """Looks what there is, asks if there is anything, deletes it or only counts it, and shows what was done; `advice`
+    where an owner is unclear."""
+    demand_same_cluster(purge.cluster_id, cluster_id)
+    found = None if how.yes and cluster_id is not None and not how.dry_run else purge.rehearse()
+    told = [] if found is None else [*_kept(found.outcome, how, advice)]
+    if found is not None and (how.dry_run or not found.outcome.found):
+        purged = found
     else:
-        what = f"Permanently deleting what has been in the quarantine of {purge.store.url} for {how.older_than}"
-        demand_confirmation(what, purge.cluster_id, yes=how.yes, typed_cluster_id=cluster_id)
-        purged = purge.apply(without_lease=how.no_lease, with_versions=how.delete_versions)
+        view.say(*told)
+        demand_confirmation(_what(purge, how, found), purge.cluster_id, yes=how.yes, typed_cluster_id=cluster_id)
+        shown = None if found is None else found.outcome
+        purged = purge.apply(shown, without_lease=how.no_lease, with_versions=how.delete_versions)
+        told = [one for one in _kept(purged.outcome, how, advice) if one not in told]
     outcome, stays = purged.outcome, purged.stays
-    verb = "Would delete" if dry_run else "Deleted"
-    done = outcome.planned - outcome.skipped if dry_run else outcome.done
-    for_good = "" if stays.may_stay else " for good"
-    view.say(
-        f"{verb} {done} of {outcome.planned} objects in the quarantine of {purged.url}{for_good}.", *stays.sentences()
-    )
+    view.say(_headline(purged, how), *stays.sentences(), *told)
+    source = {"clusterId": purge.cluster_id, "store": purged.url}
+    kept = {"young": outcome.young, "unproven": outcome.unproven, "stays": stays.document(), "dryRun": how.dry_run}
+    return view.end(Listing("Purge", source, (), (), outcome.counts() | kept, FIELDS), outcome)
+
+
+def _what(purge: QuarantinePurge, how: PurgeOptions, found: Purged | None) -> str:
+    where = f"the quarantine of {purge.store.url}"
+    if found is None:
+        return f"Permanently deleting what has been in {where} for {how.older_than}"
+    copies = counted(found.outcome.found, "copy", "copies")
+    amount = f"{copies}, {size_text(found.outcome.found_bytes)}, in {where}"
+    return f"Permanently deleting {amount} for {how.older_than} or longer"
+
+
+def _headline(purged: Purged, how: PurgeOptions) -> str:
+    outcome = purged.outcome
+    if not outcome.planned and outcome.stopped is None:
+        return f"Nothing to delete: no copy has been in the quarantine of {purged.url} for {how.older_than}."
+    verb, done = ("Would delete", outcome.found) if how.dry_run else ("Deleted", outcome.done)
+    for_good = "" if purged.stays.may_stay else " for good"
+    return f"{verb} {done} of {outcome.planned} objects in the quarantine of {purged.url}{for_good}."
+
+
+def _kept(outcome: PurgeOutcome, how: PurgeOptions, advice: str) -> Iterator[str]:
+    """What stays, and why."""
     if outcome.young and outcome.oldest_young_ms is not None:
         waiting = f"{counted(outcome.young, 'copy', 'copies')}, {size_text(outcome.young_bytes)}"
-        view.say(f"Not {how.older_than} old yet: {waiting}; the oldest came {ago(outcome.oldest_young_ms)}.")
+        yield f"Not {how.older_than} old yet: {waiting}; the oldest came {ago(outcome.oldest_young_ms)}."
     if outcome.unproven:
         unproven = counted(outcome.unproven, "more copy was", "more copies were")
         advised = "Put them back with `tieredctl orphans restore`, or delete them yourself."
-        view.say(f"{unproven} kept: their cluster is unknown. {advised}")
+        yield f"{unproven} kept: their cluster is unknown. {advised}"
     if unclear := outcome.skipped - len(outcome.owned):
         copies = counted(unclear, "copy was", "copies were")
-        view.say(f"{copies} kept, since the original has an owner, or may have one.{advice}")
-    source = {"clusterId": purge.cluster_id, "store": purged.url}
-    kept = {"young": outcome.young, "unproven": outcome.unproven, "stays": stays.document(), "dryRun": dry_run}
-    return view.end(Listing("Purge", source, (), (), outcome.counts() | kept, FIELDS), outcome)
+        yield f"{copies} kept, since the original has an owner, or may have one.{advice}"

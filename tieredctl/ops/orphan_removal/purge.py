@@ -6,6 +6,7 @@ matching the store, still calls orphaned, or that a plan removed by name.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -56,6 +57,11 @@ class PurgeOutcome(Outcome):
     young_bytes: int = 0
     oldest_young_ms: int | None = None
     """When the first of these came into quarantine."""
+    newest_ms: int = 0
+    """Copies are old enough that came into quarantine until then."""
+    found: int = 0
+    """How many of those planned a rehearsal would delete."""
+    found_bytes: int = 0
     versions: DeletedVersions | None = None
     """The kept versions that were deleted, if that was asked for."""
 
@@ -82,6 +88,8 @@ class PurgeCheck:
     """The host's."""
     max_percent: float = field(default=100.0, kw_only=True)
     """Of all objects in the store, the quarantine included: more is refused."""
+    not_after_ms: int = field(default=sys.maxsize, kw_only=True)
+    """What came into quarantine later stays, however old: nobody was shown it."""
     _records: dict[str, PlanRecord | None] = field(default_factory=dict, init=False)
     """The store's records of plans, by id."""
     _in_quarantine: int = field(default=0, init=False)
@@ -93,13 +101,16 @@ class PurgeCheck:
         result = PurgeOutcome()
         with self._old_copies(self.clock_ms(), result) as copies:
             for batch in self._batches(copies, result):
-                self._demand_unowned(batch, result)
+                doomed = self._demand_unowned(batch, result)
+                result.found += len(doomed)
+                result.found_bytes += sum(copy.size for copy in doomed)
         return result
 
     def _old_copies(self, now_ms: int, result: PurgeOutcome) -> SpooledListing:
         """This cluster's copies that are old enough. Spooled, since a listing is not reliable while objects are deleted
         from it."""
-        return SpooledListing(self._chosen(now_ms - self.older_than_ms, result))
+        result.newest_ms = min(now_ms - self.older_than_ms, self.not_after_ms)
+        return SpooledListing(self._chosen(result.newest_ms, result))
 
     def _chosen(self, newest_ms: int, result: PurgeOutcome) -> Iterator[StoredObject]:
         ours, strangers = False, set[str]()
