@@ -20,7 +20,7 @@ from tieredctl.ops.orphan_removal.owners import Found
 from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared
 from tieredctl.ops.orphan_removal.purge import Purge
 from tieredctl.ops.orphan_removal.restore import Restore, RestoreOutcome
-from tieredctl.ops.orphans.copied_offsets import CopiedOffsets
+from tieredctl.ops.orphans.copied_offsets import CopiedOffsets, CopiedStretches
 from tieredctl.storage.protocol import StoredObject
 
 Break = Callable[[pytest.MonkeyPatch], None]
@@ -192,6 +192,11 @@ def lost_events_are_not_thought_of(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CopiedOffsets, "hold", lambda _, partitions, *__: np.ones(len(partitions), np.bool_))
 
 
+def lost_ends_are_not_thought_of(patch: pytest.MonkeyPatch) -> None:
+    """A copy that by its events never ended is given up once another began, wherever its records are."""
+    patch.setattr(CopiedStretches, "hold", lambda _, owners, *__: np.ones(len(owners), np.bool_))
+
+
 BROKEN_BUILDS: tuple[Break, ...] = (
     metadata_is_read_once,
     verdicts_are_not_looked_at,
@@ -209,4 +214,5 @@ BROKEN_BUILDS: tuple[Break, ...] = (
     deletions_are_believed,
     any_clock_is_believed,
     lost_events_are_not_thought_of,
+    lost_ends_are_not_thought_of,
 )

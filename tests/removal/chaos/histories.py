@@ -85,8 +85,8 @@ def drawn_history(seed: int) -> History:
         writer.past += writer.segment(LIVE).copied()
     for make in (
         *(_hung_copy, _hung_copy, _crashed_copy, _unfinished_deletion, _unfinished_deletion),
-        *(_deleted_but_present, _lost_events, _copied_again, _gone_topic, _removed_partition),
-        *(_copy_under_way, _deletion_to_come, _copy_to_come),
+        *(_deleted_but_present, _lost_events, _lost_end, _copied_again, _gone_topic),
+        *(_removed_partition, _copy_under_way, _deletion_to_come, _copy_to_come),
     ):
         make(writer)
     return History(writer.past, _interleaved(writer), frozenset({LIVE.topic_id}), frozenset(writer.only_copies))
@@ -130,6 +130,15 @@ def _lost_events(writer: _Writer) -> None:
     """The metadata lost its events, and brokers have no local data from which they could copy it again."""
     lost = writer.segment(LIVE_TOO)
     writer.past += lost.uploaded()
+    writer.only_copies |= set(lost.keys())
+
+
+def _lost_end(writer: _Writer) -> None:
+    """The metadata lost the event that it was copied, and a leader whose segments have other bounds copied on from its
+    middle."""
+    lost = writer.segment(LIVE_TOO)
+    following = writer.segment(LIVE_TOO, lost.start + SEGMENT_OFFSETS // 2)
+    writer.past += [lost.copy_started(), *lost.uploaded(), *following.copied()]
     writer.only_copies |= set(lost.keys())
 
 

@@ -9,9 +9,9 @@
    lost. In progress if the object is newer, by its store, than all that was read. Unknown if it is older than the
    metadata of its partition, or if the metadata is not whole. An orphan if its topic or partition is gone, or if
    finished copies prove that its records are elsewhere (`copied_offsets`). Else unknown: it may be their only copy.
-6. Otherwise the segment's last state tells. A copy that began and did not end may still end, or the event of its end may
-   be lost, unless another of the same offsets began later and finished copies hold all of them, or its topic is gone.
-   Where events may be gone from the log, it may have ended.
+6. Otherwise the segment's last state tells. A copy that began and did not end may still end, or its end may be lost,
+   unless another of the same offsets began later and finished copies hold all of them, or its topic is gone. Where
+   events may be gone from the log, it may have ended.
 
 Where events may be gone, what has none here counts as what may have some in metadata that was not read.
 
