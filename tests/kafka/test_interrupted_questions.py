@@ -17,7 +17,8 @@ from kafka.net.transport import KafkaTCPTransport
 
 from tests.cli.command_line import Outcome
 from tests.rigs.driven_brokers import DrivenBroker
-from tests.rigs.topics import create_topics, delete_topic
+from tests.rigs.topics import create_topics, delete_topic, known_topics
+from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 from tieredctl.kafka.live_cluster import LiveCluster
 
@@ -110,8 +111,12 @@ def test_a_broker_that_stops_answering_in_the_middle_is_reported_and_another_run
 def test_a_topic_that_is_deleted_in_the_middle_is_reported(
     question: str, driven: DrivenBroker, short_lived: str, requests: Requests, ask: Callable[..., Outcome]
 ) -> None:
+    server = driven.broker.bootstrap_server
+
     def delete() -> None:
-        delete_topic(driven.broker.bootstrap_server, short_lived)
+        delete_topic(server, short_lived)
+        # The controller has deleted it then; the broker that is asked may hear of it later.
+        wait_until(lambda: short_lived not in known_topics(server), "the broker knows of it", SECONDS)
 
     requests.happens_before, requests.happens = 2, delete
 
