@@ -383,7 +383,7 @@ def test_another_bucket_is_refused(cluster: Cluster, tieredctl: Tieredctl, tmp_p
         (("--coordinators", "2"), "--coordinators is for --log-dir"),
         (("--log-dir", "{bucket}"), "no __diskless_metadata partition"),
         (("--log-dir", "{logs}/none"), "There is no"),
-        (("--log-dir", "{logs}", "--coordinators", "0"), "range"),
+        (("--log-dir", "{logs}", "--coordinators", "0"), "Give a whole number from 1 to 10000"),
     ],
 )
 def test_wrong_places_are_refused(words: tuple[str, ...], message: str, cluster: Cluster, tieredctl: Tieredctl) -> None:
