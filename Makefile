@@ -48,7 +48,7 @@ demo: $(VENV)/runtime.installed $(VENV)/packages.installed ## See it work on a r
 	@$(if $(JAVA_FOR_SPARK),$(MAKE) --silent $(VENV)/spark.installed)
 	@$(BIN)/tieredctl demo
 
-check: lint ## Lint, then run the tests that need no server and no Java: five minutes
+check: lint ## Lint, then run the tests that need no server and no Java: five to eight minutes
 	@echo "Running the tests that need no server and no Java"
 	@TIEREDCTL_CHAOS_SEEDS=40 TIEREDCTL_FUZZ_INPUTS=20000 TIEREDCTL_PROPERTY_EXAMPLES=25 \
 		$(RUN_TESTS) --numprocesses 2 -m 'not integration and not spark and not exhaustive'
