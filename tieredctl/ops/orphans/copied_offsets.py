@@ -74,12 +74,9 @@ class CopiedOffsets:
         return cls(*(np.full(partitions + 1, one, np.int64) for one in NOTHING))
 
     @classmethod
-    def of(cls, partitions: int, owners: Ints, starts: Ints, ends: Ints, begun_ms: Ints) -> CopiedOffsets:
-        """By the finished copies of so many partitions, a row each; `owners` are rows of partitions."""
+    def of(cls, partitions: int, stretches: CopiedStretches, owners: Ints, begun_ms: Ints) -> CopiedOffsets:
+        """By the stretches of so many partitions, and when each of the finished copies in them began."""
         found = cls.none(partitions)
-        if not len(owners):
-            return found
-        stretches = CopiedStretches.of(owners, starts, ends)
         # Of the rows of one partition, the last stays.
         found.firsts[stretches.owners] = stretches.firsts
         found.lasts[stretches.owners] = stretches.lasts

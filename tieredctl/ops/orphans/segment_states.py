@@ -101,6 +101,9 @@ def states_in_partitions(found: SegmentEvents) -> SegmentStates:
     start_offsets = np.full(len(segments), _NO_OFFSET, np.int64)
     began = segments.states != NO_STATE
     start_offsets[began] = found.contents.starts.start_offsets.values[segments.starts[began]]
+    # Some may be deleted by now.
+    finished = np.flatnonzero(segments.are_copied)
+    stretches = _stretches(found, segments, finished)
     return SegmentStates(
         segments.segment_ids,
         segments.states,
@@ -108,25 +111,29 @@ def states_in_partitions(found: SegmentEvents) -> SegmentStates:
         start_offsets,
         segments.metadata_partitions.astype(np.int64),
         segments.metadata_offsets,
-        _superseded(found, buckets, segments),
+        _superseded(found, buckets, segments, stretches),
         list(found.partitions),
         {one.partition: one.state for one in found.partition_deletes},
-        _copied(found, segments),
+        _copied(found, segments, finished, stretches),
         found.last_timestamp_ms,
     )
 
 
-def _copied(found: SegmentEvents, segments: SegmentRows) -> CopiedOffsets:
-    copies, begun = np.flatnonzero(segments.are_copied), found.contents.starts
-    columns = begun.start_offsets, begun.end_offsets, begun.said.event_timestamps, begun.said.authors
-    starts, ends, begun_ms, authors = (column.values[segments.starts[copies]] for column in columns)
-    owners = segments.partitions[copies].astype(np.int64)
-    return CopiedOffsets.of(
-        len(found.partitions), owners, starts, ends, np.where(authors == NO_BROKER, NEVER, begun_ms)
-    )
+def _stretches(found: SegmentEvents, segments: SegmentRows, finished: Ints) -> CopiedStretches:
+    begun, starts = found.contents.starts, segments.starts[finished]
+    owners = segments.partitions[finished].astype(np.int64)
+    return CopiedStretches.of(owners, begun.start_offsets.values[starts], begun.end_offsets.values[starts])
 
 
-def _superseded(found: SegmentEvents, buckets: Sequence[ReplayedBucket], segments: SegmentRows) -> Flags:
+def _copied(found: SegmentEvents, segments: SegmentRows, finished: Ints, stretches: CopiedStretches) -> CopiedOffsets:
+    said, starts = found.contents.starts.said, segments.starts[finished]
+    begun_ms = np.where(said.authors.values[starts] == NO_BROKER, NEVER, said.event_timestamps.values[starts])
+    return CopiedOffsets.of(len(found.partitions), stretches, segments.partitions[finished].astype(np.int64), begun_ms)
+
+
+def _superseded(
+    found: SegmentEvents, buckets: Sequence[ReplayedBucket], segments: SegmentRows, finished: CopiedStretches
+) -> Flags:
     superseded = np.zeros(len(segments), np.bool_)
     unfinished = np.flatnonzero(segments.states == RemoteLogSegmentState.COPY_SEGMENT_STARTED)
     if not len(unfinished):
@@ -136,19 +143,9 @@ def _superseded(found: SegmentEvents, buckets: Sequence[ReplayedBucket], segment
     columns = segments.partitions[unfinished], segments.metadata_offsets[unfinished], segments.starts[unfinished]
     copies, others = _copies(found, *columns), _all_copies(found, buckets, concerned)
     # The event that it ended may be lost, and the one that began later may begin above it.
-    superseded[unfinished] = superseded_copies(copies, others) & _are_held(copies, _finished(found, segments))
+    held = finished.hold(copies.partitions.astype(np.int64), copies.start_offsets, copies.end_offsets)
+    superseded[unfinished] = superseded_copies(copies, others) & held
     return superseded
-
-
-def _are_held(copies: Copies, finished: Copies) -> Flags:
-    stretches = CopiedStretches.of(finished.partitions.astype(np.int64), finished.start_offsets, finished.end_offsets)
-    return stretches.hold(copies.partitions.astype(np.int64), copies.start_offsets, copies.end_offsets)
-
-
-def _finished(found: SegmentEvents, segments: SegmentRows) -> Copies:
-    """The copies that finished; some may be deleted by now."""
-    rows = np.flatnonzero(segments.are_copied)
-    return _copies(found, segments.partitions[rows], segments.metadata_offsets[rows], segments.starts[rows])
 
 
 def _all_copies(found: SegmentEvents, buckets: Sequence[ReplayedBucket], concerned: Flags) -> Copies:
