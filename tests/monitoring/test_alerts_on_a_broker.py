@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from tests.cli.command_line import this_process
 from tests.cli.running_exporter import RunningExporter, Samples, exporter, is_up
-from tests.metadata_logs import segment_id
+from tests.metadata_logs import DELETED, DELETING, copied, segment_id, started, updated
 from tests.monitoring.alerts import firing, rule_names
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from tests.rigs.driven_brokers import jars_of
@@ -31,8 +30,6 @@ from tieredctl.formats.metadata_records import encode_event
 from tieredctl.kafka.metadata_producer import MetadataProducer
 from tieredctl.model.events import (
     MetadataEvent,
-    RemoteLogSegmentMetadata,
-    RemoteLogSegmentMetadataUpdate,
     RemoteLogSegmentState,
 )
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
@@ -208,15 +205,14 @@ def _stuck_copy(watched: Watched) -> set[str]:
     one = watched.segment()
     partition = TopicIdPartition(one["topicId"], one["topic"], one["partition"])
     began_ms = time.time_ns() // 1_000_000 - 60_000
-    _publish(watched, partition, [replace(copy_begun(partition, segment_id(9)), event_timestamp_ms=began_ms)])
+    _publish(watched, partition, [started(9, 0, 9, partition=partition, event_timestamp_ms=began_ms)])
 
     return watched.firing(watched.awaited(lambda seen: total(seen, "stuck_copies") == 1))
 
 
 def _stuck_deletion(watched: Watched) -> set[str]:
     """As a broker leaves it that ends while it removes a deleted topic."""
-    copied = [copy_begun(GONE, segment_id(5)), *updates(segment_id(5))[:2]]
-    _publish(watched, GONE, copied)
+    _publish(watched, GONE, life(5)[:3])
 
     return watched.firing(watched.awaited(lambda seen: total(seen, "stuck_deletions") == 1))
 
@@ -246,9 +242,8 @@ def _store_that_takes_nothing(watched: Watched, before: Samples) -> set[str]:
 
 def _dead_events(watched: Watched) -> set[str]:
     """Segments that came and went, of a topic that is gone, in one metadata partition."""
-    template = segment_id(1 << 90)
-    events = copy_begun(GONE, template), *updates(template)
-    values = [encode_event(event).split(uuid_bytes(template)) for event in events]
+    template = 1 << 90
+    values = [encode_event(event).split(uuid_bytes(segment_id(template))) for event in life(template)]
     producer = Producer(
         {"bootstrap.servers": watched.broker.bootstrap_server, "log_level": 0, "queue.buffering.max.messages": 200_000}
     )
@@ -285,26 +280,7 @@ def _broker_that_does_not_answer(watched: Watched) -> set[str]:
     return watched.firing(samples)
 
 
-def copy_begun(partition: TopicIdPartition, name: str) -> RemoteLogSegmentMetadata:
-    return RemoteLogSegmentMetadata(
-        topic_id_partition=partition,
-        segment_id=name,
-        start_offset=0,
-        end_offset=9,
-        author=1,
-        max_timestamp_ms=1,
-        event_timestamp_ms=1,
-        segment_leader_epochs=((0, 0),),
-        segment_size_in_bytes=1000,
-        state=_STATE.COPY_SEGMENT_STARTED,
-    )
-
-
-def updates(name: str) -> list[MetadataEvent]:
+def life(number: int) -> list[MetadataEvent]:
     """All that a segment of a topic that is gone may live through."""
-    return [
-        RemoteLogSegmentMetadataUpdate(
-            topic_id_partition=GONE, segment_id=name, event_timestamp_ms=1, state=state, author=1
-        )
-        for state in (_STATE.COPY_SEGMENT_FINISHED, _STATE.DELETE_SEGMENT_STARTED, _STATE.DELETE_SEGMENT_FINISHED)
-    ]
+    deleted = [updated(number, state, partition=GONE) for state in (DELETING, DELETED)]
+    return [*copied(number, 0, 9, partition=GONE), *deleted]
