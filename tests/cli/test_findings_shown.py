@@ -7,7 +7,6 @@ import os
 import pty
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl, environment, own_process
 from tests.cli.terminal_screen import C_LOCALE, FOLDER, ROWS, rows, screen
+from tests.faults.lost_partition import lose_a_metadata_partition
 from tieredctl.cli.completion.command_table import Command, CommandTable
 from tieredctl.cli.findings.finding_groups import MOST_PARTITIONS, FindingGroups
 from tieredctl.cli.findings.finding_report import FindingReport
@@ -36,12 +36,7 @@ VERIFY = ("verify", "--level", "listing", "--log-dir", "data", "--store", STORE)
 @pytest.fixture(scope="module")
 def lost(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cluster that lost a partition of its metadata topic, and hundreds of time indexes besides."""
-    folder = tmp_path_factory.mktemp("lost") / "cluster"
-    shutil.copytree(captures / "kafka-4.3.1", folder)
-    shutil.rmtree(folder / "data" / "__remote_log_metadata-2")
-    for time_index in folder.rglob("remote/**/*.timeindex"):
-        time_index.unlink()
-    return folder
+    return lose_a_metadata_partition(captures / "kafka-4.3.1", tmp_path_factory.mktemp("lost") / "cluster")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal_screen import C_LOCALE, FOLDER, ROWS, WIDTH, rows, screen
+from tests.faults.lost_partition import lose_a_metadata_partition
 
 STORE = ("--store", "file:remote/kafka-tiered-storage")
 DATA = ("--log-dir", "data")
@@ -53,14 +54,12 @@ def folders(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     partition, and hundreds of objects besides."""
     folder = tmp_path_factory.mktemp("screens")
     shutil.copytree(captures / "aiven-crash-4.3.1", folder / "aiven-crash-4.3.1")
-    for name in ("kafka-4.3.1", "damaged", "lost"):
+    for name in ("kafka-4.3.1", "damaged"):
         shutil.copytree(captures / "kafka-4.3.1", folder / name)
     first, second, *_ = sorted(folder.glob("damaged/remote/**/orders7-0-*/*.log"))
     first.unlink()
     second.write_bytes(second.read_bytes()[:-7])
-    shutil.rmtree(folder / "lost/data/__remote_log_metadata-2")
-    for time_index in folder.glob("lost/remote/**/*.timeindex"):
-        time_index.unlink()
+    lose_a_metadata_partition(captures / "kafka-4.3.1", folder / "lost")
     then = time.time() - HOURS_AGO * 3600
     for file in folder.rglob("*"):
         os.utime(file, (then, then))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
 from tests.cli.command_line import this_process
+from tests.faults.lost_partition import lose_a_metadata_partition
 from tests.rigs.chromium import PHONE, OpenPage, opened
 from tieredctl.report.bars import Series, bars
 from tieredctl.report.page import FoundGroup, FoundThing, Page, html_of
@@ -39,11 +39,7 @@ EMPTY = Page("verify", "Nothing found", "good", "", [("Command", "tieredctl veri
 @pytest.fixture(scope="module")
 def report(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of a captured cluster that lost a partition of its metadata topic, and its time indexes besides."""
-    folder = tmp_path_factory.mktemp("report") / "cluster"
-    shutil.copytree(captures / "kafka-4.3.1", folder)
-    shutil.rmtree(folder / "data" / "__remote_log_metadata-2")
-    for time_index in folder.rglob("remote/**/*.timeindex"):
-        time_index.unlink()
+    folder = lose_a_metadata_partition(captures / "kafka-4.3.1", tmp_path_factory.mktemp("report") / "cluster")
     store = f"file:{folder / 'remote' / 'kafka-tiered-storage'}"
     page = folder / "page.html"
     assert this_process("verify", "--log-dir", folder / "data", "--store", store, "--report", page).exit_code == 4
