@@ -11,15 +11,19 @@ import pytest
 
 from tests.cli.command_line import environment
 
+# Threads read side by side: one of them says so, for all.
 WAITS_FOR_ITS_INPUT_BEFORE_IT_READS = """
+import itertools
 import sys
 from tieredctl.cli.main import main
 from tieredctl.storage.file import FileStore
 
 read = FileStore.read
+reads = itertools.count()
 
 def announced_read(store, key, *args):
-    print("reading", file=sys.stderr, flush=True)
+    if next(reads) == 0:
+        print("reading", file=sys.stderr, flush=True)
     sys.stdin.readline()
     return read(store, key, *args)
 
@@ -49,5 +53,4 @@ def test_it_exits_130_and_gives_no_result(captures: Path, level: str) -> None:
 
     assert process.returncode == 130
     assert out == ""
-    assert err.endswith("tieredctl: Interrupted.\n  Run it again: it starts from the beginning.\n")
-    assert "Traceback" not in err
+    assert err == "tieredctl: Interrupted.\n  Run it again: it starts from the beginning.\n"
