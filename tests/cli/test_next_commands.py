@@ -16,11 +16,14 @@ from tests.metadata_logs import PARTITION, copied, write_events
 from tieredctl.cli import running_words
 from tieredctl.cli.commands.status import _row
 from tieredctl.cli.findings.remedies import Remedies
+from tieredctl.cli.typed_words import typed
 from tieredctl.errors import ExitCode
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.status.board import Status
 from tieredctl.ops.status.facts import ClusterFacts, Lag
+from tieredctl.ops.tiering.deletion_at_once import steps_of_emptying
 from tieredctl.wiring.status import StatusPlaces
 
 TOPIC = "orders33"
@@ -71,6 +74,28 @@ def test_so_it_is_in_the_line_of_status_that_names_it(tmp_path: Path) -> None:
         running_words.reset(token)
 
     assert command == "tieredctl topic status --bootstrap-server b:1 -- -x"
+
+
+@pytest.mark.parametrize("topic", ["-x", "--apply"])
+def test_so_it_is_in_the_steps_that_empty_its_remote_storage(topic: str) -> None:
+    steps = [step for step in steps_of_emptying(TopicSettings(topic, {})) if "tieredctl " in step]
+
+    named = [typed(shlex.split(step[step.index("tieredctl ") :])[1:]) for step in steps]
+
+    assert [one.arguments for one in named] == [("…", topic)] * 4
+    assert [one.options for one in named if one.command == "topic disable"] == [
+        (("--stop-copying", ""), ("--apply", "")),
+        (("--delete", ""), ("--apply", "")),
+    ]
+
+
+def test_so_is_a_plan_in_the_command_that_applies_it(cluster: Path, tieredctl: Tieredctl) -> None:
+    planned = tieredctl("orphans", "plan", *PLACES, "--to", "-x.plan", "--min-age", "1h", "--topic", TOPIC)
+
+    orphans, apply, *words = following(planned, "orphans apply")
+    outcome = tieredctl(orphans, apply, "--dry-run", *words)
+
+    assert (outcome.exit_code, words[-2:]) == (0, ["--", "-x.plan"]), outcome.err
 
 
 def test_from_a_scan_to_its_undoing_each_command_is_the_one_printed(cluster: Path, tieredctl: Tieredctl) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
-from shlex import quote
 from typing import Any, Self
 
 from tieredctl.errors import ExitCode, worst
@@ -14,6 +12,7 @@ from tieredctl.model.doctor_finding_kinds import DOCTOR_FINDING_KINDS
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import FindingKind, Severity
 from tieredctl.model.finding_subjects import SegmentSubject, Subject, read_subject
+from tieredctl.model.pasteable import pasteable
 from tieredctl.model.quorum_finding_kinds import QUORUM_FINDING_KINDS
 from tieredctl.model.tiering_finding_kinds import TIERING_FINDING_KINDS
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
@@ -27,10 +26,6 @@ _READ = "tieredctl store inspect {file}"
 _MEND = "tieredctl recover indexes {segmentId} …"
 _RECOVER = "tieredctl recover metadata --bootstrap-server HOST:PORT --store URL …"
 _EPOCHS = "tieredctl metadata epochs {topic}:{partition} …"
-_OWN = "tieredctl "
-_COMMANDS = (_OWN, "kafka-", "ls ")
-_NAMES = ("{topic}", "{key}", "{file}")
-"""What may begin with a dash and is no id: commands take ids as they are."""
 _INDEXES = ("offset-index", "time-index", "transaction-index", "producer-snapshot", "indexes")
 """The parts of a segment that can be rebuilt from its log."""
 
@@ -347,30 +342,6 @@ _TABLES = (
 FINDING_KINDS = {kind.code: kind for table in _TABLES for kind in table}
 
 
-class _Blanks:
-    """What fills a remedy: the evidence, so that a shell takes each value as one word; in capitals what it lacks."""
-
-    def __init__(self, evidence: Mapping[str, object], *, is_command: bool) -> None:
-        self._evidence = evidence
-        self._is_command = is_command
-
-    def __getitem__(self, key: str) -> str:
-        if key not in self._evidence:
-            return key.upper()
-        text = str(self._evidence[key])
-        return quote(text) if self._is_command and key != "command" else text
-
-
-def _dashed_last(remedy: str, blanks: _Blanks) -> str:
-    """The remedy with an argument that would be taken for an option, as a topic's name may be, after `--`."""
-    words = remedy.split(" ")
-    for option, word in pairwise(words):
-        is_name = word.startswith(_NAMES) and not option.startswith("--")
-        if is_name and word.format_map(blanks).lstrip("'").startswith("-"):
-            return " ".join([*(one for one in words if one != word), "--", word])
-    return remedy
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing found. `subject` is what it is about, in a searchable form, and `about` is the same as a value;
@@ -413,9 +384,7 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        remedy = self._remedy()
-        blanks = _Blanks(self.evidence, is_command=remedy.startswith(_COMMANDS))
-        return (_dashed_last(remedy, blanks) if remedy.startswith(_OWN) else remedy).format_map(blanks)
+        return pasteable(self._remedy(), self.evidence)
 
     def _remedy(self) -> str:
         if isinstance(self.about, SegmentSubject):

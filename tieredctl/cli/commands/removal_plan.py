@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from tieredctl.cli.findings.remedies import next_command
@@ -13,6 +12,7 @@ from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
+from tieredctl.model.pasteable import pasteable
 from tieredctl.model.quantities import size_text
 from tieredctl.model.removal import PlanTotals
 from tieredctl.ops.documents import Document
@@ -74,10 +74,11 @@ def _sentences(totals: PlanTotals, left: int, to: Path, command: str | None) -> 
     if command is None:
         yield f"Would plan to remove {what}, in {to}."
         return
-    following = next_command(f"tieredctl {command} {quote(str(to))} …")
+    template, file = f"tieredctl {command} {{file}} …", {"file": to}
+    following = next_command(pasteable(template, file))
     is_offline = any(option in following for option in _OFFLINE)
     if is_offline and _WITHOUT_CLUSTER not in following:
-        following += f" {_WITHOUT_CLUSTER}"
+        following = next_command(pasteable(f"{template} {_WITHOUT_CLUSTER}", file))
     yield f"Planned to remove {what}. Apply it with: {following}"
     if is_offline:
         yield "That is for a cluster that no longer exists; for one that does, give --bootstrap-server instead."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +18,7 @@ from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.model.interruption import last_step, unbroken
+from tieredctl.model.pasteable import pasteable
 from tieredctl.model.quantities import duration_ms
 from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
@@ -93,7 +93,8 @@ class Waiting:
     counted: str
     """What is counted."""
     ends: Mapping[Seen, str]
-    """What to report when the wait ends in time, by how it ends, with the topic's name."""
+    """What to report when the wait ends in time, by how it ends: with the topic's `{name}`, and the command for its
+    `{status}`."""
 
 
 def describe_change(change: ConfigChange) -> str:
@@ -114,7 +115,7 @@ def make(change: TopicChange, shown: Shown, waiting: Waiting | None) -> Outcome:
         shown.say(f"Topic {name} is changed.")
         return Outcome() if waiting is None else _waited(change, shown, waiting)
     except KeyboardInterrupt:
-        hint = f"How far it is: {next_command(f'tieredctl topic status {shlex.quote(name)} …')}"
+        hint = f"How far it is: {_status_of(name)}"
         message = f"Interrupted. The change of topic {name} {made} ({describe_change(change.plan.change)})."
         raise TieredctlError(ErrorCode.INTERRUPTED, message, hint=hint) from None
     except TieredctlError as error:
@@ -129,5 +130,10 @@ def _waited(change: TopicChange, shown: Shown, waiting: Waiting) -> Outcome:
     for finding in outcome.findings:
         shown.say(f"{finding.kind.severity.label}: {finding.message}")
     if outcome.seen is not None and outcome.seen in waiting.ends:
-        shown.say(waiting.ends[outcome.seen].format(name=change.plan.change.topic.topic))
+        name = change.plan.change.topic.topic
+        shown.say(waiting.ends[outcome.seen].format(name=name, status=_status_of(name)))
     return outcome
+
+
+def _status_of(topic: str) -> str:
+    return next_command(pasteable("tieredctl topic status {topic} …", {"topic": topic}))

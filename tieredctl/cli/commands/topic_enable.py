@@ -32,7 +32,7 @@ _ENDS = {
         "What topic {name} had in remote storage before is unknown, so its first segment cannot be recognized: "
         "`tieredctl metadata segments --topic {name}` lists what is there."
     ),
-    Seen.CANNOT_TELL: "These brokers do not report what is tiered: `tieredctl topic status {name}` reads it elsewhere.",
+    Seen.CANNOT_TELL: "These brokers do not report what is tiered: `{status}` reads it elsewhere.",
 }
 """What to report when the wait ends in time, by how it ends."""
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from tieredctl.kafka.cluster import TopicDescription
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.pasteable import pasteable
 from tieredctl.ops.cluster.topic_settings import RETENTION_BYTES, RETENTION_MS, TopicSettings
 
 MOST_SEGMENTS = 200
@@ -39,15 +40,17 @@ def deletes_too_much(topic: TopicDescription, segments: int, *, at_once: bool) -
 
 def steps_of_emptying(settings: TopicSettings) -> list[str]:
     """How to let retention empty remote storage first, in brokers' background threads, and what to watch."""
-    name, kept_ms, total_ms = settings.topic, settings.local_retention_ms, settings.number(RETENTION_MS)
+    named, kept_ms, total_ms = {"topic": settings.topic}, settings.local_retention_ms, settings.number(RETENTION_MS)
     wanted = str(kept_ms) if kept_ms > 0 and not 0 <= total_ms <= kept_ms else "MS"
-    alter = f"kafka-configs --bootstrap-server … --alter --entity-type topics --entity-name {name}"
+    estimate = pasteable(f"tieredctl estimate retention {{topic}} --retention-ms {wanted} …", named)
+    status = pasteable("tieredctl topic status {topic} …", named)
+    alter = pasteable("kafka-configs --bootstrap-server … --alter --entity-type topics --entity-name {topic}", named)
     back = ",".join(f"{one}={settings.text(one)}" for one in (RETENTION_MS, RETENTION_BYTES))
     return [
-        f"tieredctl topic disable {name} --stop-copying --apply …",
-        f"tieredctl estimate retention {name} --retention-ms {wanted} … shows what this deletes, also on local disks.",
+        pasteable("tieredctl topic disable {topic} --stop-copying --apply …", named),
+        f"See what the next step deletes, also on local disks: {estimate}",
         f"{alter} --add-config retention.ms={wanted}; in several steps if that deletes too much at once.",
-        f"tieredctl topic status {name} … until at most {MOST_SEGMENTS} segments are in remote storage.",
-        f"tieredctl topic disable {name} --delete --apply …",
+        f"Wait until at most {MOST_SEGMENTS} segments are in remote storage: {status}",
+        pasteable("tieredctl topic disable {topic} --delete --apply …", named),
         f"{alter} --add-config {back}",
     ]

@@ -16,6 +16,7 @@ from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.pasteable import pasteable
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.release import Release
@@ -223,7 +224,7 @@ def _left_over(remote: RemoteTopic, release: Release | None) -> Iterator[Finding
     topic = remote.topic
     if release is not None and release.line < _FIRST_LINE:
         why = f"Kafka {release} neither reads nor deletes them until the topic is tiered again"
-        command = f"tieredctl topic enable {topic.topic} …"
+        command = pasteable("tieredctl topic enable {topic} …", {"topic": topic.topic})
     else:
         why = "leaders are still deleting them, or gave up"
         command = f"tieredctl partition remove {topic.topic_id} --even-if-live --segment-events-only …"

@@ -11,6 +11,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import TopicDescription
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.pasteable import pasteable
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.followed_replay import FollowedReplay
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
@@ -102,7 +103,8 @@ class RemoteTopic:
             more = f" and {len(new) - _NAMED} more" if len(new) > _NAMED else ""
             segments = "segment" if len(new) == 1 else "segments"
             message = f"Since the plan was shown, {segments} {', '.join(new[:_NAMED])}{more} came to remote storage"
-            hint = f"Run it again, or first: tieredctl topic disable {self.topic.topic} --stop-copying --apply"
+            stop = pasteable("tieredctl topic disable {topic} --stop-copying --apply", {"topic": self.topic.topic})
+            hint = f"Run it again, or first: {stop}"
             raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{message}; nothing was changed.", hint=hint)
 
     def bytes_below(self, partition: int, offset: int) -> int:
