@@ -6,13 +6,14 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
-from tests.cli.command_line import Tieredctl
+from tests.cli.command_line import Tieredctl, environment
 from tests.cli.crashed_cluster import CLUSTER_ID, LISTED, ORPHANS, OTHER_CLUSTER_ID, CrashedClusterOnDisk
 from tests.cli.running_exporter import Samples, exporter, is_up
 from tests.metadata_logs import PARTITION, copied, segment_id, write_events
@@ -66,6 +67,28 @@ def test_text_or_openmetrics_as_the_scraper_accepts(cluster: CrashedClusterOnDis
 def test_a_signal_ends_it_cleanly(cluster: CrashedClusterOnDisk, number: int) -> None:
     with exporter("--log-dir", cluster.log_dir) as running:
         assert running.stop(number) == 0, running.said
+
+
+IS_STOPPED_WHILE_A_CLASS_IS_MADE = """
+import os, signal, sys
+from tieredctl.cli.main import main
+from tieredctl.wiring.exporter import Exporter
+
+Exporter.refresh = lambda exporter: exec("os.kill(os.getpid(), signal.SIGTERM); signal.pause()")
+main()
+"""
+
+
+def test_a_signal_ends_it_cleanly_also_while_a_class_is_made(cluster: CrashedClusterOnDisk, tmp_path: Path) -> None:
+    (tmp_path / "stopped.py").write_text(IS_STOPPED_WHILE_A_CLASS_IS_MADE)
+    words = ["-m", "stopped", "exporter", "--listen", "127.0.0.1:0", "--log-dir", str(cluster.log_dir)]
+    paths = {"PYTHONPATH": str(tmp_path)}
+
+    stopped = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, check=False, env=environment() | paths
+    )
+
+    assert stopped.returncode == 0, stopped.stderr
 
 
 def test_metadata_that_goes_away_and_comes_back_is_unknown_meanwhile(

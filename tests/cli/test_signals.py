@@ -354,10 +354,14 @@ def test_a_signal_after_the_end_of_the_work_takes_nothing_from_its_exit_code(sto
 
 def test_a_signal_in_the_last_step_leaves_nothing_behind_that_would_end_the_process() -> None:
     program = (
-        "import atexit, os, signal, sys\n"
+        "import os, signal, sys\n"
         "from tieredctl.cli import main\n"
         "from tieredctl.model.interruption import last_step, unbroken\n"
-        "atexit.register(lambda: print(signal.getitimer(signal.ITIMER_REAL)))\n"
+        "end_process = main.end_process\n"
+        "def seen_to_end(code):\n"
+        "    print(signal.getitimer(signal.ITIMER_REAL))\n"
+        "    end_process(code)\n"
+        "main.end_process = seen_to_end\n"
         "def run(words):\n"
         "    with last_step(), unbroken():\n"
         "        os.kill(os.getpid(), 15)\n"

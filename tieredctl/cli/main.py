@@ -22,7 +22,14 @@ from tieredctl import __version__
 from tieredctl.cli import PROGRAM, named_context, owns_process, running_command, running_words
 from tieredctl.cli.anywhere import CONTEXT, DEBUG, NO_COLOR, VERBOSE, Line, read_line
 from tieredctl.cli.run_metrics import RunMetrics, run_metrics
-from tieredctl.cli.trouble.interruption import after_interruption, end_process, handle_signals, note_end, note_said
+from tieredctl.cli.trouble.interruption import (
+    after_interruption,
+    came,
+    end_process,
+    handle_signals,
+    note_end,
+    note_said,
+)
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, system_error
 
 if TYPE_CHECKING:
@@ -88,7 +95,7 @@ def main(arguments: list[str] | None = None) -> None:
         if restore is not None and arguments is not None:
             restore()
         owns_process.reset(owned)
-    if arguments is None and code == ExitCode.INTERRUPTED:
+    if arguments is None and (came() or code == ExitCode.INTERRUPTED):
         end_process(code)
     sys.exit(code)
 

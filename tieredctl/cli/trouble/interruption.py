@@ -62,10 +62,12 @@ class _Handler:
         """Whether the user was told: the process only has to end."""
         self.ended: int | None = None
         """The exit code of a command line that has ended."""
+        self.came = False
+        """Whether an interruption ever came, though it was forgotten since."""
 
     def begin(self, words: Sequence[str]) -> None:
         """Of a command line."""
-        self.words, self.is_said, self.ended = words, False, None
+        self.words, self.is_said, self.ended, self.came = words, False, None, False
         self.settle()
 
     def interrupt(self, _number: int, _frame: FrameType | None) -> None:
@@ -73,7 +75,7 @@ class _Handler:
             os._exit(self.ended)
         if interruption.is_requested():
             self._end_at_once("Stopped at once.")
-        self._ends_at, self._is_raised = None, False
+        self._ends_at, self._is_raised, self.came = None, False, True
         if interruption.request():
             self._raise()
         signal.setitimer(signal.ITIMER_REAL, _SECONDS_BETWEEN_LOOKS)
@@ -196,9 +198,15 @@ def note_end(code: int) -> None:
     _handler.ended = code
 
 
+def came() -> bool:
+    """Whether an interruption came since the command line began, though it may be its regular end, or was forgotten."""
+    return _handler.came
+
+
 def end_process(code: int) -> NoReturn:
-    """Ends an interrupted process without Python's own clearing up, which waits for threads and in which another signal
-    would kill it."""
+    """Ends an interrupted process without Python's own clearing up, which waits for threads, in which another signal
+    would kill it, and which ends `python -m` by SIGINT where a KeyboardInterrupt came while the text of a class was
+    executed, as that of dataclasses is, though it was caught."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
