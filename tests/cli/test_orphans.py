@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,6 +111,36 @@ def test_nothing_is_an_orphan_while_all_is_young(tieredctl: Tieredctl, crash: Pa
     )
     assert {json.loads(line)["status"] for line in outcome.out.splitlines()} == {"owned", "in-progress"}
     assert outcome.exit_code == 0
+
+
+def test_that_all_is_too_young_is_said_with_what_shows_it(tieredctl: Tieredctl, crash: Path, tmp_path: Path) -> None:
+    where = ("--store", f"file:{crash / 'bucket'}", "--layout", "aiven", "--log-dir", crash / "data")
+    much = ("--min-age", "900000h")
+
+    scanned = tieredctl("orphans", "scan", *where, *much)
+    planned = tieredctl("orphans", "plan", *where, *much, "--to", tmp_path / "orphans.plan")
+
+    said = "115 objects that are not owned, 56.4 KiB, are younger than --min-age 900000h: a lower one shows what is"
+    assert scanned.err == f"0 of 499 objects, 0 B, are orphaned.\n{said} orphaned.\n"
+    assert planned.err.endswith(f"is not written.\n{said} orphaned.\n")
+
+
+def test_among_orphans_those_that_are_too_young_are_counted(tieredctl: Tieredctl, crash: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(crash, tmp_path / "crash")
+    _, documents = scan(tieredctl, copy)
+    young = next(one for one in documents if one["status"] == "orphan")
+    (copy / "bucket" / young["key"]).touch()
+
+    outcome = tieredctl(
+        *("orphans", "scan", "--store", f"file:{copy / 'bucket'}", "--layout", "aiven"),
+        *("--log-dir", copy / "data", "--min-age", "1h", "-o", "json"),
+    )
+
+    document = outcome.document()
+    assert document["summary"]["younger"] == {"objects": 1, "bytes": young["size"]}
+    assert document["summary"]["status"]["orphan"]["objects"] == 114
+    (shown,) = (one for one in document["items"] if one["key"] == young["key"])
+    assert shown["evidence"] == {**young["evidence"], "reason": "younger-than-min-age"}
 
 
 @pytest.mark.parametrize("capture", ["kafka-4.3.1", "kafka-3.9.1"])

@@ -41,6 +41,13 @@ class UnknownReason(StrEnum):
     """Metadata does not prove that its records are elsewhere."""
 
 
+class InProgressReason(StrEnum):
+    """Why an object is in progress, where its segment's events are not all that says so."""
+
+    YOUNGER_THAN_MIN_AGE = "younger-than-min-age"
+    """It may still get an owner: it is younger than the age floor of who asks."""
+
+
 class DisklessCause(StrEnum):
     """How an object of diskless topics lost its owner."""
 

@@ -13,7 +13,7 @@ import typer
 from tieredctl.cli.arguments import clock_ms, given_path, now_ms, pairs
 from tieredctl.cli.commands.orphans_apply import apply
 from tieredctl.cli.commands.orphans_own import quarantine, unlock
-from tieredctl.cli.commands.orphans_plan import plan
+from tieredctl.cli.commands.orphans_plan import plan, young_sentence
 from tieredctl.cli.commands.orphans_purge import purge
 from tieredctl.cli.commands.orphans_restore import restore
 from tieredctl.cli.commands.orphans_show import show
@@ -149,6 +149,8 @@ def scan(
             if doubt is not None:
                 say(printable(f"{doubt.message} Objects that it lacks look deleted."))
             say(_headline(found))
+            if young := young_sentence(found.summary(), min_age):
+                say(young)
             if view.is_table and (unknown := _unknown(found.summary())):
                 say(unknown)
             if unpriced := found.summary()["classesWithoutPrice"]:

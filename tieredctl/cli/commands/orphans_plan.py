@@ -16,9 +16,11 @@ from tieredctl.cli.places import MetadataOptions, RemoteOptions, SegmentOptions,
 from tieredctl.cli.removal_options import AllowYoung, PlanSizeOptions
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_subjects import UnknownObjects
-from tieredctl.model.ownership import OrphanCause
-from tieredctl.model.quantities import duration_ms
+from tieredctl.model.ownership import ObjectStatus, OrphanCause
+from tieredctl.model.quantities import duration_ms, size_text
+from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.orphans import ScanPlaces, write_plan
@@ -105,6 +107,20 @@ def plan(
     for finding in written.planning.scan.findings:
         if isinstance(finding.about, UnknownObjects):
             view.say(f"Not planned: {finding.message}. Recover the metadata first: {next_command(finding.remedy)}")
-    return show_plan(
+    code = show_plan(
         *(view, written.source, planned, totals, to, "orphans apply"), dry_run=size.dry_run, silence=written.silence
     )
+    view.say(*([young] if (young := young_sentence(written.planning.scan.summary(), min_age)) else []))
+    return code
+
+
+def young_sentence(summary: Document, min_age: str) -> str:
+    """How many objects of a scan are not owned, but too young to be orphaned; and what shows them, unless others are.
+    Empty without any. `min_age` as it was typed."""
+    younger, orphans = summary["younger"], summary["status"][ObjectStatus.ORPHAN]
+    if not younger["objects"]:
+        return ""
+    are = "is" if younger["objects"] == 1 else "are"
+    objects = f"{counted(younger['objects'], 'object')} that {are} not owned, {size_text(younger['bytes'])},"
+    hint = "" if orphans["objects"] else ": a lower one shows what is orphaned"
+    return f"{objects} {are} younger than --min-age {min_age}{hint}."

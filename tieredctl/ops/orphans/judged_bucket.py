@@ -81,8 +81,8 @@ VERDICT_SCHEMA = pa.schema(
     }
 )
 """A row for each object that is listed: 1 of `objects`, its size and its time of modification. And one for all others
-of a topic, status, cause, reason and storage class, whose `key` is null. `reason` says why it is unknown, as
-`UnknownReason` has it.
+of a topic, status, cause, reason and storage class, whose `key` is null. `reason` says why it is unknown or
+in progress, as `UnknownReason` and `InProgressReason` have it.
 
 The evidence is `state`, `metadataPartition` and `metadataOffset` of the segment's last event; or `noEventBefore`, up to
 where (exclusive) that partition of the metadata has none; and `originalMs`, of what was put back, its time before."""
@@ -288,14 +288,14 @@ def summed(rows: pa.Table) -> pa.Table:
 
 
 def _texts_of(codes: NDArray[np.int8]) -> dict[str, pa.Array]:
-    """Statuses, causes, and why objects are unknown."""
+    """Statuses, causes, and why objects are unknown or in progress."""
     distinct, number_of = np.unique(codes, return_inverse=True)
     said, reasons = [verdict_of(code) for code in distinct.tolist()], map(reason_of, distinct.tolist())
     taken = number_array(number_of)
     statuses = pa.array([status.value for status, _ in said], pa.string())
     causes = pa.array([cause and cause.value for _, cause in said], pa.string())
-    why_unknown = pa.array([reason and reason.value for reason in reasons], pa.string())
-    return {"status": statuses.take(taken), "cause": causes.take(taken), "reason": why_unknown.take(taken)}
+    why = pa.array([reason and reason.value for reason in reasons], pa.string())
+    return {"status": statuses.take(taken), "cause": causes.take(taken), "reason": why.take(taken)}
 
 
 def _where(flags: Flags, values: pa.Array) -> pa.Array:

@@ -35,7 +35,7 @@ from tieredctl.formats.windows import Flags, Ints
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentState as State
 from tieredctl.model.findings import Severity
-from tieredctl.model.ownership import ObjectStatus, OrphanCause, UnknownReason
+from tieredctl.model.ownership import InProgressReason, ObjectStatus, OrphanCause, UnknownReason
 from tieredctl.ops.cluster.live_topics import LiveTopics
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
 from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
@@ -46,7 +46,8 @@ from tieredctl.rlmm.segment_rows import NO_STATE
 
 NO_SEGMENT = NOT_FOUND
 _STATUSES = tuple(ObjectStatus)
-_WHYS = (None, *OrphanCause, *UnknownReason)
+_WHYS = (None, *OrphanCause, *UnknownReason, *InProgressReason)
+_REASONS = (UnknownReason, InProgressReason)
 _Facts = NDArray[np.uint16]
 _STATE_SHIFT = 12
 
@@ -101,10 +102,10 @@ def verdict_of(code: int) -> tuple[ObjectStatus, OrphanCause | None]:
     return _STATUSES[code // len(_WHYS)], why if isinstance(why, OrphanCause) else None
 
 
-def reason_of(code: int) -> UnknownReason | None:
-    """Why an object with this verdict is unknown, where there is a reason to tell."""
+def reason_of(code: int) -> UnknownReason | InProgressReason | None:
+    """Why an object with this verdict is unknown or in progress, where there is a reason to tell."""
     why = _WHYS[code % len(_WHYS)]
-    return why if isinstance(why, UnknownReason) else None
+    return why if isinstance(why, _REASONS) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,7 @@ class Judge:
         decided.status(~are(_Fact.KNOWN_TOPIC), ObjectStatus.FOREIGN)
         decided.status(named & ((states == NO_STATE) | ~are(_Fact.AGREES)), ObjectStatus.UNKNOWN)
         decided.status(finished & ~gone & ~removed, ObjectStatus.OWNED)
-        decided.status(are(_Fact.YOUNG), ObjectStatus.IN_PROGRESS)
+        decided.in_progress(are(_Fact.YOUNG), InProgressReason.YOUNGER_THAN_MIN_AGE)
         decided.status(~named & are(_Fact.UNREAD), ObjectStatus.IN_PROGRESS)
         decided.status(~named & are(_Fact.ELSEWHERE), ObjectStatus.UNKNOWN)
         decided.unknown(~named & are(_Fact.BEFORE), UnknownReason.OLDER_THAN_METADATA)
@@ -283,6 +284,10 @@ class _Decision:
     def unknown(self, which: Flags, reason: UnknownReason) -> None:
         self._whys[which & self._open] = _WHYS.index(reason)
         self.status(which, ObjectStatus.UNKNOWN)
+
+    def in_progress(self, which: Flags, reason: InProgressReason) -> None:
+        self._whys[which & self._open] = _WHYS.index(reason)
+        self.status(which, ObjectStatus.IN_PROGRESS)
 
     def verdicts(self) -> NDArray[np.int8]:
         """What `verdict_of` takes, a row each."""

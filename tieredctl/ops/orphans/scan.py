@@ -222,7 +222,8 @@ class Scan:
 
     def evidence(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts, row: int) -> Document | None:
         """The last event of an object's segment, or up to where (exclusive) there is none; why the object is unknown,
-        where it may be the only copy of its records; and of what was put back, how old it was counted."""
+        where it may be the only copy of its records, or that it is too young; and of what was put back, how old it was
+        counted."""
         events = self._events_of(judge, int(verdicts.segments[row]), objects.explained(row))
         if reason := reason_of(int(verdicts.codes[row])):
             events = {**(events or {}), "reason": reason.value}

@@ -11,7 +11,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import OrphanedObjects, UnknownObjects
 from tieredctl.model.findings import Finding
-from tieredctl.model.ownership import ObjectStatus, OrphanCause, UnknownReason
+from tieredctl.model.ownership import InProgressReason, ObjectStatus, OrphanCause, UnknownReason
 from tieredctl.model.prices import StoragePrice
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
@@ -37,14 +37,14 @@ class GroupTotals:
 
 class Group(NamedTuple):
     """What objects are counted by; the storage class is empty if it is not known, and `reason` says why some objects
-    are unknown."""
+    are unknown or in progress."""
 
     topic: str
     topic_id: str
     status: ObjectStatus
     cause: OrphanCause | None
     storage_class: str
-    reason: UnknownReason | None
+    reason: UnknownReason | InProgressReason | None
 
 
 @dataclass(slots=True)
@@ -68,9 +68,9 @@ class ScanTotals:
         return [_total_document(row, totals, self._cost(rows[row])) for row, totals in ranked]
 
     def summary(self, reserved: Document | None, gone: int, *, is_whole: bool) -> Document:
-        """Objects and bytes by status and storage class, orphans by cause; how much was passed over as tieredctl's own,
-        None where that was not counted, how much was gone by the time that it was judged, and whether the metadata was
-        whole."""
+        """Objects and bytes by status and storage class, orphans by cause; how much is not owned, but too young to be
+        orphaned; how much was passed over as tieredctl's own, None where that was not counted, how much was gone by the
+        time that it was judged, and whether the metadata was whole."""
         groups, price = self.groups, self.price
         classes = sorted({group.storage_class for group in groups} - {""})
         return {
@@ -80,6 +80,7 @@ class ScanTotals:
                 one.value: self._sum([group for group in groups if group.status is one]) for one in ObjectStatus
             },
             "causes": {one.value: self._sum(self._of_cause(one)) for one in OrphanCause},
+            "younger": self._sum(self._for_reason(InProgressReason.YOUNGER_THAN_MIN_AGE)),
             "storageClasses": {
                 one: self._sum([group for group in groups if group.storage_class == one]) for one in classes
             },
@@ -102,7 +103,7 @@ class ScanTotals:
                 about = OrphanedObjects(totals["objects"])
                 yield Finding(FindingCode.OBJECT_UNREFERENCED, subject, message, evidence, about=about)
         for reason in UnknownReason:
-            totals = self._sum([group for group in self.groups if group.reason is reason])
+            totals = self._sum(self._for_reason(reason))
             if totals["objects"]:
                 yield _may_be_only_copies(subject, reason, totals)
 
@@ -112,6 +113,9 @@ class ScanTotals:
 
     def _of_cause(self, cause: OrphanCause) -> list[Group]:
         return [group for group in self.groups if group.cause is cause]
+
+    def _for_reason(self, reason: UnknownReason | InProgressReason) -> list[Group]:
+        return [group for group in self.groups if group.reason is reason]
 
     def _totals(self, groups: Iterable[Group]) -> GroupTotals:
         totals = GroupTotals()

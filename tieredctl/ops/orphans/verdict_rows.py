@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from tieredctl.model.key_text import key_text
-from tieredctl.model.ownership import ObjectStatus, OrphanCause, UnknownReason
+from tieredctl.model.ownership import InProgressReason, ObjectStatus, OrphanCause, UnknownReason
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.totals import Group, GroupTotals
 from tieredctl.ops.remote.inventory import iso_8601
 
+_REASONS: Mapping[str, UnknownReason | InProgressReason] = {one: one for one in (*UnknownReason, *InProgressReason)}
 _OF_OBJECT = ("segmentId", "topicId", "partition", "part")
 
 
@@ -34,8 +35,8 @@ def evidence_document(row: Mapping[str, Any]) -> Document | None:
         found = {name: row[name] for name in ("state", "metadataPartition", "metadataOffset")}
     elif row["topicId"] is not None:
         found = {name: row[name] for name in ("metadataPartition", "noEventBefore")}
-        if row["reason"] is not None:
-            found["reason"] = row["reason"]
+    if row["reason"] is not None:
+        found = {**(found or {}), "reason": row["reason"]}
     if row["originalMs"] is None:
         return found
     return {**(found or {}), "originalTime": iso_8601(row["originalMs"])}
@@ -45,6 +46,6 @@ def group_of(row: Mapping[str, Any]) -> tuple[Group, GroupTotals]:
     """What a row counts."""
     cause, reason = row["cause"], row["reason"]
     names = row["topic"] or "", row["topicId"] or "", ObjectStatus(row["status"])
-    why_unknown = None if reason is None else UnknownReason(reason)
-    group = Group(*names, None if cause is None else OrphanCause(cause), row["storageClass"], why_unknown)
+    why = None if reason is None else _REASONS[reason]
+    group = Group(*names, None if cause is None else OrphanCause(cause), row["storageClass"], why)
     return group, GroupTotals(row["objects"], row["bytes"], row["oldestMs"], row["newestMs"])
