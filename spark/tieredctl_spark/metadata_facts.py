@@ -10,9 +10,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.compaction import COMPACTED
+from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.metadata.coverage import MISSING, MetadataPlaces
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.judgement import Certainty
@@ -78,7 +79,7 @@ def metadata_facts(rows: Packed, stream: EventStream, keep: Keep) -> MetadataFac
     missing = coverage.finding()
     findings = ([] if missing is None else [missing]) + findings
     certainty = Certainty(
-        is_whole=all(finding.severity in (Severity.INFO, Severity.WARNING) for finding in findings),
+        is_whole=is_whole(findings),
         partitions_are_sure=coverage.is_certain,
         events_may_be_gone=any(finding.code is COMPACTED for finding in findings),
     )

@@ -40,9 +40,10 @@ def draw_timelines(place: MetadataPlace, drawn: Drawn, view: FindingsView, page:
     Logs are asked for before the metadata is read, so that nothing they gave up since looks missing.
     """
     from tieredctl.ops.metadata import state as metadata_state
+    from tieredctl.ops.metadata.completeness import is_whole_for_partitions_here
     from tieredctl.ops.metadata.segment_documents import SegmentDocuments
     from tieredctl.ops.timeline.documents import timeline_document
-    from tieredctl.ops.timeline.partition_timeline import are_all_events_read, partition_timelines
+    from tieredctl.ops.timeline.partition_timeline import partition_timelines
     from tieredctl.wiring.metadata import demand_known
     from tieredctl.wiring.timelines import known_logs
 
@@ -57,7 +58,7 @@ def draw_timelines(place: MetadataPlace, drawn: Drawn, view: FindingsView, page:
         metadata = metadata_state.replayed(stream, selection, keep_deleted=drawn.keep_deleted)
         demand_known(place, stream, selection)
         rows = metadata_state.segments(metadata, selection)
-        is_complete = are_all_events_read(stream.findings)
+        is_complete = is_whole_for_partitions_here(stream.findings)
 
         def timelines() -> Iterator[PartitionTimeline]:
             return partition_timelines(metadata, rows, logs, is_complete=is_complete)

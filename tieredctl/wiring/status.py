@@ -10,7 +10,7 @@ from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_replica import LocalReplica
-from tieredctl.ops.metadata.coverage import are_damaged
+from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.failing_copies import failing_copies, failing_finding
 from tieredctl.ops.metadata.selection import Selection
@@ -89,7 +89,7 @@ def _of_metadata(
     metadata = replayed(stream)
     place.demand_topic_based()
     coverage = stream.coverage
-    is_broken = coverage.is_broken or are_damaged(stream.findings)
+    is_broken = coverage.is_broken or not is_whole(stream.findings)
     findings = [*stream.findings, *stuck(metadata, Selection(), clock.now_ms, clock.older_than_ms)]
     findings += [failing_finding(one, clock.now_ms) for one in failing_copies(metadata, clock.now_ms)]
     facts = facts_of_metadata(

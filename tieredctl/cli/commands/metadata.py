@@ -242,6 +242,7 @@ def stuck(
     For example: tieredctl metadata stuck --older-than 2h --bootstrap-server broker:9092
     """
     from tieredctl.ops.metadata import state as metadata_state
+    from tieredctl.ops.metadata.completeness import is_whole
     from tieredctl.ops.metadata.failing_copies import failing_copies, failing_finding
     from tieredctl.wiring.metadata import demand_known
 
@@ -258,7 +259,7 @@ def stuck(
             found += [failing_finding(one, moment) for one in failing]
         items = finding_documents(found)
         listing = metadata_listing("StuckSegments", stream, items, STUCK_COLUMNS, FINDING_FIELDS, stuck=len(found))
-        if not found and view.is_table and not any(one.makes_incomplete for one in stream.findings):
+        if not found and view.is_table and is_whole(stream.findings):
             view.say(f"Nothing is stuck: no copy or deletion has been unfinished for {older_than}.")
         code = view.show(listing, stream.findings, listed=found)
         if page.report is None:

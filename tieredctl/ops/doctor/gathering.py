@@ -17,7 +17,7 @@ from tieredctl.layouts.protocol import Layout
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_metadata_log import SeenMetadataLog, SeenSnapshot
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
@@ -30,6 +30,7 @@ from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.doctor.object_checks import auxiliary_state, transaction_indexes
 from tieredctl.ops.doctor.remote_gaps import gaps_of_topic
 from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.failing_copies import failing_copies
 from tieredctl.ops.metadata.state import replayed
@@ -162,7 +163,7 @@ class ReadMetadata(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """Whether no event may be missing."""
-        return not any(one.makes_incomplete or one.severity >= Severity.ERROR for one in self.odd)
+        return is_whole(self.odd)
 
 
 def with_metadata(

@@ -10,10 +10,11 @@ from tieredctl.kafka.cluster import Cluster, ListedOffset, TopicDescription
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.leader import LeaderAnswers, is_tiered, only_partition, read_leader_log
 from tieredctl.ops.explanation.explanation import Explanation, LiveExplanation
+from tieredctl.ops.metadata.completeness import is_whole_for_partitions_here
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection, one_partition
 from tieredctl.ops.metadata.state import replayed
-from tieredctl.ops.timeline.partition_timeline import KnownLog, are_all_events_read, partition_timeline
+from tieredctl.ops.timeline.partition_timeline import KnownLog, partition_timeline
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.consumer_fetch import consumer_fetch
 from tieredctl.rlmm.copy_start import highest_remote_offset
@@ -119,7 +120,7 @@ def explain_metadata(stream: EventStream, selection: Selection, offset: int, epo
 def _timeline(
     stream: EventStream, store: ReplayedMetadata, partition: TopicIdPartition, log: KnownLog | None = None
 ) -> Timeline:
-    is_complete = are_all_events_read(stream.findings)
+    is_complete = is_whole_for_partitions_here(stream.findings)
     return partition_timeline(store, partition, log, is_complete=is_complete).timeline
 
 

@@ -19,8 +19,8 @@ from tieredctl.ops.index_recovery.index_diagnosis import (
     with_earlier_transactions,
 )
 from tieredctl.ops.index_recovery.index_rebuilding import rebuilt_parts
+from tieredctl.ops.metadata.completeness import demand_whole
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.metadata.followed_metadata import demand_whole
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed, segments
 from tieredctl.rlmm.cache import RemoteLogMetadataCache

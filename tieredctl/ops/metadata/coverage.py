@@ -16,7 +16,7 @@ from math import gcd, isqrt
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.rlmm.partitioner import partition_hash
 
@@ -28,11 +28,6 @@ READ_ALL = "Read all of them: every broker's log directory, one --log-dir each, 
 _MOST_PARTITIONS = 1 << 20
 """More than any cluster has: such a count is not believed."""
 _SPELLED_OUT = 10
-
-
-def are_damaged(findings: Iterable[Finding]) -> bool:
-    """Whether what was found in metadata says that some of it is surely missing, or cannot be read."""
-    return any(one.kind.incomplete or one.severity >= Severity.ERROR for one in findings)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
-from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.metadata.coverage import MISSING, READ_ALL, MetadataCoverage, MetadataPlaces
+from tieredctl.model.findings import Finding
+from tieredctl.ops.metadata.completeness import demand_whole
+from tieredctl.ops.metadata.coverage import MetadataCoverage, MetadataPlaces
 from tieredctl.ops.metadata.event_stream import EventStream
 
 
@@ -111,12 +112,3 @@ class FollowedMetadata:
                 raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Is this replica lagging?")
         known, self._end_offsets = self._end_offsets, ends
         return known != ends
-
-
-def demand_whole(findings: Iterable[Finding]) -> None:
-    """Raises TieredctlError `metadata-incomplete` where some of the metadata could not be read."""
-    for finding in findings:
-        if finding.severity >= Severity.ERROR:
-            hint = READ_ALL if finding.code == MISSING else None
-            message = f"{finding.code}: {finding.subject}: {finding.message}."
-            raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message, hint=hint)

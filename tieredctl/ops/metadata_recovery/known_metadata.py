@@ -14,9 +14,10 @@ from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentSta
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.completeness import demand_whole, doubts
 from tieredctl.ops.metadata.coverage import MISSING
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.metadata.followed_metadata import FollowedMetadata, demand_whole
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.followed_replay import FollowedReplay
 from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
 from tieredctl.rlmm.segment_events import EventChunk
@@ -84,12 +85,11 @@ class KnownMetadata:
         self.metadata_partitions = len(stream.source.metadata_partitions())
         found = [_expected(finding) for finding in stream.findings]
         self.findings = found or self.findings
-        for finding in found:
-            if finding.severity >= Severity.ERROR:
-                if finding.code == MISSING:
-                    demand_whole([finding])
-                message = f"{finding.code}: {finding.subject}: {finding.message}."
-                raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message, hint=_WAY_OUT)
+        for finding in doubts(found):
+            if finding.code == MISSING:
+                demand_whole([finding])
+            message = f"{finding.code}: {finding.subject}: {finding.message}."
+            raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message, hint=_WAY_OUT)
         return ()
 
 

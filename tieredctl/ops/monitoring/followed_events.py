@@ -17,7 +17,8 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource, RecordChunk
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.compaction import CompactionSigns
-from tieredctl.ops.metadata.coverage import MetadataCoverage, are_damaged
+from tieredctl.ops.metadata.completeness import is_whole
+from tieredctl.ops.metadata.coverage import MetadataCoverage
 from tieredctl.ops.metadata.event_reading import event_chunk
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
@@ -190,7 +191,7 @@ class FollowedEvents:
             metadata,
             self._statistics(metadata),
             Counter((one.code.value, one.severity.label) for one in [*found, *odd]),
-            self._coverage.is_broken or are_damaged([*found, *odd]),
+            self._coverage.is_broken or not is_whole([*found, *odd]),
             not self._coverage.is_certain,
             starts,
         )

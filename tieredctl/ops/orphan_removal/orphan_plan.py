@@ -17,7 +17,7 @@ from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.removal import PlanHeader, PlannedObject, PlannedUpload, PlanTotals
 from tieredctl.ops.cluster.live_topics import demand_all_topics
-from tieredctl.ops.metadata.followed_metadata import demand_whole
+from tieredctl.ops.metadata.completeness import demand_whole
 from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
 from tieredctl.ops.orphan_removal.fresh_metadata import Verdict, verdicts_on
 from tieredctl.ops.orphan_removal.limits import StoreOverlap, demand_age, demand_share

@@ -34,11 +34,11 @@ from tieredctl.formats.uuid_lookup import NOT_FOUND
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentState as State
-from tieredctl.model.findings import Severity
 from tieredctl.model.ownership import InProgressReason, ObjectStatus, OrphanCause, UnknownReason
 from tieredctl.ops.cluster.live_topics import LiveTopics
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
 from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
+from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.object_columns import NO_PARTITION, KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.segment_states import SegmentStates
@@ -122,8 +122,7 @@ class Certainty:
     @classmethod
     def of(cls, stream: EventStream) -> Certainty:
         """Completeness of a stream that was read to its end."""
-        is_whole = all(finding.severity in (Severity.INFO, Severity.WARNING) for finding in stream.findings)
-        return cls(is_whole, stream.coverage.is_certain, bool(stream.compaction.shown))
+        return cls(is_whole(stream.findings), stream.coverage.is_certain, bool(stream.compaction.shown))
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.events import RemoteLogSegmentMetadata
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.store_check.local_stores import LocalStore
@@ -76,11 +76,7 @@ class MetadataToCheck:
     @property
     def is_whole(self) -> bool:
         """Whether an unknown id never had an event, as far as the read partitions show."""
-        numbers = self.metadata_partitions
-        lost = any(
-            finding.kind.incomplete or finding.code is FindingCode.EVENT_UNDECODABLE for finding in self.findings
-        )
-        return not lost and numbers == set(range(len(numbers)))
+        return is_whole(self.findings)
 
     def segments(self, segment_ids: Sequence[str]) -> dict[str, RemoteLogSegmentMetadata]:
         """Those of some ids that ever had an event that could begin them, deleted ones too, by id."""

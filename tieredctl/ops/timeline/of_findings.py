@@ -9,10 +9,10 @@ from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.snapshot import PartitionFacts
+from tieredctl.ops.metadata.completeness import is_whole_for_partitions_here
 from tieredctl.ops.timeline.partition_timeline import (
     KnownLog,
     PartitionTimeline,
-    are_all_events_read,
     partition_timeline,
 )
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
@@ -39,7 +39,7 @@ def timelines_of_found(
 ) -> FoundTimelines:
     """Those that the metadata knows; `metadata_findings` tell what of it could not be read. The logs have to be older
     than the metadata."""
-    is_complete = are_all_events_read(metadata_findings)
+    is_complete = is_whole_for_partitions_here(metadata_findings)
     known = [
         (metadata, partition)
         for partition in _gravest_first(findings)

@@ -14,8 +14,6 @@ from tieredctl.drawing.offset_ranges import NO_OFFSETS, OffsetRanges
 from tieredctl.drawing.timeline import Part, PartRanges, Timeline
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentState
-from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs
 from tieredctl.ops.verification.lineage_check import EpochRanges
@@ -49,14 +47,6 @@ class PartitionTimeline(NamedTuple):
     timeline: Timeline
     bytes: int
     """Of the logs of all segments that are in it."""
-
-
-def are_all_events_read(findings: Iterable[Finding]) -> bool:
-    """Whether metadata with these findings has all events of the partitions that it knows: an event that could not be
-    read may be the one that a gap lacks. A user partition's events are all in one metadata partition: others count
-    for nothing."""
-    counted = (finding for finding in findings if finding.code is not FindingCode.METADATA_PARTITION_MISSING)
-    return not any(finding.makes_incomplete or finding.severity >= Severity.ERROR for finding in counted)
 
 
 def partition_timelines(
