@@ -313,4 +313,5 @@ class ModelMetadata(EventsInMemory):
 
     def advance(self) -> bool:
         self.cluster.boundary()
+        self.cluster._demand_right("source")
         return super().advance()

@@ -114,6 +114,8 @@ class Exporter:
     _cap: SeriesCap = field(init=False)
     _diagnosis: FindingCounts | None = None
     _next_diagnosis: float = 0.0
+    _diagnosed_metadata: bool = False
+    """Whether the last diagnosis knew the metadata: what it found there is not known while that cannot be read."""
     _results: LastResults | None = None
     _signs: Sequence[list[tuple[int, int, int]] | None] = ()
     _ours: tuple[str | None, str | None] = (None, None)
@@ -193,15 +195,17 @@ class Exporter:
     def _diagnosed(
         self, place: ClusterPlace, cluster: ClusterSeen | None, metadata: FollowedFigures | None
     ) -> FindingCounts | None:
-        """All findings of `doctor`. Its checks make an object of each segment, so they are made again only when their
-        share of the time is small."""
+        """All findings of `doctor`; without the metadata those that need none of it, and that the others were not
+        looked for. Its checks make an object of each segment, so they are made again only when their share of the time
+        is small, or the metadata went away or came back."""
         if cluster is None:
             self._diagnosis, self._next_diagnosis = None, 0.0
             return None
         if cluster.standstill is not None:
             return _counts([cluster.standstill])
-        began = time.monotonic()
-        if began >= self._next_diagnosis:
+        began, knows_metadata = time.monotonic(), metadata is not None
+        if began >= self._next_diagnosis or knows_metadata is not self._diagnosed_metadata:
+            self._diagnosed_metadata = knows_metadata
             self._diagnosis = self._part(DIAGNOSIS, lambda: _diagnosis(place, cluster.snapshot, metadata))
             pause = (time.monotonic() - began) * _DIAGNOSIS_TIMES
             self._next_diagnosis = began + pause

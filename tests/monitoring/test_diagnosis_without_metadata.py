@@ -1,0 +1,55 @@
+"""What a diagnosis found in the metadata is not served while the metadata cannot be read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import nullcontext
+
+import pytest
+
+from tests.metadata_logs import started
+from tests.tiering.model_cluster import NOW_MS, ModelCluster
+from tieredctl.wiring import exporter
+from tieredctl.wiring.exporter import DIAGNOSIS, METADATA, Exporter
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace
+from tieredctl.wiring.status import StatusPlaces
+
+STUCK = ("copy-stuck", "warning")
+NOT_MADE = ("check-not-made", "warning")
+
+
+class Cluster(ModelCluster):
+    """Without consumer groups."""
+
+    def committed_offsets(self) -> list[object]:
+        return []
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """A copy to its remote storage never ended."""
+    made = Cluster(own={"remote.storage.enable": "true"}, events=[started(1, 0, 9)])
+    monkeypatch.setattr(ClusterPlace, "open", lambda _: nullcontext(made))
+    monkeypatch.setattr(ClusterPlace, "open_with_groups", lambda _: nullcontext(made))
+    monkeypatch.setattr(MetadataPlace, "open_source", lambda _: made.source())
+    monkeypatch.setattr(MetadataPlace, "demand_topic_based", lambda _: None)
+    monkeypatch.setattr(exporter, "_DIAGNOSIS_TIMES", 1 << 40)
+    return made
+
+
+def test_it_says_what_is_not_known_until_the_metadata_is_read_again(cluster: Cluster) -> None:
+    place = MetadataPlace(cluster=ClusterPlace("model:9092"))
+    running = Exporter(StatusPlaces(metadata=place), older_than_ms=1, most_topics=10, now_ms=lambda: NOW_MS)
+    seen = []
+
+    for denied in ((), ("source",), ()):
+        cluster.denied = denied
+        running.refresh()
+        seen.append(running.latest)
+
+    before, meanwhile, after = (one.findings or Counter() for one in seen)
+    assert [one.parts[METADATA].is_up for one in seen] == [True, False, True]
+    assert all(one.parts[DIAGNOSIS].is_up for one in seen)
+    assert (before[STUCK], before[NOT_MADE]) == (1, 0)
+    assert (meanwhile[STUCK], meanwhile[NOT_MADE]) == (0, 1)
+    assert after == before
