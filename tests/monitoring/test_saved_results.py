@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tieredctl.errors import TieredctlError
+from tieredctl.model.finding_kind import Severity
 from tieredctl.ops.status import result_document
 from tieredctl.ops.status.last_results import read_results
 from tieredctl.ops.status.result_document import read_document
@@ -31,7 +32,13 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
     max_leaves=8,
 )
-SEVERITIES = st.fixed_dictionaries({}, optional={"severity": st.sampled_from(["error", "warning", 3, None])})
+KINDS_OF_FINDINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "severity": st.sampled_from(["error", "warning", 3, None]),
+        "code": st.sampled_from(["object-missing", "unheard-of", 3, None]),
+    },
+)
 
 
 def document(command: str, items: list[Any]) -> dict[str, Any]:
@@ -46,7 +53,12 @@ class InSmallPieces(io.StringIO):
         return super().read(1)
 
 
-@given(JSON, st.lists(JSON | SEVERITIES, max_size=5), st.sampled_from([None, 2]))
+def kind(item: Any) -> tuple[str | None, str | None]:
+    code, severity = (item.get("code"), item.get("severity")) if isinstance(item, dict) else (None, None)
+    return code if code == "object-missing" else None, severity if isinstance(severity, str) else None
+
+
+@given(JSON, st.lists(JSON | KINDS_OF_FINDINGS, max_size=5), st.sampled_from([None, 2]))
 def test_it_is_what_a_whole_reading_gives(member: Any, items: list[Any], indent: int | None) -> None:
     whole = {"kind": "x", "member": member, "items": items, "last": 12}
     text = json.dumps(whole, indent=indent)
@@ -55,8 +67,7 @@ def test_it_is_what_a_whole_reading_gives(member: Any, items: list[Any], indent:
         found = read_document(file)
 
         assert found.members == {name: value for name, value in whole.items() if name != "items"}
-        of_dicts = (item.get("severity") if isinstance(item, dict) else None for item in items)
-        assert found.severities == Counter(one if isinstance(one, str) else None for one in of_dicts)
+        assert found.kinds == Counter(map(kind, items))
 
 
 @pytest.mark.parametrize("command", KINDS)
@@ -103,7 +114,7 @@ def test_many_items_take_no_memory(command: str, tmp_path: Path) -> None:
     assert peak < MOST_BYTES
     if command == "verify":
         assert found.verification is not None
-        assert (found.verification.severities or {})["error"] == ITEMS
+        assert found.verification.severities[Severity.ERROR] == ITEMS
     else:
         assert found.scan is not None
         assert found.scan.orphans == 3

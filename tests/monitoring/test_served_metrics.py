@@ -64,7 +64,7 @@ def everything_known() -> Observation:
         store=StoreFacts("file:/store", 1, 1),
         results=LastResults(
             LastScan(NOW_MS, 1, 1, 1, True, "scan"),
-            LastVerification(NOW_MS, "full", 1, 1, 1, 1, True, "verification", {"error": 1}),
+            LastVerification(NOW_MS, "full", 1, 1, 1, 1, True, "verification", {("index-damaged", "error"): 1}),
         ),
     )
 

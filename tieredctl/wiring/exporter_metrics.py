@@ -214,8 +214,8 @@ def _of_results(results: LastResults) -> Iterator[Metric]:
             segments.add(count, outcome=outcome)
         yield segments.metric
         findings = _Family("last_verification_findings", "Findings of the last verification, by severity.")
-        for severity, count in (last.severities or {}).items():
-            findings.add(count, severity=severity)
+        for severity, count in last.severities.items():
+            findings.add(count, severity=severity.label)
         yield findings.metric
 
 

@@ -26,7 +26,7 @@ from tieredctl.cli.terminal import width_of
 from tieredctl.cli.view import FindingsView
 from tieredctl.cli.watching import watch as watched
 from tieredctl.config.contexts import Context, contexts
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding
@@ -112,8 +112,8 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 _HELP = """
 
 What is not known is "unknown", never zero: without a live cluster the lag is, and without --result what earlier scans
-and verifications found. Without any metadata the store is listed. Exit 3 if something needs attention, 5 if something
-was asked and did not answer.
+and verifications found. Without any metadata the store is listed. Exit 3 if something needs attention, 4 for corruption
+or loss, 5 if something was asked and did not answer; what the last scan and verification found counts.
 
 For example: tieredctl status --bootstrap-server broker-1:9092 --result /var/lib/tieredctl/scan.json
 """
@@ -168,7 +168,8 @@ def _show(places: StatusPlaces, asked: _Asked) -> ExitCode:
     listing = Listing("Status", source, rows, _COLUMNS, summary, tuple(rows[0]))
     if view.is_table and not view.quiet:
         FindingReport(tolerance=view.tolerance).write_cause(findings, sys.stderr)
-    code = replace(view, quiet=True).show(listing, findings, _completeness(found.failed))
+    besides = worst(_completeness(found.failed), found.results.exit_code(view.tolerance))
+    code = replace(view, quiet=True).show(listing, findings, besides)
     if view.output is OutputFormat.TABLE and _has_no_room(rows):
         view.say("-o wide shows the command that goes deeper on each line.")
     for error in () if view.quiet else found.failed.values():
@@ -201,6 +202,7 @@ def _reported(found: Status, listing: Listing, findings: Sequence[Finding], view
     return Reported(
         listing.source if isinstance(listing.source, dict) else {},
         None if found.severities() is None else findings,
+        headline=f"In the last verification: {grave}." if (grave := found.grave_of_last_verification()) else "",
         unknown=[*unknown, *sentences_of_not_drawn(facts.timelines.left_out)],
         plots=[plot for plot in plots if plot is not None],
         tables=tables,

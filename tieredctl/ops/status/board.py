@@ -19,6 +19,7 @@ from tieredctl.ops.status.last_results import SCAN, VERIFY, LastResults, LastSca
 
 UNKNOWN = "unknown"
 _SEVERITIES = (Severity.CRITICAL, Severity.ERROR, Severity.WARNING, Severity.INFO)
+_GRAVE = (Severity.CRITICAL, Severity.ERROR)
 
 
 class StatusLine(NamedTuple):
@@ -84,9 +85,7 @@ class Status:
             "oldestStuckMs": None if stuck is None or stuck.oldest_ms is None else self.now_ms - stuck.oldest_ms,
             "store": None if self.store is None else _camel(asdict(self.store)),
             "lastScan": None if scan is None else _camel(asdict(scan)) | {"at": iso_8601(scan.at_ms)},
-            "lastVerification": None
-            if verification is None
-            else _camel(asdict(verification)) | {"at": iso_8601(verification.at_ms), "coverage": verification.coverage},
+            "lastVerification": None if verification is None else _document_of(verification),
             "severities": self.severities(),
             "failed": {what: error.message for what, error in self.failed.items()},
         }
@@ -103,8 +102,17 @@ class Status:
         if counts is None:
             return StatusLine("findings", f"{UNKNOWN}: {self._why('cluster')}", "doctor")
         said = severities_text({one: counts[one.label] for one in _SEVERITIES})
-        command = "doctor" if self.cluster is not None and self.cluster.is_live else "metadata stuck"
-        return StatusLine("findings", said or "none", command)
+        is_live = self.cluster is not None and self.cluster.is_live
+        command = "doctor" if is_live else "metadata stuck"
+        if grave := self.grave_of_last_verification():
+            return StatusLine("findings", f"{said or 'none'} now; {grave} in the last verification", command)
+        return StatusLine("findings", said or ("none" if is_live else "none in the metadata"), command)
+
+    def grave_of_last_verification(self) -> str:
+        """How many of its findings are critical or errors, in words: only another verification can say that they are
+        gone. Empty where none are."""
+        last = self.results.verification
+        return severities_text({one: last.severities[one] for one in _GRAVE}) if last is not None else ""
 
     def _why(self, what: str) -> str:
         error = self.failed.get(what)
@@ -190,7 +198,7 @@ class Status:
         share = "" if last.coverage is None else f" ({last.coverage:.0%})"
         level = f" at {last.level}" if last.level else ""
         doubt = _doubt(last)
-        found = counted(last.findings, "finding")
+        found = severities_text(last.severities) or counted(last.findings, "finding")
         said = f"{last.read} of {counted(everything, 'segment')}{share}{level}, {found}"
         return StatusLine("verified", f"{said}, {self._for(last.at_ms)} ago{doubt}", "verify")
 
@@ -206,6 +214,12 @@ def _doubt(result: LastScan | LastVerification) -> str:
     """What keeps a result from being that of everything."""
     only = "" if result.selection is None else f"; only {result.selection}"
     return f"{only}{'' if result.is_complete else '; it was incomplete'}"
+
+
+def _document_of(last: LastVerification) -> Document:
+    fields = asdict(last) | {"severities": {severity.label: count for severity, count in last.severities.items()}}
+    del fields["kinds"]
+    return _camel(fields) | {"at": iso_8601(last.at_ms), "coverage": last.coverage}
 
 
 def _size(size: int | None) -> str:

@@ -16,9 +16,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.clock import MOST_AHEAD_MS
-from tieredctl.model.findings import Severity
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import FINDING_KINDS, Severity
+from tieredctl.model.tolerance import Tolerance
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.status.result_document import ResultDocument, read_document
 
@@ -33,7 +35,8 @@ _LABEL = re.compile(r'([a-z]+)="([^"]*)"')
 SCAN, VERIFY = "orphans scan", "verify"
 _OF_A_FAILURE = {"findings", "exit_code", "last_run_timestamp_seconds"}
 """What metrics have where a run failed: no figure of what it looked at."""
-_SEVERITY = "severity="
+_SEVERITIES = {severity.label: severity for severity in Severity}
+_KIND_OF_CODE = {str(code): kind for code, kind in FINDING_KINDS.items()}
 _KINDS = {"RemoteObjects": SCAN, "OrphanMark": SCAN, "Verification": VERIFY}
 _PART = "what was selected"
 """Metrics do not say what that was."""
@@ -56,6 +59,12 @@ class LastScan:
     selection: str | None = None
     """What alone it looked at: `topic orders`; None where that was all."""
 
+    def exit_code(self, tolerance: Tolerance) -> ExitCode:
+        """What it means to the shell."""
+        code = FindingCode.OBJECT_UNREFERENCED
+        orphans = _exit_code(code, Severity.WARNING, tolerance) if self.orphans else ExitCode.CLEAN
+        return worst(ExitCode.CLEAN if self.is_complete else ExitCode.INCOMPLETE, orphans)
+
 
 @dataclass(frozen=True, slots=True)
 class LastVerification:
@@ -71,10 +80,23 @@ class LastVerification:
     findings: int
     is_complete: bool
     path: str
-    severities: Mapping[str, int] | None = None
-    """How many of the findings have each severity, by its name."""
+    kinds: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """How many of the findings have each code and severity, by their names."""
     selection: str | None = None
     """As of a scan."""
+
+    @property
+    def severities(self) -> dict[Severity, int]:
+        """How many of the findings have each severity, also of those that none has."""
+        counts = dict.fromkeys(Severity, 0)
+        for (_code, severity), count in self.kinds.items():
+            counts[_SEVERITIES[severity]] += count
+        return counts
+
+    def exit_code(self, tolerance: Tolerance) -> ExitCode:
+        """What it means to the shell; of its findings only codes are known, so none is ignored for its subject."""
+        codes = [_exit_code(code, _SEVERITIES[name], tolerance) for (code, name), count in self.kinds.items() if count]
+        return worst(ExitCode.CLEAN if self.is_complete else ExitCode.INCOMPLETE, *codes)
 
     @property
     def coverage(self) -> float | None:
@@ -82,6 +104,18 @@ class LastVerification:
         there are."""
         everything = self.read + self.skipped + self.not_looked_at
         return self.read / everything if everything and self.selection is None else None
+
+
+def _exit_code(code: str, severity: Severity, tolerance: Tolerance) -> ExitCode:
+    """What findings of a code mean to the shell, whatever they are about."""
+    kind = _KIND_OF_CODE.get(code)
+    if kind is not None and tolerance.ignores(kind, severity, ""):
+        return ExitCode.CLEAN
+    if severity is Severity.CRITICAL or (severity is Severity.ERROR and kind is not None and kind.altered):
+        return ExitCode.CORRUPTION
+    if kind is not None and kind.makes_incomplete(severity):
+        return ExitCode.INCOMPLETE
+    return ExitCode.FINDINGS if severity >= tolerance.fail_on else ExitCode.CLEAN
 
 
 _Result = TypeVar("_Result", LastScan, LastVerification)
@@ -97,6 +131,10 @@ class LastResults:
     """All that were given, the latest last."""
     failed: Mapping[str, str] = field(default_factory=dict)
     """The file of each command's latest run that failed, which says nothing of the cluster."""
+
+    def exit_code(self, tolerance: Tolerance) -> ExitCode:
+        """What the last scan and the last verification mean to the shell, until there are later ones."""
+        return worst(*(one.exit_code(tolerance) for one in (self.scan, self.verification) if one is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +189,7 @@ def _demand_past(claim: _Claim) -> None:
 def _result(claim: _Claim) -> LastScan | LastVerification:
     try:
         return _scan(claim) if claim.command == SCAN else _verification(claim)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise _bad(claim.path) from None
 
 
@@ -173,9 +211,7 @@ def _of_document(path: Path, found: ResultDocument, at_ms: int) -> _Claim:
     if fields.get("success") is False:
         raise TieredctlError(ErrorCode.USAGE, f"{path} is of a scan that did not finish.", hint="Run it again.")
     if command == VERIFY:
-        if None in found.severities:
-            raise ValueError("a finding without a severity")
-        fields = fields | {"severities": found.severities}
+        fields = fields | {"kinds": found.kinds}
     store, cluster_id = (_text_or_none(source.get(name)) for name in ("store", "clusterId"))
     return _Claim(command, _time_of(fields, source, at_ms), str(path), fields, store, cluster_id)
 
@@ -222,23 +258,23 @@ def _small_text(file: TextIO) -> str:
 
 def _of_metrics(path: str, text: str) -> list[_Claim]:
     fields: dict[str, dict[str, Any]] = {}
+    kinds: dict[str, dict[tuple[str | None, str | None], float]] = {}
     for line in text.splitlines():
         match = _SAMPLE.fullmatch(line)
         if match is None:
             continue
         name, labels, value = match[1], dict(_LABEL.findall(match[2])), match[3]
-        command, severity = labels.pop("command", ""), labels.get("severity")
+        command = labels.pop("command", "")
         label = next(iter(labels.values()), None)
         try:
             number = float(value)
         except ValueError:
             raise _bad(path) from None
-        of_command = fields.setdefault(command, {"findings": 0})
+        of_command, of_kinds = fields.setdefault(command, {"findings": 0}), kinds.setdefault(command, {})
         if name == "findings":
+            kind = (labels.get("code"), labels.get("severity"))
             of_command[name] += number
-            if severity is not None:
-                key = _SEVERITY + severity
-                of_command[key] = of_command.get(key, 0) + number
+            of_kinds[kind] = of_kinds.get(kind, 0) + number
         else:
             of_command[name if label is None else f"{name}={label}"] = number
     claims = []
@@ -246,13 +282,13 @@ def _of_metrics(path: str, text: str) -> list[_Claim]:
         if command in (SCAN, VERIFY) and 0 < one.get("last_run_timestamp_seconds", 0) < 1e11:
             at_ms = int(one["last_run_timestamp_seconds"]) * 1000
             is_of_failure = one.keys() <= _OF_A_FAILURE and one.get("exit_code", 0) > 0
-            claims.append(_Claim(command, at_ms, path, _as_summary(one), is_of_failure=is_of_failure))
+            claims.append(_Claim(command, at_ms, path, _as_summary(one, kinds[command]), is_of_failure=is_of_failure))
     if not claims:
         raise _bad(path)
     return claims
 
 
-def _as_summary(metrics: Mapping[str, float]) -> dict[str, Any]:
+def _as_summary(metrics: Mapping[str, float], kinds: Mapping[tuple[str | None, str | None], float]) -> dict[str, Any]:
     """A run's numbers by the names of its summary."""
     said: dict[str, Any] = {name: int(number) for name, number in metrics.items() if abs(number) < 1e18}
     orphan = {"objects": said.get("objects_by_status=orphan"), "bytes": said.get("bytes_by_status=orphan")}
@@ -262,9 +298,7 @@ def _as_summary(metrics: Mapping[str, float]) -> dict[str, Any]:
         "outsideSubset": said.get("outside_subset", 0),
         "complete": said.get("complete") == 1,
         "selectedOnly": said.get("selected_only", 0) != 0,
-        "severities": {
-            name.removeprefix(_SEVERITY): number for name, number in said.items() if name.startswith(_SEVERITY)
-        },
+        "kinds": kinds,
     }
 
 
@@ -297,7 +331,7 @@ def _verification(claim: _Claim) -> LastVerification:
         _number(fields["findings"]),
         fields["complete"] is True,
         claim.path,
-        _severities(fields["severities"]),
+        _kinds_of(fields["kinds"]),
         _selection(fields),
     )
 
@@ -307,9 +341,13 @@ def _selection(fields: Mapping[str, Any]) -> str | None:
     return named or (_PART if fields.get("selectedOnly") else None)
 
 
-def _severities(counts: Mapping[str, Any]) -> dict[str, int]:
-    """Of each severity, also of those that no finding has."""
-    return {severity.label: _number(counts.get(severity.label, 0)) for severity in Severity}
+def _kinds_of(counts: Mapping[tuple[str | None, str | None], Any]) -> dict[tuple[str, str], int]:
+    found = {}
+    for (code, severity), count in counts.items():
+        if severity not in _SEVERITIES:
+            raise ValueError(severity)
+        found[code or "", severity] = _number(int(count))
+    return found
 
 
 def _number(value: object) -> int:

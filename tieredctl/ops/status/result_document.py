@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+from tieredctl.model.finding_codes import FindingCode
+
 _PIECE = 1 << 20
 """In characters."""
 _LONGEST_VALUE = 1 << 24
@@ -16,6 +18,7 @@ _LONGEST_VALUE = 1 << 24
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 _ITEMS = "items"
+_CODES = frozenset(map(str, FindingCode))
 _CUT_NUMBER = len("e+1")
 """With fewer characters after it, a number may go on in the next piece."""
 
@@ -25,8 +28,8 @@ class ResultDocument:
     """All members but the items."""
 
     members: dict[str, Any] = field(default_factory=dict)
-    severities: Counter[Any] = field(default_factory=Counter)
-    """How many items have each `severity`; None for those without one."""
+    kinds: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
+    """How many items have each code of a finding and each `severity`; None for what an item does not have."""
 
 
 def read_document(file: TextIO) -> ResultDocument:
@@ -35,16 +38,17 @@ def read_document(file: TextIO) -> ResultDocument:
     text.demand("{")
     for name in text.members():
         if name == _ITEMS:
-            found.severities.update(_severity(item) for item in text.elements())
+            found.kinds.update(_kind(item) for item in text.elements())
         else:
             found.members[name] = text.value()
     text.demand_end()
     return found
 
 
-def _severity(item: Any) -> Any:
-    found = item.get("severity") if isinstance(item, dict) else None
-    return found if isinstance(found, str) else None
+def _kind(item: Any) -> tuple[str | None, str | None]:
+    code, severity = (item.get(name) if isinstance(item, dict) else None for name in ("code", "severity"))
+    is_known = isinstance(code, str) and code in _CODES
+    return code if is_known else None, severity if isinstance(severity, str) else None
 
 
 class _Pieces:
