@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 from typing import NamedTuple
 
 from tieredctl.errors import DecodeError
@@ -48,8 +48,8 @@ SHORTEST_RECORD = 7
 NO_TIMESTAMP = NO_PRODUCER_ID = NO_SEQUENCE = -1
 
 
-class Attributes(IntFlag):
-    """Bits of a batch's attributes above the three of its codec."""
+class Attributes(IntEnum):
+    """Bits of a batch's attributes above the three of its codec: numbers, as Python's flags are slow to combine."""
 
     LOG_APPEND_TIME = 1 << 3
     TRANSACTIONAL = 1 << 4

@@ -20,12 +20,16 @@ def read_unsigned_varint(buffer: Buffer, position: int, end: int) -> tuple[int, 
 
 def read_varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     """A zigzag 32-bit varint and the position after it."""
+    if position < end and (raw := buffer[position]) < _LONG:
+        return (raw >> 1) ^ -(raw & 1), position + 1
     raw, position = _read(buffer, position, end, _INT_BITS)
     return (raw >> 1) ^ -(raw & 1), position
 
 
 def read_varlong(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     """A zigzag 64-bit varint and the position after it."""
+    if position < end and (raw := buffer[position]) < _LONG:
+        return (raw >> 1) ^ -(raw & 1), position + 1
     raw, position = _read(buffer, position, end, _LONG_BITS)
     return (raw >> 1) ^ -(raw & 1), position
 

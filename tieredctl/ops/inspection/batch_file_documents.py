@@ -91,7 +91,6 @@ def _is_of_no_batch(damage: Damage, size: int) -> bool:
 
 def _batch(position: int, header: BatchHeader, *, is_valid: bool) -> Document:
     """A batch's header, and what its attributes mean in the words of Kafka's dump-log."""
-    attributes = Attributes(header.attributes)
     has_sequence = header.base_sequence != NO_SEQUENCE
     last_sequence = (header.base_sequence + header.last_offset_delta) % _SEQUENCES if has_sequence else NO_SEQUENCE
     return {
@@ -102,11 +101,11 @@ def _batch(position: int, header: BatchHeader, *, is_valid: bool) -> Document:
         "lastOffset": header.last_offset,
         "lastSequence": last_sequence,
         "compressionType": _compression_type(header),
-        "timestampType": "LogAppendTime" if Attributes.LOG_APPEND_TIME in attributes else "CreateTime",
+        "timestampType": "LogAppendTime" if header.attributes & Attributes.LOG_APPEND_TIME else "CreateTime",
         "isTransactional": header.is_transactional,
         "isControl": header.is_control,
         "controlType": None,
-        "deleteHorizonMs": header.base_timestamp if Attributes.DELETE_HORIZON in attributes else None,
+        "deleteHorizonMs": header.base_timestamp if header.attributes & Attributes.DELETE_HORIZON else None,
     }
 
 
