@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from tieredctl.cli.main import NOUNS, command_of
 
 
-def commands(words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+@cache
+def commands() -> tuple[tuple[tuple[str, ...], Any], ...]:
     """Each command that runs, by its words."""
-    for name in NOUNS if not words else verbs_of(words):
-        named = (*words, name)
-        if verbs_of(named):
-            yield from commands(named)
-        else:
-            yield named, command_at(named)
+    return tuple(one for noun in NOUNS for one in _below((noun,), _whole(noun)))
 
 
 def verbs_of(words: tuple[str, ...]) -> list[str]:
@@ -27,3 +24,23 @@ def command_at(words: tuple[str, ...]) -> Any:
     for word in words:
         command = command.commands[word]
     return command
+
+
+def _whole(noun: str) -> Any:
+    """All of a noun's verbs at once: Typer reads the options of those that are named."""
+    root: Any = command_of((noun, *_names(command_at((noun,)))))
+    return root.commands[noun]
+
+
+def _names(command: Any) -> Iterator[str]:
+    for name, inner in getattr(command, "commands", {}).items():
+        yield name
+        yield from _names(inner)
+
+
+def _below(words: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if not hasattr(command, "commands"):
+        yield words, command
+        return
+    for name, inner in command.commands.items():
+        yield from _below((*words, name), inner)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import pytest
@@ -18,11 +17,6 @@ ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 SHAPE = re.compile(r"tieredctl: (?P<sentence>[^\n]*[^.\n]\.)\n  (?P<hint>[A-Z][^\n]*[.?])\n")
 GROUPS = [(), *((noun,) for noun in NOUNS if verbs_of((noun,))), ("orphans", "quarantine")]
 Words = tuple[str, ...]
-
-
-@cache
-def tree() -> tuple[tuple[Words, Any], ...]:
-    return tuple(commands())
 
 
 def sentence_and_hint(outcome: Outcome) -> tuple[str, str]:
@@ -59,14 +53,14 @@ def value_of(parameter: Any) -> str:
 
 
 def test_an_option_that_is_not_there(tieredctl: Tieredctl) -> None:
-    for words, _ in tree():
+    for words, _ in commands():
         told = sentence_and_hint(tieredctl(*words, "--qqqqqqqq"))
 
         assert told == ("There is no option --qqqqqqqq.", help_of(words))
 
 
 def test_an_option_that_is_mistyped(tieredctl: Tieredctl) -> None:
-    for words, command in tree():
+    for words, command in commands():
         name = max((name for one in command.params for name in one.opts if name.startswith("--")), key=len, default="")
         if name:
             sentence, hint = sentence_and_hint(tieredctl(*words, name[:-1]))
@@ -76,7 +70,7 @@ def test_an_option_that_is_mistyped(tieredctl: Tieredctl) -> None:
 
 
 def test_an_option_without_its_value(tieredctl: Tieredctl) -> None:
-    for words, command in tree():
+    for words, command in commands():
         for one in command.params:
             if one.param_type_name == "option" and not one.is_flag:
                 name = max(one.opts, key=len)
@@ -91,7 +85,7 @@ def test_an_option_without_its_value(tieredctl: Tieredctl) -> None:
 
 
 def test_a_flag_with_a_value(tieredctl: Tieredctl) -> None:
-    for words, command in tree():
+    for words, command in commands():
         for name in (name_of(one) for one in command.params if getattr(one, "is_flag", False)):
             told = sentence_and_hint(tieredctl(*words, f"{name}=x"))
 
@@ -99,7 +93,7 @@ def test_a_flag_with_a_value(tieredctl: Tieredctl) -> None:
 
 
 def test_what_is_missing(tieredctl: Tieredctl) -> None:
-    for words, command in tree():
+    for words, command in commands():
         first = next((one for one in command.params if one.required), None)
         if first is not None:
             sentence, hint = sentence_and_hint(tieredctl(*words))
@@ -109,7 +103,7 @@ def test_what_is_missing(tieredctl: Tieredctl) -> None:
 
 
 def test_a_value_that_is_not_among_the_choices_or_in_the_range(tieredctl: Tieredctl) -> None:
-    for words, command in tree():
+    for words, command in commands():
         for one in command.params:
             choices, least = getattr(one.type, "choices", None), getattr(one.type, "min", None)
             if choices or least is not None:
@@ -128,7 +122,7 @@ def test_a_variable_with_a_value_that_cannot_be_is_named(monkeypatch: pytest.Mon
 
 
 def test_an_argument_too_many(tieredctl: Tieredctl) -> None:
-    for words, command in tree():
+    for words, command in commands():
         if all(one.nargs > 0 for one in command.params if one.param_type_name == "argument"):
             optional = [
                 value_of(one) for one in command.params if one.param_type_name == "argument" and not one.required

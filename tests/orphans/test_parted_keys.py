@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 import pytest
@@ -46,25 +46,44 @@ def segments(folder: str, count: int) -> list[str]:
     return [f"{folder}/{one * 1_000:020}-{spread(one)}.{part}" for one in range(count) for part in ("index", "log")]
 
 
-STORES = {
-    "20,000 partitions": [key for one in range(20_000) for key in segments(f"t{one % 40}-{one}-{spread(one % 40)}", 2)],
-    "20,000 partitions of one topic among others": [
+def of_partitions() -> list[str]:
+    return [key for one in range(20_000) for key in segments(f"t{one % 40}-{one}-{spread(one % 40)}", 2)]
+
+
+def of_one_topic_among_others() -> list[str]:
+    return [
         *(key for one in range(20_000) for key in segments(f"orders-{one}-{spread(1)}", 2)),
         *(key for one in range(60) for key in segments(f"t{one}-0-{spread(one)}", 2)),
-    ],
-    "one partition with most of the segments": [
+    ]
+
+
+def of_one_partition_above_all() -> list[str]:
+    return [
         *segments(f"orders-3-{spread(1)}", 30_000),
         *(key for one in range(500) for key in segments(f"t{one}-0-{spread(one)}", 4)),
-    ],
-    "folders in a folder": [
-        key for one in range(4_000) for key in segments(f"a/long/prefix/t{one}-0-{spread(one)}", 8)
-    ],
-    "ids without folders": [f"all/{spread(one)}" for one in range(60_000)],
+    ]
+
+
+def in_a_folder() -> list[str]:
+    return [key for one in range(4_000) for key in segments(f"a/long/prefix/t{one}-0-{spread(one)}", 8)]
+
+
+def without_folders() -> list[str]:
+    return [f"all/{spread(one)}" for one in range(60_000)]
+
+
+STORES = {
+    "20,000 partitions": of_partitions,
+    "20,000 partitions of one topic among others": of_one_topic_among_others,
+    "one partition with most of the segments": of_one_partition_above_all,
+    "folders in a folder": in_a_folder,
+    "ids without folders": without_folders,
 }
 
 
-@pytest.mark.parametrize("keys", STORES.values(), ids=STORES)
-def test_no_range_has_much_more_than_its_share(keys: list[str]) -> None:
+@pytest.mark.parametrize("keys_of", STORES.values(), ids=STORES)
+def test_no_range_has_much_more_than_its_share(keys_of: Callable[[], list[str]]) -> None:
+    keys = keys_of()
     store = Sorted(keys)
 
     ranges = key_ranges(store, 64)
