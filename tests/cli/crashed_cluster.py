@@ -44,8 +44,13 @@ OTHER_CLUSTER_ID = "Sf-gRTWSQf2k17pohiorEQ"
 
 def objects_in(folder: Path) -> dict[str, bytes]:
     """What a store in a folder holds, tieredctl's own too."""
-    files = (file for file in folder.rglob("*") if file.is_file())
-    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+    objects = {}
+    for place, _, names in os.walk(folder):
+        inside = os.path.relpath(place, folder)
+        for name in names:
+            with open(os.path.join(place, name), "rb") as file:
+                objects[name if inside == "." else f"{inside}/{name}"] = file.read()
+    return objects
 
 
 def without_own(objects: Mapping[str, bytes]) -> dict[str, bytes]:

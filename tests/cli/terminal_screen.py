@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command_line import SECONDS, environment
+from tieredctl.cli.main import run
 
 FOLDER = Path(__file__).parent / "screens"
 """What is expected."""
@@ -30,6 +35,18 @@ def screen(folder: Path, *words: str, **variables: str) -> str:
         check=False,
     )
     return done.stdout
+
+
+def screen_of_this_process(folder: Path, *words: str, **variables: str) -> str:
+    """The same of the test's own process: in its locale, and as if nothing waited in one stream while the other is
+    written."""
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(shown), redirect_stderr(shown):
+        patch.chdir(folder)
+        for name, value in {"NO_COLOR": "", "COLUMNS": "", **variables}.items():
+            patch.setenv(name, value)
+        run([*words])
+    return shown.buffer.getvalue().decode()
 
 
 def everything_shown(terminal: int) -> str:
