@@ -99,6 +99,10 @@ class HistoryInMemory(EventsInMemory):
     def __init__(self, records: Iterable[EventRecord], metadata_partitions: int = METADATA_PARTITIONS) -> None:
         super().__init__([])
         self._records: list[list[MetadataRecord]] = [[] for _ in range(metadata_partitions)]
+        self.add(records)
+
+    def add(self, records: Iterable[EventRecord]) -> None:
+        """What is written next."""
         for record in records:
             stored = MetadataRecord(record.metadata_offset, record.timestamp_ms, encode_event(record.event))
             self._records[record.metadata_partition].append(stored)
@@ -120,10 +124,9 @@ def by_columns(
     parts: Iterable[list[EventRecord]], metadata_partitions: int = METADATA_PARTITIONS, *, keep_deleted: bool = False
 ) -> Iterator[ReplayedMetadata]:
     """What is known after each part, read as somebody reads who follows the topic."""
-    events, read, ends = SegmentEvents(is_described=True), list[EventRecord](), dict[int, int]()
+    source, events, ends = HistoryInMemory([], metadata_partitions), SegmentEvents(is_described=True), dict[int, int]()
     for part in parts:
-        read += part
-        source = HistoryInMemory(read, metadata_partitions)
+        source.add(part)
         read_events(EventStream(source, from_offsets=ends), events)
         ends = {number: source.offset_range(number).end for number in source.metadata_partitions()}
         yield ReplayedMetadata(events, keep_deleted=keep_deleted)
