@@ -165,8 +165,7 @@ class KafkaBroker:
         if self.running:
             raise BrokerFailed("the broker is running already")
         settings = self.work_dir / "server.properties"
-        if not settings.exists():
-            self._format(settings)
+        formatting = [] if settings.exists() else self._formatting(settings)
         guard = compile_java([JAVA_SOURCES / "GuardedBroker.java"], self.jars.class_path)
         class_path = os.pathsep.join([self.jars.class_path, str(guard), *map(str, self._extra_class_path)])
         with self.server_log.open("ab") as log:
@@ -174,6 +173,7 @@ class KafkaBroker:
                 [
                     *(java_command(), self.heap, *_JAVA_OPTIONS, *self._class_options()),
                     *("-Dorg.slf4j.simpleLogger.showDateTime=true", "-cp", class_path, "GuardedBroker", str(settings)),
+                    *formatting,
                 ],
                 cwd=self.work_dir,
                 stdin=subprocess.PIPE,
@@ -269,7 +269,8 @@ class KafkaBroker:
         errors = [line for line in lines[:-LOG_TAIL_LINES] if " ERROR " in line or line.startswith("Caused by:")]
         return "\n".join([*errors[-LOG_ERROR_LINES:], *lines[-LOG_TAIL_LINES:]])
 
-    def _format(self, settings: Path) -> None:
+    def _formatting(self, settings: Path) -> list[str]:
+        """Writes the settings; gives the arguments of Kafka's StorageTool that format a folder for them."""
         properties = dict(_PROPERTIES)
         listeners = [f"PLAINTEXT://{self.bootstrap_server}", f"CONTROLLER://localhost:{self._controller_port}"]
         arguments = ["format", "-t", self.cluster_id, "-c", str(settings)]
@@ -290,7 +291,7 @@ class KafkaBroker:
         }
         properties |= self._extra_properties
         settings.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="utf-8")
-        tool_output(self.jars, "kafka.tools.StorageTool", *arguments, java_options=self._class_options())
+        return arguments
 
     def _is_ready(self) -> bool:
         if not self.running:

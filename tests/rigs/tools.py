@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from .maven import KafkaJars, java_command
@@ -26,13 +25,12 @@ def run_tool(
     jars: KafkaJars,
     class_name: str,
     *arguments: str,
-    java_options: Sequence[str] = (),
     timeout_seconds: float = TOOL_TIMEOUT_SECONDS,
 ) -> subprocess.CompletedProcess[str]:
     """Run the `main` of `class_name` to its end, whatever its exit code, with its output captured as text."""
     return subprocess.run(
         [
-            *(java_command(), "-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *java_options),
+            *(java_command(), "-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
             *("-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", jars.class_path, class_name, *arguments),
         ],
         stdin=subprocess.DEVNULL,
@@ -47,11 +45,10 @@ def tool_output(
     jars: KafkaJars,
     class_name: str,
     *arguments: str,
-    java_options: Sequence[str] = (),
     timeout_seconds: float = TOOL_TIMEOUT_SECONDS,
 ) -> str:
     """What a tool printed on standard output; raises ToolFailed when its exit code is not 0."""
-    completed = run_tool(jars, class_name, *arguments, java_options=java_options, timeout_seconds=timeout_seconds)
+    completed = run_tool(jars, class_name, *arguments, timeout_seconds=timeout_seconds)
     if completed.returncode != 0:
         said = (completed.stderr or completed.stdout).strip()
         raise ToolFailed(f"{class_name} of Kafka {jars.version} ended with {completed.returncode}: {said}")
