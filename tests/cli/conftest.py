@@ -15,6 +15,7 @@ from tests.cli.metadata_command import Outcome as MetadataOutcome
 from tests.metadata_logs import DELETED, DELETING, copied, started, updated, write_events
 from tests.rigs.memory import IN_MEMORY
 from tieredctl.cli.main import run
+from tieredctl.model import secrets
 
 
 @pytest.fixture
@@ -28,6 +29,14 @@ def tmp_path() -> Iterator[Path]:
 def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
     """Runs tieredctl in the test's own process."""
     return in_this_process(capsys)
+
+
+@pytest.fixture
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Crash files and known secrets are the test's own."""
+    monkeypatch.setattr(secrets, "_known", set())
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
 
 
 @pytest.fixture

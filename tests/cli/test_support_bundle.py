@@ -7,52 +7,24 @@ import os
 import stat
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pexpect
 import pytest
 
-from tests.cli.command_line import SECONDS, Outcome, Tieredctl, environment, own_process
+from tests.cli.command_line import SECONDS, Tieredctl, environment, own_process
 from tests.cli.secret_spellings import SPELLINGS
+from tests.cli.unpacked_bundle import SECRET, SEGMENT, bundled, manifest, unpacked
 from tieredctl.cli.trouble import crash_file
-from tieredctl.cli.trouble.hidden_names import HiddenNames
-from tieredctl.model import secrets
 
-SECRET = "correct-horse-battery"
-SEGMENT = "zYJ8cWbWS6Wrn_UH97CRKw"
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrets, "_known", set())
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+pytestmark = pytest.mark.usefixtures("own_state")
 
 
 @pytest.fixture
 def source(captures: Path) -> tuple[str, ...]:
     return ("--log-dir", str(captures / "kafka-4.3.1/data"), "--segment-id", SEGMENT)
-
-
-def unpacked(bundle: Path) -> dict[str, bytes]:
-    with tarfile.open(bundle) as archive:
-        return {
-            member.name.removeprefix("tieredctl-support/"): archive.extractfile(member).read()  # type: ignore[union-attr]
-            for member in archive
-        }
-
-
-def manifest(bundle: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(unpacked(bundle)["manifest.json"])
-    return document
-
-
-def bundled(tieredctl: Tieredctl, to: str | Path, *words: str | Path) -> Outcome:
-    return tieredctl("support-bundle", "--to", to, *words)
 
 
 def test_it_has_what_the_commands_say_and_a_manifest_of_it(
@@ -259,16 +231,6 @@ def test_no_secret_is_in_it(captures: Path, tmp_path: Path) -> None:
     assert SECRET not in outcome.out + outcome.err
 
 
-def test_topic_names_are_hidden_on_request(tieredctl: Tieredctl, source: tuple[str, ...], tmp_path: Path) -> None:
-    to = tmp_path / "bundle.tar.gz"
-    bundled(tieredctl, to, *source, "--hide-names")
-
-    events = json.loads(unpacked(to)[f"history/{SEGMENT}.json"])["items"]
-    assert b"orders7" not in b"".join(unpacked(to).values())
-    assert {event["topic"].startswith("topic-") for event in events if "topic" in event} == {True}
-    assert manifest(to)["topicNamesAreHidden"]
-
-
 @pytest.mark.parametrize(
     "result",
     [
@@ -298,94 +260,6 @@ def test_no_secret_of_an_earlier_result_is_in_it(
     assert outcome.exit_code == 0, outcome.err
     assert SECRET.encode() not in unpacked(to)["results/0-result"]
     assert b"(hidden)" in unpacked(to)["results/0-result"]
-
-
-def test_topic_names_are_hidden_in_lines_too_and_plain_text_is_left_out_since_any_word_may_be_one(
-    tieredctl: Tieredctl, tmp_path: Path
-) -> None:
-    to, result, metrics = tmp_path / "bundle.tar.gz", tmp_path / "scan.jsonl", tmp_path / "scan.prom"
-    lines = [{"kind": "Scan"}, {"topic": "payments7", "key": "x/payments7-id/0", "password": SECRET}]
-    result.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    metrics.write_text('tieredctl_remote_bytes{topic="invoices7"} 1\n')
-    crash_file.write_crash_file(ValueError("payments7"), ["topic", "status", "other7"])
-
-    outcome = bundled(tieredctl, to, "--result", result, "--result", metrics, "--hide-names")
-
-    inside = b"".join(unpacked(to).values())
-    assert outcome.exit_code == 0
-    assert [one for one in (b"payments7", b"other7", b"invoices7", SECRET.encode()) if one in inside] == []
-    assert len(unpacked(to)["results/0-scan.jsonl"].splitlines()) == 2
-    left_out = {item["name"].partition("/")[0]: item["problem"] for item in manifest(to)["items"] if item["problem"]}
-    why = "Left out because of --hide-names: it is plain text, in which any word may be the name of a topic."
-    assert left_out == {"crashes": why, "results": why}
-
-
-@pytest.mark.parametrize(
-    "named",
-    [
-        {"key": "prod/secret.orders-G4i52LJdRBel-FDnehx_Kw/3/00000000000000000044-iKEAjo4YQFCacBhyCX3_1g.log"},
-        {"key": "secret.orders-3-G4i52LJdRBel-FDnehx_Kw/00000000000000000044-iKEAjo4YQFCacBhyCX3_1g.log"},
-        {"path": "/var/kafka/secret.orders-3/leader-epoch-checkpoint", "error": "secret.orders-3 is damaged"},
-        {"secret.orders-3": 5},
-        {"type": "TopicRecord", "data": {"name": "secret.orders", "topicId": "G4i52LJdRBel-FDnehx_Kw"}},
-        {"data": {"resourceType": 2, "resourceName": "secret.orders", "name": "retention.ms", "value": "5"}},
-    ],
-    ids=["aiven", "local", "path", "member", "topic record", "config record"],
-)
-def test_topics_that_only_a_key_or_a_path_names_are_hidden(
-    named: dict[str, Any], tieredctl: Tieredctl, tmp_path: Path
-) -> None:
-    to, result = tmp_path / "bundle.tar.gz", tmp_path / "result.json"
-    segment = "iKEAjo4YQFCacBhyCX3_1g"
-    result.write_text(json.dumps({"items": [named, {"segmentId": segment, "topicId": "G4i52LJdRBel-FDnehx_Kw"}]}))
-
-    bundled(tieredctl, to, "--result", result, "--hide-names")
-
-    inside = unpacked(to)["results/0-result.json"]
-    assert (b"secret" in inside, segment.encode() in inside, b"G4i52LJdRBel-FDnehx_Kw" in inside) == (False, True, True)
-
-
-def test_topics_of_the_metadata_are_hidden_wherever_they_appear(
-    tieredctl: Tieredctl, captures: Path, tmp_path: Path
-) -> None:
-    to, result = tmp_path / "bundle.tar.gz", tmp_path / "keys.json"
-    result.write_text(
-        json.dumps({"keys": ["prod/orders7-ID/0/x.log", "orders7", "myorders7", {"orders7": "orders7-0"}]})
-    )
-
-    bundled(tieredctl, to, "--log-dir", captures / "kafka-4.3.1/data", "--result", result, "--hide-names")
-
-    key, name, other, by_name = json.loads(unpacked(to)["results/0-keys.json"])["keys"]
-    assert key == f"prod/{name}-ID/0/x.log"
-    assert (name.startswith("topic-"), other) == (True, "myorders7")
-    assert by_name == {name: f"{name}-0"}
-
-
-@pytest.mark.parametrize(
-    ("names", "text", "hidden"),
-    [
-        ({"a-b", "a"}, "a-b-0 a-0 a-b.c b-a", {"a-b": "B", "a": "A"}),
-        ({"orders"}, "orders orders.x preorders orders_2 [orders] orders:0", {"orders": "O"}),
-        ({"-a", "a--b"}, "x--a a--b-1", {"-a": "D", "a--b": "E"}),
-        ({'odd "one"', "one"}, 'an odd "one" and one', {'odd "one"': "O", "one": "N"}),
-        (set(), "a-b", {}),
-    ],
-)
-def test_names_are_found_as_words_and_the_longest_first(names: set[str], text: str, hidden: dict[str, str]) -> None:
-    expected = {
-        "a-b-0 a-0 a-b.c b-a": "B-0 A-0 A-b.c b-A",
-        "orders orders.x preorders orders_2 [orders] orders:0": "O orders.x preorders orders_2 [O] O:0",
-        "x--a a--b-1": "x-D E-1",
-        'an odd "one" and one': "an O and N",
-        "a-b": "a-b",
-    }
-    found = HiddenNames(names)
-
-    result = found.in_text(text)
-
-    for name, letter in hidden.items():
-        result = result.replace(found.in_text(name), letter)
-    assert result == expected[text]
 
 
 @pytest.mark.parametrize("spelled", SPELLINGS, ids=lambda spelling: spelling.__name__)

@@ -16,7 +16,7 @@ from confluent_kafka.admin._scram import (
 
 from tests.cli.command_line import Outcome, own_process
 from tests.cli.secret_spellings import SPELLINGS
-from tests.cli.test_support_bundle import manifest, unpacked
+from tests.cli.unpacked_bundle import manifest, unpacked
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.topics import admin_client, known_topics

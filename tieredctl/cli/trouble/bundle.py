@@ -17,18 +17,26 @@ from typing import Any, BinaryIO
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM
 from tieredctl.cli.trouble.hidden_names import HiddenNames
+from tieredctl.model.diskless_records import DISKLESS_METADATA_TOPIC
 from tieredctl.model.secrets import HIDDEN, is_secret, redacted
+from tieredctl.model.wal_events import WAL_METADATA_TOPIC
 from tieredctl.ops.guards.replaced_file import replaced_file
+from tieredctl.ops.tiering.enable import NEVER_TIERED
 
 MANIFEST = "manifest.json"
 _FOLDER = f"{PROGRAM}-support"
-_NAMES_OF_TOPICS = ("topic", "topicName", "topics")
+_NAMES_OF_TOPICS = ("topic", "topicname", "topics")
 _NAMES_OF_SETTINGS = ("name", "key", "setting", "config")
-_INTERNAL = "__"
+_KAFKAS_OWN = NEVER_TIERED | {DISKLESS_METADATA_TOPIC, WAL_METADATA_TOPIC}
+"""Topics that every cluster may have: their names tell nothing."""
 _TOPIC_RESOURCE = 2
 """ConfigResource.Type.TOPIC."""
 _BEFORE_ID = re.compile(r"(?:^|/)([^/\s]+)-[A-Za-z0-9_-]{21}[AQgw](?=/)")
 """What layouts call the folder of a topic or a partition in a remote store."""
+_TOPIC_OF_FINDING = re.compile(r"^topic (.+)$", re.DOTALL)
+"""What a finding is about that is about a topic,"""
+_TOPIC_OF_SENTENCE = re.compile(r"\(topic ([^()\s]+)\)")
+"""and which one a sentence names."""
 _BEFORE_NUMBER = re.compile(r"(?:^|/)([^/\s]+)-[0-9]+(?=/|$)")
 """What brokers call the folder of a partition; no id of Kafka's ends with a digit."""
 
@@ -78,13 +86,13 @@ def without_names(parts: Sequence[Part], known: Iterable[str]) -> list[Part]:
     that are known, and those that a part names as one. What is plain text is left out: any word may be a topic."""
     parts = [part if _is_document(part.text) else _withheld(part) for part in parts]
     names = {*known, *(name for part in parts for name in _topics(part.text))}
-    hidden = HiddenNames({name for name in names if name and not name.startswith(_INTERNAL)})
+    hidden = HiddenNames({name for name in names if name and name not in _KAFKAS_OWN})
     return [
         replace(
             *(part,),
-            name=hidden.in_text(part.name),
+            name=hidden.in_path(part.name),
             text=None if part.text is None else _changed(part.text, hidden.in_text),
-            problem=part.problem and hidden.in_text(part.problem),
+            problem=part.problem and hidden.in_path(part.problem),
         )
         for part in parts
     ]
@@ -202,18 +210,25 @@ def _topics(text: str | None) -> Iterator[str]:
 def _topics_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield from _topics_of_folders(value)
+        yield from _TOPIC_OF_SENTENCE.findall(value)
     elif isinstance(value, list):
         for one in value:
             yield from _topics_in(one)
     elif isinstance(value, dict):
         yield from _topics_of_records(value)
         for name, one in value.items():
-            if name in _NAMES_OF_TOPICS and isinstance(one, str) and one:
-                yield one
-            elif name == "topics" and isinstance(one, dict):
-                yield from one
+            if name.lower().endswith(_NAMES_OF_TOPICS):
+                yield from _topics_named(one)
+            elif name == "subject" and isinstance(one, str):
+                yield from _TOPIC_OF_FINDING.findall(one)
             yield from _topics_of_folders(name)
             yield from _topics_in(one)
+
+
+def _topics_named(value: Any) -> Iterator[str]:
+    """By a member that is called so: `"topic": "orders"`, `"topics": ["orders"]` or `"topics": {"orders": 1}`."""
+    names = [value] if isinstance(value, str) else value if isinstance(value, list | dict) else ()
+    return (one for one in names if isinstance(one, str) and one)
 
 
 def _topics_of_folders(text: str) -> Iterator[str]:
