@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from tieredctl_spark.schemas import spark_schema
 
+_NOTHING = pa.schema({"nothing": pa.string(), "folder": pa.string()})
 _RUN_FOLDER = re.compile(r"/run=([^/]+)/")
 
 
@@ -55,7 +56,7 @@ class OutputFolder:
     def clear(self, name: str) -> None:
         """Removes all files of a table, in all folders below it."""
         # Without partitions, Spark leaves a file of no rows.
-        empty = self.session.createDataFrame([], "nothing string, folder string")
+        empty = self.session.createDataFrame(_NOTHING.empty_table(), spark_schema(_NOTHING))
         _replacing(empty).partitionBy("folder").parquet(f"{self._url}/{name}")
 
     def keep(self, frame: DataFrame, name: str) -> DataFrame:

@@ -118,8 +118,8 @@ class PlannedWork:
     def units(self) -> list[Unit]:
         """The units of what is due, in their order."""
         sums = (fn.count("*"), fn.sum("bytesToRead"), fn.sum("requests"), fn.min("row"), fn.max("row") + 1)
-        rows = self._work.groupBy("part", "unit").agg(*sums).orderBy("part", "unit").toArrow()
-        return [Unit(*row) for row in zip(*(column.to_pylist() for column in rows.columns), strict=True)]
+        rows = self._work.groupBy("part", "unit").agg(*sums).toArrow()
+        return sorted(Unit(*row) for row in zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
     def of(self, units: Sequence[Unit]) -> DataFrame:
         """The rows of some units that follow each other, with the `slot` of each."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate, count
 from operator import attrgetter
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -101,8 +101,8 @@ class RecordedEngine:
             "", self.reused.bytes_read, self.reused.batches, self.reused.records, segments=self.reused.segments
         )
         reading = SegmentReading(store, layout, _LONGEST_READ_SECONDS, self._rate())
-        yield from self._read(work, chosen, ledger, reading)
-        yield from self._reports(ledger.run(self.run))
+        sums = yield from self._read(work, chosen, ledger, reading)
+        yield from _reports(ledger.run(self.run), sums)
 
     def tidy(self) -> None:
         """Once the results are written, and before the end: removes what killed runs left, and compacts the ledger
@@ -133,10 +133,11 @@ class RecordedEngine:
 
     def _read(
         self, work: PlannedWork, units: list[Unit], ledger: Ledger, reading: SegmentReading
-    ) -> Iterator[SegmentReport]:
-        """Reads all units, and gives only reports of what was not looked at."""
+    ) -> Generator[SegmentReport, None, Sums]:
+        """Reads all units, and gives only reports of what was not looked at; returns the sums of what the run has
+        entered."""
         seconds, before, answers = SECONDS_PER_UNIT, -1, Answers(reading.store.url)
-        expected = sum(unit.segments for unit in units)
+        expected, sums = sum(unit.segments for unit in units), Sums()
         while units:
             begun = self._read_chunks(work, units, ledger, reading, answers)
             if begun < len(units):
@@ -147,9 +148,10 @@ class RecordedEngine:
                 why, number = str(answers.silent), int(objects[0]) if objects else 0
                 yield SegmentReport("", not_looked_at=why, segments=segments, objects=number)
             done = ledger.run(self.run)
-            entered = done.count()
+            sums = _sums(done)
+            entered = sum(one.segments for one in sums.values())
             if entered == expected:
-                return
+                break
             if entered <= before:
                 raise TieredctlError(
                     ErrorCode.SPARK_FAILED, f"Spark gave no report of {counted(expected - entered, 'segment')}."
@@ -158,6 +160,7 @@ class RecordedEngine:
             before, seconds = entered, seconds / 4
             work.divide_again(done, UnitSize(seconds), units[:begun])
             units = work.units()
+        return sums
 
     def _read_chunks(
         self, work: PlannedWork, units: list[Unit], ledger: Ledger, reading: SegmentReading, answers: Answers
@@ -232,19 +235,37 @@ class RecordedEngine:
         for half in halves:
             self._read_chunk(work, half, ledger, reading, answers)
 
-    def _reports(self, rows: DataFrame) -> Iterator[SegmentReport]:
-        result = fn.col("result")
-        sums = [fn.sum("bytesRead"), fn.sum("batches"), fn.sum("records")]
-        sound = rows.where(result == Result.SOUND.value).agg(fn.count("*"), *sums).first()
-        if sound is not None and sound[0]:
-            yield SegmentReport("", sound[1], sound[2], sound[3], segments=sound[0])
-        passed = rows.where(result == Result.NOT_LOOKED_AT.value)
-        over = passed.agg(fn.count("*"), fn.sum("objects"), fn.max("notLookedAt")).first()
-        if over is not None and over[0]:
-            yield SegmentReport("", not_looked_at=over[2], segments=over[0], objects=over[1])
-        others = rows.where(result.isin(Result.FOUND.value, Result.UNKNOWN.value))
-        others = others.orderBy("topic", "topicId", "partition", "startOffset", "segmentId")
-        yield from (read_report(row) for row in others.select(*REPORT_SCHEMA.names).toArrow().to_pylist())
+
+class Sum(NamedTuple):
+    """Over the segments of one result."""
+
+    segments: int
+    bytes_read: int
+    batches: int
+    records: int
+    objects: int
+    not_looked_at: str | None
+
+
+Sums = dict[Result, Sum]
+
+
+def _sums(rows: DataFrame) -> Sums:
+    totals = [fn.sum(name) for name in ("bytesRead", "batches", "records", "objects")]
+    found = rows.groupBy("result").agg(fn.count("*"), *totals, fn.max("notLookedAt")).collect()
+    return {Result(result): Sum(*one) for result, *one in found}
+
+
+def _reports(rows: DataFrame, sums: Sums) -> Iterator[SegmentReport]:
+    if sound := sums.get(Result.SOUND):
+        yield SegmentReport("", sound.bytes_read, sound.batches, sound.records, segments=sound.segments)
+    if over := sums.get(Result.NOT_LOOKED_AT):
+        yield SegmentReport("", not_looked_at=over.not_looked_at, segments=over.segments, objects=over.objects)
+    others = {Result.FOUND, Result.UNKNOWN} & sums.keys()
+    if others:
+        found = rows.where(fn.col("result").isin(*others))
+        found = found.orderBy("topic", "topicId", "partition", "startOffset", "segmentId")
+        yield from (read_report(row) for row in found.select(*REPORT_SCHEMA.names).toArrow().to_pylist())
 
 
 _seconds = attrgetter("seconds")
