@@ -51,8 +51,12 @@ CAPTURED_CLUSTERS = sorted(
 KAFKA, OLDER_KAFKA = "kafka", "kafka 3.9.1"
 SERVERS = frozenset({"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator", "postgres"})
 """The fixtures that start one, and the parameters that choose one, with dashes for underscores."""
-SHARING_SPARK = ("tests/spark", "tests/spark/cluster")
-"""Of each, all tests share what is started for it. Those of the ledger take long, and have sessions of their own."""
+SHARING_SPARK = {
+    "tests/spark": "Spark's session",
+    "tests/spark/ledger": "Spark's session",
+    "tests/spark/cluster": "Spark's cluster",
+}
+"""By folder, what all of its tests share. A session is slow at whatever it does first."""
 LONGEST_FIRST = (KAFKA, "chaos", "spark", OLDER_KAFKA, "integration", "cli", "verification", "storage", "formats")
 """Groups, markers and folders; those that wait for brokers are beside those that compute, and the many small files come
 last, so that no process works alone in the end."""
@@ -101,7 +105,7 @@ def _group(nodeid: str) -> str:
     path, _, rest = nodeid.partition("::")
     folder = path.rpartition("/")[0]
     if folder in SHARING_SPARK:
-        return folder
+        return SHARING_SPARK[folder]
     parameters = rest.partition("[")[2]
     is_older = "3.9.1" in parameters or "kafka_3" in parameters
     if _shares_brokers(path):

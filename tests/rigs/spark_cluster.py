@@ -19,6 +19,7 @@ from typing import Self
 
 from .class_archives import spark_archive_options
 from .maven import java_command
+from .small_spark import QUICK_JAVA, SMALL, conf_words
 from .waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,8 +35,7 @@ _REGISTERED = "Successfully registered with master"
 
 
 def _java_options() -> str:
-    """Small and short-lived processes: what a compiler or a collector of many threads does for them never pays."""
-    return " ".join(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *spark_archive_options()])
+    return " ".join([*QUICK_JAVA, *spark_archive_options()])
 
 
 def spark_archive() -> Path:
@@ -145,15 +145,14 @@ class SparkCluster:
         With the archive, which each executor unpacks; otherwise with what the workers' machine has of it unpacked.
         """
         unpacked = str(self._unpacked / "pex")
-        defaults = {
-            "spark.driver.host": "127.0.0.1",
+        defaults = SMALL | {
             "spark.driver.extraJavaOptions": f"{_java_options()} -Djava.io.tmpdir={self.folder}",
             "spark.executor.extraJavaOptions": f"{_java_options()} -Djava.io.tmpdir={self.folder}",
             "spark.executor.memory": "512m",
         }
         if sends_archive:
             defaults["spark.archives"] = f"{self._archive}#environment"
-        words = [word for name, value in (defaults | dict(settings)).items() for word in ("--conf", f"{name}={value}")]
+        words = conf_words(defaults | dict(settings))
         interpreters = {
             "PYSPARK_DRIVER_PYTHON": unpacked,
             "PYSPARK_PYTHON": "./environment/pex" if sends_archive else unpacked,

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.rigs.ports import free_ports
+from tests.rigs.small_spark import SMALL, conf_words
 from tests.rigs.waiting import wait_until
 
 
@@ -24,14 +25,10 @@ def running_connect_server(folder: Path) -> Iterator[str]:
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": port,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": 2,
         "spark.sql.warehouse.dir": folder / "warehouse",
     }
-    words += ["--master", "local[2]", *(word for one in settings.items() for word in ("--conf", "{}={}".format(*one)))]
+    words += ["--master", "local[2]", *conf_words(SMALL | settings)]
     environment = os.environ | {
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_HOME": str(home),

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from tieredctl_spark.finding_rows import read_finding
 from tieredctl_spark.jobs import verify as job
 
+from tests.rigs.small_spark import SMALL, conf_words
 from tests.spark.damage import REMOTE, damaged
 from tests.wiring.reading_order import COMMAND_LINE, LOCAL_LOGS, METADATA, SPARK_JOB, STORE_LISTED, read_in_order
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -31,7 +32,7 @@ from tieredctl.storage.file import FileStore
 
 pytestmark = pytest.mark.spark
 
-SPARK_SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+SPARK_SUBMIT = (f"{Path(pyspark.__file__).parent}/bin/spark-submit", "--master", "local[2]", *conf_words(SMALL))
 LAYOUT = layout_named("local")
 
 
@@ -49,9 +50,8 @@ def test_spark_submit_continues_where_a_job_was(
     half = job.main([*arguments(cluster, output), "--subset", "1/2"])
     first = json.loads(capsys.readouterr().out)["summary"]
 
-    command = [str(SPARK_SUBMIT), "--master", "local[2]", "--conf", "spark.ui.enabled=false", job.__file__]
     done = subprocess.run(
-        [*command, *arguments(cluster, output), "--metrics-file", str(tmp_path / "metrics.prom")],
+        [*SPARK_SUBMIT, job.__file__, *arguments(cluster, output), "--metrics-file", str(tmp_path / "metrics.prom")],
         env=os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,
         text=True,
@@ -122,10 +122,8 @@ def test_results_are_written_before_the_ledger_is_compacted(
 
 
 def test_spark_submit_keeps_sentences_on_stderr(captures: Path, tmp_path: Path) -> None:
-    command = [str(SPARK_SUBMIT), "--master", "local[2]", "--conf", "spark.ui.enabled=false", job.__file__]
-
     done = subprocess.run(
-        [*command, *arguments(captures / "kafka-4.3.1", tmp_path), "--subset", "9/3"],
+        [*SPARK_SUBMIT, job.__file__, *arguments(captures / "kafka-4.3.1", tmp_path), "--subset", "9/3"],
         env=os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,
         text=True,

@@ -112,6 +112,7 @@ def with_executors_killed_and_secrets_kept(
     events.mkdir()
     (port,) = free_ports(1)
     settings = {
+        "spark.ui.enabled": "true",
         "spark.ui.port": str(port),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.as_uri(),

@@ -1,0 +1,19 @@
+"""What a Spark is started with that lives for one test: what serves a large one costs a small one most of its time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""A compiler or a collector of many threads never pays for a process that is small and short-lived."""
+SMALL = {
+    "spark.driver.extraJavaOptions": " ".join(QUICK_JAVA),
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+}
+
+
+def conf_words(settings: Mapping[str, object]) -> list[str]:
+    """Settings as spark-submit takes them."""
+    return [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
