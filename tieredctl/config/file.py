@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,7 +106,12 @@ def settings() -> Mapping[str, Any]:
     """What the file says; nothing where there is no file. Raises TieredctlError `bad-config` for one that cannot be
     used, and for one that was named but does not exist."""
     data = file_bytes()
-    return {} if data is None else settings_in(data)
+    return {} if data is None else _said_by(data)
+
+
+@lru_cache(maxsize=1)
+def _said_by(data: bytes) -> Mapping[str, Any]:
+    return settings_in(data)
 
 
 def file_bytes() -> bytes | None:
