@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
+import typer
 import yaml
 
 from tests.cli.command_line import REPOSITORY
-from tieredctl.cli.main import _app
+from tieredctl.cli.main import command_of
 from tieredctl.errors import TieredctlError
 
 EXAMPLES = REPOSITORY / "examples"
@@ -49,7 +49,7 @@ def run(folder: Path, **settings: str) -> tuple[int, list[list[str]]]:
 
 def parsed(words: list[str]) -> dict[str, Any]:
     """The options that the command line understands."""
-    command: Any = typer.main.get_command(_app(words))
+    command: Any = command_of(words)
     with command.make_context("tieredctl", list(words)) as context:
         for word in words[:2]:
             command = command.get_command(context, word)

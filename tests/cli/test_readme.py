@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
-
-import typer
 
 from tests.cli.command_line import REPOSITORY
-from tieredctl.cli.main import NOUNS, _app
+from tests.cli.command_tree import command_at, verbs_of
+from tieredctl.cli.main import NOUNS
 
 README = REPOSITORY / "README.md"
 CHANGING = {"--apply", "--no-lease", "--yes"}
@@ -26,12 +24,6 @@ def test_the_commands_that_change_something_are_named() -> None:
 def commands() -> Iterator[tuple[str, set[str]]]:
     """Each noun and verb with the names of its options."""
     for noun in NOUNS:
-        for verb in getattr(named_command([noun], noun), "commands", {}):
-            command = named_command([noun, verb], noun).commands[verb]
+        for verb in verbs_of((noun,)):
+            command = command_at((noun, verb))
             yield f"{noun} {verb}", {option for one in command.params for option in one.opts}
-
-
-def named_command(words: list[str], noun: str) -> Any:
-    """A noun, with the options of the verb that the words name: others are not loaded."""
-    root: Any = typer.main.get_command(_app(words))
-    return root.commands[noun]

@@ -34,6 +34,7 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, system_error
 
 if TYPE_CHECKING:
     import typer
+    from typer.core import TyperGroup
     from typer.models import CommandInfo, TyperInfo
 
 _Verb = TypeVar("_Verb", "CommandInfo", "TyperInfo")
@@ -194,21 +195,31 @@ def error_of(fault: Exception, words: Sequence[str] | None = None) -> TieredctlE
 
 def invoke(words: Sequence[str]) -> int:
     """Runs a command line within another command: its exit code. Raises whatever it raises."""
-    return copy_context().run(_invoke, _app(words), words)  # whatever it takes from a context is of this command alone
+    # Whatever it takes from a context is of this command alone.
+    return copy_context().run(_invoke, command_of(words), words)
 
 
-def command_of(words: Sequence[str]) -> object:
+def command_of(words: Sequence[str]) -> TyperGroup:
     """The whole command line's command, in which those that the words name have their options."""
+    import typer.core
     import typer.main
 
-    return typer.main.get_command(_app(words))
+    chosen = next((word for word in words if word in NOUNS), None)
+    command = typer.main.get_group(_app(chosen, words))
+    # Typer looks into the callback of each command that it makes, which is slow.
+    command.commands = {
+        noun: command.commands[noun]
+        if noun == chosen
+        else typer.core.TyperCommand(noun, help=meaning, callback=_not_loaded, rich_markup_mode=None)
+        for noun, meaning in NOUNS.items()
+    }
+    return command
 
 
-def _invoke(app: typer.Typer, words: Sequence[str]) -> int:
+def _invoke(command: TyperGroup, words: Sequence[str]) -> int:
     """Runs the command that the words name. Raises whatever it raises, also where the reader has gone."""
-    import typer.main
+    import typer
 
-    command = typer.main.get_command(app)
     running_command.set(_typed(command, words))
     running_words.set(tuple(words))
     try:
@@ -240,8 +251,8 @@ def _prepare_output(words: Sequence[str]) -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _app(words: Sequence[str]) -> typer.Typer:
-    """The application with the commands of the nouns in `words`; the others are names and a line of help."""
+def _app(chosen: str | None, words: Sequence[str]) -> typer.Typer:
+    """The application with the commands of a noun, if one is chosen; those that `words` name have their options."""
     import typer
 
     app = typer.Typer(
@@ -274,14 +285,10 @@ def _app(words: Sequence[str]) -> typer.Typer:
             print(f"{PROGRAM} {__version__}")
             raise typer.Exit
 
-    chosen = next((word for word in words if word in NOUNS), None)
-    for noun, meaning in NOUNS.items():
-        if noun == chosen:
-            import_module(f"tieredctl.cli.commands.{noun.replace('-', '_')}").add_to(app, noun, meaning)
-            app.registered_commands = [*map(_read, app.registered_commands)]
-            app.registered_groups = [_group_with_typed_verbs(one, words) for one in app.registered_groups]
-        else:
-            app.command(noun, help=meaning)(_not_loaded)
+    if chosen is not None:
+        import_module(f"tieredctl.cli.commands.{chosen.replace('-', '_')}").add_to(app, chosen, NOUNS[chosen])
+        app.registered_commands = [*map(_read, app.registered_commands)]
+        app.registered_groups = [_group_with_typed_verbs(one, words) for one in app.registered_groups]
     return app
 
 
