@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,8 +12,10 @@ from tests.cli.command_line import Tieredctl, in_this_process
 from tests.cli.crashed_cluster import AGED, CAPTURE, ENOUGH, CrashedClusterOnDisk, crashed_cluster_on_disk
 from tests.cli.metadata_command import Metadata
 from tests.cli.metadata_command import Outcome as MetadataOutcome
+from tests.cli.offered_words import Offered
 from tests.metadata_logs import DELETED, DELETING, copied, started, updated, write_events
 from tests.rigs.memory import IN_MEMORY
+from tieredctl.cli.completion.completing import VARIABLE, answer_shell
 from tieredctl.cli.main import run
 from tieredctl.model import secrets
 
@@ -37,6 +39,26 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "_known", set())
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> dict[str, str]:
+    """The environment of a user without a cache or a configuration."""
+    return {"XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
+
+
+@pytest.fixture
+def offered(capsys: pytest.CaptureFixture[str], cache: Mapping[str, str]) -> Offered:
+    """Answers a shell that completes these words."""
+
+    def offered(*words: str, **variables: str) -> list[str]:
+        answer_shell(words, {VARIABLE: "zsh", **cache, **variables})
+        out, err = capsys.readouterr()
+        assert err == ""
+        action, *candidates = out.splitlines()
+        return [action.rstrip("\t"), *(line.partition("\t")[0] for line in candidates)]
+
+    return offered
 
 
 @pytest.fixture

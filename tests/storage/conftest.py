@@ -13,6 +13,8 @@ from typing import TypeVar
 import pytest
 
 from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
+from tests.rigs.object_servers import ObjectServer
+from tests.storage.s3_place import S3Place
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
@@ -129,3 +131,31 @@ def _local_store_with(store_kind: str, folder: Path) -> WritableWith:
         return store
 
     return file_store if store_kind == "file" else memory_store
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with three objects,"""
+    folder = tmp_path / "store"
+    for key in ("a/1.log", "a/2.log", "b/1.log"):
+        (folder / key).parent.mkdir(parents=True, exist_ok=True)
+        (folder / key).write_bytes(key.encode())
+    return folder
+
+
+@pytest.fixture
+def store(root: Path) -> FileStore:
+    """as a store."""
+    return FileStore(str(root))
+
+
+@pytest.fixture
+def gateway(versitygw: ObjectServer) -> S3Place:
+    """At a strict server."""
+    return S3Place(versitygw)
+
+
+@pytest.fixture
+def place(moto: ObjectServer) -> S3Place:
+    """At a server that asks nobody who they are."""
+    return S3Place(moto)

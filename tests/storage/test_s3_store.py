@@ -5,61 +5,22 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import pytest
 
-from tests.rigs.buckets import BUCKET, S3Bucket
+from tests.rigs.buckets import BUCKET
 from tests.rigs.faulty_proxy import Answer, FaultyProxy
 from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, ObjectServer
 from tests.rigs.ports import free_ports
+from tests.storage.s3_place import S3Place
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.protocol import Capability, DeletionOutcome, StoredObject
 from tieredctl.storage.s3 import S3Store
 from tieredctl.storage.s3_connection import S3Connection
 
-_prefixes = count()
 ALL_BUT_CONDITIONAL_DELETE = frozenset(Capability) - {Capability.CONDITIONAL_DELETE}
-
-
-class S3Place:
-    """A prefix of a bucket, as a store and as boto3 sees it."""
-
-    def __init__(self, server: ObjectServer) -> None:
-        self.bucket = S3Bucket(server.endpoint)
-        self.root = f"s3-{next(_prefixes)}/"
-        self.connection = S3Connection(server.endpoint, addressing_style="path")
-        self.store = S3Store(BucketAddress("s3", BUCKET, self.root), self.connection)
-
-    def put(self, *keys: str) -> None:
-        for key in keys:
-            self.bucket.put(self.root + key, key.encode())
-
-    def keys(self) -> list[str]:
-        return [stored.key for stored in self.store.list()]
-
-    def head(self, key: str) -> StoredObject:
-        stored = self.store.head(key)
-        assert stored is not None
-        return stored
-
-    def begin_upload(self, key: str) -> str:
-        answer = self.bucket.client.create_multipart_upload(Bucket=BUCKET, Key=self.root + key)
-        return str(answer["UploadId"])
-
-
-@pytest.fixture
-def gateway(versitygw: ObjectServer) -> S3Place:
-    """At a strict server."""
-    return S3Place(versitygw)
-
-
-@pytest.fixture
-def place(moto: ObjectServer) -> S3Place:
-    """At a server that asks nobody who they are."""
-    return S3Place(moto)
 
 
 @pytest.fixture
@@ -167,96 +128,6 @@ def test_a_key_of_which_the_server_says_nothing_is_not_said_to_be_gone(place: S3
         (deletion,) = store.delete([place.head("a")])
 
     assert deletion.outcome is DeletionOutcome.FAILED
-
-
-def test_an_object_too_large_to_copy_at_once_is_copied_in_parts(gateway: S3Place) -> None:
-    data = b"0123456789abcdef" * (6 << 16)
-    gateway.bucket.put(gateway.root + "large", data, "application/x-kafka", segment="7")
-    store = replace(gateway.store, largest_copy_at_once=5 << 20)
-
-    made = store.copy(gateway.head("large"), "copy")
-
-    assert made == gateway.head("copy")
-    assert store.read("copy") == data
-    assert gateway.bucket.described(gateway.root + "copy") == ("application/x-kafka", {"segment": "7"})
-    assert list(store.multipart_uploads()) == []
-
-
-DESCRIBED = {
-    "CacheControl": "max-age=60",
-    "ContentDisposition": 'attachment; filename="a"',
-    "ContentEncoding": "zstd",
-    "ContentLanguage": "de",
-    "ContentType": "application/x-kafka",
-    "ExpiresString": "Wed, 01 Jan 2031 00:00:00 GMT",
-    "Metadata": {"segment": "7"},
-    "ServerSideEncryption": "aws:kms",
-    "SSEKMSKeyId": "arn:aws:kms:us-east-1:123456789012:key/1",
-    "StorageClass": "STANDARD_IA",
-}
-ANYBODY = "http://acs.amazonaws.com/groups/global/AllUsers"
-
-
-@pytest.mark.parametrize("largest_copy_at_once", [1 << 30, 5 << 20], ids=["at once", "in parts"])
-def test_a_copy_keeps_all_that_describes_an_object(place: S3Place, largest_copy_at_once: int) -> None:
-    client, name = place.bucket.client, place.root + "large"
-    told = {"Expires" if field == "ExpiresString" else field: value for field, value in DESCRIBED.items()}
-    tags = "team=a%20b&keep=%C3%A9"
-    client.put_object(Bucket=BUCKET, Key=name, Body=b"0" * (6 << 20), Tagging=tags, ACL="public-read", **told)
-    store = replace(place.store, largest_copy_at_once=largest_copy_at_once)
-
-    store.copy(place.head("large"), "copy")
-
-    copy = {"Bucket": BUCKET, "Key": place.root + "copy"}
-    found = client.head_object(**copy)
-    acl = client.get_object_acl(**copy)["Grants"]
-    assert {field: found.get(field) for field in DESCRIBED} == DESCRIBED
-    assert client.get_object_tagging(**copy)["TagSet"] == [
-        {"Key": "team", "Value": "a b"},
-        {"Key": "keep", "Value": "é"},
-    ]
-    assert acl == client.get_object_acl(Bucket=BUCKET, Key=name)["Grants"]
-    assert [grant["Permission"] for grant in acl if grant["Grantee"].get("URI") == ANYBODY] == ["READ"]
-
-
-@pytest.mark.parametrize("size", [1, 6 << 20], ids=["at once", "in parts"])
-def test_a_strict_servers_copy_keeps_tags_and_headers(gateway: S3Place, size: int) -> None:
-    told = {field: DESCRIBED[field] for field in ("CacheControl", "ContentEncoding", "ContentType", "Metadata")}
-    client, name = gateway.bucket.client, gateway.root + "large"
-    client.put_object(Bucket=BUCKET, Key=name, Body=b"0" * size, Tagging="a=1", **told)
-    store = replace(gateway.store, largest_copy_at_once=5 << 20)
-
-    store.copy(gateway.head("large"), "copy")
-
-    copy = {"Bucket": BUCKET, "Key": gateway.root + "copy"}
-    found = client.head_object(**copy)
-    assert {field: found.get(field) for field in told} == told
-    assert client.get_object_tagging(**copy)["TagSet"] == [{"Key": "a", "Value": "1"}]
-
-
-def test_tags_that_may_not_be_read_are_not_lost_by_a_copy_in_parts(place: S3Place, moto: ObjectServer) -> None:
-    place.bucket.put(place.root + "large", b"0" * (6 << 20))
-    denied = Answer(403, b"<Error><Code>AccessDenied</Code></Error>")
-    with FaultyProxy(moto.endpoint, [denied], lambda request: "?tagging" in request.path) as proxy:
-        connection = replace(place.connection, endpoint=proxy.endpoint)
-        store = replace(place.store, connection=connection, largest_copy_at_once=5 << 20)
-
-        with pytest.raises(TieredctlError) as raised:
-            store.copy(place.head("large"), "copy")
-
-    assert code_of(raised) == "store-forbidden"
-    assert place.keys() == ["large"]
-
-
-def test_a_past_version_is_not_copied_in_parts(gateway: S3Place) -> None:
-    gateway.bucket.put(gateway.root + "large", b"0" * (6 << 20))
-    past = gateway.head("large")
-    gateway.bucket.put(gateway.root + "large", b"1" * (6 << 20))
-    store = replace(gateway.store, largest_copy_at_once=5 << 20)
-
-    assert store.copy(past, "copy") is None
-    assert gateway.keys() == ["large"]
-    assert list(store.multipart_uploads()) == []
 
 
 @pytest.mark.integration
