@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka.cimpl import NewTopic
 
 from tests.cli.command_line import Outcome, Tieredctl
-from tests.rigs.broker import KafkaBroker
+from tests.rigs.broker import METADATA_TOPIC, KafkaBroker
 from tests.rigs.driven_brokers import DrivenBroker, jars_of
-from tests.rigs.topics import admin_client, create_topics
+from tests.rigs.topics import create_topics, known_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.errors import ExitCode
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
@@ -23,7 +23,7 @@ QUICK = {"metadata.log.segment.ms": "300", "metadata.max.idle.interval.ms": "100
 
 
 def topics_of(broker: KafkaBroker) -> set[str]:
-    return set(admin_client(broker.bootstrap_server).list_topics(timeout=30).topics)
+    return set(known_topics(broker.bootstrap_server))
 
 
 def files(broker: KafkaBroker, suffix: str) -> list[str]:
@@ -47,6 +47,7 @@ def test_a_stopped_broker_is_cleaned_and_starts_with_the_same_cluster(tieredctl:
         snapshots = len(files(broker, ".checkpoint"))
         create_topics(broker.bootstrap_server, NewTopic("last", 1))
         wait_until(lambda: len(files(broker, ".checkpoint")) > snapshots, "a snapshot has most of it", 60)
+        wait_until(lambda: METADATA_TOPIC in topics_of(broker), "the broker has made its own topic", 60)
         topics = topics_of(broker)
         broker.kill()
         stopped = OfflineClusterPlace(broker.log_dir).read()

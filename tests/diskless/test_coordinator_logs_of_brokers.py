@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.cli.command_line import Tieredctl
 from tests.diskless.coordinator_logs import HOUR_MS, committed, created, key, put
 from tests.rigs.driven_brokers import DrivenBroker
-from tests.rigs.topics import admin_client, create_topics
+from tests.rigs.topics import create_topics, delete_topic
 from tests.rigs.waiting import wait_until
 from tieredctl.formats.diskless_records import encode_diskless_record
 from tieredctl.model.diskless_records import DISKLESS_METADATA_TOPIC
@@ -32,9 +32,7 @@ def log_dir(kafka_4: DrivenBroker) -> Iterator[Path]:
             producer.produce(DISKLESS_METADATA_TOPIC, encode_diskless_record(record), partition=number)
         assert producer.flush(30) == 0
     yield kafka_4.broker.log_dir
-    admin = admin_client(address)
-    for deleted in admin.delete_topics([DISKLESS_METADATA_TOPIC]).values():
-        deleted.result()
+    delete_topic(address, DISKLESS_METADATA_TOPIC)
     folder = kafka_4.broker.log_dir / f"{DISKLESS_METADATA_TOPIC}-0"
     wait_until(lambda: not folder.exists(), "the broker has removed the topic's folders", 60)
 

@@ -15,7 +15,7 @@ from tests.cli.command_line import Outcome, this_process
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.remote_segments import COPIED, RemoteSegments
-from tests.rigs.topics import admin_client, create_topics
+from tests.rigs.topics import admin_client, create_topics, delete_topic
 from tests.rigs.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -74,8 +74,7 @@ class Trimmed:
         wait_until(lambda: self.on_disk() == left, f"{left} are left", SECONDS, lambda: f"there are {self.on_disk()}")
 
     def delete(self) -> None:
-        (deleted,) = self._admin.delete_topics([TOPIC]).values()
-        deleted.result(timeout=30)
+        delete_topic(self._broker.bootstrap_server, TOPIC)
 
 
 @pytest.fixture(params=["kafka_4", "kafka_3"])

@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from tests.cli.command_line import this_process
 from tests.rigs.driven_brokers import DrivenBroker
-from tests.rigs.topics import admin_client, create_topics
+from tests.rigs.topics import admin_client, create_topics, delete_topic
 from tests.rigs.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -82,8 +82,7 @@ class Expiring:
         return int(outcome.document()["items"][0]["earliest"])
 
     def delete(self) -> None:
-        (deleted,) = self._admin.delete_topics([TOPIC]).values()
-        deleted.result(timeout=30)
+        delete_topic(self._server, TOPIC)
 
 
 @pytest.fixture(params=["kafka_4", "kafka_3"])

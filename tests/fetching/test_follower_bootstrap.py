@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.cli.command_line import this_process
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.joining_broker import NODE_ID, JoiningBroker
-from tests.rigs.topics import create_topics
+from tests.rigs.topics import admin_client, create_topics, known_topics
 from tests.rigs.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -24,8 +23,9 @@ SEGMENT_METADATA = "org.apache.kafka.server.log.remote.storage.RemoteLogSegmentM
 SEGMENT_BYTES = 1 << 20
 TIERED = {"remote.storage.enable": "true", "retention.ms": "-1", "segment.bytes": str(SEGMENT_BYTES)}
 PARTLY_LOCAL, ALL_UPLOADED, NEVER_UPLOADED = "partly-local", "all-uploaded", "never-uploaded"
+LOCAL_BYTES = 5 * SEGMENT_BYTES // 2
 TOPICS = {
-    PARTLY_LOCAL: TIERED | {"local.retention.bytes": str(5 * SEGMENT_BYTES // 2)},
+    PARTLY_LOCAL: TIERED | {"local.retention.bytes": str(LOCAL_BYTES)},
     ALL_UPLOADED: TIERED | {"segment.ms": "400", "local.retention.ms": "1000"},
     NEVER_UPLOADED: TIERED | {"segment.bytes": str(1 << 28)},
 }
@@ -42,10 +42,9 @@ class Cluster(NamedTuple):
 
     def replicates(self, topic: str) -> None:
         """Waits until the follower is in sync."""
-        admin = AdminClient({"bootstrap.servers": self.leader.bootstrap_server, "log_level": 2})
 
         def in_sync() -> bool:
-            return NODE_ID in admin.list_topics(topic, timeout=10).topics[topic].partitions[0].isrs
+            return NODE_ID in known_topics(self.leader.bootstrap_server)[topic].partitions[0].isrs
 
         wait_until(in_sync, f"the follower of {topic} is in sync", SECONDS)
 
@@ -90,7 +89,7 @@ def _said(broker: KafkaBroker, *words: str | Path) -> list[dict[str, Any]]:
 
 def _fill(broker: KafkaBroker) -> None:
     """Brings each topic into the state that its name says."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_server, "log_level": 2})
+    admin = admin_client(broker.bootstrap_server)
     wanted = [
         NewTopic(topic, num_partitions=1, replication_factor=1, config=settings) for topic, settings in TOPICS.items()
     ]
@@ -98,7 +97,8 @@ def _fill(broker: KafkaBroker) -> None:
     _produce(broker, PARTLY_LOCAL, 6 * SEGMENT_BYTES)
     _produce(broker, ALL_UPLOADED, 100_000)
     _produce(broker, NEVER_UPLOADED, 400_000)
-    admin.delete_records([TopicPartition(NEVER_UPLOADED, 0, 50)])
+    (deleted,) = admin.delete_records([TopicPartition(NEVER_UPLOADED, 0, 50)]).values()
+    deleted.result(SECONDS)
 
     def at_rest() -> bool:
         rows = {topic: _said(broker, "offsets", topic)[0] for topic in TOPICS}
@@ -106,11 +106,22 @@ def _fill(broker: KafkaBroker) -> None:
         return bool(
             0 < partly["earliestLocal"] < (partly["latestTiered"] or 0)
             and partly["notTiered"] * 4096 < SEGMENT_BYTES
+            and _is_trimmed(broker)
             and uploaded["earliestLocal"] == uploaded["latest"]
             and rows[NEVER_UPLOADED]["earliest"] == 50
         )
 
     wait_until(at_rest, "each topic is as its name says", SECONDS)
+
+
+def _is_trimmed(broker: KafkaBroker) -> bool:
+    """Whether local retention, which goes by whole segments, has nothing left to delete: it comes after the uploads."""
+    logs = sorted((broker.log_dir / f"{PARTLY_LOCAL}-0").glob("*.log"))
+    try:
+        sizes = [log.stat().st_size for log in logs]
+    except FileNotFoundError:  # it deletes one
+        return False
+    return sum(sizes) - LOCAL_BYTES < sizes[0]
 
 
 def _produce(broker: KafkaBroker, topic: str, size: int) -> None:

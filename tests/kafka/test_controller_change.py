@@ -11,14 +11,11 @@ from tests.rigs.controller_quorum import Quorum, controller_quorum
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.own_topic import own_topic
 from tests.rigs.topic_commands import TopicCommands
-from tests.rigs.waiting import wait_until
 from tieredctl.kafka.live_cluster import LiveCluster
 
 pytestmark = pytest.mark.integration
 
 CLEAN, FAILED = 0, 1
-SECONDS = 30
-TIERED = {"remote.storage.enable": "true"}
 
 
 @pytest.fixture
@@ -44,10 +41,9 @@ def test_a_change_is_made_by_the_next_controller_or_by_another_run(
         monkeypatch.undo()
         again = tieredctl.apply("enable", topic.name, "--no-wait")
 
-        assert plan.document()["summary"]["changes"] == TIERED
+        assert plan.document()["summary"]["changes"] == {"remote.storage.enable": "true"}
         assert interrupted.exit_code in (CLEAN, FAILED), interrupted
         assert (interrupted.exit_code == CLEAN) or "did not answer within the request timeout" in interrupted.err
         assert again.exit_code == CLEAN, again
-        # A broker hears of it a moment after the controller that it asked has decided.
-        wait_until(lambda: TIERED.items() <= topic.settings().items(), "the broker knows of the change", SECONDS)
+        topic.await_setting("remote.storage.enable", "true")
         assert quorum.active_controller() != first

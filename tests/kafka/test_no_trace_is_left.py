@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from tests.rigs.broker import METADATA_TOPIC, KafkaBroker
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.own_topic import SECONDS, own_topic
+from tests.rigs.topics import known_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 
@@ -61,4 +61,4 @@ def test_no_command_that_only_looks_makes_consumer_offsets(
 
 def topics_of(broker: KafkaBroker) -> set[str]:
     """Over a client that asks for no coordinator."""
-    return set(AdminClient({"bootstrap.servers": broker.bootstrap_server}).list_topics(timeout=10).topics)
+    return set(known_topics(broker.bootstrap_server))

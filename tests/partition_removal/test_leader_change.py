@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._metadata import PartitionMetadata
 
 from tests.rigs.broker import METADATA_TOPIC, KafkaBroker
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.joining_broker import NODE_ID, JoiningBroker
 from tests.rigs.leftovers import ORDERS, STUCK, Leftovers, leftovers, written_values
+from tests.rigs.topics import cluster_metadata, known_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.kafka.live_topic import LiveTopic
@@ -66,8 +66,7 @@ class Cluster:
         )
 
     def _described(self, metadata_partition: int) -> PartitionMetadata:
-        admin = AdminClient({"bootstrap.servers": self.leftovers.broker.bootstrap_server, "log_level": 0})
-        return admin.list_topics(METADATA_TOPIC, timeout=10).topics[METADATA_TOPIC].partitions[metadata_partition]
+        return known_topics(self.leftovers.broker.bootstrap_server)[METADATA_TOPIC].partitions[metadata_partition]
 
 
 @dataclass(frozen=True)
@@ -94,8 +93,7 @@ def cluster() -> Iterator[Cluster]:
 
 def joined(first: KafkaBroker, third: KafkaBroker) -> bool:
     assert third.running, third.log_tail()
-    admin = AdminClient({"bootstrap.servers": first.bootstrap_server, "log_level": 0})
-    return THIRD_NODE_ID in admin.list_topics(timeout=5).brokers
+    return THIRD_NODE_ID in cluster_metadata(first.bootstrap_server).brokers
 
 
 def test_events_follow_the_leader_of_their_metadata_partition(cluster: Cluster) -> None:

@@ -100,6 +100,7 @@ def forget_cache(driven: DrivenBroker) -> None:
     cache = driven.broker.log_dir / "remote-log-index-cache"
     normal = cache_size(admin)
     alter_cache_size(admin, AlterConfigOpType.SET)
+    wait_until(lambda: cache_size(admin) == "1", "the cache has no room", 30)
     wait_until(lambda: not any(cache.glob("*index")), "the cache is empty", 30)
     alter_cache_size(admin, AlterConfigOpType.DELETE)
     # Until then Kafka 3.9 evicts an index before it can be used.

@@ -19,6 +19,7 @@ from tieredctl.kafka.live_cluster import LiveCluster
 from .broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from .remote_segments import COPIED, RemoteSegment, RemoteSegments
 from .topics import admin_client, answered, create_topics, delete_topic
+from .waiting import wait_until
 
 RECORD_BYTES = 600_000
 SEGMENT_BYTES = 1 << 20
@@ -47,6 +48,10 @@ class OwnTopic:
         admin = admin_client(self.broker.bootstrap_server)
         entries = answered(lambda: admin.describe_configs([resource])[resource].result(SECONDS))
         return {name: entry.value for name, entry in entries.items()}
+
+    def await_setting(self, name: str, value: str) -> None:
+        """Returns once the broker knows it: of a change it hears a moment after the controller has decided."""
+        wait_until(lambda: self.settings()[name] == value, f"the broker knows that {name} is {value}", SECONDS)
 
     def offsets(self) -> list[int | None]:
         """Where it begins, where its leader's disk does, and the last offset in remote storage."""

@@ -61,7 +61,7 @@ def create_topics(bootstrap_servers: str, *topics: NewTopic) -> None:
 
 
 def delete_topic(bootstrap_servers: str, name: str) -> None:
-    """Deletes a topic; nothing happens where it is gone."""
+    """Deletes a topic, and returns once no broker that is named knows it; nothing happens where it is gone."""
     admin = admin_client(bootstrap_servers)
 
     def is_gone() -> bool:
@@ -75,6 +75,11 @@ def delete_topic(bootstrap_servers: str, name: str) -> None:
         return True
 
     wait_until(is_gone, f"the cluster deletes {name}", SECONDS)
+    # Until then a topic that is made again under this name would be taken for the one that is deleted.
+    servers = bootstrap_servers.split(",")
+    wait_until(
+        lambda: all(name not in known_topics(one) for one in servers), f"every broker has forgotten {name}", SECONDS
+    )
 
 
 def known_topics(bootstrap_server: str) -> Mapping[str, TopicMetadata]:
