@@ -84,3 +84,9 @@ def exporter(*words: str | Path) -> Iterator[RunningExporter]:
 
 def is_up(samples: Samples) -> bool:
     return samples["tieredctl_exporter_up",] == 1
+
+
+def is_without_broker(samples: Samples) -> bool:
+    """Whether neither part that asks brokers has an answer: one look may ask the first before they go away, and the
+    second after."""
+    return all(samples["tieredctl_exporter_part_up", f"part={part}"] == 0 for part in ("cluster", "metadata"))

@@ -18,7 +18,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 
 from tests.cli.command_line import this_process
-from tests.cli.running_exporter import RunningExporter, Samples, exporter, is_up
+from tests.cli.running_exporter import RunningExporter, Samples, exporter, is_up, is_without_broker
 from tests.metadata_logs import DELETED, DELETING, copied, segment_id, started, updated
 from tests.monitoring.alerts import firing, rule_names
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
@@ -43,6 +43,7 @@ TIERED = {
     "retention.ms": "-1",
     "local.retention.bytes": "1",
 }
+LAG = "tieredctl_lag_segments", "topic=orders"
 CRITICAL = "tieredctl_last_verification_findings", "severity=critical"
 HOURS_8 = 8 * 3600
 SECONDS = 60
@@ -234,9 +235,9 @@ def _store_that_takes_nothing(watched: Watched, before: Samples) -> set[str]:
     remote.rename(remote.with_name("elsewhere"))
     remote.touch()
     watched.topic.write(5)
-    first = watched.awaited(lambda seen: seen["tieredctl_lag_segments", "topic=orders"] > 2)
+    first = watched.awaited(lambda seen: seen.get(LAG, 0) > 2)
     watched.topic.write(5)
-    second = watched.awaited(lambda seen: seen["tieredctl_lag_segments", "topic=orders"] > 5)
+    second = watched.awaited(lambda seen: seen.get(LAG, 0) > 5)
     return watched.firing(before, first, second)
 
 
@@ -274,7 +275,7 @@ def _truncated(watched: Watched, before: Samples) -> set[str]:
 def _broker_that_does_not_answer(watched: Watched) -> set[str]:
     watched.broker.kill()
 
-    samples = watched.awaited(lambda seen: seen["tieredctl_exporter_part_up", "part=metadata"] == 0)
+    samples = watched.awaited(is_without_broker)
 
     assert not any(key[0].startswith(("tieredctl_metadata", "tieredctl_lag", "tieredctl_stuck")) for key in samples)
     return watched.firing(samples)
