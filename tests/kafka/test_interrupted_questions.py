@@ -17,8 +17,7 @@ from kafka.net.transport import KafkaTCPTransport
 
 from tests.cli.command_line import Outcome
 from tests.rigs.driven_brokers import DrivenBroker
-from tests.rigs.topics import create_topics, delete_topic, known_topics
-from tests.rigs.waiting import wait_until
+from tests.rigs.topics import create_topics, delete_topic
 from tieredctl.cli.main import run
 from tieredctl.kafka.live_cluster import LiveCluster
 
@@ -33,7 +32,6 @@ QUESTIONS = {
     "doctor": ("doctor",),
 }
 OF_ONE_TOPIC = [name for name, words in QUESTIONS.items() if "{topic}" in " ".join(words)]
-SECONDS = 30
 FAILED, USAGE, FOUND_SOMETHING, INCOMPLETE, INTERRUPTED = 1, 2, 3, 5, 130
 
 
@@ -65,10 +63,11 @@ def ask(driven: DrivenBroker, tmp_path: Path, capfd: pytest.CaptureFixture[str])
     config = tmp_path / "impatient.properties"
     config.write_text("request.timeout.ms=2000\n")
 
-    def asked(question: str, topic: str) -> Outcome:
+    def asked(question: str, topic: str, *, impatiently: bool = False) -> Outcome:
         words = [word.format(topic=topic) for word in QUESTIONS[question]]
-        server = driven.broker.bootstrap_server
-        code = run([*words, "--bootstrap-server", server, "--command-config", str(config), "-o", "json"])
+        if impatiently:
+            words += ["--command-config", str(config)]
+        code = run([*words, "--bootstrap-server", driven.broker.bootstrap_server, "-o", "json"])
         return Outcome(code, *capfd.readouterr())
 
     return asked
@@ -90,7 +89,7 @@ def test_a_broker_that_stops_answering_in_the_middle_is_reported_and_another_run
     requests.happens_before, requests.asked = requests.asked, 0
     requests.happens = driven.broker.pause
     try:
-        interrupted = ask(question, "orders")
+        interrupted = ask(question, "orders", impatiently=True)
     finally:
         driven.broker.go_on()
 
@@ -111,16 +110,10 @@ def test_a_broker_that_stops_answering_in_the_middle_is_reported_and_another_run
 def test_a_topic_that_is_deleted_in_the_middle_is_reported(
     question: str, driven: DrivenBroker, short_lived: str, requests: Requests, ask: Callable[..., Outcome]
 ) -> None:
-    server = driven.broker.bootstrap_server
+    requests.happens_before = 2
+    requests.happens = lambda: delete_topic(driven.broker.bootstrap_server, short_lived)
 
-    def delete() -> None:
-        delete_topic(server, short_lived)
-        # The controller has deleted it then; the broker that is asked may hear of it later.
-        wait_until(lambda: short_lived not in known_topics(server), "the broker knows of it", SECONDS)
-
-    requests.happens_before, requests.happens = 2, delete
-
-    interrupted = ask(question, short_lived)
+    interrupted = ask(question, short_lived, impatiently=True)
     afterwards = ask(question, short_lived)
 
     assert requests.asked > 2

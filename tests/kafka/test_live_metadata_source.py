@@ -38,7 +38,7 @@ class LiveMetadata:
 
     def write(self, metadata_partition: int, values: Sequence[bytes]) -> None:
         """In batches of two records."""
-        producer = Producer({"bootstrap.servers": self.broker.bootstrap_server, "linger.ms": 50, "log_level": 0})
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap_server, "linger.ms": 10_000, "log_level": 0})
         for start in range(0, len(values), 2):
             for value in values[start : start + 2]:
                 producer.produce(METADATA_TOPIC, value, partition=metadata_partition)

@@ -17,6 +17,7 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from tests.metadata_logs import copied
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from tests.rigs.driven_brokers import DrivenBroker, jars_of
+from tests.rigs.topics import known_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 from tieredctl.errors import ExitCode, TieredctlError
@@ -171,7 +172,7 @@ def test_a_certificate_that_nobody_vouches_for(driven: KafkaBroker, tmp_path: Pa
 
 def test_a_listener_that_speaks_tls_to_a_client_that_does_not(driven: KafkaBroker) -> None:
     with pytest.raises(TieredctlError, match="speaks TLS, but the client does not use TLS") as refused:
-        LiveTopic(driven.secure_listeners.ssl, request_timeout_seconds=1.5)
+        LiveTopic(driven.secure_listeners.ssl, request_timeout_seconds=BEYOND_PATIENCE_SECONDS)
 
     assert refused.value.exit_code == ExitCode.FAILURE
 
@@ -189,7 +190,7 @@ def bare() -> Iterator[KafkaBroker]:
 
 
 def topics_of(broker: KafkaBroker) -> set[str]:
-    return set(AdminClient({"bootstrap.servers": broker.bootstrap_server}).list_topics(timeout=10).topics)
+    return set(known_topics(broker.bootstrap_server))
 
 
 def producer(broker: KafkaBroker, **properties: Any) -> Producer:
@@ -267,7 +268,7 @@ def batch_positions(log: bytes | bytearray) -> list[int]:
 
 def test_a_damaged_batch_is_passed_over_as_in_a_log_directory(bare: KafkaBroker) -> None:
     for start in range(0, 60, 6):
-        produce(bare, DAMAGED, EVENTS[start : start + 6], **{"linger.ms": 100})
+        produce(bare, DAMAGED, EVENTS[start : start + 6], **{"linger.ms": 10_000})
     bare.stop()
     file = bare.log_dir / f"{METADATA_TOPIC}-{DAMAGED}" / f"{0:020d}.log"
     data = bytearray(file.read_bytes())

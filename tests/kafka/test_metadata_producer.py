@@ -13,7 +13,8 @@ from tests.metadata_logs import started
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.metadata_producer import MetadataProducer
 
-TIMEOUT_SECONDS = 1.0
+TIMEOUT_SECONDS = 100.0
+"""Longer than a connection takes to be refused."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Clusters that do not answer: each in its own words, within the stated time, and no longer than Ctrl-C."""
+"""Clusters that do not answer: each in its own words, no later than stated, and no longer than Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -17,13 +17,21 @@ from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.kafka.live_topic import LiveTopic
 
 TIMEOUT_SECONDS = 1.0
+BEYOND_PATIENCE_SECONDS = 900
+"""Longer than a test may take: what waits for it does not end."""
 
 
 @pytest.fixture
-def silent() -> Iterator[str]:
-    """The address of a server that accepts connections and never says a word."""
+def mute() -> Iterator[socket.socket]:
+    """A server that never says a word."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        yield f"127.0.0.1:{server.getsockname()[1]}"
+        yield server
+
+
+@pytest.fixture
+def silent(mute: socket.socket) -> str:
+    """Its address."""
+    return f"127.0.0.1:{mute.getsockname()[1]}"
 
 
 @pytest.fixture
@@ -33,11 +41,9 @@ def closed() -> str:
         return f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def error_of(bootstrap_server: str) -> TieredctlError:
-    begin = time.monotonic()
+def error_of(bootstrap_server: str, timeout_seconds: float = BEYOND_PATIENCE_SECONDS) -> TieredctlError:
     with pytest.raises(TieredctlError) as raised:
-        LiveTopic(bootstrap_server, request_timeout_seconds=TIMEOUT_SECONDS)
-    assert time.monotonic() - begin < TIMEOUT_SECONDS + 2
+        LiveTopic(bootstrap_server, request_timeout_seconds=timeout_seconds)
     return raised.value
 
 
@@ -49,7 +55,7 @@ def test_a_port_that_nobody_listens_on(closed: str) -> None:
 
 
 def test_a_server_that_never_answers(silent: str) -> None:
-    error = error_of(silent)
+    error = error_of(silent, TIMEOUT_SECONDS)
 
     assert error.kind.code == "broker-unreachable"
     assert error.message.startswith(f"{silent} did not answer")
@@ -66,18 +72,19 @@ def test_a_text_that_is_not_an_address() -> None:
     assert error_of("no address").exit_code in (ExitCode.FAILURE, ExitCode.USAGE)
 
 
-def test_an_interrupt_ends_the_wait_at_once(silent: str) -> None:
+def test_an_interrupt_ends_the_wait_at_once(mute: socket.socket, silent: str, tmp_path: Path) -> None:
+    patient = tmp_path / "client.properties"
+    patient.write_text(f"request.timeout.ms={BEYOND_PATIENCE_SECONDS * 1000}\n")
+    words = ["metadata", "segments", "--bootstrap-server", silent, "--command-config", str(patient)]
     reader = subprocess.Popen(
-        [sys.executable, "-m", "tieredctl", "metadata", "segments", "--bootstrap-server", silent],
+        [sys.executable, "-m", "tieredctl", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    with pytest.raises(subprocess.TimeoutExpired):
-        reader.wait(3)
-    reader.send_signal(signal.SIGINT)
-
-    out, err = reader.communicate()
+    with mute.accept()[0]:
+        reader.send_signal(signal.SIGINT)
+        out, err = reader.communicate()
 
     assert (reader.returncode, out) == (ExitCode.INTERRUPTED, "")
     assert "Interrupted" in err

@@ -200,7 +200,7 @@ def test_every_release_tells_topics_by_id(request: pytest.FixtureRequest, fixtur
 def test_a_cluster_that_does_not_answer_leaves_every_topic_unknown(cluster: Leftovers) -> None:
     topic_ids = list(cluster.topic_ids.values())
 
-    with closing(TopicsById(cluster.broker.secure_listeners.ssl, request_timeout_seconds=1)) as silent:
+    with closing(TopicsById(cluster.broker.secure_listeners.ssl)) as silent:
         answers = silent.ask(topic_ids)
         described = silent.describe()
 
