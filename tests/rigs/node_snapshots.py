@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -14,11 +15,27 @@ from tieredctl.formats.file_names import KraftSnapshotName, parse_kraft_snapshot
 
 SECONDS = 60
 
+T = TypeVar("T")
+
 
 def snapshots_of(node: KafkaBroker) -> Sequence[Path]:
     """The finished snapshots that a node made, the latest last."""
     found = (node.log_dir / "__cluster_metadata-0").glob("*.checkpoint")
     return sorted(path for path in found if not path.name.startswith("0" * 20))
+
+
+def asked_of_latest(node: KafkaBroker, ask: Callable[[], T]) -> tuple[T, Path]:
+    """What is answered about the node's latest snapshot, and which that is: where the node makes another one meanwhile,
+    as it does a moment after many changes, it is asked again."""
+    answers: list[tuple[T, Path]] = []
+
+    def has_stayed() -> bool:
+        latest = snapshots_of(node)[-1]
+        answers.append((ask(), latest))
+        return snapshots_of(node)[-1] == latest
+
+    wait_until(has_stayed, "no other snapshot is made", SECONDS)
+    return answers[-1]
 
 
 def name_of(file: Path) -> KraftSnapshotName:

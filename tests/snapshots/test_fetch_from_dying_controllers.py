@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.cli.command_line import this_process
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.controller_quorum import Quorum, controller_quorum
 from tests.rigs.driven_brokers import jars_of
-from tests.rigs.node_snapshots import make_snapshots, name_of, snapshots_of
+from tests.rigs.node_snapshots import asked_of_latest, make_snapshots, name_of, snapshots_of
 from tests.rigs.waiting import wait_until
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import KraftSnapshotName
@@ -89,7 +90,7 @@ def test_after_a_kill_it_goes_on_and_where_the_snapshot_is_gone_that_is_said(
 
     def die_and_come_back_without_the_older() -> None:
         with pytest.raises(TieredctlError) as unreachable:
-            fetched(controller, folder, name_of(newer), at_first=own_broker.kill, client=client, patience_seconds=1)
+            fetched(controller, folder, name_of(newer), at_first=own_broker.kill, client=client, patience_seconds=5)
         assert unreachable.value.code is ErrorCode.BROKER_UNREACHABLE
         left.extend(part.read_bytes() for part in folder.glob(f"{newer.name}*"))
         older.unlink()
@@ -125,18 +126,16 @@ def test_the_leader_of_three_is_found_and_its_successor_after_it(quorum: Quorum,
     first = quorum.active_controller()
     nodes = {1: quorum.broker, **quorum.controllers}
     followers = ",".join(node.controller_address for number, node in nodes.items() if number != first)
-    folders = [tmp_path / "whole", tmp_path / "interrupted"]
-    for folder in folders:
-        folder.mkdir()
+    interrupted = tmp_path / "interrupted"
+    interrupted.mkdir()
 
-    whole = fetched(followers, folders[0])
-    content = snapshots_of(nodes[first])[-1].read_bytes()
-    after = fetched(followers, folders[1], at_first=nodes[first].kill)
+    whole, latest = asked_of_latest(nodes[first], lambda: fetched(followers, Path(mkdtemp(dir=tmp_path))))
+    after = fetched(followers, interrupted, at_first=nodes[first].kill)
 
-    assert (whole.controller, [path.read_bytes() for path in folders[0].iterdir()]) == (first, [content])
+    assert (whole.controller, whole.path.read_bytes()) == (first, latest.read_bytes())
     assert after.controller != first
     own = nodes[after.controller].log_dir / "__cluster_metadata-0" / after.path.name
-    assert {path.name: path.read_bytes() for path in folders[1].iterdir()} == {own.name: own.read_bytes()}
+    assert {path.name: path.read_bytes() for path in interrupted.iterdir()} == {own.name: own.read_bytes()}
     for node in nodes.values():
         assert unknown_files(node.log_dir) == []
     wait_until(lambda: lagging(quorum.broker) == [f"controller {first}"], "doctor sees the dead voter", SECONDS)

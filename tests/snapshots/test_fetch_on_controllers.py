@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
 
 import pytest
 
 from tests.cli.command_line import Outcome
 from tests.rigs.driven_brokers import DrivenBroker
-from tests.rigs.node_snapshots import name_of, snapshots_of
+from tests.rigs.node_snapshots import asked_of_latest, name_of, snapshots_of
 from tieredctl.cli.main import run
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.local_metadata_logs import read_local_metadata_logs
@@ -35,13 +37,16 @@ def test_the_file_is_the_controllers_own(
 ) -> None:
     broker = driven.broker
     address = broker.controller_address if by == "--bootstrap-controller" else broker.bootstrap_server
-    cluster = ("--cluster-id", broker.cluster_id)
+    words = ("--max-bytes", chunk, "--cluster-id", broker.cluster_id, "-o", "json")
 
-    outcome = tieredctl(capfd, by, address, "--to", tmp_path, "--max-bytes", chunk, *cluster, "-o", "json")
+    def fetched() -> tuple[Outcome, Path]:
+        folder = Path(mkdtemp(dir=tmp_path))
+        return tieredctl(capfd, by, address, "--to", folder, *words), folder
 
-    latest = snapshots_of(broker)[-1]
+    (outcome, folder), latest = asked_of_latest(broker, fetched)
+
     assert outcome.exit_code == CLEAN, outcome
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {latest.name: latest.read_bytes()}
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {latest.name: latest.read_bytes()}
     assert outcome.document()["items"][0]["bytes"] == latest.stat().st_size
 
 
@@ -60,8 +65,9 @@ def test_kafka_hides_its_reasons_and_they_are_found_all_the_same(
     driven: DrivenBroker, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     controller = driven.broker.controller_address
-    latest = name_of(snapshots_of(driven.broker)[-1])
-    missing = tieredctl(capfd, "--bootstrap-controller", controller, "--to", tmp_path, "--snapshot", "999999999-1")
+    place = ("--bootstrap-controller", controller, "--to", tmp_path)
+    missing, file = asked_of_latest(driven.broker, lambda: tieredctl(capfd, *place, "--snapshot", "999999999-1"))
+    latest = name_of(file)
     other = ("--cluster-id", "AAAAAAAAAAAAAAAAAAAAAQ")
     another_cluster = tieredctl(capfd, "--bootstrap-controller", controller, "--to", tmp_path, *other)
     broker = tieredctl(capfd, "--bootstrap-controller", driven.broker.bootstrap_server, "--to", tmp_path)
@@ -93,10 +99,12 @@ def test_doctor_tells_age_and_size_of_the_latest(
 ) -> None:
     broker = driven.broker
     place = broker.controller_address if by == "--bootstrap-controller" else str(broker.log_dir)
-    latest = snapshots_of(broker)[-1]
 
-    run(["doctor", "--bootstrap-server", broker.bootstrap_server, by, place, "-o", "json"])
-    document = json.loads(capfd.readouterr().out)
+    def diagnosed() -> Any:
+        run(["doctor", "--bootstrap-server", broker.bootstrap_server, by, place, "-o", "json"])
+        return json.loads(capfd.readouterr().out)
+
+    document, latest = asked_of_latest(broker, diagnosed)
 
     (finding,) = [item for item in document["items"] if item["code"] == "metadata-snapshot"]
     assert (finding["subject"], document["summary"]["voters"]) == ("node 1", 1)
