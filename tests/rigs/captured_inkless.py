@@ -40,6 +40,7 @@ def captured_server(postgres: PostgresServer, capture: InklessCapture) -> Postgr
 
 @pytest.fixture
 def inkless(captured_server: PostgresServer, capture: InklessCapture, tmp_path: Path) -> Inkless:
-    """A copy of all that was captured; the schema stays as it is."""
-    capture.fill(captured_server, CAPTURED)
-    return Inkless(captured_server, CAPTURED, capture.copy_bucket(tmp_path / "bucket"), capture)
+    """A copy of all that was captured, as old as it was then, however long the tests run; the schema stays as it is."""
+    fresh = InklessCapture.now(capture.folder)
+    fresh.fill(captured_server, CAPTURED)
+    return Inkless(captured_server, CAPTURED, fresh.copy_bucket(tmp_path / "bucket"), fresh)

@@ -109,7 +109,7 @@ class InklessCapture:
 
     folder: Path
     now_ms: int
-    """When the tests began."""
+    """When it was taken out."""
 
     @classmethod
     def now(cls, folder: Path) -> InklessCapture:
