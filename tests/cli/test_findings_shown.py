@@ -16,7 +16,15 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl, environment, own_process
-from tests.cli.terminal_screen import C_LOCALE, FOLDER, ROWS, rows, screen, screen_of_this_process
+from tests.cli.terminal_screen import (
+    C_LOCALE,
+    FOLDER,
+    ROWS,
+    everything_shown,
+    rows,
+    screen,
+    screen_of_this_process,
+)
 from tests.faults.lost_partition import lose_a_metadata_partition
 from tieredctl.cli.completion.command_table import Command, CommandTable
 from tieredctl.cli.findings.finding_groups import MOST_PARTITIONS, FindingGroups
@@ -246,9 +254,8 @@ def test_a_severity_has_a_colour_only_where_it_is_wanted(lost: Path, variables: 
     command = [sys.executable, "-m", "tieredctl", "store", "check", "data"]
     with subprocess.Popen(command, cwd=lost, stdout=terminal, stderr=terminal, env=environment(**variables)) as process:
         os.close(terminal)
+        shown = everything_shown(person)
         process.wait(60)
-        shown = os.read(person, 1 << 16).decode()
-    os.close(person)
 
     assert ("\x1b[31merror\x1b[0m: metadata-partition-missing" in shown) == coloured
     assert ("\x1b" in shown) == coloured

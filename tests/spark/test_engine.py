@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from tieredctl_local.layout import LocalLayout
 from tieredctl_spark.read_rate import ReadRate
 from tieredctl_spark.segment_reading import SegmentReading
 
+from tests.rigs.waiting import wait_until
 from tests.spark.damage import REMOTE, damaged
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
@@ -123,11 +123,11 @@ def test_tasks_run_outside_of_this_process(spark: SparkSession, kafka_4: Path, t
     driver = os.getpid()
 
     class Telling(LocalLayout):
-        """Leaves a file named after the process that reads a segment."""
+        """Leaves a file named after the process that reads a segment, and waits until another one reads too."""
 
         def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:
             (tmp_path / str(os.getpid())).touch()
-            time.sleep(0.005)
+            wait_until(lambda: len(list(tmp_path.iterdir())) > 1, "another process reads", 60)
             return super().open_segment(store, segment)
 
     local = Watched(engines.LocalEngine())
