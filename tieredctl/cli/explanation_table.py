@@ -7,6 +7,7 @@ from textwrap import TextWrapper
 from typing import TextIO
 
 from tieredctl.cli.output import Item, TableColumn, write_table
+from tieredctl.cli.shown_quantities import shown_size
 from tieredctl.cli.terminal import width_of
 from tieredctl.cli.timeline_text import Marked, TimelineDrawing
 from tieredctl.drawing.timeline import Part
@@ -144,7 +145,7 @@ def _facts(item: Item) -> Iterator[tuple[str, str]]:
 
 def _segment(segment: Item) -> str:
     offsets = f"{segment['startOffset']}..{segment['endOffset']}"
-    return f"{segment['segmentId']}, offsets {offsets}, {size_text(segment['segmentSizeInBytes'])}, {segment['state']}"
+    return f"{segment['segmentId']}, offsets {offsets}, {shown_size(segment['segmentSizeInBytes'])}, {segment['state']}"
 
 
 def _fetches(item: Item) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ def size_column(
     value: str | Callable[[Item], object], heading: str = "SIZE", *, wide: bool = False, importance: int = 1
 ) -> TableColumn:
     """Bytes, with a unit."""
-    return TableColumn(heading, value, wide, _size, importance)
+    return TableColumn(heading, value, wide, shown_size, importance)
 
 
 def moment_column(heading: str, field: str, *, wide: bool = False) -> TableColumn:
@@ -27,5 +27,8 @@ def ago(moment: str | int) -> str:
     return f"{age_text(age_ms)} ago" if age_ms > -1000 else f"in {age_text(age_ms)}"
 
 
-def _size(size: object) -> str:
-    return size_text(size) if isinstance(size, int) else str(size)
+def shown_size(size: object) -> str:
+    """With a unit; a negative one is that of an event, and tells nothing."""
+    if not isinstance(size, int):
+        return str(size)
+    return "unknown" if size < 0 else size_text(size)

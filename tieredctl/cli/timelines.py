@@ -63,7 +63,7 @@ def draw_timelines(place: MetadataPlace, drawn: Drawn, view: FindingsView, page:
         def timelines() -> Iterator[PartitionTimeline]:
             return partition_timelines(metadata, rows, logs, is_complete=is_complete)
 
-        items, size = SegmentDocuments(metadata, rows), int(metadata.sizes(rows).sum())
+        items, size = SegmentDocuments(metadata, rows), metadata.size(rows)
 
         def summary() -> dict[str, Any]:
             ranges = [] if view.is_table else [timeline_document(one) for one in timelines()]

@@ -54,6 +54,24 @@ class Numbers:
         return _NUMBER_BYTES * count
 
 
+@dataclass(frozen=True, slots=True)
+class KnownNumbers:
+    """The same, of which negative ones are not known: null."""
+
+    numbers: NDArray[Any]
+
+    def values(self) -> Iterable[int | None]:
+        return (None if number < 0 else number for number in self.numbers.tolist())
+
+    def json_texts(self) -> Sequence[Text]:
+        if not (self.numbers < 0).any():
+            return [number_texts(self.numbers)]
+        return [text_array([_NULL if number is None else str(number) for number in self.values()])]
+
+    def most_bytes(self, count: int) -> int:
+        return _NUMBER_BYTES * count
+
+
 class Choices:
     """Values of any kind that many documents share."""
 

@@ -78,6 +78,11 @@ class _Segment:
     form: RecordForm = RecordForm.KAFKA
     tagged_fields: tuple[TaggedField, ...] = ()
 
+    @property
+    def known_size(self) -> int | None:
+        """None where the size is negative: Kafka takes any number, and it may be damage."""
+        return None if self.segment_size_in_bytes < 0 else self.segment_size_in_bytes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteLogSegmentMetadata(_Segment):

@@ -31,6 +31,7 @@ class FindingCode(StrEnum):
     MULTIPART_DEBRIS = "multipart-debris"
     EVENT_UNDECODABLE = "event-undecodable"
     EVENT_ILLEGAL = "event-illegal"
+    SEGMENT_SIZE_UNKNOWN = "segment-size-unknown"
     SEGMENT_NOT_RECOVERED = "segment-not-recovered"
     TOPIC_NOT_IN_CLUSTER = "topic-not-in-cluster"
     LOG_START_ABOVE_STORE = "log-start-above-store"

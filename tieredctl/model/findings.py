@@ -201,6 +201,13 @@ _TABLE = (
         many="events that the state machine does not allow, and Kafka drops",
     ),
     FindingKind(
+        FindingCode.SEGMENT_SIZE_UNKNOWN,
+        Severity.WARNING,
+        "a segment to which the metadata gives a negative size",
+        _HISTORY,
+        many="segments to which the metadata gives negative sizes",
+    ),
+    FindingKind(
         FindingCode.SEGMENT_NOT_RECOVERED,
         Severity.WARNING,
         "a stored segment that will not be re-registered in the metadata",

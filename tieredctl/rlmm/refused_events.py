@@ -1,9 +1,10 @@
-"""Findings about events that Kafka would not take."""
+"""Findings about events that Kafka would not take, or that cannot be right."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
@@ -31,6 +32,20 @@ def refused_event(
     about = MetadataSubject(metadata_partition, metadata_offset, segment_id=segment_id)
     said = f"{before.name if before is not None else 'nothing'} to {after.name}"
     return Finding(FindingCode.EVENT_ILLEGAL, subject, f"{said}: {refusal.value}", evidence, about=about)
+
+
+def unknown_size(metadata: RemoteLogSegmentMetadata, metadata_partition: int, metadata_offset: int) -> Finding:
+    """A segment with a negative size, which Kafka takes: its last event is there."""
+    evidence: dict[str, object] = {
+        "segmentId": metadata.segment_id,
+        "segmentSizeInBytes": metadata.segment_size_in_bytes,
+        "metadataPartition": metadata_partition,
+        "metadataOffset": metadata_offset,
+    }
+    about = MetadataSubject(metadata_partition, metadata_offset, segment_id=metadata.segment_id)
+    message = f"the metadata gives it {metadata.segment_size_in_bytes} bytes: its size is unknown, and left out of sums"
+    subject = f"segment {metadata.segment_id}"
+    return Finding(FindingCode.SEGMENT_SIZE_UNKNOWN, subject, message, evidence, about=about)
 
 
 def misplaced_event(metadata_partition: int, metadata_offset: int) -> Finding:

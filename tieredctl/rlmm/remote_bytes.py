@@ -20,5 +20,5 @@ def bytes_from(segments: Iterable[RemoteLogSegmentMetadata], offset: int) -> int
     for metadata in segments:
         later_offsets = metadata.end_offset + 1 - max(offset, metadata.start_offset)
         if later_offsets > 0:
-            total += metadata.segment_size_in_bytes * later_offsets // (metadata.end_offset + 1 - metadata.start_offset)
+            total += (metadata.known_size or 0) * later_offsets // (metadata.end_offset + 1 - metadata.start_offset)
     return total

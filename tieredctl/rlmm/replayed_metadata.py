@@ -24,7 +24,7 @@ from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.event_columns import EventColumns
 from tieredctl.rlmm.failed_copies import FailingCopy, failing_copies, joined_failures
-from tieredctl.rlmm.refused_events import misplaced_event, refused_event
+from tieredctl.rlmm.refused_events import misplaced_event, refused_event, unknown_size
 from tieredctl.rlmm.replayed_cache import replayed_cache
 from tieredctl.rlmm.segment_events import PartitionDelete, SegmentEvents
 from tieredctl.rlmm.segment_objects import (
@@ -88,8 +88,9 @@ class ReplayedMetadata:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        """The events that Kafka would refuse, by metadata partition, then offset."""
-        found = [*self._refused_events(), *self._refused_deletes()]
+        """The events that Kafka would refuse, and the segments whose size is not known, by metadata partition, then
+        offset."""
+        found = [*self._refused_events(), *self._refused_deletes(), *self._unknown_sizes()]
         for record in self.events.misplaced:
             place = record.metadata_partition, record.metadata_offset
             found.append((place, misplaced_event(*place)))
@@ -149,9 +150,27 @@ class ReplayedMetadata:
         return offsets
 
     def sizes(self, rows: Ints) -> Ints:
-        """Of the logs of some rows, in bytes."""
+        """Of the logs of some rows, in bytes, as the metadata has them: negative ones are not known."""
         sizes: Ints = self.events.contents.starts.sizes.values[self.rows.starts[rows]].astype(np.int64)
         return sizes
+
+    def known_sizes(self, rows: Ints) -> Ints:
+        """The same with 0 for those that are not known, for sums that leave them out."""
+        return np.maximum(self.sizes(rows), 0)
+
+    def size(self, rows: Ints) -> int | None:
+        """Of the logs of some rows together, in bytes; None where that of one is not known."""
+        sizes = self.sizes(rows)
+        return None if (sizes < 0).any() else int(sizes.sum())
+
+    def size_by(self, groups: Ints, rows: Ints, count: int) -> list[int | None]:
+        """The same for each of so many groups; `groups` has a row's each."""
+        sizes = self.sizes(rows)
+        sums, are_unknown = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+        np.add.at(sums, groups, sizes)
+        are_unknown[groups[sizes < 0]] = True
+        columns = zip(sums.tolist(), are_unknown.tolist(), strict=True)
+        return [None if is_unknown else size for size, is_unknown in columns]
 
     def max_timestamps(self, rows: Ints) -> Ints:
         """Of the records of some rows, in milliseconds since the epoch."""
@@ -227,6 +246,15 @@ class ReplayedMetadata:
     def _ordered_ranks(self) -> Ints:
         ranks: Ints = self._ranks[self.rows.partitions[self.order]]
         return ranks
+
+    def _unknown_sizes(self) -> Iterator[tuple[_Place, Finding]]:
+        # Replay for judging has no sizes.
+        if not self.events.contents.starts.is_described or not len(self.rows):
+            return
+        rows = np.flatnonzero(self.sizes(np.arange(len(self.rows))) < 0)
+        for _, known in self.known(rows):
+            place = known.metadata_partition, known.metadata_offset
+            yield place, unknown_size(known.metadata, *place)
 
     def _refused_events(self) -> Iterator[tuple[_Place, Finding]]:
         events = self._refused.events

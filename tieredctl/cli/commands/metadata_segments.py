@@ -68,7 +68,7 @@ def segments(
                 demand_known_by_all(place, selection)
         if not len(rows) and view.is_table and not view.quiet:
             say("No segments.")
-        items, size = SegmentDocuments(store, rows), int(store.sizes(rows).sum())
+        items, size = SegmentDocuments(store, rows), store.size(rows)
 
         def summary() -> dict[str, Any]:
             totals = {"items": len(items), "segments": len(items), "bytes": size}

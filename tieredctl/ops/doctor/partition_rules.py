@@ -60,7 +60,7 @@ def _counted_unfinished(facts: PartitionFacts, settings: TopicSettings, release:
         return
     started = facts.in_state(RemoteLogSegmentState.COPY_SEGMENT_STARTED)
     if started:
-        size = sum(segment.segment_size_in_bytes for segment in started)
+        size = sum(segment.known_size or 0 for segment in started)
         copies = counted(len(started), "copy that never finished counts", "copies that never finished count")
         message = f"{copies} towards retention.bytes, with {size_text(size)}"
         evidence = {"bytes": size, "segments": len(started)}
@@ -75,7 +75,7 @@ def _below_log_start(facts: PartitionFacts, clock: Clock) -> Iterator[Finding]:
         return
     below = [segment for segment in facts.finished if segment.end_offset < log_start]
     if below:
-        size = sum(segment.segment_size_in_bytes for segment in below)
+        size = sum(segment.known_size or 0 for segment in below)
         message = f"{counted(len(below), 'segment')} ({size_text(size)}) below the log start offset {log_start}"
         evidence = {"logStartOffset": log_start, "bytes": size, "segmentIds": [one.segment_id for one in below]}
         yield _finding(FindingCode.SEGMENTS_BELOW_LOG_START, facts, message, evidence)
@@ -90,7 +90,7 @@ def _overlapping(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Fin
         evidence = {
             "offsets": [first, last],
             "segmentIds": [one.segment_id for one in losers],
-            "bytes": sum(one.segment_size_in_bytes for one in losers),
+            "bytes": sum(one.known_size or 0 for one in losers),
             "deleteRecordsOffset": last + 1,
         }
         expires = settings.number(names.RETENTION_MS) >= 0 or settings.number(names.RETENTION_BYTES) >= 0
@@ -191,7 +191,7 @@ def _not_reclaimed(facts: PartitionFacts, settings: TopicSettings, clock: Clock)
     too_old = clock.now_ms - lasting - clock.older_than_ms
     expired = [one for one in facts.on_disk_too if lasting >= 0 and one.max_timestamp_ms < too_old]
     if expired:
-        size = sum(one.segment_size_in_bytes for one in expired)
+        size = sum(one.known_size or 0 for one in expired)
         segments = counted(len(expired), "tiered segment")
         message = f"{segments} ({size_text(size)}) still on local disk, past the local retention of {lasting} ms"
         evidence = {"earliestLocal": facts.earliest_local, "latestTiered": facts.tiered_end, "bytes": size}
@@ -206,7 +206,7 @@ def _not_reclaimed(facts: PartitionFacts, settings: TopicSettings, clock: Clock)
 
 
 def _kept_twice(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
-    twice = sum(segment.segment_size_in_bytes for segment in facts.on_disk_too)
+    twice = sum(segment.known_size or 0 for segment in facts.on_disk_too)
     if twice:
         message = f"{size_text(twice)} is in remote storage and on the leader's disk"
         evidence: dict[str, object] = {"bytes": twice, "localBytes": facts.local_bytes}

@@ -96,7 +96,7 @@ def _topics(stream: EventStream, selection: Selection, layout: Layout, now_ms: i
     ):
         topics[topic_id].objects = len(layout.promised_objects(event))
     finished = np.flatnonzero(metadata.rows.states == RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
-    sizes = metadata.sizes(finished).tolist()
+    sizes = metadata.known_sizes(finished).tolist()
     for owner, size in zip(metadata.rows.partitions[finished].tolist(), sizes, strict=True):
         topic = _of(topics, metadata.partitions[owner])
         topic.segments += 1

@@ -70,7 +70,7 @@ def _by_metadata(
     known = sorted(
         (one for one in segments_in_use(remote) if one.start_offset >= first_offset), key=lambda one: one.start_offset
     )
-    segments = [LocalSegment(one.start_offset, one.segment_size_in_bytes, one.max_timestamp_ms) for one in known]
+    segments = [LocalSegment(one.start_offset, one.known_size or 0, one.max_timestamp_ms) for one in known]
     behind = known[-1].end_offset + 1 if known else first_offset
     rest = max(0, local_bytes - sum(segment.size for segment in segments))
     return [*segments, LocalSegment(behind, rest, now_ms)]

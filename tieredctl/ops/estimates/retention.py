@@ -70,7 +70,7 @@ class PartitionEstimate:
                 "segmentId": metadata.segment_id,
                 "startOffset": metadata.start_offset,
                 "endOffset": metadata.end_offset,
-                "segmentSizeInBytes": metadata.segment_size_in_bytes,
+                "segmentSizeInBytes": metadata.known_size,
                 "maxTimestampMs": metadata.max_timestamp_ms,
                 "breach": breach.value,
                 "logDir": None,
@@ -100,7 +100,7 @@ class RetentionEstimate:
             "retentionMs": self.retention.ms,
             "retentionBytes": self.retention.bytes,
             "segments": len(expired),
-            "bytes": sum(metadata.segment_size_in_bytes for metadata in expired),
+            "bytes": sum(metadata.known_size or 0 for metadata in expired),
             "logStartOffsets": {str(one.partition): one.log_start_offset for one in self.partitions},
         }
         if self.local_retention is None:

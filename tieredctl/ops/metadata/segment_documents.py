@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tieredctl.formats.document_columns import Choices, Chosen, DocumentColumns, Ids, Listed, Numbers, PlainTexts
+from tieredctl.formats.document_columns import (
+    Choices,
+    Chosen,
+    DocumentColumns,
+    Ids,
+    KnownNumbers,
+    Listed,
+    Numbers,
+    PlainTexts,
+)
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RecordForm, RemoteLogSegmentState
 from tieredctl.ops.documents import Document
@@ -62,7 +71,7 @@ class SegmentDocuments:
                 ("endOffset", Numbers(begun.end_offsets.values[starts])),
                 ("maxTimestampMs", Numbers(begun.max_timestamps.values[starts])),
                 ("segmentLeaderEpochs", _epochs(begun, starts)),
-                ("segmentSizeInBytes", Numbers(begun.sizes.values[starts])),
+                ("segmentSizeInBytes", KnownNumbers(begun.sizes.values[starts])),
                 ("txnIdxEmpty", Chosen(begun.txn_idx_empty.values[starts], _FLAGS)),
                 (Chosen(begun.forms.values[starts], _AUTHORS), Numbers(metadata.authors(rows))),
                 ("eventTimestampMs", Numbers(metadata.event_timestamps(rows))),

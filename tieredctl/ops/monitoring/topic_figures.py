@@ -104,15 +104,14 @@ def _of_metadata(metadata: ReplayedMetadata, clock: Clock) -> Iterable[TopicFigu
         return np.bincount(topics[rows[is_late]], minlength=count).tolist(), oldest.tolist()
 
     stored = rows_in(*STORED_STATES)
-    sizes = np.zeros(count, np.int64)
-    np.add.at(sizes, topics[stored], metadata.sizes(stored))
+    sizes = metadata.size_by(topics[stored], stored, count)
     segments = np.bincount(topics[stored], minlength=count).tolist()
     copies, deletions = late(_STATE.COPY_SEGMENT_STARTED), late(_STATE.DELETE_SEGMENT_STARTED)
     for number, name in enumerate(names):
         yield TopicFigures(
             name,
             segments=segments[number],
-            remote_bytes=int(sizes[number]),
+            remote_bytes=sizes[number],
             stuck_copies=copies[0][number],
             stuck_deletions=deletions[0][number],
             oldest_stuck_copy_ms=copies[1][number] if copies[0][number] else None,

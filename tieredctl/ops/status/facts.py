@@ -107,16 +107,13 @@ def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings:
     parts = cluster.partitions
     sees_parts = {part.partition.topic for part in parts}.issuperset(cluster.topics)
     sizes = [
-        known.metadata.segment_size_in_bytes
-        for part in parts
-        for known in part.segments
-        if known.metadata.state in STORED_STATES
+        known.metadata.known_size for part in parts for known in part.segments if known.metadata.state in STORED_STATES
     ]
     tiered = Tiered(
         len(cluster.topics),
         len(parts) if sees_parts else None,
         len(sizes) if sees_records and sees_parts else None,
-        sum(sizes) if sees_records and sees_parts else None,
+        known_sum(sizes) if sees_records and sees_parts else None,
         known_sum(part.local_bytes for part in parts) if sees_parts else None,
     )
     stuck = None
@@ -170,7 +167,7 @@ def facts_of_metadata(
         len({partition.topic_id for partition in partitions}),
         len(partitions),
         len(stored),
-        int(metadata.sizes(stored).sum()),
+        metadata.size(stored),
         local,
     )
     if is_broken:

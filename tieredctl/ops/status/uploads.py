@@ -55,7 +55,7 @@ def remote_segments(metadata: ReplayedMetadata) -> RemoteSegments:
     stored = metadata.in_states(STORED_STATES)
     partitions, count = metadata.rows.partitions[stored], len(metadata.partitions)
     sizes = np.zeros(count, np.int64)
-    np.add.at(sizes, partitions, metadata.sizes(stored))
+    np.add.at(sizes, partitions, metadata.known_sizes(stored))
     segments = np.bincount(partitions, minlength=count)
     columns = zip(metadata.partitions, segments.tolist(), sizes.tolist(), strict=True)
     finished = metadata.in_states([_STATE.COPY_SEGMENT_FINISHED])
@@ -68,7 +68,7 @@ def remote_segments(metadata: ReplayedMetadata) -> RemoteSegments:
 def remote_segments_of_leaders(partitions: Sequence[PartitionFacts]) -> RemoteSegments:
     """Of a live cluster's tiered topics."""
     stored = [
-        (one.partition.topic, one.partition.topic_id, 1, known.metadata.segment_size_in_bytes)
+        (one.partition.topic, one.partition.topic_id, 1, known.metadata.known_size or 0)
         for one in partitions
         for known in one.segments
         if known.metadata.state in STORED_STATES

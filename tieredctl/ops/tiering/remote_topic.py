@@ -61,7 +61,7 @@ class RemoteTopic:
     @property
     def size(self) -> int:
         """Of the logs of all segments, in bytes."""
-        return int(self._replay.known.sizes(self._replay.known.order).sum())
+        return int(self._replay.known.known_sizes(self._replay.known.order).sum())
 
     def segment_ids(self) -> list[str]:
         """Of all segments, by partition, then start offset."""
@@ -76,7 +76,7 @@ class RemoteTopic:
         if not len(rows):
             return RemoteSegments(0, 0, None, None)
         starts, ends = known.start_offsets(rows), known.end_offsets(rows)
-        return RemoteSegments(len(rows), int(known.sizes(rows).sum()), int(starts.min()), int(ends.max()))
+        return RemoteSegments(len(rows), int(known.known_sizes(rows).sum()), int(starts.min()), int(ends.max()))
 
     def highest_copied(self, partition: int) -> int | None:
         """The greatest offset of a partition that was ever copied, even if it was deleted since."""
@@ -111,7 +111,7 @@ class RemoteTopic:
         """The bytes of a partition that consumers can read in remote storage below an offset; a segment that it divides
         counts by the share of offsets."""
         segments = segments_in_use(self._cache(partition))
-        return sum(segment.segment_size_in_bytes for segment in segments) - bytes_from(segments, offset)
+        return sum(segment.known_size or 0 for segment in segments) - bytes_from(segments, offset)
 
     def _cache(self, partition: int) -> RemoteLogMetadataCache:
         if partition not in self._caches:

@@ -69,7 +69,7 @@ class RemotePart:
         metadata = known.metadata
         if metadata.state in STORED_STATES:
             self.segments += 1
-            self.bytes += metadata.segment_size_in_bytes
+            self.bytes += metadata.known_size or 0
             before = metadata.max_timestamp_ms if self.newest_timestamp_ms is None else self.newest_timestamp_ms
             self.newest_timestamp_ms = max(before, metadata.max_timestamp_ms)
         if metadata.state in _UNFINISHED:

@@ -89,7 +89,9 @@ def partition_timeline(
     }
     known = {part: found for part, found in parts.items() if len(found.ranges)}
     start, local, end = (log.log_start_offset, log.local_start_offset, log.end_offset) if log else (None, None, None)
-    return PartitionTimeline(partition, Timeline(known, epochs, start, local, end), int(metadata.sizes(rows).sum()))
+    return PartitionTimeline(
+        partition, Timeline(known, epochs, start, local, end), int(metadata.known_sizes(rows).sum())
+    )
 
 
 def _copied(pieces: EpochRanges) -> PartRanges:

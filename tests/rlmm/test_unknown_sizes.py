@@ -1,0 +1,74 @@
+"""A segment to which the metadata gives a negative size, which Kafka takes: its size is unknown, never negative."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Outcome, this_process
+from tests.metadata_logs import PARTITION, copied, segment_id, write_events
+from tieredctl.model.clock import Clock
+from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.monitoring.topic_figures import topic_figures
+from tieredctl.wiring.places import MetadataPlace
+
+NEGATIVE = re.compile(r"-[0-9.]+ ?([KMG]i)?B\b|-4096")
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    write_events(tmp_path, *copied(1, 0, 9), *copied(2, 10, 19, segment_size_in_bytes=-4096))
+    return tmp_path
+
+
+def asked(log_dir: Path, *words: str) -> Outcome:
+    return this_process(*words, "--log-dir", str(log_dir))
+
+
+def test_it_is_unknown_and_so_is_their_sum(log_dir: Path) -> None:
+    document = asked(log_dir, "metadata", "segments", "-o", "json").document()
+
+    assert [item["segmentSizeInBytes"] for item in document["items"]] == [1000, None]
+    assert document["summary"]["bytes"] is None
+    (found,) = document["summary"]["findings"]
+    assert (found["code"], found["severity"]) == ("segment-size-unknown", "warning")
+    assert found["evidence"]["segmentId"] == segment_id(2)
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "json", "jsonl", "yaml", "csv"])
+def test_every_output_of_segments_has_the_others_sizes_alone(log_dir: Path, output: str) -> None:
+    outcome = asked(log_dir, "metadata", "segments", "-o", output)
+
+    sizes = re.sub(r'"?segmentSizeInBytes"?: -4096', "", outcome.out, count=1)  # the finding's evidence
+    assert outcome.exit_code == 3
+    assert "-4096" not in sizes.replace("gives it -4096 bytes", "")
+    assert "1000" in outcome.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("metadata", "segments"),
+        ("metadata", "segments", "--timeline"),
+        ("metadata", "lookup", "t:0", "--epoch", "0", "--offset", "15"),
+        ("metadata", "stats"),
+        ("metadata", "epochs", "t:0"),
+        ("explain", "t:0@15"),
+        ("status",),
+    ],
+    ids=" ".join,
+)
+def test_no_table_has_a_negative_size(log_dir: Path, words: tuple[str, ...]) -> None:
+    outcome = asked(log_dir, *words)
+
+    assert outcome.exit_code in (0, 3), outcome.err
+    assert NEGATIVE.search(outcome.out) is None
+
+
+def test_the_exporter_has_no_sum_for_its_topic(log_dir: Path) -> None:
+    with MetadataPlace(log_dirs=(log_dir,)).open() as stream:
+        (figures,) = topic_figures(replayed(stream), None, Clock(1, 1))
+
+    assert (figures.topic, figures.segments, figures.remote_bytes) == (PARTITION.topic, 2, None)
