@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
+from tieredctl.wiring.run_metrics import RunMetrics, run_metrics
 from tieredctl_spark.failures import error_stream
 
 
@@ -20,18 +23,38 @@ def run_job(
     run: Callable[[argparse.Namespace], ExitCode],
     arguments: Sequence[str] | None,
 ) -> int:
-    """Runs a job, and returns its exit code. A failure is reported on stderr, in a sentence."""
-    with error_stream() as stream, redirect_stderr(stream):
-        return _run(parser, run, arguments)
-
-
-def _run(
-    parser: argparse.ArgumentParser,
-    run: Callable[[argparse.Namespace], ExitCode],
-    arguments: Sequence[str] | None,
-) -> int:
+    """Runs a job, and returns its exit code, which its metrics have too. A failure is reported on stderr, in a
+    sentence. SIGTERM and SIGHUP interrupt it as Ctrl-C does."""
+    metrics = RunMetrics()
+    asked = run_metrics.set(metrics)
     try:
-        return int(run(parser.parse_args(arguments)))
+        with error_stream() as stream, redirect_stderr(stream), _interrupted_by_all():
+            try:
+                options = parser.parse_args(arguments)
+            except TieredctlError as error:
+                return _failed(error)
+            metrics.ask(getattr(options, "metrics_file", None), parser.prog.removesuffix(".py"))
+            try:
+                code = _exit_code(run, options)
+            except Exception:
+                _ended(metrics, ExitCode.FAILURE)
+                raise
+            return _ended(metrics, code)
+    finally:
+        run_metrics.reset(asked)
+
+
+def _ended(metrics: RunMetrics, code: int) -> int:
+    try:
+        metrics.write(code)
+    except TieredctlError as error:
+        return _failed(error)
+    return code
+
+
+def _exit_code(run: Callable[[argparse.Namespace], ExitCode], options: argparse.Namespace) -> int:
+    try:
+        return int(run(options))
     except TieredctlError as error:
         return _failed(error)
     except KeyboardInterrupt:
@@ -39,6 +62,22 @@ def _run(
     except OSError as error:
         where = error.filename or "input or output"
         return _failed(TieredctlError(ErrorCode.UNREADABLE, f"{error.strerror or error}: {where}."))
+
+
+@contextmanager
+def _interrupted_by_all() -> Iterator[None]:
+    """Has the signals that would end the process without a word interrupt it, but for what nohup ignores."""
+    numbers: Sequence[signal.Signals] = (signal.SIGTERM, signal.SIGHUP)
+    if threading.current_thread() is not threading.main_thread():
+        numbers = ()
+    defaults = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in defaults:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in defaults:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def job_parser(name: str, description: str) -> argparse.ArgumentParser:

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, TypeVar
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM, named_context, owns_process, running_command, running_words
 from tieredctl.cli.anywhere import CONTEXT, DEBUG, NO_COLOR, VERBOSE, Line, read_line
-from tieredctl.cli.run_metrics import RunMetrics, run_metrics
 from tieredctl.cli.trouble.interruption import (
     after_interruption,
     came,
@@ -31,6 +30,7 @@ from tieredctl.cli.trouble.interruption import (
     note_said,
 )
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, system_error
+from tieredctl.wiring.run_metrics import RunMetrics, run_metrics
 
 if TYPE_CHECKING:
     import typer

@@ -13,8 +13,8 @@ from tieredctl.cli import running_command, running_words
 from tieredctl.cli.context_in_use import DEFAULT, ENVIRONMENT, LINE, Role, context_in_use, filled_in, with_hint
 from tieredctl.cli.outcome import say
 from tieredctl.cli.progress import shown_progress
-from tieredctl.cli.run_metrics import run_metrics
 from tieredctl.errors import TieredctlError
+from tieredctl.wiring.run_metrics import run_metrics
 
 _CHANGING_PARAMETER, _CHANGING_COMMANDS = "yes", ("orphans plan",)
 """What says that a command changes something, or prepares that."""

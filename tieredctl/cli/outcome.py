@@ -17,12 +17,12 @@ from tieredctl.cli.completion.noticed_names import notice_findings, noticed
 from tieredctl.cli.findings.finding_report import FindingReport
 from tieredctl.cli.line_breaks import broken
 from tieredctl.cli.output import Listing, OutputFormat, render
-from tieredctl.cli.run_metrics import run_metrics
 from tieredctl.cli.terminal import width_of
 from tieredctl.errors import ExitCode, TieredctlError, worst
 from tieredctl.model.findings import Finding, Severity, exit_code_of
 from tieredctl.model.printable import printable
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
+from tieredctl.wiring.run_metrics import run_metrics
 
 _DOCUMENTS = (OutputFormat.JSON, OutputFormat.YAML)
 

@@ -29,7 +29,7 @@ from tieredctl.model.findings import exit_code_of
 from tieredctl.model.quantities import byte_count, duration_ms
 from tieredctl.ops.verification.options import Subset, VerifyOptions
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
-from tieredctl.wiring.metrics import metrics_text, write_metrics
+from tieredctl.wiring.run_metrics import run_metrics
 from tieredctl.wiring.verify import Verified, verify
 from tieredctl_spark.coverage_engine import CoverageEngine
 from tieredctl_spark.failures import spark_failures
@@ -91,7 +91,7 @@ def _run(options: argparse.Namespace) -> ExitCode:
     with ExitStack() as stack:
         started = _Started(stack, options)
         verified = verify(metadata, store, how, topics=topics, make_engine=started.engine)
-        return _write(verified, started, options.metrics_file)
+        return _write(verified, started)
 
 
 class _Started:
@@ -118,7 +118,7 @@ class _Started:
         return self.recorded
 
 
-def _write(verified: Verified, started: _Started, metrics_file: Path | None) -> ExitCode:
+def _write(verified: Verified, started: _Started) -> ExitCode:
     result, output, recorded = verified.result, started.output, started.recorded
     output.write_table(f"findings/run={recorded.run}", finding_table(result.findings))
     code = exit_code_of(result.findings)
@@ -128,8 +128,7 @@ def _write(verified: Verified, started: _Started, metrics_file: Path | None) -> 
         document["items"] = recorded.topics()
     summary = json.dumps(document)
     output.write_text(f"summaries/run={recorded.run}", summary)
-    if metrics_file is not None:
-        write_metrics(metrics_file, metrics_text("verify", counts, result.findings, code))
+    run_metrics.get().note(counts, result.findings)
     sys.stdout.write(summary + "\n")
     if isinstance(recorded, RecordedEngine):
         recorded.tidy()

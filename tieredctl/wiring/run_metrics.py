@@ -1,5 +1,5 @@
 """`--metrics-file`: the figures of a run, for the alerting to read. They are written when it is known how the run ends:
-one that fails says so, instead of leaving what an earlier one said."""
+one that fails says so, instead of leaving what an earlier one said. Commands and Spark jobs alike."""
 
 from __future__ import annotations
 
@@ -48,4 +48,4 @@ class RunMetrics:
 
 
 run_metrics: ContextVar[RunMetrics] = ContextVar("run_metrics")
-"""Of the command line that runs."""
+"""Of the command line, or the job, that runs."""
