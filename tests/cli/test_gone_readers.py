@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,9 +15,12 @@ import pytest
 from tests.cli.command_line import SECONDS, Outcome, environment
 from tests.cli.crashed_cluster import CLUSTER_ID, CrashedClusterOnDisk, planned_keys
 from tests.cli.test_recover_indexes import SEGMENT_ID
+from tests.cli.test_remote_read import STEM, SUFFIXES
 from tests.metadata_logs import copied, metadata_batches, write_log
 from tieredctl.errors import ExitCode
 
+FIRST_OFFSET = 39
+"""Of the segment that is read."""
 FULL = "tieredctl: the input or output: No space left on device.\n"
 COMMANDS = {
     "findings": "orphans scan --store {bucket} --layout aiven --log-dir {data} --min-age 0s -o jsonl",
@@ -97,6 +101,52 @@ def test_what_was_found_before_the_reader_went_is_said(listing: str, tmp_path: P
     unread = written_to(gone_reader(), words)
 
     assert (unread.exit_code, "undecodable" in unread.err) == (ExitCode.FINDINGS, True), unread.err
+
+
+def damaged_segment(captures: Path, store: Path, *damaged: int) -> list[str]:
+    """The words that read a long log of which some batches are damaged."""
+    stem = Path(captures, "kafka-4.3.1/remote/kafka-tiered-storage", STEM)
+    shutil.copytree(stem.parent, store / stem.parent.name)
+    (events,) = metadata_batches(copied(1, 0, 9) * 500, records_per_batch=1_000)
+    batches = [(number * 1_000 + FIRST_OFFSET).to_bytes(8) + events[8:] for number in range(MANY)]
+    for number in damaged:
+        batches[number] = batches[number][:-1] + b"\xff"
+    (store / f"{STEM}.log").write_bytes(b"".join(batches))
+    return ["remote", "read", SEGMENT_ID, "--to", "-", "--store", f"file:{store}", "--layout", "local"]
+
+
+def test_a_segment_that_nobody_reads_any_more_is_not_read_to_its_end(captures: Path, tmp_path: Path) -> None:
+    words = damaged_segment(captures, tmp_path / "store", MANY - 2)
+    whole = written_to(Path(os.devnull), words)
+
+    unread = written_to(gone_reader(), words)
+
+    assert (whole.exit_code, "batch-corrupt" in whole.err) == (ExitCode.CORRUPTION, True), whole.err
+    assert (unread.exit_code, unread.err) == (ExitCode.CLEAN, "")
+
+
+def test_what_is_wrong_with_a_segment_up_to_where_its_reader_went_is_said(captures: Path, tmp_path: Path) -> None:
+    words = damaged_segment(captures, tmp_path / "store", 2, MANY - 2)
+
+    unread = written_to(gone_reader(), words)
+
+    assert unread.exit_code == ExitCode.CORRUPTION, unread.err
+    assert "batch-corrupt" in unread.err
+    assert "stretches" not in unread.err
+
+
+@pytest.mark.parametrize("part", SUFFIXES)
+def test_of_what_is_read_at_once_all_that_is_wrong_is_said(part: str, captures: Path, tmp_path: Path) -> None:
+    stem = Path(captures, "kafka-4.3.1/remote/kafka-tiered-storage", STEM)
+    shutil.copytree(stem.parent, tmp_path / stem.parent.name)
+    (tmp_path / f"{STEM}.{SUFFIXES[part]}").write_bytes(b"\xff" * 100)
+    words = ["remote", "read", SEGMENT_ID, "--part", part, "--to", "-", "--store", f"file:{tmp_path}"]
+    read = written_to(Path(os.devnull), words)
+
+    unread = written_to(gone_reader(), words)
+
+    assert (unread.exit_code, unread.err) == (read.exit_code, read.err)
+    assert unread.exit_code == ExitCode.CORRUPTION
 
 
 def test_metrics_are_of_everything_though_nobody_reads_the_listing(captures: Path, tmp_path: Path) -> None:

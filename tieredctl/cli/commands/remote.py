@@ -210,7 +210,7 @@ def read(
         segment = segment_in_store(opened, chosen, selection)
     found = StoredPart(opened, chosen, segment, part)
     if to == _STDOUT and not dry_run:
-        return _write_to_stdout(found, tolerated.tolerance)
+        return _write_to_stdout(found, tolerated.tolerance, quiet=talk.quiet)
     done = _counted(found) if to == _STDOUT else found.save_as(to, force=force, dry_run=dry_run)
     items = [found.document(done.size, to)]
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
@@ -227,14 +227,14 @@ def _counted(found: StoredPart) -> PartRead:
         return found.copy_to(nowhere)
 
 
-def _write_to_stdout(found: StoredPart, tolerance: Tolerance) -> ExitCode:
+def _write_to_stdout(found: StoredPart, tolerance: Tolerance, *, quiet: bool) -> ExitCode:
+    done = found.copy_to(sys.stdout.buffer)
     try:
-        done = found.copy_to(sys.stdout.buffer)
         sys.stdout.flush()
     except BrokenPipeError:  # a reader that has gone, such as `head`
         discard(sys.stdout)
-        return ExitCode.CLEAN
-    say_findings(done.findings, tolerance)
+    if not quiet:
+        say_findings(done.findings, tolerance)
     return exit_code_of(done.findings, tolerance)
 
 

@@ -41,7 +41,8 @@ class PartCheck:
     findings: list[Finding] = field(default_factory=list)
 
     def watch(self, pieces: Iterable[bytes], size: int) -> None:
-        """Reads all pieces of a part that should have this many bytes; what is wrong is in `findings`.
+        """Reads all pieces of a part that should have this many bytes; what is wrong is in `findings`, also where they
+        end with an error.
 
         Raises TieredctlError `undecodable` where a log continues without a sound batch for longer than a batch can be,
         and no metadata has its size: a manifest may claim any size, and a few compressed bytes expand to it.
@@ -54,19 +55,21 @@ class PartCheck:
     def _watch_log(self, pieces: Iterable[bytes], size: int) -> None:
         stretch, damages, outside = _Stretch(pieces, self.segment), _Damages(), _Outside(self.segment)
         bounded = iter(stretch)
-        for part in scan_log(bounded, size, AsColumns(), self.segment.start_offset):
-            if isinstance(part, Damage):
-                damages.add(part)
-            else:
-                stretch.sound_until = part.file_position + len(part.buffer)
-                outside.look(part)
-            del part  # before the next is read: its memory can serve again
-        for _ in bounded:  # the scan may end before the pieces do
-            pass
-        if damages.count:
-            self._add(FindingCode.BATCH_CORRUPT, damages.message(), damages.examples[0])
-        if outside.first_position is not None:
-            self._add(FindingCode.RECORDS_OUTSIDE_SEGMENT, outside.message, outside.first_position)
+        try:
+            for part in scan_log(bounded, size, AsColumns(), self.segment.start_offset):
+                if isinstance(part, Damage):
+                    damages.add(part)
+                else:
+                    stretch.sound_until = part.file_position + len(part.buffer)
+                    outside.look(part)
+                del part  # before the next is read: its memory can serve again
+            for _ in bounded:  # the scan may end before the pieces do
+                pass
+        finally:
+            if damages.count:
+                self._add(FindingCode.BATCH_CORRUPT, damages.message(), damages.examples[0])
+            if outside.first_position is not None:
+                self._add(FindingCode.RECORDS_OUTSIDE_SEGMENT, outside.message, outside.first_position)
 
     def _watch_small_part(self, data: bytes) -> None:
         code, readers = _SMALL_PARTS[self.part]

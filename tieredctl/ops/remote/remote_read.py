@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -41,14 +42,15 @@ class StoredPart:
     part: Part
 
     def copy_to(self, target: BinaryIO) -> PartRead:
-        """Writes the part's bytes, checking them as it goes. Raises TieredctlError, possibly after some were
-        written."""
+        """Writes the part's bytes, checking them as it goes; no further where whoever reads them has gone. Raises
+        TieredctlError, possibly after some were written."""
         reader = self.layout.open_segment(self.store, self.segment)
         expected = self._expected_size()
         size = reader.parts().get(self.part, 0) if expected is None else expected
         keys = {**self.layout.promised_objects(self.segment), **self.layout.optional_objects(self.segment)}
         check, written = PartCheck(self.segment, self.part, keys), _Written(target)
-        check.watch(written.all_of(self._within(reader.stream(self.part, _PIECE_BYTES), expected)), size)
+        with suppress(BrokenPipeError):
+            check.watch(written.all_of(self._within(reader.stream(self.part, _PIECE_BYTES), expected)), size)
         return PartRead(written.size, check.findings)
 
     def save_as(self, file: Path, *, force: bool, dry_run: bool = False) -> PartRead:
@@ -105,7 +107,13 @@ class _Written:
 
     def all_of(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:
-            self.target.write(piece)
+            try:
+                self.target.write(piece)
+            except BrokenPipeError:
+                yield piece  # it is read, and checked
+                if next(pieces, None) is not None:
+                    raise
+                return
             self.size += len(piece)
             yield piece
             del piece  # as above
