@@ -67,6 +67,7 @@ def cleaning(captures: Path, tmp_path: Path) -> Change:
     return Change(
         *(words, data, r"remove .*\.checkpoint$"),
         *(is_whole, lambda: len([*(data / FOLDER).glob("*.checkpoint")]) == 1),
+        number=1,
     )
 
 
@@ -114,3 +115,8 @@ def test_before_the_only_step_there_is_something_left_to_do(name: str, request: 
 @pytest.mark.parametrize("stop", [INT, TERM, TWICE])
 def test_in_the_last_of_several_steps_nothing_is_left(recovering: Change, stop: Stop) -> None:
     replace(recovering, number=3, is_last=True).demand_finished(stop)
+
+
+@pytest.mark.parametrize("stop", [INT, TERM, TWICE])
+def test_in_the_last_step_of_a_cleaning_nothing_is_left_but_to_look_again(cleaning: Change, stop: Stop) -> None:
+    replace(cleaning, number=2, is_last=True).demand_finished(stop)

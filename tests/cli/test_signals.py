@@ -69,9 +69,6 @@ def lease_is_free(planned: CrashedClusterOnDisk) -> bool:
         (Moment("open "), INT),
         (Moment("lease", 1), TERM),
         (Moment("quarantine", 20), TERM),
-        (Moment("lease", 2), INT),
-        (Moment(DELETION, 1), INT),
-        (Moment(DELETION, ORPHANS), TERM),
     ],
 )
 def test_a_removal_that_is_interrupted_records_what_it_did_and_gives_its_lease_back(
@@ -87,24 +84,75 @@ def test_a_removal_that_is_interrupted_records_what_it_did_and_gives_its_lease_b
     assert gone(planned) == planned_keys(planned.plan_file)
 
 
-def test_an_interruption_within_a_step_says_that_the_step_is_finished_first(planned: CrashedClusterOnDisk) -> None:
-    stopped = apply_until(planned, Moment(DELETION, 3), INT)
-
-    assert FINISHING + RESUMES in stopped.err
-    assert gone(planned) == planned_keys(planned.plan_file)
+LAST_STEP = [Moment("lease", 2), Moment(DELETION, 1), Moment(DELETION, ORPHANS), Moment("lease", 3)]
 
 
 @pytest.mark.parametrize("stop", [INT, TERM])
-def test_a_removal_that_is_done_says_so_when_its_lease_is_given_back_too(
-    planned: CrashedClusterOnDisk, stop: signal.Signals
+@pytest.mark.parametrize("moment", LAST_STEP, ids=str)
+def test_a_removal_that_is_interrupted_in_its_last_step_is_finished_and_checked(
+    planned: CrashedClusterOnDisk, moment: Moment, stop: signal.Signals
 ) -> None:
-    stopped = apply_until(planned, Moment("lease", 3), stop)
+    stopped = apply_until(planned, moment, stop)
 
-    assert (stopped.exit_code, "Traceback" in stopped.err) == (0, False)
+    demand_all_removed(planned, stopped)
+
+
+def demand_all_removed(planned: CrashedClusterOnDisk, stopped: Outcome) -> None:
+    assert (stopped.exit_code, "Traceback" in stopped.err) == (0, False), stopped.err
+    assert FINISHING in stopped.err
     assert f"Removed {ORPHANS} of {ORPHANS}, " in stopped.err
     assert "Run it again" not in stopped.err
-    assert gone(planned) == planned_keys(planned.plan_file)
+    assert gone(planned) == recorded(planned) == planned_keys(planned.plan_file)
     assert lease_is_free(planned)
+
+
+def apply_with_signals_in_the_check(planned: CrashedClusterOnDisk, *signals: signal.Signals) -> Outcome:
+    """They come right before the metadata is asked for owners of what was removed."""
+    program = (
+        "import os, sys\n"
+        "from tieredctl.cli.main import main\n"
+        "from tieredctl.ops.orphan_removal.apply import Removal\n"
+        "check = Removal._having_owners\n"
+        "def interrupted(self, receipts):\n"
+        f"    for number in {[*map(int, signals)]}:\n"
+        "        os.kill(os.getpid(), number)\n"
+        "    return check(self, receipts)\n"
+        "Removal._having_owners = interrupted\n"
+        "main()\n"
+    )
+    confirmed = ["--offline-metadata", "--log-dir", str(planned.log_dir), "--yes", "--cluster-id", CLUSTER_ID]
+    done = ended(program, "orphans", "apply", str(planned.plan_file), *confirmed)
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("stop", [INT, TERM])
+def test_a_check_after_the_last_step_that_is_interrupted_is_finished(
+    planned: CrashedClusterOnDisk, stop: signal.Signals
+) -> None:
+    stopped = apply_with_signals_in_the_check(planned, stop)
+
+    demand_all_removed(planned, stopped)
+
+
+def test_a_second_signal_in_the_check_stops_at_once_and_what_is_said_does_the_check(
+    planned: CrashedClusterOnDisk,
+) -> None:
+    stopped = apply_with_signals_in_the_check(planned, INT, TERM)
+
+    assert (stopped.exit_code, "Removed" in stopped.err) == (130, False)
+    assert "tieredctl: Stopped at once.\n  Run it again, it resumes where it stopped: " in stopped.err
+    let_the_lease_run_out(planned.bucket, TWICE)
+    resumed = pasted(stopped)
+    assert (resumed.exit_code, f"Removed {ORPHANS} of {ORPHANS}, " in resumed.err) == (0, True)
+
+
+def test_before_the_last_step_an_interruption_says_that_the_step_is_finished_first(
+    planned: CrashedClusterOnDisk,
+) -> None:
+    stopped = apply_until(planned, Moment("lease", 1), INT)
+
+    assert FINISHING + RESUMES in stopped.err
+    assert not gone(planned)
 
 
 def test_a_second_signal_stops_within_a_step_and_another_run_finishes_it(planned: CrashedClusterOnDisk) -> None:
@@ -121,10 +169,10 @@ def test_a_second_signal_stops_within_a_step_and_another_run_finishes_it(planned
     assert gone(planned) == planned_keys(planned.plan_file)
 
 
-def ended(program: str) -> subprocess.CompletedProcess[str]:
+def ended(program: str, *words: str) -> subprocess.CompletedProcess[str]:
     """How a Python program ended, and what it wrote."""
     return subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", program, *words],
         capture_output=True,
         text=True,
         env=environment(),
@@ -356,15 +404,16 @@ def test_a_signal_in_the_last_step_leaves_nothing_behind_that_would_end_the_proc
     program = (
         "import os, signal, sys\n"
         "from tieredctl.cli import main\n"
-        "from tieredctl.model.interruption import last_step, unbroken\n"
+        "from tieredctl.model.interruption import nothing_is_left, unbroken\n"
         "end_process = main.end_process\n"
         "def seen_to_end(code):\n"
         "    print(signal.getitimer(signal.ITIMER_REAL))\n"
         "    end_process(code)\n"
         "main.end_process = seen_to_end\n"
         "def run(words):\n"
-        "    with last_step(), unbroken():\n"
+        "    with unbroken():\n"
         "        os.kill(os.getpid(), 15)\n"
+        "        nothing_is_left()\n"
         "    return 3\n"
         "main.invoke = run\n"
         "sys.argv = ['tieredctl', 'orphans', 'purge']\n"
@@ -380,13 +429,14 @@ def test_a_step_within_a_step_is_not_broken_off_and_what_breaks_the_last_one_is_
         "import os\n"
         "from tieredctl.cli import main\n"
         "from tieredctl.errors import ErrorCode, TieredctlError\n"
-        "from tieredctl.model.interruption import last_step, unbroken\n"
+        "from tieredctl.model.interruption import nothing_is_left, unbroken\n"
         "def run(words):\n"
-        "    with last_step(), unbroken():\n"
+        "    with unbroken():\n"
         "        os.kill(os.getpid(), 15)\n"
         "        with unbroken():\n"
         "            print('whole', flush=True)\n"
         "        raise TieredctlError(ErrorCode.UNWRITABLE, 'It broke.')\n"
+        "        nothing_is_left()\n"
         "main.invoke = run\n"
         "main.main(['orphans', 'apply', 'plan'])\n"
     )

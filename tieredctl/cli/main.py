@@ -30,6 +30,7 @@ from tieredctl.cli.trouble.interruption import (
     note_said,
 )
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, system_error
+from tieredctl.model import interruption
 from tieredctl.wiring.run_metrics import RunMetrics, run_metrics
 
 if TYPE_CHECKING:
@@ -124,7 +125,8 @@ def run(words: list[str]) -> int:
     finally:
         run_metrics.reset(asked)
     try:
-        metrics.write(code)
+        with interruption.ending():
+            metrics.write(code)
     except TieredctlError as error:
         return _fail(error)
     return code
@@ -223,7 +225,7 @@ def _invoke(command: TyperGroup, words: Sequence[str]) -> int:
     running_command.set(_typed(command, words))
     running_words.set(tuple(words))
     try:
-        with command.make_context(PROGRAM, list(words)) as context:
+        with interruption.command(), command.make_context(PROGRAM, list(words)) as context:
             return int(command.invoke(context) or 0)
     except typer.Exit as end:
         return end.exit_code

@@ -23,8 +23,9 @@ class _Interruption:
         """In the main thread, where interruptions arrive."""
         self.is_giving_back = False
         """Whether the open step has to be done after the interruption too."""
-        self.is_last = False
-        """Whether nothing of the work is left after the next step."""
+        self.is_in_command = False
+        self.is_done = False
+        """Whether nothing of the work is left but to look at it and to tell of it."""
 
 
 _now = _Interruption()
@@ -34,7 +35,7 @@ def request() -> bool:
     """Notes that the user wants this to end; whether it is to end at once, since no step is open. For the handler of
     a signal."""
     _now.is_requested = True
-    return not _now.open_steps
+    return not (_now.open_steps or _now.is_done)
 
 
 def is_requested() -> bool:
@@ -43,8 +44,8 @@ def is_requested() -> bool:
 
 
 def is_finishing_step() -> bool:
-    """Whether a step is open in which the interruption came."""
-    return _now.open_steps > 0 and not _now.is_giving_back
+    """Whether what the interruption came in is being finished: a step, or all, where nothing of the work is left."""
+    return _now.is_done or (_now.open_steps > 0 and not _now.is_giving_back)
 
 
 def is_giving_back() -> bool:
@@ -64,7 +65,7 @@ def unbroken() -> Iterator[None]:
 
     In other threads than the main one it has no effect: they are not interrupted.
     """
-    if _now.is_requested and not _now.open_steps and _is_main():
+    if _now.is_requested and not (_now.open_steps or _now.is_done) and _is_main():
         raise KeyboardInterrupt
     with giving_back():
         yield
@@ -74,43 +75,53 @@ def unbroken() -> Iterator[None]:
 def giving_back() -> Iterator[None]:
     """The same for what has to be done after an interruption too."""
     was_requested = _now.is_requested
-    is_finished = False
     try:
         with _step(gives_back=was_requested):
             yield
-        is_finished = True
     finally:
-        if _now.is_requested and not was_requested and not _now.open_steps and _is_main():
-            if not (is_finished and _now.is_last):
+        if _is_main() and not _now.open_steps:
+            if _now.is_requested and not was_requested and not _now.is_done:
                 raise KeyboardInterrupt
-            forget()
+            _forget_outside_commands()
 
 
-@contextmanager
-def last_step(*, is_last: bool = True) -> Iterator[None]:
-    """Around the step with which all work is done: an interruption that comes in it is forgotten, if the step gets to
-    its end. `is_last` is for work that is done in one step after the other."""
-    if not _is_main():
-        yield
-        return
-    before, _now.is_last = _now.is_last, is_last
-    try:
-        yield
-    finally:
-        _now.is_last = before
+def nothing_is_left() -> None:
+    """Within a step: with it all work is done, but to look whether it is as it should be, and to tell. What came in it,
+    or comes until the command ends, ends nothing; only a second interruption does."""
+    if _is_main():
+        _now.is_done = True
 
 
 @contextmanager
 def ending() -> Iterator[None]:
     """The same for the last that a run has to do, such as the release of its lease: an interruption that comes only now
-    finds nothing left to end, and is forgotten."""
+    finds nothing left to end."""
     was_requested = _now.is_requested
     try:
         with _step(gives_back=True):
             yield
     finally:
-        if not was_requested and not _now.open_steps and _is_main():
-            forget()
+        if _is_main() and not _now.open_steps:
+            _now.is_done = _now.is_done or not was_requested
+            _forget_outside_commands()
+
+
+@contextmanager
+def command() -> Iterator[None]:
+    """A command, which ends when it has told what it did: until then it is not ended any more where nothing is left."""
+    was_in_command, _now.is_in_command = _now.is_in_command, True
+    try:
+        yield
+    finally:
+        _now.is_in_command = False
+        _forget_outside_commands()
+        _now.is_in_command = was_in_command
+
+
+def _forget_outside_commands() -> None:
+    if _now.is_done and not _now.is_in_command:
+        _now.is_done = False
+        forget()
 
 
 @contextmanager
@@ -133,9 +144,9 @@ def _is_main() -> bool:
 
 def pause(seconds: float) -> None:
     """Sleeps. An interruption ends it, in any thread and within a step too: raises KeyboardInterrupt. Not in what has
-    to be done after it: a lease is given back to a store that has to be asked twice, too."""
+    to be done after it: a lease is given back to a store that has to be asked twice, too. Nor where nothing is left."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
-        if _now.is_requested and not (_now.is_giving_back and _is_main()):
+        if _now.is_requested and not (_now.is_done or (_now.is_giving_back and _is_main())):
             raise KeyboardInterrupt
         time.sleep(min(left, _SECONDS_BETWEEN_LOOKS))

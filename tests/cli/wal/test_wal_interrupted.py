@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -72,6 +73,11 @@ def test_what_is_said_finishes_the_work(name: str, stop: Stop, request: pytest.F
     change: Change = request.getfixturevalue(name)
 
     change.demand_finished(stop)
+
+
+@pytest.mark.parametrize("stop", [INT, TERM, TWICE])
+def test_after_the_last_object_of_an_upload_nothing_is_left_but_to_look_again(uploading: Change, stop: Stop) -> None:
+    replace(uploading, number=4, is_last=True).demand_finished(stop)
 
 
 @pytest.mark.parametrize("stop", [INT, TERM, TWICE])

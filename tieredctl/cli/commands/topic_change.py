@@ -17,7 +17,7 @@ from tieredctl.cli.output import Listing
 from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
-from tieredctl.model.interruption import last_step, unbroken
+from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.pasteable import pasteable
 from tieredctl.model.quantities import duration_ms
 from tieredctl.model.work import note
@@ -109,9 +109,11 @@ def make(change: TopicChange, shown: Shown, waiting: Waiting | None) -> Outcome:
     was made."""
     name, made = change.plan.change.topic.topic, "may be made"
     try:
-        with last_step(is_last=waiting is None), unbroken():
+        with unbroken():
             change.make()
             made = "is made"
+            if waiting is None:
+                nothing_is_left()
         shown.say(f"Topic {name} is changed.")
         return Outcome() if waiting is None else _waited(change, shown, waiting)
     except KeyboardInterrupt:

@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Part
-from tieredctl.model.interruption import last_step, unbroken
+from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.comparison import same_by
@@ -73,9 +73,11 @@ class IndexRecovery:
             parts = self.plan.to_write()
             for part in parts:
                 lease.renew()
-                with last_step(is_last=part is parts[-1]):
+                with unbroken():
                     self._write(part, cluster_id, outcome)
-                outcome.written.append(part.found.part)
+                    outcome.written.append(part.found.part)
+                    if part is parts[-1]:
+                        nothing_is_left()
         except TieredctlError as error:
             outcome.stopped = error
         return outcome
@@ -93,7 +95,6 @@ class IndexRecovery:
             raise TieredctlError(ErrorCode.WORLD_CHANGED, "The segment's log was rewritten since it was read.")
         return stream.source.cluster_id
 
-    @unbroken()
     def _write(self, part: PlannedPart, cluster_id: str | None, outcome: IndexRecoveryOutcome) -> None:
         if part.key is None or part.rebuilt is None:
             raise TypeError(f"{part.found.part} has nothing to write")

@@ -12,7 +12,7 @@ from itertools import compress
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.interruption import unbroken
+from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.ops.change import Outcome, OutcomeByPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
@@ -85,13 +85,13 @@ class Recoverer:
         )
         try:
             for one in outcome.partitions:
-                self._recover(one)
+                self._recover(one, is_last=one is outcome.partitions[-1])
             self._read_back(outcome)
         except TieredctlError as error:
             outcome.stopped = error
         return outcome
 
-    def _recover(self, outcome: RecoveredPartition) -> None:
+    def _recover(self, outcome: RecoveredPartition, *, is_last: bool) -> None:
         self._demand_same_log_start(outcome.plan)
         segments = outcome.plan.to_recover()
         for first in range(0, len(segments), self.batch_segments):
@@ -105,9 +105,12 @@ class Recoverer:
             there = self._still_there(open_segments)
             unchanged = {_segment_id(one) for one in there}
             outcome.changed += [_segment_id(one) for one in open_segments if _segment_id(one) not in unchanged]
-            self._publish(outcome, [event for one in there for event in self._events(one)])
-            outcome.done += len(there)
-            outcome.left -= len(there) + len(batch) - len(open_segments)
+            with unbroken():
+                self._publish(outcome, [event for one in there for event in self._events(one)])
+                outcome.done += len(there)
+                outcome.left -= len(there) + len(batch) - len(open_segments)
+                if is_last and batch[-1] is segments[-1]:
+                    nothing_is_left()
             self.tell(outcome)
 
     def _still_there(self, segments: list[JudgedSegment]) -> list[JudgedSegment]:
@@ -118,7 +121,6 @@ class Recoverer:
 
         return list(compress(segments, in_parallel(self.store, is_there, segments)))
 
-    @unbroken()
     def _publish(self, outcome: RecoveredPartition, events: Sequence[MetadataEvent]) -> None:
         if events:
             self.publisher.publish(outcome.plan.metadata_partition, events)

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import unbroken
+from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import (
     FINISHED_STEPS,
@@ -109,6 +109,8 @@ class Removal:
     """Seals the notes of copied objects' original times."""
     _last: dict[str, Receipt] = field(default_factory=dict)
     """The last receipt of each object, by key, and of each upload, by its id."""
+    _unfinished: int = 0
+    """How many objects and uploads this run has still to come to the end of."""
     _obstacle: TieredctlError | None = None
     """Why to stop once what was done is counted."""
 
@@ -119,6 +121,8 @@ class Removal:
         result = RemovalOutcome(planned=totals.objects + totals.uploads)
         try:
             self._last = last_receipts(self.receipts.entries())
+            finished = sum(one.step in FINISHED_STEPS for one in self._last.values())
+            self._unfinished = result.planned - finished
             if forbidden is not None:
                 raise forbidden
             self._remove_all(result)
@@ -126,7 +130,9 @@ class Removal:
             result.stopped = error
         if result.stopped is None or result.stopped.code is not ErrorCode.LEASE_LOST:
             try:
-                self._put_owned_back(result)
+                with unbroken():
+                    self._put_owned_back(result)
+                    self._note_end()
                 if self.delete_versions and result.nothing_is_there:
                     result.versions = self._delete_versions()
             except TieredctlError as error:
@@ -157,7 +163,13 @@ class Removal:
 
         for batch in _batches(unfinished(), self.batch_objects):
             self.pace(len(batch))
+            self._unfinished -= len(batch)
             yield batch
+
+    def _note_end(self) -> None:
+        """Nothing of the plan is left to remove; what got an owner is still put back."""
+        if not self.delete_versions:
+            nothing_is_left()
 
     def _before(self, planned: Planned) -> Receipt | None:
         return self._last.get(planned.upload_id if isinstance(planned, PlannedUpload) else planned.key)
@@ -226,6 +238,8 @@ class Removal:
         self._obstacle = _hopeless(one.error for one in deletions)
         for deletion in changed:
             self._obstacle = written_since(deletion.stored.key)
+        if self._unfinished <= 0:
+            self._note_end()
         return receipts
 
     def _deleted(self, one: Prepared, deletion: Deletion) -> Receipt:
@@ -251,6 +265,8 @@ class Removal:
         self.lease.renew()
         receipts = [self._given_up(upload) for upload in uploads]
         self._record(receipts)
+        if self._unfinished <= 0:
+            self._note_end()
         return receipts
 
     def _begun_upload(self, planned: PlannedUpload) -> StoredObject:

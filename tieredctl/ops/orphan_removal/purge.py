@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import last_step, unbroken
+from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlanRecord
@@ -253,10 +253,11 @@ class Purge(PurgeCheck):
     def _purge(self, batch: Sequence[tuple[StoredObject, Quarantined]], lease: Hold, result: PurgeOutcome) -> None:
         doomed = self._demand_unowned(batch, result)
         note("copies judged", result.planned)
-        with last_step(is_last=result.planned == self._old):
+        with unbroken():
             self._delete(doomed, lease, result)
+            if result.planned == self._old:
+                nothing_is_left()
 
-    @unbroken()
     def _delete(self, doomed: Sequence[StoredObject], lease: Hold, result: PurgeOutcome) -> None:
         lease.renew()
         gone = []

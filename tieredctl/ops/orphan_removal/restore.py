@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import last_step, unbroken
+from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.removal import PlanUse, QuarantinedCopy, Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
 from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
@@ -72,8 +72,10 @@ class Restore:
                 self._times = read_original_times(self.store, self.key, times_of_copies(header.plan_id))
                 batches = [*self._batches(result)]
                 for number, batch in enumerate(batches, 1):
-                    with last_step(is_last=number == len(batches)):
+                    with unbroken():
                         self._restore(batch, lease, result)
+                        if number == len(batches):
+                            nothing_is_left()
             except TieredctlError as error:
                 result.stopped = error
             if result.is_complete:
@@ -119,7 +121,6 @@ class Restore:
         while batch := list(islice(removed, _BATCH_OBJECTS)):
             yield batch
 
-    @unbroken()
     def _restore(self, batch: Sequence[Receipt], lease: Hold, result: RestoreOutcome) -> None:
         lease.renew()
         put = self._put_back(batch)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.removal import PlannedObject, PlanRecord, PlanUse, ReceiptsHeader
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold, lease_held
@@ -157,8 +158,10 @@ class PlanUser:
             ledger.record(PlanUse.APPLYING)
             result = self._removal(receipts, lease).run(expired)
             if result.nothing_is_there:
-                ledger.record(PlanUse.APPLIED)
-                forget_original_times(self.store, self.key, TIMES_OF_RESTORED)
+                with unbroken():
+                    ledger.record(PlanUse.APPLIED)
+                    forget_original_times(self.store, self.key, TIMES_OF_RESTORED)
+                    nothing_is_left()
             return result
 
     def _removal(self, receipts: Receipts, lease: Hold) -> Removal:

@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.json_lines import line_of
-from tieredctl.model.interruption import unbroken
+from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.local_file import SeenFile
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
@@ -72,11 +72,15 @@ class Cleaning:
         outcome = CleaningOutcome(plan=self.plan, planned=len(self.plan.to_remove()))
         try:
             self._demand_unchanged_plan()
-            for part in self.plan.to_remove():
-                self._remove(part)
-                outcome.removed.append(part)
-                outcome.done += 1
-                outcome.bytes += part.size
+            parts = self.plan.to_remove()
+            for part in parts:
+                with unbroken():
+                    self._remove(part)
+                    outcome.removed.append(part)
+                    outcome.done += 1
+                    outcome.bytes += part.size
+                    if part is parts[-1]:
+                        nothing_is_left()
             self._look_again()
         except OSError as error:
             message = f"{error.filename or self.plan.cluster.path} cannot be removed: {error.strerror}."
@@ -91,7 +95,6 @@ class Cleaning:
             message = f"The files in {self.plan.cluster.path} are no longer those that the plan was made of."
             raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
 
-    @unbroken()
     def _remove(self, part: PlannedFiles) -> None:
         for file in part.files:
             self._decide_again(file)

@@ -22,7 +22,7 @@ from tieredctl.model.events import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
 )
-from tieredctl.model.interruption import last_step, unbroken
+from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.ops.change import Outcome, OutcomeByPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.deletion import delete_surely
@@ -239,8 +239,10 @@ class RemotePartitionRemover:
         if not left.is_empty:
             raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"{partition} is not removed: {named(_left(left))}.")
         if not state.is_removed:
-            with last_step(is_last=outcome.plan is self.plans[-1] and not self.with_versions):
+            with unbroken():
                 self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED, outcome)
+                if outcome.plan is self.plans[-1] and not self.with_versions:
+                    nothing_is_left()
         outcome.left = 0
         self.tell(outcome)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
-from tieredctl.model.interruption import last_step, unbroken
+from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.removal import (
     PlannedObject,
     PlanRecord,
@@ -210,18 +210,20 @@ class Cleaning:
             try:
                 batches = [*_batches(self.plan.objects)]
                 for objects in batches:
-                    with last_step(is_last=objects is batches[-1] and not self.plan.eventless):
+                    with unbroken():
                         self._remove(objects, receipts, lease, outcome)
+                        if objects is batches[-1] and not self.plan.eventless:
+                            nothing_is_left()
                     self.tell(outcome)
-                with last_step():
+                with unbroken():
                     self._conclude(self.plan.eventless, lease, outcome)
+                    nothing_is_left()
             except TieredctlError as error:
                 outcome.stopped = error
             if outcome.stopped is None and not outcome.failed:
                 ledger.record(PlanUse.APPLIED)
         return outcome
 
-    @unbroken()
     def _remove(self, objects: Sequence[PlannedObject], receipts: Receipts, lease: Hold, outcome: CleanOutcome) -> None:
         preparation = Preparation(self.store, self.cluster_id, self.plan_id, self.mode)
         looked_at = in_parallel(self.store, lambda planned: look(self.store, planned), objects)
@@ -245,7 +247,6 @@ class Cleaning:
                 outcome.events += self._publish(log, steps[_id_of(one.planned)][1])
         self._conclude([_id_of(one.planned) for one in prepared if one.step is ReceiptStep.GONE], lease, outcome)
 
-    @unbroken()
     def _conclude(self, ids: Sequence[str], lease: Hold, outcome: CleanOutcome) -> None:
         """Leads the events of objects that are not there to their end."""
         if not ids:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tieredctl.model.findings import Finding
-from tieredctl.model.interruption import last_step, unbroken
+from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
@@ -109,7 +109,7 @@ def purge(
         outcome.skipped = len(plan.copies) - len(doomed)
         for first in range(0, len(doomed), MOST_DELETED_AT_ONCE):
             after = first + MOST_DELETED_AT_ONCE
-            with last_step(is_last=after >= len(doomed)), unbroken():
+            with unbroken():
                 lease.renew()
                 for deletion in delete_surely(store, doomed[first:after]):
                     if deletion.outcome is DeletionOutcome.GONE:
@@ -118,5 +118,7 @@ def purge(
                     else:
                         outcome.failed += 1
                         outcome.stopped = outcome.stopped or deletion.error
+                if after >= len(doomed):
+                    nothing_is_left()
             note("copies deleted", outcome.done, outcome.planned)
     return outcome

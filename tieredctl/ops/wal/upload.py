@@ -17,7 +17,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
-from tieredctl.model.interruption import unbroken
+from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.wal_events import RemoteWalLogSegmentMetadata, RemoteWalLogSegmentMetadataUpdate
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document, partition_document
@@ -177,20 +177,27 @@ class ActiveSegmentsUpload:
                 self.confirm(deleted)
             packing = _Packing(due, self.upload_bytes, self.broker_id, lease.clock())
             try:
-                for items in packing.uploads():
+                uploads = packing.uploads()
+                items = next(uploads, ())
+                while items:
                     lease.renew()
-                    self._upload(log, items, outcome)
+                    with unbroken():
+                        self._upload(log, items, outcome)
+                        items = next(uploads, ())
+                        if not (items or deleted):
+                            nothing_is_left()
                     self.tell(outcome)
                 if deleted:
                     lease.renew()
-                    self._cut(log, due, outcome)
+                    with unbroken():
+                        self._cut(log, due, outcome)
+                        nothing_is_left()
                 outcome.findings += packing.gaps()
             except TieredctlError as error:
                 outcome.stopped = error
             self._look_again(outcome)
         return outcome
 
-    @unbroken()
     def _cut(self, log: EventLog, due: Sequence[DueLog], outcome: UploadOutcome) -> None:
         """As a new leader does: what it does not have of its partition is deleted, by events. What of that it has is
         uploaded again by now."""
@@ -221,7 +228,6 @@ class ActiveSegmentsUpload:
         outcome.done, outcome.failed = len(outcome.segments), len(unread)
         outcome.findings += map(_not_taken, unread)
 
-    @unbroken()
     def _upload(self, log: EventLog, items: Sequence[QueueItem], outcome: UploadOutcome) -> None:
         combined_id = _random_id()
         steps = upload_steps(
