@@ -10,6 +10,7 @@ from tests.diskless_records import TOPIC_ID
 from tieredctl.model.diskless_records import RecordsDeleted
 
 LONG_AGO = NOON_MS - 30 * HOUR_MS
+LOGS_BEGIN = LONG_AGO - HOUR_MS
 LIVE, KNOWN_TO_THE_OTHER, DEAD, UNKNOWN, YOUNG = map(key, range(1, 6))
 
 
@@ -22,7 +23,7 @@ class Cluster:
             self.logs,
             0,
             [
-                (NOON_MS - HOUR_MS, created()),
+                (LOGS_BEGIN, created()),
                 (NOON_MS - 1, committed(3, 0, 9)),
                 (NOON_MS, committed(1, 10, 19)),
                 (NOON_MS + 1, RecordsDeleted(topic_id=TOPIC_ID, partition=0, log_start_offset=10)),
@@ -31,7 +32,7 @@ class Cluster:
         write_log(
             self.logs,
             1,
-            [(NOON_MS + HOUR_MS, created(1)), (NOON_MS + 2 * HOUR_MS, committed(2, 0, 4, 1, owners=(1,)))],
+            [(LOGS_BEGIN, created(1)), (NOON_MS + 2 * HOUR_MS, committed(2, 0, 4, 1, owners=(1,)))],
         )
         for name, modified_ms in (
             (LIVE, NOON_MS),

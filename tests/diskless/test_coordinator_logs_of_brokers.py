@@ -28,8 +28,11 @@ def log_dir(kafka_4: DrivenBroker) -> Iterator[Path]:
     create_topics(address, NewTopic(DISKLESS_METADATA_TOPIC, num_partitions=2, replication_factor=1))
     for number, codec in enumerate(("none", "zstd")):
         producer = Producer({"bootstrap.servers": address, "compression.type": codec, "log_level": 0})
-        for record in (created(number), committed(number, 0, 9, number, owners=(number,))):
-            producer.produce(DISKLESS_METADATA_TOPIC, encode_diskless_record(record), partition=number)
+        now_ms = time.time_ns() // 1_000_000
+        file = committed(number, 0, 9, number, owners=(number,))
+        for record, time_ms in ((created(number), now_ms - 72 * HOUR_MS), (file, now_ms)):
+            value = encode_diskless_record(record)
+            producer.produce(DISKLESS_METADATA_TOPIC, value, partition=number, timestamp=time_ms)
         assert producer.flush(30) == 0
     yield kafka_4.broker.log_dir
     delete_topic(address, DISKLESS_METADATA_TOPIC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,39 @@ def test_a_coordinator_without_live_files_holds_the_threshold_at_its_newest_reco
     write_log(cluster.logs, 2, [(LONG_AGO, created(2))])
 
     assert statuses(cluster.scan(tieredctl, coordinators=3))[UNKNOWN] == "in-progress"
+
+
+@pytest.mark.parametrize("coordinator", [0, 1])
+def test_what_is_older_than_a_coordinators_log_may_have_been_in_one_that_was_lost(
+    coordinator: int, cluster: Cluster, tieredctl: Tieredctl
+) -> None:
+    """As where the topic was created again, or one of its partitions came back empty: what is left looks whole."""
+    shutil.rmtree(cluster.logs / f"__diskless_metadata-{coordinator}")
+    partition, owners = coordinator, (coordinator,)
+    begins_ms = NOON_MS - 27 * HOUR_MS
+    records = [(begins_ms, created(partition)), (NOON_MS, committed(1 + coordinator, 0, 4, partition, owners=owners))]
+    write_log(cluster.logs, coordinator, records)
+    put(cluster.bucket, key(8), begins_ms + 4 * 60_000)  # as far as clocks may differ
+    put(cluster.bucket, key(9), begins_ms + 6 * 60_000)
+
+    outcome = cluster.scan(tieredctl)
+
+    found = {item["key"]: item for item in outcome.lines()}
+    assert [found[name]["status"] for name in (UNKNOWN, key(8), key(9))] == ["unknown", "unknown", "orphan"]
+    assert found[UNKNOWN]["evidence"] == {
+        "file": None,
+        "logsBeginAt": "2025-11-21T09:00:00.000Z",
+        "why": "it may be older than a coordinator's log: one that was lost may have had its file",
+    }
+
+
+def test_a_log_whose_first_record_has_no_time_leaves_nothing_orphaned(cluster: Cluster, tieredctl: Tieredctl) -> None:
+    write_log(cluster.logs, 2, [(-1, created(2)), (NOON_MS, committed(7, 0, 9, 2, owners=(2,)))])
+    put(cluster.bucket, key(7), NOON_MS)
+
+    found = statuses(cluster.scan(tieredctl, coordinators=3))
+
+    assert "orphan" not in found.values()
 
 
 def test_what_brokers_would_not_write_or_is_elsewhere_is_not_orphaned(cluster: Cluster, tieredctl: Tieredctl) -> None:

@@ -24,6 +24,7 @@ from tieredctl.model.diskless_records import (
 )
 from tieredctl.ops.diskless.coordinator_logs import CoordinatorLogs, LoggedDisklessRecord
 from tieredctl.ops.diskless.file_keys import FileKeys
+from tieredctl.ops.orphans.metadata_begins import NEVER_MS
 
 UNKNOWN_MS = -1
 """A time that no log tells."""
@@ -43,6 +44,9 @@ class CoordinatorFiles:
     oldest_ms: int
     """When the oldest file that is live anywhere was committed; where a coordinator has none, no later than its newest
     record. UNKNOWN_MS where a coordinator has no record at all, or none of a known time."""
+    begin_ms: int
+    """Since when each coordinator's log would name a file, had it been committed there: when the last of them has its
+    first record. NEVER_MS where one has no record, or one without a time."""
 
 
 def read_files(logs: CoordinatorLogs) -> CoordinatorFiles:
@@ -187,4 +191,6 @@ def _together(replayed: dict[int, _Coordinator], logs: CoordinatorLogs) -> Coord
         np.minimum.at(committed_ms, own, times)
         newest = logs.newest_ms.get(number, UNKNOWN_MS)
         oldest.append(min(newest, int(times[own_live].min(initial=newest))))
-    return CoordinatorFiles(FileKeys(keys), live, surely_live, committed_ms, min(oldest, default=UNKNOWN_MS))
+    first_ms = [logs.first_ms.get(number, UNKNOWN_MS) for number in replayed]
+    begin_ms = max(first_ms) if min(first_ms, default=UNKNOWN_MS) > 0 else NEVER_MS
+    return CoordinatorFiles(FileKeys(keys), live, surely_live, committed_ms, min(oldest, default=UNKNOWN_MS), begin_ms)

@@ -48,6 +48,8 @@ class CoordinatorLogs:
         self._count = coordinators
         self.findings: list[Finding] = []
         """What is incomplete; grows while records are read."""
+        self.first_ms: dict[int, int] = {}
+        """When the first record of each was appended, of those that were read."""
         self.newest_ms: dict[int, int] = {}
         """When the newest record of each was appended, of those that were read."""
         self._undecodable: dict[int, tuple[int, DecodeError, int]] = {}
@@ -97,6 +99,8 @@ class CoordinatorLogs:
             for finding in chunk.findings:
                 self._note(finding, number)
             compaction.take(chunk)
+            if len(chunk):
+                self.first_ms.setdefault(number, int(chunk.timestamps[0]))
             note_more("records read", len(chunk))
             yield from self._decoded(number, chunk)
         compaction.end(self.source.offset_range(number).end)

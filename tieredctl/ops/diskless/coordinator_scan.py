@@ -4,7 +4,9 @@ The bucket is listed first, and the logs are read afterwards: what was committed
 orphaned if it is older than the threshold, and no coordinator knows it. The threshold lies before the oldest file that
 is live at any coordinator by the grace period: the proposal adds the grace period instead, which would put the
 threshold after files that are being uploaded right now. How old that file is, both the coordinators and the store say,
-and the earlier time counts: a coordinator whose clock is ahead makes nothing look old.
+and the earlier time counts: a coordinator whose clock is ahead makes nothing look old. What the store had before a
+coordinator's log begins is unknown: `__diskless_metadata` may have been created again, or a disk came back empty, and
+the log that was lost may have had it.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ from tieredctl.ops.diskless.judgement import VERDICTS, JudgedBatch, Rule, first_
 from tieredctl.ops.diskless.orphans import Judged, OrphanTotals
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
+from tieredctl.ops.orphans.metadata_begins import NEVER_MS
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.remote.listing import Listing
@@ -73,6 +77,9 @@ class CoordinatorJudge:
             proof = {"file": stored.key, "committedAt": _time(int(self.files.committed_ms[number]))}
         elif rule in (Rule.AFTER_THRESHOLD, Rule.NO_METADATA):
             proof = {"file": None, "threshold": iso_8601(self.threshold_ms), "oldestLiveFileAt": self.oldest}
+        elif rule is Rule.OLDER_THAN_LOGS:
+            begin_ms = self.files.begin_ms
+            proof = {"file": None, "logsBeginAt": None if begin_ms == NEVER_MS else iso_8601(begin_ms)}
         return proof if why is None else {**proof, "why": why}
 
     def file_state(self, number: int) -> FileState | None:
@@ -101,6 +108,7 @@ class CoordinatorJudge:
                 Rule.OTHER_NAME: ~named,
                 Rule.OTHER_FOLDER: ~are_uploads,
                 Rule.AFTER_THRESHOLD: modified_ms >= self.threshold_ms,
+                Rule.OLDER_THAN_LOGS: modified_ms - MOST_SKEW_MS < self.files.begin_ms,
             },
             Rule.NO_METADATA,
         )

@@ -31,7 +31,7 @@ COMMITTED_WITHIN_MS = 600_000
 
 
 class Rule(IntEnum):
-    """What decides about an object, in this order: first of objects with a file, then of others. The last three are of
+    """What decides about an object, in this order: first of objects with a file, then of others. The last four are of
     coordinators' logs alone."""
 
     HAS_BATCHES = auto()
@@ -49,6 +49,7 @@ class Rule(IntEnum):
     OWNERS_DELETE = auto()
     LOGS_INCOMPLETE = auto()
     AFTER_THRESHOLD = auto()
+    OLDER_THAN_LOGS = auto()
 
 
 class Verdict(NamedTuple):
@@ -92,6 +93,9 @@ VERDICTS: Mapping[Rule, Verdict] = {
         ObjectStatus.UNKNOWN, None, "a coordinator's log is missing or not whole: it may know this object"
     ),
     Rule.AFTER_THRESHOLD: Verdict(ObjectStatus.IN_PROGRESS),
+    Rule.OLDER_THAN_LOGS: Verdict(
+        ObjectStatus.UNKNOWN, None, "it may be older than a coordinator's log: one that was lost may have had its file"
+    ),
 }
 _AT_ONCE = 1_000
 _OF_ORPHANS = [rule for rule, verdict in VERDICTS.items() if verdict.status is ObjectStatus.ORPHAN]
