@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -164,10 +165,10 @@ def _supervise(
         seen.append(line.rstrip("\n"))
         is_now = re.search(moment.change, line) and _count(seen, moment) == moment.number
         if not is_now:
-            os.write(go_on, answer)
+            _answer(go_on, answer)
         elif isinstance(stop, FullDisk):
             answer = b"F"
-            os.write(go_on, answer)
+            _answer(go_on, answer)
         elif isinstance(stop, Twice):
             process.send_signal(INT)
             process.send_signal(TERM)
@@ -175,8 +176,13 @@ def _supervise(
             process.send_signal(stop)
             # Handled before anything else, now that it is sent; only what is killed waits for its end.
             if stop is not KILL:
-                os.write(go_on, answer)
+                _answer(go_on, answer)
     return seen
+
+
+def _answer(go_on: int, answer: bytes) -> None:
+    with suppress(BrokenPipeError):  # it was interrupted while it waited, and has ended since
+        os.write(go_on, answer)
 
 
 def _count(seen: Iterable[str], moment: Moment) -> int:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tieredctl.config.contexts import Context, contexts_in, demand_context
 from tieredctl.config.file import CONTEXTS, CURRENT_CONTEXT, VARIABLE, bad, configuration_path, file_bytes, settings_in
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.interruption import nothing_is_left, unbroken
 
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node
@@ -28,7 +29,7 @@ _MARK = "---"
 
 def use_context(name: str | None, *, dry_run: bool = False) -> None:
     """Makes a context the current one; none of them for None. Raises TieredctlError `usage` if there is none of that
-    name, and `bad-config` if the file cannot be used or changed. A dry run raises the same, and changes nothing."""
+    name, `bad-config` if the file cannot be used, and `unwritable`. A dry run raises the same, and changes nothing."""
 
     def change(text: str, said: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         if name is not None:
@@ -42,7 +43,7 @@ def use_context(name: str | None, *, dry_run: bool = False) -> None:
 
 def add_context(context: Context, *, replace: bool, dry_run: bool = False) -> None:
     """Adds a context, or replaces the one of that name. Raises TieredctlError `usage` for one that the file cannot
-    have, or if there is one and it is not to be replaced, and `bad-config` as `use_context` does."""
+    have, or if there is one and it is not to be replaced, and the others of `use_context`."""
     demand_context(context)
 
     def change(text: str, said: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -89,7 +90,8 @@ def _change(change: _Change, *, dry_run: bool) -> None:
             changed, is_new = _changed(path, change)
             _replace(path, changed, 0o600 if is_new else path.stat().st_mode & 0o777)
     except OSError as error:
-        raise bad(f"it cannot be changed: {error.strerror}") from None
+        message = f"{configuration_path()} cannot be changed: {error.strerror}."
+        raise TieredctlError(ErrorCode.UNWRITABLE, message) from None
     except UnicodeDecodeError:
         raise _not_by_program() from None
 
@@ -146,7 +148,9 @@ def _replace(path: Path, data: bytes, mode: int) -> None:
             os.fchmod(descriptor, mode)
             file.flush()
             os.fsync(descriptor)
-        os.replace(temporary, path)
+        with unbroken():
+            os.replace(temporary, path)
+            nothing_is_left()
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

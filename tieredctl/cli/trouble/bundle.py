@@ -119,7 +119,7 @@ def write_bundle(
 ) -> None:
     """Writes the archive, for its owner alone; the same parts make the same bytes. A dry run writes nothing. Raises
     TieredctlError `unwritable`."""
-    with replaced_file(to, force=force, dry_run=dry_run) as file:
+    with replaced_file(to, force=force, dry_run=dry_run, is_last=True) as file:
         pack_bundle(file, parts, manifest)
 
 

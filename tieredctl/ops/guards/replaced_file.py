@@ -13,6 +13,7 @@ from stat import S_IMODE, S_ISVTX, S_IWOTH
 from typing import Any, BinaryIO
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.interruption import nothing_is_left, unbroken
 
 PRIVATE, READABLE_BY_ALL = 0o600, 0o644
 _ADDED_TO = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -38,13 +39,16 @@ class CountedBytes(io.FileIO):
 
 
 @contextmanager
-def replaced_file(path: Path, *, force: bool = True, mode: int = PRIVATE, dry_run: bool = False) -> Iterator[BinaryIO]:
+def replaced_file(
+    path: Path, *, force: bool = True, mode: int = PRIVATE, dry_run: bool = False, is_last: bool = False
+) -> Iterator[BinaryIO]:
     """A new file that takes a path's place once everything is written and on disk; a failure leaves nothing.
 
     It gets the mode and, where permitted, the owner of the file that it replaces, otherwise what the umask leaves of
     `mode`. A link stays, and its target is replaced. Raises TieredctlError `unwritable` if the path cannot be written
     or is not a regular file, if it exists already and `force` is off, and for a link that others could have placed.
-    A dry run raises the same, and gives `CountedBytes`.
+    A dry run raises the same, and gives `CountedBytes`. `is_last` is for the file that a command is there to write:
+    once it is in its place, an interruption ends nothing.
     """
     if not path.name:
         raise TieredctlError(ErrorCode.UNWRITABLE, f"'{path}' does not name a file.")
@@ -70,8 +74,11 @@ def replaced_file(path: Path, *, force: bool = True, mode: int = PRIVATE, dry_ru
                     if replaced is not None:
                         _take_over(file.fileno(), replaced)
                     os.fsync(file.fileno())
-                _demand_replaceable(path, target, force=force)
-                os.replace(temporary, target.name, src_dir_fd=folder, dst_dir_fd=folder)
+                with unbroken():
+                    _demand_replaceable(path, target, force=force)
+                    os.replace(temporary, target.name, src_dir_fd=folder, dst_dir_fd=folder)
+                    if is_last:
+                        nothing_is_left()
             finally:
                 with suppress(OSError):
                     os.unlink(temporary, dir_fd=folder)

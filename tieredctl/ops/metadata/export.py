@@ -54,7 +54,7 @@ def export_metadata(stream: EventStream, path: Path, *, force: bool, dry_run: bo
     if open_writer is None:
         hint = f"Name it *{' or *'.join(_WRITERS)}."
         raise TieredctlError(ErrorCode.USAGE, f"The name of {path} does not show its format.", hint=hint)
-    with replaced_file(path, force=force, dry_run=dry_run) as file:
+    with replaced_file(path, force=force, dry_run=dry_run, is_last=True) as file:
         with open_writer(file) as writer:
             partitions = _write(stream, writer)
         size = file.tell()

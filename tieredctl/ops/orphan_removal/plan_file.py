@@ -75,7 +75,7 @@ def written_plan(
 ) -> Iterator[PlanWriter]:
     """A plan that appears at `path` once all of it is written, signed with `key`; a failure leaves nothing, nor does a
     dry run. Raises TieredctlError if the file exists already and `force` is off."""
-    with replaced_file(path, force=force, dry_run=dry_run) as file:
+    with replaced_file(path, force=force, dry_run=dry_run, is_last=True) as file:
         yield PlanWriter(file, key)
 
 

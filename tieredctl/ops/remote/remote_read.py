@@ -56,7 +56,7 @@ class StoredPart:
     def save_as(self, file: Path, *, force: bool, dry_run: bool = False) -> PartRead:
         """Writes a file of the part's bytes, whole or not at all, even if they are altered. Replaces an existing file
         only with `force`; a dry run only reads. Raises TieredctlError."""
-        with replaced_file(file, force=force, dry_run=dry_run) as target:
+        with replaced_file(file, force=force, dry_run=dry_run, is_last=True) as target:
             return self.copy_to(target)
 
     def document(self, written: int, file: Path) -> Document:

@@ -85,7 +85,7 @@ def fetch_snapshot(
         with (
             suppress(LeaderChanged),
             CountedBytes() if dry_run else _part(path) as part,
-            replaced_file(target, force=force, mode=READABLE_BY_ALL, dry_run=dry_run) as file,
+            replaced_file(target, force=force, mode=READABLE_BY_ALL, dry_run=dry_run, is_last=True) as file,
         ):
             fetching = _Fetching(source, leader.node_id, wanted, part, chunk_bytes, tell)
             size, batches, resumed_from = fetching.rehearsed() if dry_run else fetching.to(file)
