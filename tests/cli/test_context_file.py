@@ -124,6 +124,27 @@ def test_what_is_not_a_file_is_not_waited_for(make: object, config: Path, tiered
     assert "cannot be used: it " in tieredctl("context", "list").err
 
 
+def test_a_device_is_not_replaced_by_a_file(monkeypatch: pytest.MonkeyPatch, tieredctl: Tieredctl) -> None:
+    """It is only tried: where it would be, the machine that runs this test would lose it."""
+    monkeypatch.setenv("TIEREDCTL_CONFIG", os.devnull)
+
+    for words in (("add", "archive", "--store", "file:/archive"), ("remove", "archive"), ("use", "archive")):
+        outcome = tieredctl("context", *words, "--dry-run")
+
+        assert (outcome.exit_code, outcome.out) == (1, "")
+        assert "/dev/null exists and is not a regular file" in outcome.err
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+def test_what_is_not_a_file_is_not_replaced(make: object, config: Path, tieredctl: Tieredctl) -> None:
+    make(config)  # type: ignore[operator]
+
+    outcome = tieredctl("context", "add", "archive", "--store", "file:/archive")
+
+    assert (outcome.exit_code, "exists and is not a regular file" in outcome.err) == (1, True)
+    assert [path.name for path in config.parent.iterdir()] == [config.name]
+
+
 def test_without_a_file_nothing_is_different_and_no_yaml_is_loaded(config: Path, log_dir: Path) -> None:
     program = (
         "import sys\nfrom tieredctl.cli.main import run\n"

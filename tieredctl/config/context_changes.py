@@ -80,6 +80,7 @@ _Change = Callable[[str, dict[str, Any]], tuple[str, dict[str, Any]]]
 
 def _change(change: _Change, *, dry_run: bool) -> None:
     path = Path(os.path.realpath(configuration_path()))  # a link stays one
+    _demand_replaceable(path)
     try:
         if dry_run:
             _demand_writable(path.parent)
@@ -94,6 +95,14 @@ def _change(change: _Change, *, dry_run: bool) -> None:
         raise TieredctlError(ErrorCode.UNWRITABLE, message) from None
     except UnicodeDecodeError:
         raise _not_by_program() from None
+
+
+def _demand_replaceable(path: Path) -> None:
+    """Raises TieredctlError `unwritable` for a device or a pipe, as /dev/null is for who wants no settings: to replace
+    it would take it from everybody else."""
+    if path.exists() and not path.is_file():
+        message = f"{configuration_path()} exists and is not a regular file."
+        raise TieredctlError(ErrorCode.UNWRITABLE, message, hint=f"Name a file with {VARIABLE}.")
 
 
 def _demand_writable(folder: Path) -> None:
