@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,7 +129,8 @@ class CrashedClusterOnDisk(CrashedCluster):
 def crashed_cluster_on_disk(tieredctl: Tieredctl, capture: Path, folder: Path) -> CrashedClusterOnDisk:
     """A copy of the capture's store, below `folder`, that may be changed."""
     bucket = folder / "bucket"
-    shutil.copytree(capture / "bucket", bucket)
+    # Hundreds of tests ask for one: shutil takes twice as long.
+    subprocess.run(["cp", "-a", capture / "bucket", bucket], check=True)
     return CrashedClusterOnDisk(tieredctl, capture / "data", folder, ("--store", f"file:{bucket}"), bucket)
 
 
