@@ -17,6 +17,7 @@ from confluent_kafka.admin._resource import ResourceType
 from tests.cli.command_line import Outcome, own_process, this_process
 from tests.rigs.access_rules import AUTHORIZER, grant, scram_config
 from tests.rigs.broker import METADATA_TOPIC, KafkaBroker
+from tests.rigs.chromium import chromium, opened
 from tests.rigs.driven_brokers import DrivenBroker, jars_of
 from tests.rigs.leftovers import STUCK, Leftovers, leftovers
 from tests.rigs.waiting import wait_until
@@ -266,6 +267,19 @@ def test_deletions_that_never_end_are_found_though_their_topic_is_gone(crashed: 
     stuck = [item["evidence"] for item in outcome.document()["items"] if item["code"] == "delete-stuck"]
     assert outcome.exit_code == 3
     assert {evidence["topicId"] for evidence in stuck} == {crashed.topic_ids[STUCK]}
+
+
+def test_a_page_draws_the_partition_that_a_finding_is_about(crashed: Leftovers, tmp_path: Path) -> None:
+    page, where = tmp_path / "page.html", ("--bootstrap-server", crashed.broker.bootstrap_server)
+
+    outcome = this_process("doctor", *where, "--older-than", "0s", "--report", page)
+
+    assert outcome.exit_code == 3, outcome.err
+    with chromium() as browser, opened(browser, page) as shown:
+        drawing = shown.page.locator("figure", has_text=f"{STUCK}-0 over its offsets").locator("svg")
+        assert drawing.is_visible()
+        assert "deleting" in (drawing.text_content() or "")
+        assert (shown.requests, shown.complaints) == ([page.as_uri()], [])
 
 
 def test_what_the_user_may_not_see_is_reported_and_the_rest_is_judged(crashed: Leftovers, tmp_path: Path) -> None:
