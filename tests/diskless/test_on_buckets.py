@@ -69,7 +69,7 @@ def test_a_lost_and_a_damaged_object_are_found_in_a_bucket(in_bucket: InBucket, 
     outcome = tieredctl("diskless", "verify", "--level", "full", *in_bucket.places, "-o", "json")
 
     found = {item["evidence"]["key"]: item["code"] for item in outcome.document()["items"]}
-    assert (outcome.exit_code, found) == (4, {lost: "object-missing", TWO_PARTITIONS: "batch-corrupt"})
+    assert (outcome.exit_code, found) == (4, {lost: "object-missing", TWO_PARTITIONS: "batch-corrupt"}), outcome.out
 
 
 def test_young_objects_of_a_bucket_are_in_progress(in_bucket: InBucket, tieredctl: Tieredctl) -> None:
