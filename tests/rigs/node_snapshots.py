@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.rigs.broker import KafkaBroker
+from tests.rigs.topics import create_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.formats.file_names import KraftSnapshotName, parse_kraft_snapshot_name
 
@@ -48,13 +48,11 @@ def name_of(file: Path) -> KraftSnapshotName:
 def make_snapshots(node: KafkaBroker, broker: KafkaBroker | None = None, until: int = 1) -> None:
     """Makes topics until the node has so many snapshots."""
     server = (broker or node).bootstrap_server
-    admin = AdminClient({"bootstrap.servers": server, "log_level": 0})
     made = 0
 
     def has_enough() -> bool:
         nonlocal made
-        for future in admin.create_topics([NewTopic(f"for-a-snapshot-{made}", 8, 1)]).values():
-            future.result()
+        create_topics(server, NewTopic(f"for-a-snapshot-{made}", 8, 1))
         made += 1
         return len(snapshots_of(node)) >= until
 
