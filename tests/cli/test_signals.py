@@ -17,6 +17,7 @@ from tests.cli.command_line import Outcome, environment
 from tests.cli.crashed_cluster import CLUSTER_ID, ORPHANS, CrashedClusterOnDisk, planned_keys
 from tests.rigs.stopped_process import (
     FINISHING,
+    FULL_DISK,
     INT,
     TERM,
     TWICE,
@@ -104,6 +105,16 @@ def demand_all_removed(planned: CrashedClusterOnDisk, stopped: Outcome) -> None:
     assert "Run it again" not in stopped.err
     assert gone(planned) == recorded(planned) == planned_keys(planned.plan_file)
     assert lease_is_free(planned)
+
+
+def test_a_removal_for_whose_end_there_is_no_room_says_what_it_removed(planned: CrashedClusterOnDisk) -> None:
+    stopped = apply_until(planned, Moment(DELETION, ORPHANS), FULL_DISK)
+
+    assert (stopped.exit_code, "Traceback" in stopped.err) == (1, False), stopped.err
+    assert f"Removed {ORPHANS} of {ORPHANS}, " in stopped.err
+    assert "No space left on device" in stopped.err
+    assert gone(planned) == recorded(planned) == planned_keys(planned.plan_file)
+    assert planned.apply().exit_code == 0
 
 
 def apply_with_signals_in_the_check(planned: CrashedClusterOnDisk, *signals: signal.Signals) -> Outcome:

@@ -158,10 +158,13 @@ class PlanUser:
             ledger.record(PlanUse.APPLYING)
             result = self._removal(receipts, lease).run(expired)
             if result.nothing_is_there:
-                with unbroken():
-                    ledger.record(PlanUse.APPLIED)
-                    forget_original_times(self.store, self.key, TIMES_OF_RESTORED)
-                    nothing_is_left()
+                try:
+                    with unbroken():
+                        ledger.record(PlanUse.APPLIED)
+                        forget_original_times(self.store, self.key, TIMES_OF_RESTORED)
+                        nothing_is_left()
+                except TieredctlError as error:
+                    result.stopped = error  # what was removed is told all the same
             return result
 
     def _removal(self, receipts: Receipts, lease: Hold) -> Removal:
