@@ -12,6 +12,8 @@ SMALL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
 }
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""To compile a query takes longer than to interpret it over a few rows; jobs that are submitted compile."""
 
 
 def conf_words(settings: Mapping[str, object]) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.diskless.conftest import tidy, tieredctl
 from tests.rigs.availability import rig_unavailable
+from tests.rigs.small_spark import INTERPRETED
 from tests.spark.connect_server import running_connect_server
 from tieredctl.errors import TieredctlError
 
@@ -20,13 +21,7 @@ __all__ = ["tidy", "tieredctl"]
 """Fixtures of diskless topics, which Spark reads too."""
 
 
-_SETTINGS = {
-    "spark.master": "local[2]",
-    "spark.sql.shuffle.partitions": "2",
-    # To compile a query takes longer than to interpret it over a few rows; jobs that tests submit compile.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+_SETTINGS = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"} | INTERPRETED
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +43,7 @@ def spark() -> Iterator[SparkSession]:
     rig_unavailable(reason)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Spark Connect server on loopback."""
     with running_connect_server(tmp_path_factory.mktemp("connect")) as url:

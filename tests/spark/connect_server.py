@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.rigs.ports import free_ports
-from tests.rigs.small_spark import SMALL, conf_words
+from tests.rigs.small_spark import INTERPRETED, SMALL, conf_words
 from tests.rigs.waiting import wait_until
 
 
@@ -28,7 +28,7 @@ def running_connect_server(folder: Path) -> Iterator[str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.warehouse.dir": folder / "warehouse",
     }
-    words += ["--master", "local[2]", *conf_words(SMALL | settings)]
+    words += ["--master", "local[2]", *conf_words(SMALL | INTERPRETED | settings)]
     environment = os.environ | {
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_HOME": str(home),

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,12 +39,18 @@ def answered(cluster: Path, words: list[str], *conf: str, **environment: str) ->
     )
 
 
+@cache
+def locally(cluster: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """What the local engine answers, asked once."""
+    return answered(cluster, list(words))
+
+
 @pytest.mark.spark
 @COMMANDS
 def test_a_connect_server_answers_what_the_local_engine_does(
     connect_server: str, kafka_4: Path, words: list[str]
 ) -> None:
-    local = answered(kafka_4, words)
+    local = locally(kafka_4, *words)
     remote = answered(kafka_4, words, f"spark.remote={connect_server}", "spark.sql.shuffle.partitions=2", **NO_JAVA)
 
     assert (remote.returncode, "Traceback" in remote.stderr) == (local.returncode, False), remote.stderr
@@ -63,7 +70,7 @@ def test_jobs_run_through_a_connect_server(connect_server: str, kafka_4: Path, t
     assert done.returncode in (ExitCode.CLEAN, ExitCode.FINDINGS), done.stderr
     summary = json.loads(done.stdout)["summary"]
     words = ["verify"] if name == "verify" else ["orphans", "scan"]
-    local = json.loads(answered(kafka_4, [*words, *OPTIONS[name]]).stdout)["summary"]
+    local = json.loads(locally(kafka_4, *words, *OPTIONS[name]).stdout)["summary"]
     same = summary.keys() & local.keys()
     assert {"objects"} <= same
     assert {name: summary[name] for name in same} == {name: local[name] for name in same}

@@ -18,7 +18,7 @@ from tests.cli.command_line import own_process
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.object_servers import SECRET_KEY, ObjectServer
 from tests.rigs.ports import free_ports
-from tests.rigs.spark_cluster import JOB_SECONDS, SparkCluster, SparkJob
+from tests.rigs.spark_cluster import JOB_SECONDS, ROOT, SparkCluster, SparkJob
 from tests.rigs.waiting import wait_until
 from tests.spark.cluster.submitted_jobs import DRIVER_CREDENTIALS, Store, files_of, held, kill_executors, summary_of
 from tests.spark.damage import REMOTE, damaged
@@ -149,7 +149,7 @@ def shown_by_spark(ui: str, cluster: SparkCluster) -> str:
     ]
     pages += [f"{about}/{name}" for name in ("environment", "executors", "jobs", "stages", "sql?details=true")]
     processes = subprocess.run(["ps", "-A", "-ww", "-o", "args"], capture_output=True, text=True, check=True).stdout
-    commands = [line for line in processes.splitlines() if "spark" in line]
+    commands = [line for line in processes.splitlines() if "spark" in line.replace(str(ROOT), "")]
     return "\n".join([*map(read, pages), *commands])
 
 

@@ -185,7 +185,7 @@ from tieredctl_spark.session import spark_session
 from tieredctl_spark import work_units
 from tieredctl.ops.verification.report import Level
 from tieredctl.storage.file import FileStore
-from tests.rigs.small_spark import SMALL
+from tests.rigs.small_spark import INTERPRETED, SMALL
 from tests.spark.captured_tasks import captured_tasks
 from tests.spark.damage import REMOTE
 
@@ -197,7 +197,7 @@ class Slow(LocalLayout):
         return super().open_segment(store, segment)
 
 work_units._SECONDS_PER_REQUEST = 0.5
-with spark_session(SMALL | {"spark.master": "local[2]"}) as session:
+with spark_session(SMALL | INTERPRETED | {"spark.master": "local[2]"}) as session:
     engine = RecordedEngine(OutputFolder(session, output), RunOptions(timedelta(hours=12)))
     list(engine.check_segments(captured_tasks(cluster, Level.HEADERS), FileStore(str(cluster / REMOTE)), Slow()))
 """
