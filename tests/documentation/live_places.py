@@ -42,6 +42,8 @@ def broker_place(broker: KafkaBroker, folder: Path) -> Place:
         "file:/mnt/tiered/kafka-tiered-storage": store,
         "/mnt/tiered/kafka-tiered-storage": str(broker.remote_dir),
         CLUSTER_ID: broker.cluster_id,
+        # On a busy machine a consumer's first record takes longer than a page waits for it.
+        "--timeout-ms 3000": "--timeout-ms 10000",
     }
     options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
     java = shlex.join([java_command(), *options, "-cp", broker.jars.class_path])
