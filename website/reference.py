@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from tieredctl.cli.anywhere import CONTEXT
-from tieredctl.cli.main import NOUNS, command_of
+from tieredctl.cli.command_tree import NOUNS, command_of
 from tieredctl.errors import ERROR_KINDS, EXIT_CODE_MEANINGS, ExitCode
 
 _EXAMPLE = "For example: "

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from tieredctl.cli.main import NOUNS, command_of
+from tieredctl.cli.command_tree import NOUNS, command_of
 
 
 @cache

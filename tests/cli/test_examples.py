@@ -13,7 +13,7 @@ import typer
 import yaml
 
 from tests.cli.command_line import REPOSITORY
-from tieredctl.cli.main import command_of
+from tieredctl.cli.command_tree import command_of
 from tieredctl.errors import TieredctlError
 
 EXAMPLES = REPOSITORY / "examples"

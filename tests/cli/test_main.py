@@ -17,7 +17,8 @@ import pytest
 from tests.cli.command_line import Tieredctl, environment, own_process
 from tests.metadata_logs import metadata_batches, started, write_log
 from tieredctl import __version__
-from tieredctl.cli.main import NOUNS, run
+from tieredctl.cli.command_tree import NOUNS
+from tieredctl.cli.main import run
 from tieredctl.cli.trouble.interruption import after_interruption
 from tieredctl.ops.metadata.format import COLUMNS_FROM
 

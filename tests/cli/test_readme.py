@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.cli.command_line import REPOSITORY
 from tests.cli.command_tree import command_at, verbs_of
-from tieredctl.cli.main import NOUNS
+from tieredctl.cli.command_tree import NOUNS
 
 README = REPOSITORY / "README.md"
 CHANGING = {"--apply", "--no-lease", "--yes"}

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.cli.command_tree import commands, verbs_of
-from tieredctl.cli.main import NOUNS
+from tieredctl.cli.command_tree import NOUNS
 from tieredctl.errors import ExitCode
 
 ID = "Ex-aw3fEQIi3do0H9Y7cKQ"

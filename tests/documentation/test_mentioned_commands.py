@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.command_line import REPOSITORY
 from tests.documentation.pages import name_of, pages
-from tieredctl.cli.main import NOUNS
+from tieredctl.cli.command_tree import NOUNS
 from website.hook import OUTSIDE
 from website.reference import commands_of
 

@@ -21,7 +21,7 @@ from tests.rigs.broker import METADATA_TOPIC
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.inkless import Inkless
 from tests.wal.local_partitions import batch, write_partition
-from tieredctl.cli.main import NOUNS
+from tieredctl.cli.command_tree import NOUNS
 from tieredctl.errors import ExitCode
 from tieredctl.model.ids import TopicIdPartition
 

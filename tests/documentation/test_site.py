@@ -19,7 +19,7 @@ from tests.cli.command_line import REPOSITORY
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.chromium import chromium, opened
 from tests.rigs.prerequisites import RigMissing
-from tieredctl.cli.main import NOUNS
+from tieredctl.cli.command_tree import NOUNS
 from tieredctl.errors import ERROR_KINDS, ExitCode
 from website.reference import commands_of, reference_pages
 

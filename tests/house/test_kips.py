@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tieredctl.cli.main import NOUNS
+from tieredctl.cli.command_tree import NOUNS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "kips.md"

@@ -41,7 +41,22 @@ TWICE = Twice()
 INT, TERM, KILL = signal.SIGINT, signal.SIGTERM, signal.SIGKILL
 Stop = signal.Signals | FullDisk | Twice
 FINISHING = "Finishing this step; interrupt again to stop at once.\n"
+RESUMES = "tieredctl: Interrupted.\n  Run it again, it resumes where it stopped: tieredctl orphans apply "
+PROMPTLY = 60
+"""Seconds: less than any of tieredctl's own timeouts together with its retries."""
 _INTERRUPTED = 130
+
+
+def ended(program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """How a Python program ended, and what it wrote."""
+    return subprocess.run(
+        [sys.executable, "-c", program, *words],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=PROMPTLY,
+        check=False,
+    )
 
 
 def run_until(moment: Moment, stop: Stop, folder: Path, words: Iterable[str | Path]) -> Outcome:

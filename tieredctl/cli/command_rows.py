@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tieredctl.cli.command_tree import command_of
 from tieredctl.cli.completion.command_table import ARGUMENT, COMMAND, FLAG, OPTION, TABLE, row
-from tieredctl.cli.main import command_of
 
 _BY_METAVAR = {
     "FILE": "file",

@@ -1,8 +1,4 @@
-"""Where the process begins: wiring, and the one place where errors become messages and exit codes.
-
-Start-up is part of the product: `--version` imports nothing, and only the commands of the noun that was typed are
-loaded.
-"""
+"""Where the process begins, and the one place where errors become messages and exit codes. `--version` imports nothing."""
 
 from __future__ import annotations
 
@@ -13,14 +9,13 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
-from copy import copy
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM, named_context, owns_process, running_command, running_words
-from tieredctl.cli.anywhere import CONTEXT, DEBUG, NO_COLOR, VERBOSE, Line, read_line
+from tieredctl.cli.anywhere import NO_COLOR, Line, read_line
+from tieredctl.cli.command_tree import command_of
 from tieredctl.cli.trouble.interruption import (
     after_interruption,
     came,
@@ -36,39 +31,10 @@ from tieredctl.wiring.run_metrics import RunMetrics, run_metrics
 if TYPE_CHECKING:
     import typer
     from typer.core import TyperGroup
-    from typer.models import CommandInfo, TyperInfo
-
-_Verb = TypeVar("_Verb", "CommandInfo", "TyperInfo")
 
 _LONGEST_FAULT = 400
 _HELP = {"-h", "--help"}
 _COMPLETION_VARIABLE = "_TIEREDCTL_COMPLETE"
-
-NOUNS = {
-    "status": "Show a cluster on one screen: what is tiered and where, what lags, is stuck, orphaned or wrong.",
-    "exporter": "Serve metrics of a cluster to Prometheus: what is tiered, lags, is stuck, orphaned or wrong.",
-    "metadata": "Read __remote_log_metadata: events, segments, look-ups.",
-    "store": "Read the local files of brokers and remote log stores.",
-    "remote": "List and read what is in the remote store.",
-    "verify": "Prove that the remote store holds what the metadata promises.",
-    "orphans": "Find and remove orphaned objects in the remote store.",
-    "partition": "Remove what partitions of deleted topics left in remote storage.",
-    "recover": "Rebuild what was lost, from what the remote store still has.",
-    "topic": "Show what is tiered, how much is where and how far tiering lags; turn tiering on and off.",
-    "offsets": "Show where a topic's logs begin and end, locally and in remote storage.",
-    "explain": "Show where a record lives, and how a consumer or a follower would get it.",
-    "explain-code": "Show what the code of a finding or an error means, and what to do.",
-    "diskless": "Inspect and check diskless topics: Inkless's objects and its control plane.",
-    "wal": "Try WAL tiering (KIP-1176): combined objects of brokers' active segments.",
-    "estimate": "Estimate sizes, times and costs in advance.",
-    "doctor": "Check tiered storage on a cluster, or its settings, for problems.",
-    "snapshot": "Read, compare, fetch and clean KRaft snapshots, and the metadata log after them.",
-    "demo": "See it work on a real captured cluster; no server needed.",
-    "support-bundle": "Write one file for whoever is to help: versions, settings, findings, statistics.",
-    "context": "Name clusters with their stores, and choose one of them.",
-    "completions": "Print a shell's completion script.",
-}
-"""The first word of each command, and what the help says of it; its module in tieredctl.cli.commands has its name."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -201,23 +167,6 @@ def invoke(words: Sequence[str]) -> int:
     return copy_context().run(_invoke, command_of(words), words)
 
 
-def command_of(words: Sequence[str]) -> TyperGroup:
-    """The whole command line's command, in which those that the words name have their options."""
-    import typer.core
-    import typer.main
-
-    chosen = next((word for word in words if word in NOUNS), None)
-    command = typer.main.get_group(_app(chosen, words))
-    # Typer looks into the callback of each command that it makes, which is slow.
-    command.commands = {
-        noun: command.commands[noun]
-        if noun == chosen
-        else typer.core.TyperCommand(noun, help=meaning, callback=_not_loaded, rich_markup_mode=None)
-        for noun, meaning in NOUNS.items()
-    }
-    return command
-
-
 def _invoke(command: TyperGroup, words: Sequence[str]) -> int:
     """Runs the command that the words name. Raises whatever it raises, also where the reader has gone."""
     import typer
@@ -251,86 +200,6 @@ def _prepare_output(words: Sequence[str]) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names of files need not be UTF-8, nor need the terminal be able to show what is.
         sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def _app(chosen: str | None, words: Sequence[str]) -> typer.Typer:
-    """The application with the commands of a noun, if one is chosen; those that `words` name have their options."""
-    import typer
-
-    app = typer.Typer(
-        name=PROGRAM,
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-
-    @app.callback(invoke_without_command=True)
-    def root(
-        version: bool = typer.Option(False, "--version", help="Show the version and exit."),
-        no_color: bool = typer.Option(False, NO_COLOR, help="No colours, as with NO_COLOR; anywhere in the line."),
-        context: str = typer.Option(
-            None, CONTEXT, metavar="NAME", help="The context: cluster and store; anywhere in the line."
-        ),
-        verbose: bool = typer.Option(
-            False, *VERBOSE, help="Show on stderr what is asked of brokers and stores; anywhere in the line."
-        ),
-        debug: bool = typer.Option(
-            False, DEBUG, help="The same, with libraries' logs and where errors arise; anywhere in the line."
-        ),
-    ) -> None:
-        """The operator's toolkit for Apache Kafka tiered storage: what is in remote storage and why, whether it agrees
-        with the metadata, and how to change it without losing data."""
-        del no_color, context, verbose, debug  # read before the line is parsed
-        if version:
-            print(f"{PROGRAM} {__version__}")
-            raise typer.Exit
-
-    if chosen is not None:
-        import_module(f"tieredctl.cli.commands.{chosen.replace('-', '_')}").add_to(app, chosen, NOUNS[chosen])
-        app.registered_commands = [*map(_read, app.registered_commands)]
-        app.registered_groups = [_group_with_typed_verbs(one, words) for one in app.registered_groups]
-    return app
-
-
-def _with_typed_verbs(commands: typer.Typer, words: Sequence[str]) -> typer.Typer:
-    """The same, where of the other verbs there is a name and a line of help: Typer reads the options of all it knows,
-    which is slow."""
-    typed = copy(commands)
-    typed.registered_commands = [
-        _read(verb) if verb.name in words else _unread(verb) for verb in commands.registered_commands
-    ]
-    if commands.registered_callback is not None:
-        typed.registered_callback = _read(commands.registered_callback)
-    typed.registered_groups = [_group_with_typed_verbs(group, words) for group in commands.registered_groups]
-    return typed
-
-
-def _group_with_typed_verbs(group: TyperInfo, words: Sequence[str]) -> TyperInfo:
-    assert group.typer_instance
-    typed = copy(group)
-    typed.typer_instance = _with_typed_verbs(group.typer_instance, words)
-    return typed
-
-
-def _read(verb: _Verb) -> _Verb:
-    from tieredctl.cli.option_groups import flattened
-
-    read = copy(verb)
-    read.callback = verb.callback and flattened(verb.callback)
-    return read
-
-
-def _unread(verb: CommandInfo) -> CommandInfo:
-    unread = copy(verb)
-    unread.help = verb.callback.__doc__ if verb.callback else None
-    unread.callback = _not_loaded
-    return unread
-
-
-def _not_loaded() -> None:
-    """Stands for the commands of a noun, or for a verb, that was not typed."""
 
 
 def _refuse(wrong_use: typer.TyperException, words: Sequence[str]) -> int:
