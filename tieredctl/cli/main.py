@@ -1,4 +1,5 @@
-"""Where the process begins, and the one place where errors become messages and exit codes. `--version` imports nothing."""
+"""Where the process begins, and the one place where errors become messages and exit codes. Start-up is part of the
+product: `--version` imports nothing."""
 
 from __future__ import annotations
 

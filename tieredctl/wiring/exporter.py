@@ -197,7 +197,7 @@ class Exporter:
     ) -> FindingCounts | None:
         """All findings of `doctor`; without the metadata those that need none of it, and that the others were not
         looked for. Its checks make an object of each segment, so they are made again only when their share of the time
-        is small, or the metadata went away or came back."""
+        is small, or they failed, or the metadata went away or came back."""
         if cluster is None:
             self._diagnosis, self._next_diagnosis = None, 0.0
             return None
@@ -207,9 +207,10 @@ class Exporter:
         if began >= self._next_diagnosis or knows_metadata is not self._diagnosed_metadata:
             self._diagnosed_metadata = knows_metadata
             self._diagnosis = self._part(DIAGNOSIS, lambda: _diagnosis(place, cluster.snapshot, metadata))
-            pause = (time.monotonic() - began) * _DIAGNOSIS_TIMES
-            self._next_diagnosis = began + pause
+            self._next_diagnosis = began
             if self._diagnosis is not None:
+                pause = (time.monotonic() - began) * _DIAGNOSIS_TIMES
+                self._next_diagnosis += pause
                 next_look_ms = self.now_ms() + round(pause * 1000)
                 self._states[DIAGNOSIS] = replace(self._states[DIAGNOSIS], next_look_ms=next_look_ms)
         if self._diagnosis is None:

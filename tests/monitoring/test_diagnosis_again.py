@@ -1,4 +1,4 @@
-"""What a diagnosis found in the metadata is not served while the metadata cannot be read."""
+"""When a diagnosis is made again: where the metadata went away, of which it found something, and where it failed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.metadata_logs import started
 from tests.tiering.model_cluster import NOW_MS, ModelCluster
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.wiring import exporter
 from tieredctl.wiring.exporter import DIAGNOSIS, METADATA, Exporter
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace
@@ -37,9 +38,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return made
 
 
-def test_it_says_what_is_not_known_until_the_metadata_is_read_again(cluster: Cluster) -> None:
+def exporter_of_model() -> Exporter:
     place = MetadataPlace(cluster=ClusterPlace("model:9092"))
-    running = Exporter(StatusPlaces(metadata=place), older_than_ms=1, most_topics=10, now_ms=lambda: NOW_MS)
+    return Exporter(StatusPlaces(metadata=place), older_than_ms=1, most_topics=10, now_ms=lambda: NOW_MS)
+
+
+def test_it_says_what_is_not_known_until_the_metadata_is_read_again(cluster: Cluster) -> None:
+    running = exporter_of_model()
     seen = []
 
     for denied in ((), ("source",), ()):
@@ -53,3 +58,20 @@ def test_it_says_what_is_not_known_until_the_metadata_is_read_again(cluster: Clu
     assert (before[STUCK], before[NOT_MADE]) == (1, 0)
     assert (meanwhile[STUCK], meanwhile[NOT_MADE]) == (0, 1)
     assert after == before
+
+
+def test_one_that_failed_is_made_again_at_the_next_look(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = exporter_of_model()
+    with monkeypatch.context() as broken:
+        broken.setattr(exporter, "_diagnosis", raises_unanswered)
+        running.refresh()
+    assert not running.latest.parts[DIAGNOSIS].is_up
+
+    running.refresh()
+
+    assert running.latest.parts[DIAGNOSIS].is_up
+    assert (running.latest.findings or Counter())[STUCK] == 1
+
+
+def raises_unanswered(*_: object) -> None:
+    raise TieredctlError(ErrorCode.UNREADABLE, "No answer.")
