@@ -24,10 +24,10 @@ def test_each_topic_is_judged_by_what_the_cluster_says(kafka_4: DrivenBroker, tm
     for name in (ORDERS, CLICKS, RETIRED, UNTIERED):
         write_partition(tmp_path / "logs", TopicIdPartition(topics[name].topic_id, name, 0), [batch(0), batch(1)])
     unknown = TopicIdPartition("EBAPDg0MCwoJCAcGBQQDAg", ORDERS, 1)
-    write_partition(tmp_path / "logs", unknown, [batch(0)])
+    write_partition(tmp_path / "logs", unknown, [batch(0), batch(1)])
     (tmp_path / "store").mkdir()
     store = ("--store", f"file:{tmp_path / 'store'}")
-    # Each partition in an object of its own.
+    # Two batches fill an object: each partition has one of its own, in whatever order their ids are.
     uploaded = this_process("wal", "upload", "--log-dir", tmp_path / "logs", *store, "--upload-bytes", "100", "--apply")
     assert uploaded.exit_code == 0, uploaded.err
 
