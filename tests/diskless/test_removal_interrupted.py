@@ -25,9 +25,8 @@ def applying(removal: Removal) -> Change:
     def is_whole() -> bool:
         return recorded(removal, "removed") == before - removal.objects()
 
-    return Change(
-        words, removal.inkless.bucket, r"remove (?!\.tieredctl)", is_whole, lambda: not planned & removal.objects()
-    )
+    is_done = lambda: not planned & removal.objects()  # noqa: E731
+    return Change(words, removal.inkless.bucket, r"remove (?!\.tieredctl)", is_whole, is_done, is_last=True)
 
 
 @pytest.fixture
