@@ -12,6 +12,8 @@ from tests.cli.command_line import REPOSITORY
 from tests.cli.running_exporter import Samples
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.clock import Clock
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Severity
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot
 from tieredctl.ops.metadata.stats import EventStatistics
 from tieredctl.ops.monitoring.followed_events import FollowedFigures
@@ -64,7 +66,9 @@ def everything_known() -> Observation:
         store=StoreFacts("file:/store", 1, 1),
         results=LastResults(
             LastScan(NOW_MS, 1, 1, 1, True, "scan"),
-            LastVerification(NOW_MS, "full", 1, 1, 1, 1, True, "verification", {("index-damaged", "error"): 1}),
+            LastVerification(
+                NOW_MS, "full", 1, 1, 1, 1, True, "verification", {(FindingCode.INDEX_DAMAGED, Severity.ERROR): 1}
+            ),
         ),
     )
 

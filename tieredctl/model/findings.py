@@ -423,16 +423,10 @@ class Finding:
 
 
 def exit_code_of(findings: Iterable[Finding], tolerance: Tolerance = NOTHING_TOLERATED) -> ExitCode:
-    """What findings mean to the shell: corruption; others of the severity from which on they count, which need
-    attention; what makes the answer incomplete, whatever is tolerated; the rest is clean."""
-    codes = {ExitCode.CLEAN}
-    for finding in findings:
-        if finding.is_ignored(tolerance):
-            continue
-        if finding.is_corruption:
-            codes.add(ExitCode.CORRUPTION)
-        elif finding.makes_incomplete:
-            codes.add(ExitCode.INCOMPLETE)
-        elif finding.severity >= tolerance.fail_on:
-            codes.add(ExitCode.FINDINGS)
+    """The gravest of what findings mean to the shell, by `Tolerance.exit_code`."""
+    codes = {
+        tolerance.exit_code(one.severity, is_corruption=one.is_corruption, makes_incomplete=one.makes_incomplete)
+        for one in findings
+        if not one.is_ignored(tolerance)
+    }
     return worst(*codes)

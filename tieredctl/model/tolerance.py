@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tieredctl.errors import ExitCode
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import FindingKind, Severity
 
@@ -31,6 +32,15 @@ class Tolerance:
     def ignores(self, kind: FindingKind, severity: Severity, subject: str) -> bool:
         """Whether such a finding does not count."""
         return bool(self.ignored) and self.names(kind.code, subject) and not kind.makes_incomplete(severity)
+
+    def exit_code(self, severity: Severity, *, is_corruption: bool, makes_incomplete: bool) -> ExitCode:
+        """What a finding that is not ignored means to the shell: corruption; what makes the answer incomplete,
+        whatever is tolerated; others of the severity from which on they count need attention; the rest is clean."""
+        if is_corruption:
+            return ExitCode.CORRUPTION
+        if makes_incomplete:
+            return ExitCode.INCOMPLETE
+        return ExitCode.FINDINGS if severity >= self.fail_on else ExitCode.CLEAN
 
 
 NOTHING_TOLERATED = Tolerance()

@@ -110,7 +110,8 @@ def plan(
     code = show_plan(
         *(view, written.source, planned, totals, to, "orphans apply"), dry_run=size.dry_run, silence=written.silence
     )
-    view.say(*([young] if (young := young_sentence(written.planning.scan.summary(), min_age)) else []))
+    if young := young_sentence(written.planning.scan.summary(), min_age):
+        view.say(young)
     return code
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,7 +37,8 @@ SCAN, VERIFY = "orphans scan", "verify"
 _OF_A_FAILURE = {"findings", "exit_code", "last_run_timestamp_seconds"}
 """What metrics have where a run failed: no figure of what it looked at."""
 _SEVERITIES = {severity.label: severity for severity in Severity}
-_KIND_OF_CODE = {str(code): kind for code, kind in FINDING_KINDS.items()}
+_Kind = tuple[FindingCode | None, Severity]
+"""Of a finding; no code where it is one of another release."""
 _KINDS = {"RemoteObjects": SCAN, "OrphanMark": SCAN, "Verification": VERIFY}
 _PART = "what was selected"
 """Metrics do not say what that was."""
@@ -61,9 +63,8 @@ class LastScan:
 
     def exit_code(self, tolerance: Tolerance) -> ExitCode:
         """What it means to the shell."""
-        code = FindingCode.OBJECT_UNREFERENCED
-        orphans = _exit_code(code, Severity.WARNING, tolerance) if self.orphans else ExitCode.CLEAN
-        return worst(ExitCode.CLEAN if self.is_complete else ExitCode.INCOMPLETE, orphans)
+        orphans: dict[_Kind, int] = {(FindingCode.OBJECT_UNREFERENCED, Severity.WARNING): self.orphans}
+        return _exit_code(orphans, tolerance, is_complete=self.is_complete)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,8 @@ class LastVerification:
     findings: int
     is_complete: bool
     path: str
-    kinds: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """How many of the findings have each code and severity, by their names."""
+    kinds: Mapping[_Kind, int] = field(default_factory=dict)
+    """How many of the findings are of each kind."""
     selection: str | None = None
     """As of a scan."""
 
@@ -90,13 +91,12 @@ class LastVerification:
         """How many of the findings have each severity, also of those that none has."""
         counts = dict.fromkeys(Severity, 0)
         for (_code, severity), count in self.kinds.items():
-            counts[_SEVERITIES[severity]] += count
+            counts[severity] += count
         return counts
 
     def exit_code(self, tolerance: Tolerance) -> ExitCode:
         """What it means to the shell; of its findings only codes are known, so none is ignored for its subject."""
-        codes = [_exit_code(code, _SEVERITIES[name], tolerance) for (code, name), count in self.kinds.items() if count]
-        return worst(ExitCode.CLEAN if self.is_complete else ExitCode.INCOMPLETE, *codes)
+        return _exit_code(self.kinds, tolerance, is_complete=self.is_complete)
 
     @property
     def coverage(self) -> float | None:
@@ -106,16 +106,22 @@ class LastVerification:
         return self.read / everything if everything and self.selection is None else None
 
 
-def _exit_code(code: str, severity: Severity, tolerance: Tolerance) -> ExitCode:
-    """What findings of a code mean to the shell, whatever they are about."""
-    kind = _KIND_OF_CODE.get(code)
-    if kind is not None and tolerance.ignores(kind, severity, ""):
-        return ExitCode.CLEAN
-    if severity is Severity.CRITICAL or (severity is Severity.ERROR and kind is not None and kind.altered):
-        return ExitCode.CORRUPTION
-    if kind is not None and kind.makes_incomplete(severity):
-        return ExitCode.INCOMPLETE
-    return ExitCode.FINDINGS if severity >= tolerance.fail_on else ExitCode.CLEAN
+def _exit_code(kinds: Mapping[_Kind, int], tolerance: Tolerance, *, is_complete: bool) -> ExitCode:
+    """What findings mean to the shell, whatever they are about."""
+    codes = [ExitCode.CLEAN if is_complete else ExitCode.INCOMPLETE]
+    for (code, severity), count in kinds.items():
+        kind = None if code is None else FINDING_KINDS[code]
+        if not count or (kind is not None and tolerance.ignores(kind, severity, "")):
+            continue
+        is_altered = kind is not None and kind.altered and severity is Severity.ERROR
+        codes.append(
+            tolerance.exit_code(
+                severity,
+                is_corruption=severity is Severity.CRITICAL or is_altered,
+                makes_incomplete=kind is not None and kind.makes_incomplete(severity),
+            )
+        )
+    return worst(*codes)
 
 
 _Result = TypeVar("_Result", LastScan, LastVerification)
@@ -341,13 +347,12 @@ def _selection(fields: Mapping[str, Any]) -> str | None:
     return named or (_PART if fields.get("selectedOnly") else None)
 
 
-def _kinds_of(counts: Mapping[tuple[str | None, str | None], Any]) -> dict[tuple[str, str], int]:
-    found = {}
+def _kinds_of(counts: Mapping[tuple[str | None, str | None], Any]) -> dict[_Kind, int]:
+    found: Counter[_Kind] = Counter()
     for (code, severity), count in counts.items():
-        if severity not in _SEVERITIES:
-            raise ValueError(severity)
-        found[code or "", severity] = _number(int(count))
-    return found
+        known = FindingCode(code) if code in FINDING_KINDS else None
+        found[known, _SEVERITIES[severity or ""]] += _number(int(count))
+    return dict(found)
 
 
 def _number(value: object) -> int:
