@@ -7,19 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.storage.answers import code_of, keys_of
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED, DeletionOutcome, StoredObject
 
 DAY_SECONDS = 24 * 60 * 60
-
-
-def keys_of(store: FileStore) -> list[str]:
-    return [stored.key for stored in store.list()]
-
-
-def code_of(raised: pytest.ExceptionInfo[TieredctlError]) -> str:
-    return raised.value.kind.code
 
 
 def test_links_are_followed(root: Path, store: FileStore) -> None:

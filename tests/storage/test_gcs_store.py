@@ -16,6 +16,7 @@ from tests.rigs.buckets import BUCKET, GcsBucket
 from tests.rigs.faulty_proxy import Answer, FaultyProxy, Reply, Request, Rule, Server
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.ports import free_ports
+from tests.storage.answers import code_of
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.gcs import GcsStore
@@ -46,10 +47,6 @@ class GcsPlace:
 @pytest.fixture
 def place(fake_gcs_server: ObjectServer) -> GcsPlace:
     return GcsPlace(fake_gcs_server)
-
-
-def code_of(raised: pytest.ExceptionInfo[TieredctlError]) -> str:
-    return raised.value.kind.code
 
 
 def test_a_version_is_a_generation_that_grows(place: GcsPlace) -> None:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import examples
+from tests.storage.answers import keys_of
 from tests.storage.conftest import SERVERS, STORES, StoreWith
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.protocol import ObjectStore
@@ -64,10 +65,6 @@ def store(store_kind: str, store_with: StoreWith, filled_stores: dict[str, Objec
     if store_kind not in filled_stores:
         filled_stores[store_kind] = store_with(OBJECTS)
     return filled_stores[store_kind]
-
-
-def keys_of(store: ObjectStore, prefix: str = "", start_after: str = "") -> list[str]:
-    return [stored.key for stored in store.list(prefix, start_after)]
 
 
 def utf_8(key: str) -> bytes:

@@ -9,12 +9,9 @@ import pytest
 from tests.rigs.buckets import BUCKET
 from tests.rigs.faulty_proxy import Answer, FaultyProxy
 from tests.rigs.object_servers import ObjectServer
+from tests.storage.answers import code_of
 from tests.storage.s3_place import S3Place
 from tieredctl.errors import TieredctlError
-
-
-def code_of(raised: pytest.ExceptionInfo[TieredctlError]) -> str:
-    return raised.value.kind.code
 
 
 def test_an_object_too_large_to_copy_at_once_is_copied_in_parts(gateway: S3Place) -> None:

@@ -13,6 +13,7 @@ from tests.rigs.buckets import BUCKET
 from tests.rigs.faulty_proxy import Answer, FaultyProxy
 from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, ObjectServer
 from tests.rigs.ports import free_ports
+from tests.storage.answers import code_of
 from tests.storage.s3_place import S3Place
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.bucket_address import BucketAddress
@@ -28,10 +29,6 @@ def nowhere(cloud_environment: None) -> S3Store:
     """At a port where nobody listens."""
     (port,) = free_ports(1)
     return S3Store(BucketAddress("s3", BUCKET, ""), S3Connection(f"http://127.0.0.1:{port}"))
-
-
-def code_of(raised: pytest.ExceptionInfo[TieredctlError]) -> str:
-    return raised.value.kind.code
 
 
 def test_the_store_is_what_lies_below_the_prefix(place: S3Place) -> None:

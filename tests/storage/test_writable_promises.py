@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.storage.answers import keys_of
 from tests.storage.conftest import SERVERS, STORES, BucketWith, WritableWith
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.protocol import (
@@ -48,10 +49,6 @@ def head(store: WritableObjectStore, key: str) -> StoredObject:
     stored = store.head(key)
     assert stored is not None
     return stored
-
-
-def keys_of(store: WritableObjectStore) -> list[str]:
-    return [stored.key for stored in store.list()]
 
 
 def outcomes(deletions: Sequence[Deletion]) -> list[DeletionOutcome]:
