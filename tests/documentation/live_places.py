@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.documentation.places import SERVER, STORE, Place
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.inkless import Inkless
-from tests.rigs.maven import java_command
+from tests.rigs.maven import QUICK_JAVA, java_command
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 """What pages call that of the live cluster."""
@@ -45,7 +45,7 @@ def broker_place(broker: KafkaBroker, folder: Path) -> Place:
         # On a busy machine a consumer's first record takes longer than a page waits for it.
         "--timeout-ms 3000": "--timeout-ms 10000",
     }
-    options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
+    options = (*QUICK_JAVA, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
     java = shlex.join([java_command(), *options, "-cp", broker.jars.class_path])
     tools = {name: f"{java} {class_name}" for name, class_name in _TOOLS.items()}
     scripts = tools | {f"{name}.sh": command for name, command in tools.items()}

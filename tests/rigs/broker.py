@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from .class_archives import archive_options, run_archiver
-from .maven import JAVA_SOURCES, KafkaJars, compile_java, java_command
+from .maven import JAVA_SOURCES, QUICK_JAVA, KafkaJars, compile_java, java_command
 from .ports import accepts_connections, free_ports
 from .secure_listeners import LISTENER_COUNT, SecureListeners, open_secure_listeners, scram_arguments
 from .tools import METADATA_FORMATTER, console_consumer_class, run_tool, tool_output
@@ -32,7 +32,6 @@ START_SECONDS = 90
 STOP_SECONDS = 60
 LOG_TAIL_LINES = 40
 LOG_ERROR_LINES = 10
-_JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 # what makes segments small, tiering quick and KRaft snapshots frequent
 _PROPERTIES = {
@@ -171,7 +170,7 @@ class KafkaBroker:
         with self.server_log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    *(java_command(), self.heap, *_JAVA_OPTIONS, *self._class_options()),
+                    *(java_command(), self.heap, *QUICK_JAVA, *self._class_options()),
                     *("-Dorg.slf4j.simpleLogger.showDateTime=true", "-cp", class_path, "GuardedBroker", str(settings)),
                     *formatting,
                 ],
@@ -344,7 +343,7 @@ def _shared_classes(jars: KafkaJars) -> list[str]:
         whole_lines = classes.read_text(encoding="utf-8").rpartition("\n")[0]  # it was killed while it wrote
         classes.write_text(f"{whole_lines}\n", encoding="utf-8")
         files = (f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={archive}")
-        words = [java_command(), "-Xshare:dump", *_JAVA_OPTIONS, "-Xlog:disable", *files, "-cp", jars.class_path]
+        words = [java_command(), "-Xshare:dump", *QUICK_JAVA, "-Xlog:disable", *files, "-cp", jars.class_path]
         run_archiver(words)
 
     return archive_options(f"kafka-{jars.version}", jars.class_path, make)

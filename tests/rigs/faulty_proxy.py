@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import http.client
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 from urllib.parse import unquote, urlsplit
+
+from tests.rigs.gone_clients import SilentAboutGoneClients
 
 
 class Request(NamedTuple):
@@ -124,12 +125,8 @@ class FaultyProxy:
         self._server.server_close()
 
 
-class _Server(ThreadingHTTPServer):
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing of a client that has gone: it would be said whenever its thread comes to it, among what a test
-        compares."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)
+class _Server(SilentAboutGoneClients, ThreadingHTTPServer):
+    pass
 
 
 class _Handler(BaseHTTPRequestHandler):

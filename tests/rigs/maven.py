@@ -55,6 +55,10 @@ class KafkaJars:
         return tuple(int(part) for part in self.version.split("."))
 
 
+QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""A compiler or a collector of many threads never pays for a process that is small and short-lived."""
+
+
 def java_command(name: str = "java") -> str:
     """The path of `java`, `javac` or `keytool` of a JDK that is new enough, from `JAVA_HOME` or `PATH`.
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import socketserver
 import struct
-import sys
 from dataclasses import dataclass, field
 from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
+from tests.rigs.gone_clients import SilentAboutGoneClients
 from tieredctl.kafka.fetch_snapshot import FetchSnapshotResponse
 
 FETCH, API_VERSIONS, FETCH_SNAPSHOT = 1, 18, 59
@@ -22,12 +22,8 @@ _LENGTH = struct.Struct(">i")
 _BEGINNING_OF_REQUEST = struct.Struct(">hhi")
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing of a client that has gone: it would be said whenever its thread comes to it, among what a test
-        compares."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)
+class _Server(SilentAboutGoneClients, socketserver.ThreadingTCPServer):
+    pass
 
 
 @dataclass

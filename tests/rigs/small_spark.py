@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""A compiler or a collector of many threads never pays for a process that is small and short-lived."""
+from tests.rigs.maven import QUICK_JAVA
+
 SMALL = {
     "spark.driver.extraJavaOptions": " ".join(QUICK_JAVA),
     "spark.driver.host": "127.0.0.1",

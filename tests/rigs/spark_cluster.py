@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import Self
 
 from .class_archives import spark_archive_options
-from .maven import java_command
-from .small_spark import QUICK_JAVA, SMALL, conf_words
+from .maven import QUICK_JAVA, java_command
+from .small_spark import SMALL, conf_words
 from .waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]

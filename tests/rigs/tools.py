@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from .maven import KafkaJars, java_command
+from .maven import QUICK_JAVA, KafkaJars, java_command
 
 TOOL_TIMEOUT_SECONDS = 120
 METADATA_FORMATTER = (
@@ -30,7 +30,7 @@ def run_tool(
     """Run the `main` of `class_name` to its end, whatever its exit code, with its output captured as text."""
     return subprocess.run(
         [
-            *(java_command(), "-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *(java_command(), "-Xmx512M", *QUICK_JAVA),
             *("-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", jars.class_path, class_name, *arguments),
         ],
         stdin=subprocess.DEVNULL,
