@@ -12,8 +12,6 @@ from tieredctl.errors import TieredctlError
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED, DeletionOutcome, StoredObject
 
-DAY_SECONDS = 24 * 60 * 60
-
 
 def test_links_are_followed(root: Path, store: FileStore) -> None:
     (root / "c").symlink_to(root / "a")
