@@ -66,6 +66,14 @@ def test_orphan_files_are_older_than_the_threshold_and_unknown_to_all(cluster: C
     }
 
 
+def test_what_is_not_older_than_the_threshold_is_counted(cluster: Cluster, tieredctl: Tieredctl) -> None:
+    outcome = cluster.scan(tieredctl, "-o", "json")
+
+    assert outcome.document()["summary"]["younger"] == {"objects": 1, "bytes": 84}
+    said = "1 object that is not owned, 84 B, is not older than the oldest needed object by --min-age 24h."
+    assert said in cluster.scan(tieredctl, "-o", "table").err.replace("\n", " ")
+
+
 def test_the_threshold_lies_before_the_oldest_live_file_of_all_coordinators(
     cluster: Cluster, tieredctl: Tieredctl
 ) -> None:

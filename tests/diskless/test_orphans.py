@@ -87,6 +87,36 @@ def test_a_table_has_totals_and_a_sentence(inkless: Inkless, tieredctl: Tieredct
     assert outcome.out.startswith("STATUS       CAUSE")
 
 
+def test_that_all_is_too_young_is_said_with_what_shows_it(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    much = ("--min-age", "900000h", *inkless.places)
+
+    table, lines = (tieredctl("diskless", "orphans", "scan", *much, *output) for output in ((), ("-o", "jsonl")))
+
+    said = "4 objects that are not owned, 4.6 KiB, are younger than --min-age 900000h: a lower one shows what is"
+    assert table.err == f"0 of 16 objects, 0 B, are orphaned.\n{said} orphaned.\n"
+    assert lines.err == f"{said} orphaned.\n"
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_among_orphans_those_that_are_too_young_are_counted(
+    inkless: Inkless, tieredctl: Tieredctl, output: str
+) -> None:
+    outcome = tieredctl("diskless", "orphans", "scan", "--min-age", "1h", *inkless.places, "-o", output)
+
+    if output == "json":
+        assert outcome.document()["summary"]["younger"] == {"objects": 1, "bytes": 815}
+    else:
+        assert "\n1 object that is not owned, 815 B, is younger than --min-age 1h.\n" in outcome.err
+
+
+def test_a_file_that_is_too_young_to_be_orphaned_is_counted_with_them(inkless: Inkless, tieredctl: Tieredctl) -> None:
+    inkless.run("UPDATE files SET marked_for_deletion_at = now() WHERE file_id = 8")
+
+    outcome = tieredctl("diskless", "orphans", "scan", "--min-age", "1h", *inkless.places, "-o", "json")
+
+    assert outcome.document()["summary"]["younger"] == {"objects": 2, "bytes": 815 + 2586}
+
+
 def test_files_whose_batches_are_gone_are_orphaned(inkless: Inkless, tieredctl: Tieredctl) -> None:
     """Brokers delete only what is marked, so such a file is never deleted."""
     inkless.run("DELETE FROM batches WHERE file_id = 15")

@@ -18,6 +18,7 @@ from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.shown_quantities import moment_column, size_column
 from tieredctl.cli.view import FindingsView
+from tieredctl.cli.young_objects import not_older_sentence, young_sentence
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.ownership import ObjectStatus
@@ -67,9 +68,15 @@ def scan(
     place = logs.place(places)
     if place is not None:
         with scan_coordinators(place, places.bucket(), duration_ms(min_age)) as (source, found):
-            return _shown(source, found, view)
-    with scan_diskless(places.place(), places.bucket(), duration_ms(min_age)) as (source, found):
-        return _shown(source, found, view)
+            code = _shown(source, found, view)
+            young = not_older_sentence(found.summary(), min_age)
+    else:
+        with scan_diskless(places.place(), places.bucket(), duration_ms(min_age)) as (source, found):
+            code = _shown(source, found, view)
+            young = young_sentence(found.summary(), min_age)
+    if young:
+        view.say(young)
+    return code
 
 
 def _shown(

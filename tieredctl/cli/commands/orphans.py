@@ -13,7 +13,7 @@ import typer
 from tieredctl.cli.arguments import clock_ms, given_path, now_ms, pairs
 from tieredctl.cli.commands.orphans_apply import apply
 from tieredctl.cli.commands.orphans_own import quarantine, unlock
-from tieredctl.cli.commands.orphans_plan import plan, young_sentence
+from tieredctl.cli.commands.orphans_plan import plan
 from tieredctl.cli.commands.orphans_purge import purge
 from tieredctl.cli.commands.orphans_restore import restore
 from tieredctl.cli.commands.orphans_show import show
@@ -25,6 +25,7 @@ from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.shown_quantities import moment_column, size_column
 from tieredctl.cli.view import FindingsView
+from tieredctl.cli.young_objects import young_sentence
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.ownership import ObjectStatus

@@ -15,12 +15,11 @@ from tieredctl.cli.options import ClusterId, Inventory, MinAge, Resume
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.removal_options import AllowYoung, PlanSizeOptions
 from tieredctl.cli.view import ProgressView
+from tieredctl.cli.young_objects import young_sentence
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.model.counted import counted
 from tieredctl.model.finding_subjects import UnknownObjects
-from tieredctl.model.ownership import ObjectStatus, OrphanCause
-from tieredctl.model.quantities import duration_ms, size_text
-from tieredctl.ops.documents import Document
+from tieredctl.model.ownership import OrphanCause
+from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.orphans import ScanPlaces, write_plan
@@ -113,15 +112,3 @@ def plan(
     if young := young_sentence(written.planning.scan.summary(), min_age):
         view.say(young)
     return code
-
-
-def young_sentence(summary: Document, min_age: str) -> str:
-    """How many objects of a scan are not owned, but too young to be orphaned; and what shows them, unless others are.
-    Empty without any. `min_age` as it was typed."""
-    younger, orphans = summary["younger"], summary["status"][ObjectStatus.ORPHAN]
-    if not younger["objects"]:
-        return ""
-    are = "is" if younger["objects"] == 1 else "are"
-    objects = f"{counted(younger['objects'], 'object')} that {are} not owned, {size_text(younger['bytes'])},"
-    hint = "" if orphans["objects"] else ": a lower one shows what is orphaned"
-    return f"{objects} {are} younger than --min-age {min_age}{hint}."

@@ -168,7 +168,7 @@ class CoordinatorScan:
         return list(self._totals.rows())
 
     def summary(self) -> Document:
-        """Objects and bytes by status, orphans by cause, and whether nothing was left unknown."""
+        """Objects and bytes by status, orphans by cause, what is too young, and whether nothing was left unknown."""
         incomplete = any(finding.kind.incomplete for finding in self.findings)
         oldest = {"oldestLiveFileAt": self._judge.oldest, "files": len(self._read.files.keys)}
         return self._totals.summary() | oldest | {"gone": self._gone, "complete": not incomplete}

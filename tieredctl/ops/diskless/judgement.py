@@ -58,12 +58,15 @@ class Verdict(NamedTuple):
     status: ObjectStatus
     cause: DisklessCause | None = None
     why: str | None = None
+    is_young: bool = False
+    """Whether it is too young to be orphaned, and that alone."""
 
 
+_YOUNG = Verdict(ObjectStatus.IN_PROGRESS, is_young=True)
 VERDICTS: Mapping[Rule, Verdict] = {
     Rule.HAS_BATCHES: Verdict(ObjectStatus.OWNED),
     Rule.STATE_UNKNOWN: Verdict(ObjectStatus.UNKNOWN),
-    Rule.FILE_YOUNG: Verdict(ObjectStatus.IN_PROGRESS),
+    Rule.FILE_YOUNG: _YOUNG,
     Rule.DELETE_NEVER_FINISHED: Verdict(ObjectStatus.ORPHAN, DisklessCause.DELETE_NEVER_FINISHED),
     Rule.BATCHES_GONE: Verdict(ObjectStatus.ORPHAN, DisklessCause.BATCHES_GONE),
     Rule.OTHER_NAME: Verdict(ObjectStatus.UNKNOWN, None, "brokers write no such keys"),
@@ -73,7 +76,7 @@ VERDICTS: Mapping[Rule, Verdict] = {
     Rule.FILES_LOST: Verdict(
         ObjectStatus.UNKNOWN, None, "the control plane lost files that have batches: this object may be one of them"
     ),
-    Rule.UPLOAD_YOUNG: Verdict(ObjectStatus.IN_PROGRESS),
+    Rule.UPLOAD_YOUNG: _YOUNG,
     # A restored copy or a late replica looks like this: all that was committed since is unknown to it.
     Rule.NO_LATER_COMMIT: Verdict(
         ObjectStatus.UNKNOWN,
@@ -92,7 +95,7 @@ VERDICTS: Mapping[Rule, Verdict] = {
     Rule.LOGS_INCOMPLETE: Verdict(
         ObjectStatus.UNKNOWN, None, "a coordinator's log is missing or not whole: it may know this object"
     ),
-    Rule.AFTER_THRESHOLD: Verdict(ObjectStatus.IN_PROGRESS),
+    Rule.AFTER_THRESHOLD: _YOUNG,
     Rule.OLDER_THAN_LOGS: Verdict(
         ObjectStatus.UNKNOWN, None, "it may be older than a coordinator's log: one that was lost may have had its file"
     ),
@@ -111,6 +114,8 @@ class JudgedObject:
     proof: Document = field(default_factory=dict)
     file_state: FileState | None = None
     """None where no file is this object."""
+    is_young: bool = False
+    """Whether it is too young to be orphaned."""
 
     def document(self) -> Document:
         return {
@@ -269,9 +274,9 @@ class JudgedBatch:
             found = stored_objects(self.listed.take(number_array(some)))
             for stored, own, number in zip(found, self.rules[some].tolist(), self.numbers[some].tolist(), strict=True):
                 rule = Rule(own)
-                status, cause, _ = VERDICTS[rule]
+                status, cause, _, is_young = VERDICTS[rule]
                 proof = self.judge.proof(rule, stored, number)
-                yield JudgedObject(stored, status, cause, proof, self.judge.file_state(number))
+                yield JudgedObject(stored, status, cause, proof, self.judge.file_state(number), is_young)
 
 
 def first_that_fits(count: int, rules: Mapping[Rule, Flags], otherwise: Rule) -> Ints:

@@ -112,10 +112,14 @@ class OrphanTotals:
 
     counts: dict[tuple[ObjectStatus, DisklessCause | None], list[int]] = field(default_factory=dict)
     """Objects, bytes, and the earliest and latest time in ms."""
+    younger: tuple[int, int] = (0, 0)
+    """Objects and bytes of what is too young to be orphaned."""
 
     def add(self, one: JudgedObject) -> None:
         modified_ms = one.stored.last_modified_ms
         self._add((one.status, one.cause), 1, one.stored.size, modified_ms, modified_ms)
+        if one.is_young:
+            self._add_young(1, one.stored.size)
 
     def add_each(self, objects: Iterable[JudgedObject]) -> None:
         for one in objects:
@@ -126,13 +130,15 @@ class OrphanTotals:
         certain = ~judged.are_orphans
         for rule in np.unique(judged.rules[certain]).tolist():
             own = judged.rules == rule
-            status, cause, _ = VERDICTS[Rule(rule)]
+            status, cause, _, is_young = VERDICTS[Rule(rule)]
             times = judged.modified_ms[own]
             size = int(judged.sizes[own].sum())
             self._add((status, cause), len(times), size, int(times.min()), int(times.max()))
+            if is_young:
+                self._add_young(len(times), size)
 
     def summary(self) -> Document:
-        """By status, and orphans by cause."""
+        """By status, orphans by cause, and how much is not owned, but too young to be orphaned."""
         return {
             "objects": sum(count[0] for count in self.counts.values()),
             "bytes": sum(count[1] for count in self.counts.values()),
@@ -143,6 +149,7 @@ class OrphanTotals:
             "causes": {
                 cause.value: self._sum([place for place in self.counts if place[1] is cause]) for cause in DisklessCause
             },
+            "younger": {"objects": self.younger[0], "bytes": self.younger[1]},
         }
 
     def rows(self) -> Iterator[Document]:
@@ -183,6 +190,9 @@ class OrphanTotals:
         count[1] += size
         count[2] = min(count[2], oldest)
         count[3] = max(count[3], newest)
+
+    def _add_young(self, objects: int, size: int) -> None:
+        self.younger = self.younger[0] + objects, self.younger[1] + size
 
     def _sum(self, places: Sequence[tuple[ObjectStatus, DisklessCause | None]]) -> Document:
         found = [self.counts[place] for place in places if place in self.counts]

@@ -41,7 +41,7 @@ class DisklessScan:
         return list(self._totals.rows())
 
     def summary(self) -> Document:
-        """Objects and bytes by status, orphans by cause, and whether nothing was left unknown."""
+        """Objects and bytes by status, orphans by cause, what is too young, and whether nothing was left unknown."""
         incomplete = any(finding.kind.incomplete for finding in self.findings)
         return self._totals.summary() | {"gone": self._gone, "complete": not incomplete}
 
