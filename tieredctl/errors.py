@@ -371,6 +371,11 @@ class TieredctlError(Exception):
         self.hint = hint if hint is not None else self.kind.hint
 
     @property
+    def sentence(self) -> str:
+        """The message with its full stop."""
+        return self.message if self.message.endswith((".", "!", "?")) else f"{self.message}."
+
+    @property
     def code(self) -> ErrorCode:
         return self.kind.code
 

@@ -11,8 +11,10 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, system_error
+from tieredctl.model.printable import printable
 from tieredctl.ops.metadata.as_of import AsOf
+from tieredctl.wiring.crash_file import crash_text, fault_error
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
 from tieredctl.wiring.run_metrics import RunMetrics, run_metrics
 from tieredctl_spark.failures import error_stream
@@ -36,9 +38,8 @@ def run_job(
             metrics.ask(getattr(options, "metrics_file", None), parser.prog.removesuffix(".py"))
             try:
                 code = _exit_code(run, options)
-            except Exception:
-                _ended(metrics, ExitCode.FAILURE)
-                raise
+            except Exception as fault:  # noqa: BLE001 - the last resort: it is reported, and is a failure
+                code = _at_fault(fault, [parser.prog, *(sys.argv[1:] if arguments is None else arguments)])
             return _ended(metrics, code)
     finally:
         run_metrics.reset(asked)
@@ -59,9 +60,8 @@ def _exit_code(run: Callable[[argparse.Namespace], ExitCode], options: argparse.
         return _failed(error)
     except KeyboardInterrupt:
         return _failed(TieredctlError(ErrorCode.INTERRUPTED, "Interrupted."))
-    except OSError as error:
-        where = error.filename or "input or output"
-        return _failed(TieredctlError(ErrorCode.UNREADABLE, f"{error.strerror or error}: {where}."))
+    except (OSError, MemoryError) as error:
+        return _failed(system_error(error))
 
 
 @contextmanager
@@ -120,6 +120,14 @@ def _pair(text: str) -> tuple[str, str]:
 _PAIRS: Any = {"action": "append", "default": [], "type": _pair, "metavar": "NAME=VALUE"}
 
 
+def _at_fault(fault: Exception, words: Sequence[str]) -> int:
+    """Says what is unforeseen with all that a report needs: a driver's log is often all that is left of it."""
+    sys.stderr.write(crash_text(fault, words))
+    return _failed(fault_error(fault, "Please report it with the lines above, which have no secrets."))
+
+
 def _failed(error: TieredctlError) -> int:
-    sys.stderr.write(f"{error.message}\n  {error.hint}\n")
+    sys.stderr.write(f"{printable(error.sentence)}\n")
+    if error.hint:
+        sys.stderr.write(f"  {printable(error.hint)}\n")
     return int(error.exit_code)

@@ -17,7 +17,7 @@ import pytest
 from tests.cli.command_line import SECONDS, Tieredctl, environment, own_process
 from tests.cli.secret_spellings import SPELLINGS
 from tests.cli.unpacked_bundle import SECRET, SEGMENT, bundled, manifest, unpacked
-from tieredctl.cli.trouble import crash_file
+from tieredctl.wiring import crash_file
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
@@ -216,7 +216,7 @@ def test_no_secret_is_in_it(captures: Path, tmp_path: Path) -> None:
     )
     state = {"XDG_STATE_HOME": str(tmp_path / "state")}
     store = ("--store", "s3://bucket", "--store-option", f"endpoint=http://user:{SECRET}@host")
-    crash_file.write_crash_file(ValueError(f"password={SECRET}"), ["x", "--token", SECRET])
+    crash_file.write_crash_file(ValueError(f"password={SECRET}"), ["tieredctl", "x", "--token", SECRET])
 
     words = ("--bootstrap-server", "127.0.0.1:1", "--command-config", config, *store, "--result", result)
     outcome = own_process("support-bundle", "--to", to, *words, AWS_SECRET_ACCESS_KEY=SECRET, **state)

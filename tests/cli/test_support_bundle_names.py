@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.cli.command_line import Tieredctl
 from tests.cli.unpacked_bundle import SECRET, SEGMENT, bundled, manifest, unpacked
-from tieredctl.cli.trouble import crash_file
 from tieredctl.cli.trouble.bundle import Part, manifest_of, without_names
 from tieredctl.cli.trouble.hidden_names import HiddenNames
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.wiring import crash_file
 
 pytestmark = pytest.mark.usefixtures("own_state")
 TOPIC_ID = "G4i52LJdRBel-FDnehx_Kw"
@@ -44,7 +44,7 @@ def test_topic_names_are_hidden_in_lines_too_and_plain_text_is_left_out_since_an
     lines = [{"kind": "Scan"}, {"topic": "payments7", "key": "x/payments7-id/0", "password": SECRET}]
     result.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     metrics.write_text('tieredctl_remote_bytes{topic="invoices7"} 1\n')
-    crash_file.write_crash_file(ValueError("payments7"), ["topic", "status", "other7"])
+    crash_file.write_crash_file(ValueError("payments7"), ["tieredctl", "topic", "status", "other7"])
 
     outcome = bundled(tieredctl, to, "--result", result, "--result", metrics, "--hide-names")
 

@@ -16,10 +16,10 @@ from kafka.protocol.consumer import FetchResponse
 from tests.cli.command_line import Outcome, Tieredctl, own_process
 from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.object_servers import ObjectServer
-from tieredctl.cli.trouble import crash_file
-from tieredctl.cli.trouble.crash_file import crash_text
 from tieredctl.cli.trouble.trace import shown_trace
 from tieredctl.storage.file import FileStore
+from tieredctl.wiring import crash_file
+from tieredctl.wiring.crash_file import crash_text
 
 SECRET = "correct-horse-battery"
 
@@ -71,7 +71,7 @@ def test_neither_the_file_nor_the_screen_has_the_secret(faulty: Outcome, state: 
 
 
 def test_only_the_newest_files_are_kept(state: Path) -> None:
-    written = [crash_file.write_crash_file(FaultFound(str(number)), ["status"]) for number in range(25)]
+    written = [crash_file.write_crash_file(FaultFound(str(number)), ["tieredctl", "status"]) for number in range(25)]
     assert len(list(state.iterdir())) == 20
     assert all(path is not None and path.exists() for path in written[-1:])
 
@@ -79,7 +79,7 @@ def test_only_the_newest_files_are_kept(state: Path) -> None:
 def test_another_folder_is_taken_where_the_usual_one_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/no")
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    written = crash_file.write_crash_file(FaultFound(), ["status"])
+    written = crash_file.write_crash_file(FaultFound(), ["tieredctl", "status"])
     assert written is not None
     assert written.parent == tmp_path
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     import typer
     from typer.core import TyperGroup
 
-_LONGEST_FAULT = 400
 _HELP = {"-h", "--help"}
 _COMPLETION_VARIABLE = "_TIEREDCTL_COMPLETE"
 
@@ -258,18 +257,11 @@ def _missing(error: ImportError) -> TieredctlError:
 
 
 def _fault(fault: Exception, words: Sequence[str]) -> TieredctlError:
-    """An unforeseen error, with the place in tieredctl where it arose, and the file that says more."""
-    from traceback import extract_tb
+    """An unforeseen error, and the file that says more."""
+    from tieredctl.wiring.crash_file import fault_error, write_crash_file
 
-    from tieredctl.cli.trouble.crash_file import write_crash_file
-    from tieredctl.model.secrets import redacted
-
-    places = [f"{frame.filename}:{frame.lineno}" for frame in extract_tb(fault.__traceback__)]
-    own = [place for place in places if f"/{PROGRAM}/" in place] or places or ["an unknown place"]
-    what = redacted(repr(fault))[:_LONGEST_FAULT]
-    written = write_crash_file(fault, words)
-    hint = f"Please report it with {written}, which has no secrets." if written else None
-    return TieredctlError(ErrorCode.FAULT, f"{PROGRAM} {__version__} has a fault at {own[-1]}: {what}", hint=hint)
+    written = write_crash_file(fault, [PROGRAM, *words])
+    return fault_error(fault, f"Please report it with {written}, which has no secrets." if written else None)
 
 
 def _discard_stdout() -> None:

@@ -136,8 +136,7 @@ def say_findings(findings: Iterable[Finding], tolerance: Tolerance = NOTHING_TOL
 
 def say_error(error: TieredctlError) -> None:
     """What a tired operator reads: a sentence on stderr, and what to do next."""
-    sentence = error.message if error.message.endswith((".", "!", "?")) else f"{error.message}."
-    say(f"{PROGRAM}: {printable(sentence)}")
+    say(f"{PROGRAM}: {printable(error.sentence)}")
     if error.hint:
         say(f"  {printable(error.hint)}")
 

@@ -32,7 +32,6 @@ from tieredctl.cli.trouble.bundle import (
     without_secrets,
     write_bundle,
 )
-from tieredctl.cli.trouble.crash_file import crash_files, versions
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.secrets import remember_secrets
@@ -40,6 +39,7 @@ from tieredctl.ops.guards.replaced_file import demand_replaceable
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.status.last_results import result_files
 from tieredctl.wiring.cluster_settings import settings_that_matter
+from tieredctl.wiring.crash_file import crash_files, versions
 from tieredctl.wiring.places import metadata_was_read
 
 _COLUMNS = (

@@ -1,9 +1,11 @@
-"""What is kept of an unexpected error for its report: a file without secrets, and without the values of variables."""
+"""What is kept of an unexpected error for its report, without secrets, and without the values of variables. Commands
+keep it in a file; Spark jobs leave it in the driver's log, which outlives the driver's disk."""
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 import tempfile
 import time
@@ -14,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tieredctl import __version__
-from tieredctl.cli import PROGRAM
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.secrets import redacted, redacted_words, remember_secrets
 
 _PACKAGES = (
@@ -29,12 +31,24 @@ _PACKAGES = (
     "pyspark",
 )
 _SETTINGS = ("TIEREDCTL_", "AWS_", "GOOGLE_", "KAFKA_", "PG", "PYTHON", "SPARK_", "JAVA_", "LC_", "LANG", "XDG_", "TZ")
+_PROGRAM = "tieredctl"
+_OWN_PLACE = re.compile(rf"/{_PROGRAM}(_\w+)?/")
 _MOST_KEPT = 20
+_LONGEST_FAULT = 400
 _LONGEST_MESSAGE = 4_000
 
 
+def fault_error(fault: BaseException, hint: str | None) -> TieredctlError:
+    """What the user is told of an unforeseen error: the place in tieredctl where it arose, and where there is more."""
+    places = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(fault.__traceback__)]
+    own = [place for place in places if _OWN_PLACE.search(place)] or places or ["an unknown place"]
+    what = redacted(repr(fault))[:_LONGEST_FAULT]
+    return TieredctlError(ErrorCode.FAULT, f"{_PROGRAM} {__version__} has a fault at {own[-1]}: {what}", hint=hint)
+
+
 def write_crash_file(fault: BaseException, words: Sequence[str]) -> Path | None:
-    """The file's path, for only its owner to read; None where no folder takes it. Removes all but the newest few."""
+    """Keeps `crash_text` in a file for only its owner to read, and removes all but the newest few. Its path; None where
+    no folder takes it."""
     text = crash_text(fault, words)
     name = f"{time.strftime('%Y-%m-%dT%H-%M-%SZ', time.gmtime())}-{os.getpid()}"
     for folder, prefix in _folders():
@@ -58,7 +72,7 @@ def write_crash_file(fault: BaseException, words: Sequence[str]) -> Path | None:
 def crash_folder() -> Path:
     """Where crash files are kept, if the user may write there."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return Path(state) / PROGRAM / "crashes"
+    return Path(state) / _PROGRAM / "crashes"
 
 
 def crash_files() -> list[Path]:
@@ -70,14 +84,14 @@ def crash_files() -> list[Path]:
 
 
 def crash_text(fault: BaseException, words: Sequence[str]) -> str:
-    """What the file says."""
+    """All that a report needs of an error, in a command line of these words, the program among them."""
     remember_secrets(os.environ)
     told = traceback.TracebackException.from_exception(fault, lookup_lines=True, capture_locals=False)
     trace = "".join(_cut(redacted(line)) for line in told.format())  # half a secret would not be known as one
     lines = [
-        f"{PROGRAM} {__version__} met an unexpected error at {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} UTC.",
+        f"{_PROGRAM} {__version__} met an unexpected error at {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} UTC.",
         "",
-        f"command   {PROGRAM} {' '.join(map(repr_of_word, redacted_words(words)))}",
+        f"command   {' '.join(map(repr_of_word, redacted_words(words)))}",
         f"python    {platform.python_version()} ({sys.executable})",
         f"platform  {platform.platform()}",
         *(f"package   {package}" for package in versions()),
@@ -116,7 +130,7 @@ def _folders() -> Iterator[tuple[Path, str]]:
     """Where the files may be, and how their names begin."""
     yield crash_folder(), "crash-"
     with suppress(OSError):  # on a full disk no folder is one for temporary files
-        yield Path(tempfile.gettempdir()), f"{PROGRAM}-{os.getuid()}-crash-"
+        yield Path(tempfile.gettempdir()), f"{_PROGRAM}-{os.getuid()}-crash-"
 
 
 def _own_files(folder: Path, prefix: str) -> list[Path]:
