@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import SECONDS, Outcome, environment
+from tests.cli.command_line import SECONDS, Outcome, environment, own_process
 from tests.cli.crashed_cluster import CLUSTER_ID, CrashedClusterOnDisk, planned_keys
 from tests.cli.test_recover_indexes import SEGMENT_ID
 from tests.cli.test_remote_read import STEM, SUFFIXES
@@ -177,3 +177,48 @@ def test_a_removal_that_nobody_reads_is_done_and_recorded(planned: CrashedCluste
     assert (outcome.exit_code, "Traceback" in outcome.err) == (1 if place else 0, False), outcome.err
     assert not planned_keys(planned.plan_file) & {*planned.objects()}
     assert planned.restore().exit_code == 0
+
+
+@pytest.mark.parametrize("place", [Path("/dev/full"), None], ids=["full", "gone"])
+@pytest.mark.parametrize("command", ["status", "metadata stuck", "store check"])
+def test_where_nobody_hears_of_findings_the_answer_and_the_exit_code_are_the_same(
+    command: str, place: Path | None, cluster: CrashedClusterOnDisk
+) -> None:
+    words = [*command.split(), *([] if command == "store check" else ["--log-dir"]), str(cluster.log_dir)]
+    heard = own_process(*words)
+    line = [sys.executable, "-m", "tieredctl", *words]
+
+    with open(gone_reader() if place is None else place, "wb") as errors:
+        unheard = subprocess.run(
+            *(line,), stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(), timeout=SECONDS, check=False
+        )
+
+    assert (unheard.returncode, unheard.stdout) == (heard.exit_code, heard.out)
+
+
+def without_stdin(*words: str | Path, **variables: str) -> Outcome:
+    """Runs tieredctl as some supervisors do: with stdin closed."""
+    line = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-m", "tieredctl", *map(str, words)]
+    done = subprocess.run(
+        line, capture_output=True, text=True, env=environment(**variables), timeout=SECONDS, check=False
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def test_where_stdin_is_closed_nobody_is_asked(planned: CrashedClusterOnDisk, tmp_path: Path) -> None:
+    configuration = str(tmp_path / "config.yaml")
+    store = planned.store[1]
+    sources = ["--offline-metadata", "--log-dir", str(planned.log_dir)]
+
+    added = without_stdin("context", "add", "prod", "--store", store, TIEREDCTL_CONFIG=configuration)
+    applied = without_stdin("orphans", "apply", planned.plan_file, *sources)
+
+    assert (added.exit_code, "Added context prod" in added.err) == (0, True), added.err
+    assert (applied.exit_code, "needs confirmation" in applied.err) == (ExitCode.USAGE, True), applied.err
+    assert planned_keys(planned.plan_file) <= {*planned.objects()}
+
+
+def test_a_closed_stdin_is_an_empty_file_to_inspect() -> None:
+    outcome = without_stdin("store", "inspect", "-")
+
+    assert (outcome.exit_code, "stdin is empty" in outcome.err) == (ExitCode.USAGE, True), outcome.err

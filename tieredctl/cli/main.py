@@ -78,7 +78,7 @@ def _say_version() -> int:
 
 def run(words: list[str]) -> int:
     """Runs the command line, and returns its exit code. Any error is a sentence on stderr."""
-    _prepare_output(words)
+    _prepare_streams(words)
     try:
         line = read_line(words)
     except TieredctlError as error:
@@ -191,10 +191,11 @@ def _typed(command: object, words: Sequence[str]) -> str:
     return " ".join(named)
 
 
-def _prepare_output(words: Sequence[str]) -> None:
+def _prepare_streams(words: Sequence[str]) -> None:
     if NO_COLOR in words:
         os.environ["NO_COLOR"] = "1"
-    # Python has no stream at all where the shell closed it.
+    # Python has no stream at all where the shell closed it; in their order, each gets its own number again.
+    sys.stdin = sys.stdin or Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115
     sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):

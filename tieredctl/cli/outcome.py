@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any, TextIO, cast
 
@@ -125,10 +126,20 @@ def say_what_is_incomplete(findings: Iterable[Finding], tolerance: Tolerance = N
 
 def say_findings(findings: Iterable[Finding], tolerance: Tolerance = NOTHING_TOLERATED) -> None:
     """Findings above info, on stderr, by severity and code; and how many are ignored."""
-    make_room()
     told = (one for one in findings if one.severity is not Severity.INFO or one.is_ignored(tolerance))
+    _on_stderr(partial(FindingReport(tolerance=tolerance).write, told))
+
+
+def say_cause(findings: Iterable[Finding], tolerance: Tolerance = NOTHING_TOLERATED) -> None:
+    """Only the line that counts what needs attention and names the cause, on stderr."""
+    _on_stderr(partial(FindingReport(tolerance=tolerance).write_cause, findings))
+
+
+def _on_stderr(write: Callable[[TextIO], None]) -> None:
+    """Where nobody can hear it, it is lost: it decides nothing."""
+    make_room()
     try:
-        FindingReport(tolerance=tolerance).write(told, sys.stderr)
+        write(sys.stderr)
         sys.stderr.flush()
     except OSError:
         discard(sys.stderr)

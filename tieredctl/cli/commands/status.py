@@ -14,10 +14,9 @@ import typer
 from tieredctl.cli import PROGRAM, named_context, running_words
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.cli.context_in_use import context_in_use
-from tieredctl.cli.findings.finding_report import FindingReport
 from tieredctl.cli.findings.remedies import Remedies
 from tieredctl.cli.options import StuckAfter
-from tieredctl.cli.outcome import finding_documents, say_error
+from tieredctl.cli.outcome import finding_documents, say_cause, say_error
 from tieredctl.cli.output import GAP, Item, Listing, OutputFormat, TableColumn, known
 from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
 from tieredctl.cli.places import ClusterOptions, MetadataOptions, RemoteOptions, ResultOptions
@@ -167,7 +166,7 @@ def _show(places: StatusPlaces, asked: _Asked) -> ExitCode:
     source = {"store": None if found.store is None else found.store.url, "clusterId": summary["clusterId"]}
     listing = Listing("Status", source, rows, _COLUMNS, summary, tuple(rows[0]))
     if view.is_table and not view.quiet:
-        FindingReport(tolerance=view.tolerance).write_cause(findings, sys.stderr)
+        say_cause(findings, view.tolerance)
     besides = worst(_completeness(found.failed), found.results.exit_code(view.tolerance))
     code = replace(view, quiet=True).show(listing, findings, besides)
     if view.output is OutputFormat.TABLE and _has_no_room(rows):
