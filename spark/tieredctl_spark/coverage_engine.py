@@ -10,9 +10,11 @@ from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
+from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.known_sum import known_sum
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_spark.ledger import Asked, Ledger
@@ -42,9 +44,9 @@ class CoverageEngine:
         size, is_due = fn.col("segmentSizeInBytes").cast("long"), ~fn.col("isSound")
         topics = judged.groupBy("topic", "topicId").agg(
             fn.count("*").alias("segments"),
-            fn.sum(size).alias("bytes"),
+            _known_sum(size).alias("bytes"),
             fn.count(fn.when(is_due, True)).alias("segmentsNotVerified"),
-            fn.sum(fn.when(is_due, size).otherwise(0)).alias("bytesNotVerified"),
+            _known_sum(fn.when(is_due, size).otherwise(0)).alias("bytesNotVerified"),
             fn.count(fn.when(fn.col("lastRead").isNull(), True)).alias("segmentsNeverRead"),
             fn.unix_millis(fn.min("lastRead")).alias("oldestReadMs"),
         )
@@ -61,10 +63,16 @@ class CoverageEngine:
         """What the summary says besides: of all topics together. Nothing was verified, so no segment counts."""
         names = ("segmentsNotVerified", "bytesNotVerified", "segmentsNeverRead")
         return {"segmentsKnown": segments, "segments": 0, "objects": 0} | {
-            name: sum(topic[name] for topic in self._topics) for name in names
+            name: known_sum(topic[name] for topic in self._topics) for name in names
         }
 
     def topics(self) -> list[dict[str, Any]]:
         """By topic: segments and the bytes of their logs, and how many of them are not known to be sound since
-        `max_age`, because they were read longer ago or never, have changed, or have something wrong."""
+        `max_age`, because they were read longer ago or never, have changed, or have something wrong. Bytes are null
+        where those of one segment are unknown."""
         return self._topics
+
+
+def _known_sum(size: Column) -> Column:
+    """Of sizes that are negative where they are unknown; null where one is."""
+    return fn.when(fn.min(size) >= 0, fn.sum(size))

@@ -174,6 +174,19 @@ def test_a_file_that_is_there_is_replaced_by_force_alone(store: Path, target: Pa
     assert target.read_bytes() == (store / f"{STEM}.log").read_bytes()
 
 
+def test_a_log_whose_size_is_unknown_is_written_as_it_is_stored(
+    store: Path, target: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    partition = TopicIdPartition("Ex-aw3fEQIi3do0H9Y7cKQ", "orders7", 0)
+    segment = started(1, 39, 80, partition=partition, segment_size_in_bytes=-1, segment_id=SEGMENT_ID)
+    write_events(tmp_path, segment, replace(updated(1, COPIED, partition=partition), segment_id=SEGMENT_ID))
+
+    outcome = tieredctl("remote", "read", SEGMENT_ID, "--to", target, "--store", f"file:{store}", "--log-dir", tmp_path)
+
+    assert outcome.exit_code == 0, outcome.err
+    assert target.read_bytes() == (store / f"{STEM}.log").read_bytes()
+
+
 @pytest.mark.parametrize(("claimed", "said"), [(1_000, "more than the 1000 bytes"), (1 << 30, "not the 1073741824")])
 def test_a_log_of_another_size_than_the_metadata_says_is_not_written(
     store: Path, target: Path, tmp_path: Path, tieredctl: Tieredctl, claimed: int, said: str

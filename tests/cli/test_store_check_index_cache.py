@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
+from tests.faults.cluster import captured
+from tests.metadata_logs import write_events
 
 CACHED_SUFFIXES = (".index", ".timeindex", ".txnindex")
 SEGMENT = "00000000000000000039-zYJ8cWbWS6Wrn_UH97CRKw"
@@ -75,6 +77,21 @@ def test_a_cached_index_that_cannot_be_its_segments(
     assert (finding["code"], finding["subject"]) == ("store-disagrees", str(cached(cache, suffix)))
     assert finding["evidence"]["position"] == position
     assert finding["evidence"]["segmentId"] == SEGMENT.partition("-")[2]
+
+
+def test_an_offset_index_is_compared_with_a_log_of_unknown_size_but_for_that(
+    captures: Path, cache: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    known = captured(captures / "kafka-4.3.1")
+    (segment,) = (one for one in known.finished() if one.segment_id == SEGMENT.partition("-")[2])
+    write_events(tmp_path / "logs", *known.with_start_changed(segment, segment_size_in_bytes=-1).events)
+
+    cached(cache, ".index").write_bytes(bytes.fromhex("0000000300000010"))
+
+    outcome = tieredctl("store", "check", cache.parent, "--log-dir", tmp_path / "logs", "-o", "json")
+
+    assert "store-disagrees" not in outcome.out
+    assert outcome.document()["summary"]["indexCacheFiles"] == 3
 
 
 def test_a_plausible_index_that_is_not_the_remote_one(

@@ -11,7 +11,7 @@ import pytest
 from tests.faults.cluster import LAYOUT, Cluster, EventsInMemory, captured, key_of, made_of, update
 from tests.faults.segment_writer import SegmentWriter, WrittenSegment
 from tests.faults.segments_made import transactions
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.indexes import AbortedTransaction, encode_transaction_index
 from tieredctl.formats.record_batches import ControlType
 from tieredctl.layouts.protocol import Part
@@ -280,6 +280,16 @@ def test_nothing_is_rebuilt_from_a_log_that_is_not_sound(cluster: Cluster) -> No
 
     assert actions(planned) == {Part.TIME_INDEX: Action.IMPOSSIBLE}
     assert "CRC-32C does not match" in str(planned.log_damage)
+
+
+def test_nothing_is_rebuilt_from_a_log_of_unknown_size(cluster: Cluster) -> None:
+    metadata = metadata_in(cluster)
+    broken = cluster.without_part(metadata, Part.TIME_INDEX).with_start_changed(metadata, segment_size_in_bytes=-1)
+
+    with pytest.raises(TieredctlError, match="whether its log is whole is unknown") as error:
+        plan(broken)
+
+    assert error.value.code is ErrorCode.METADATA_INCOMPLETE
 
 
 def test_nothing_is_rebuilt_without_a_log(cluster: Cluster) -> None:

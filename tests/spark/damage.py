@@ -5,6 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from tests.faults.cluster import captured
+from tests.metadata_logs import write_events
+
 REMOTE = "remote/kafka-tiered-storage"
 
 
@@ -14,6 +17,17 @@ def damaged(cluster: Path, folder: Path) -> Path:
     logs = sorted((copy / REMOTE).rglob("*.log"), key=lambda path: (path.stat().st_size, path.name))[-8:]
     for number, log in enumerate(logs):
         _DAMAGE[number](log)
+    return copy
+
+
+def with_unknown_size(cluster: Path, folder: Path) -> Path:
+    """A copy of a cluster whose metadata gives its largest segment, which is sound, a negative size."""
+    copy = folder / "unknown"
+    (copy / REMOTE).parent.mkdir(parents=True)
+    (copy / REMOTE).symlink_to(cluster / REMOTE)
+    known = captured(cluster)
+    largest = max(known.finished(), key=lambda one: one.segment_size_in_bytes)
+    write_events(copy / "data", *known.with_start_changed(largest, segment_size_in_bytes=-1).events)
     return copy
 
 

@@ -14,13 +14,13 @@ from tieredctl_spark.read_rate import ReadRate
 from tieredctl_spark.segment_reading import SegmentReading
 
 from tests.rigs.waiting import wait_until
-from tests.spark.damage import REMOTE, damaged
+from tests.spark.damage import REMOTE, damaged, with_unknown_size
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.protocol import Layout, ObjectStore, SegmentIdentity, SegmentReader
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.clock import Clock
-from tieredctl.model.findings import exit_code_of
+from tieredctl.model.findings import Severity, exit_code_of
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification import engine as engines
 from tieredctl.ops.verification.options import VerifyOptions
@@ -87,6 +87,19 @@ def test_a_damaged_cluster_gives_the_local_engines_findings(
     assert with_findings(remote.reports) == with_findings(local.reports)
     assert exit_code_of(result.findings) is ExitCode.CORRUPTION
     assert sum(1 for report in remote.reports if report.findings) >= 2
+
+
+@pytest.mark.parametrize("level", DEEP)
+def test_a_segment_of_unknown_size_gives_the_local_engines_findings(
+    spark: SparkSession, kafka_4: Path, tmp_path: Path, level: Level
+) -> None:
+    copy = with_unknown_size(kafka_4, tmp_path)
+    local, remote = Watched(engines.LocalEngine()), Watched(engines.engine_named("spark", {}))
+
+    result = verified(copy, remote, level)
+
+    assert result == verified(copy, local, level)
+    assert [one.code for one in result.findings if one.severity > Severity.INFO] == ["segment-size-unknown"]
 
 
 def test_many_chunks_keep_the_order(

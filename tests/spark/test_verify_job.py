@@ -16,7 +16,7 @@ from tieredctl_spark.finding_rows import read_finding
 from tieredctl_spark.jobs import verify as job
 
 from tests.rigs.small_spark import SMALL, conf_words
-from tests.spark.damage import REMOTE, damaged
+from tests.spark.damage import REMOTE, damaged, with_unknown_size
 from tests.wiring.reading_order import COMMAND_LINE, LOCAL_LOGS, METADATA, SPARK_JOB, STORE_LISTED, read_in_order
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.local_logs import read_local_logs
@@ -103,6 +103,20 @@ def test_coverage_says_by_topic_what_is_not_known_to_be_sound(
     assert 0 < counts["bytesNotVerified"] == sum(topic["bytesNotVerified"] for topic in topics)
     assert none["summary"]["segmentsNotVerified"] == counts["segmentsKnown"]
     assert none["summary"]["segmentsNeverRead"] == counts["segmentsNeverRead"]
+
+
+def test_coverage_has_no_sum_of_a_topic_with_a_segment_of_unknown_size(
+    spark: SparkSession, kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = arguments(with_unknown_size(kafka_4, tmp_path), tmp_path / "output")
+
+    code = job.main([*words, "--coverage", "--max-age", "30d"])
+    document = json.loads(capsys.readouterr().out)
+
+    assert code == ExitCode.FINDINGS
+    assert [topic["bytes"] for topic in document["items"]].count(None) == 1
+    assert all(topic["bytes"] is None or topic["bytes"] > 0 for topic in document["items"])
+    assert document["summary"]["bytesNotVerified"] is None
 
 
 def test_results_are_written_before_the_ledger_is_compacted(

@@ -26,6 +26,7 @@ from tieredctl.ops.metadata.state import replayed, segments
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
+_CHECK = "See what else is known of it with `tieredctl verify --segment-id …`."
 _NOT_IN_THE_LOG = "a segment's log does not have the leader epochs before it"
 _NEVER_LOOKED_AT = (
     "the metadata says that the segment has no aborted transaction (txnIdxEmpty): brokers would never fetch the index"
@@ -111,8 +112,8 @@ class KnownSegmentOfPartition:
 
 
 def finished_segment(stream: EventStream, segment_id: str) -> KnownSegmentOfPartition:
-    """A segment whose objects are promised. Raises TieredctlError: `metadata-incomplete`, `unknown-segment`, `usage`
-    where it is still copied, or being deleted."""
+    """A segment whose objects are promised. Raises TieredctlError: `metadata-incomplete`, also where its log's size is
+    unknown; `unknown-segment`; `usage` where it is still copied, or being deleted."""
     state = replayed(stream, Selection())
     demand_whole(stream.findings)
     found = next(state.known(segments(state, Selection(segment_id=segment_id))), None)
@@ -124,6 +125,10 @@ def finished_segment(stream: EventStream, segment_id: str) -> KnownSegmentOfPart
         message = f"Segment {segment_id} is in {known.metadata.state.name}: its objects are not promised."
         hint = "Only indexes of segments in COPY_SEGMENT_FINISHED are rebuilt."
         raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
+    if known.metadata.known_size is None:
+        message = f"The metadata gives segment {segment_id} {known.metadata.segment_size_in_bytes} bytes"
+        why = "whether its log is whole is unknown, and nothing is rebuilt from it"
+        raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, f"{message}: {why}.", hint=_CHECK)
     return KnownSegmentOfPartition(known.metadata, state.caches[partition])
 
 

@@ -77,7 +77,7 @@ class StoredPart:
         """In bytes, if the metadata has it."""
         if self.part is not Part.LOG or not isinstance(self.segment, RemoteLogSegmentMetadata):
             return None
-        return self.segment.segment_size_in_bytes
+        return self.segment.known_size
 
     def _another_size(self, found: str, expected: int) -> TieredctlError:
         message = f"The log of {self.segment.segment_id} has {found} the {expected} bytes in its metadata."

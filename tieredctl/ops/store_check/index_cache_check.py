@@ -175,8 +175,8 @@ def _demand_offset_index(data: bytes, metadata: RemoteLogSegmentMetadata) -> Non
     _demand_no_padding(data, len(entries) * width)
     for number, entry in enumerate(entries):
         _demand_offset_inside(entry.relative_offset + metadata.start_offset, metadata, number * width)
-        if entry.position >= metadata.segment_size_in_bytes:
-            size = metadata.segment_size_in_bytes
+        size = metadata.known_size
+        if size is not None and entry.position >= size:
             raise _Wrong(f"it points at byte {entry.position} of a log of {size} bytes", number * width)
 
 

@@ -21,7 +21,7 @@ from tieredctl.ops.verification.index_findings import (
     report_wrong_entries,
 )
 from tieredctl.ops.verification.log_check import LogCheck, LogFacts
-from tieredctl.ops.verification.log_findings import report_hole, report_log, report_size
+from tieredctl.ops.verification.log_findings import may_be_cut, report_hole, report_log, report_size
 from tieredctl.ops.verification.opened_segment import OpenedSegment
 from tieredctl.ops.verification.producers_check import ProducersCheck
 from tieredctl.ops.verification.small_parts import report_leader_epochs, report_producers
@@ -74,7 +74,8 @@ def _report_log(facts: LogFacts, segment: OpenedSegment) -> None:
 
 def _lacks_batches(facts: LogFacts, segment: OpenedSegment) -> bool:
     """Whether batches are missing, or their offsets untrustworthy, although no stretch is damaged."""
-    return bool(facts.misplaced) or segment.log_size < segment.metadata.segment_size_in_bytes
+    metadata = segment.metadata
+    return bool(facts.misplaced) or segment.log_size < (metadata.known_size or 0) or may_be_cut(facts, metadata)
 
 
 def _report_time_index(

@@ -7,7 +7,9 @@ from typing import Any
 
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.counted import counted
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_kind import Severity
 from tieredctl.ops.verification.log_check import CorruptBatch, LogFacts
 from tieredctl.ops.verification.offset_order import Misplaced
 from tieredctl.ops.verification.report import SegmentFindings
@@ -20,7 +22,7 @@ def report_log(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
     """Everything that is wrong with the batches of a log of `size` bytes; `report_size` covers a wrong size."""
     _report_corrupt(facts.corrupt, findings)
     end = findings.metadata.end_offset
-    if facts.torn_at is not None and size == findings.metadata.segment_size_in_bytes:
+    if facts.torn_at is not None and findings.metadata.known_size in (None, size):
         offsets = (_behind(facts, findings), end)
         findings.add(
             FindingCode.BATCH_CORRUPT,
@@ -43,10 +45,16 @@ def report_log(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
 
 
 def report_size(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
-    """Reports a log that is not as long as the metadata says."""
+    """Reports a log that is not as long as the metadata says; where it does not say, one that may be longer."""
     metadata = findings.metadata
-    claimed = metadata.segment_size_in_bytes
-    if size != claimed:
+    claimed = metadata.known_size
+    if claimed is None:
+        if may_be_cut(facts, metadata):
+            offsets = (_behind(facts, findings), metadata.end_offset)
+            lacks = f"no batch holds offsets {offsets[0]} to {offsets[1]}"
+            message = f"{lacks}: the log may lack its end, since its size in the metadata is unknown"
+            findings.add(FindingCode.OFFSET_SHORTFALL, Part.LOG, message, offsets=offsets, severity=Severity.WARNING)
+    elif size != claimed:
         findings.add(
             FindingCode.SIZE_MISMATCH,
             Part.LOG,
@@ -56,11 +64,19 @@ def report_size(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
         )
 
 
+def may_be_cut(facts: LogFacts, metadata: RemoteLogSegmentMetadata) -> bool:
+    """Whether a log of unknown size, without damage, ends before its segment does."""
+    return metadata.known_size is None and not facts.exemptions.positions and facts.last_offset < metadata.end_offset
+
+
 def report_hole(size: int, facts: LogFacts, findings: SegmentFindings) -> None:
     """Reports offsets that a log without damage lacks, though its segment claims them."""
-    sound = not facts.exemptions.positions and size == findings.metadata.segment_size_in_bytes
+    metadata = findings.metadata
+    sound = not facts.exemptions.positions and metadata.known_size in (None, size)
     if sound and facts.first_hole:
         first, last = facts.first_hole
+        if last == metadata.end_offset and may_be_cut(facts, metadata):
+            return  # `report_size` does
         message = f"no batch holds offsets {first} to {last}, as after compaction or an aborted transaction"
         findings.add(FindingCode.OFFSET_SHORTFALL, Part.LOG, message, offsets=facts.first_hole)
 

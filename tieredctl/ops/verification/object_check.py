@@ -193,15 +193,15 @@ def _as_described_now(
 def _check_size(
     metadata: RemoteLogSegmentMetadata, sizes: Mapping[Part, int], layout: Layout, findings: SegmentFindings
 ) -> None:
-    size = layout.original_log_size(sizes)
-    if size is not None and size != metadata.segment_size_in_bytes:
-        message = f"the log has {size} bytes where the metadata says {metadata.segment_size_in_bytes}"
-        short = size < metadata.segment_size_in_bytes
+    size, claimed = layout.original_log_size(sizes), metadata.known_size
+    if size is not None and claimed is not None and size != claimed:
+        message = f"the log has {size} bytes where the metadata says {claimed}"
+        short = size < claimed
         findings.add(
             FindingCode.SIZE_MISMATCH,
             Part.LOG,
             message,
-            position=min(size, metadata.segment_size_in_bytes),
+            position=min(size, claimed),
             offsets=(metadata.start_offset, metadata.end_offset) if short else None,
         )
 

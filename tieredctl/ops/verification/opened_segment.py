@@ -81,8 +81,9 @@ class OpenedSegment:
 
     @property
     def log_size(self) -> int:
-        """How much of the log is read: bytes beyond the size in the metadata are not the segment's."""
-        return min(self._parts[Part.LOG], self.metadata.segment_size_in_bytes)
+        """How much of the log is read: bytes beyond its size, where the metadata has that, are not the segment's."""
+        size, claimed = self._parts[Part.LOG], self.metadata.known_size
+        return size if claimed is None else min(size, claimed)
 
     def decode(self, part: Part, decode: Callable[[bytes], _Decoded]) -> _Decoded | None:
         """A small part's content; None where it is missing, or, with a finding, cannot be read or decoded.

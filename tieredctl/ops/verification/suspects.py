@@ -112,7 +112,8 @@ class Suspects:
                 right[self.parts == mask] = False
         if Part.LOG in self._layout.verbatim_parts:
             rows = np.flatnonzero(~right)
-            right[rows] = self.listed.log_sizes[rows] == self.metadata.sizes(rows)
+            sizes = self.metadata.sizes(rows)
+            right[rows] = (self.listed.log_sizes[rows] == sizes) | (sizes < 0)  # what is not known contradicts nothing
         return right
 
     @cached_property
