@@ -131,6 +131,8 @@ class _Server(SilentAboutGoneClients, ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # An answer is sent in two pieces, and with it the second would wait 40 ms for the first to be acknowledged.
+    disable_nagle_algorithm = True
     upstream: str
 
     def fault_for(self, request: Request) -> Fault | Lie | None:
