@@ -24,6 +24,7 @@ from tieredctl_spark.work_units import UNIT_COLUMNS, UnitSize, estimated_seconds
 _TASKS, _WORK = "tasks", "work"
 _ROWS_AT_ONCE = 100_000
 _PLACE = ("topic", "topicId", "partition", "startOffset", "segmentId")
+_SUMMED_UP = ("sound_bytesRead", "sound_batches", "sound_records")
 DUE_SCHEMA = pa.schema([*TASK_SCHEMA, ("fingerprint", pa.string())])
 _WORK_SCHEMA = pa.schema([*DUE_SCHEMA, *UNIT_COLUMNS])
 
@@ -99,6 +100,13 @@ class PlannedWork:
         holds = fn.col("soundAt").isNotNull() & is_unchanged_since(fn.col("soundAt"))
         return tasks.withColumn("isSound", fn.coalesce(holds, fn.lit(False)))
 
+    def kept(self, judged: DataFrame) -> DataFrame:
+        """The same, computed once: in whole what is due, and of the rest what `reused` sums up. Otherwise each look at
+        it, and the sampling of its order, would put the whole ledger and all tasks together again."""
+        due = [fn.when(~fn.col("isSound"), fn.col(name)).alias(name) for name in DUE_SCHEMA.names]
+        wanted = judged.select("isSound", "lastTried", *_SUMMED_UP, *due)
+        return self._output.keep(wanted, f"{_WORK}/run={self._run}/judged")
+
     def divide(self, judged: DataFrame, size: UnitSize) -> None:
         """Writes what is due, cut into units: what was never tried first, then what was tried longest ago. What can
         never be read must not come before all others each time."""
@@ -165,8 +173,7 @@ def _larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def reused(judged: DataFrame) -> Reused:
     """The sums over what need not be read again."""
-    names = ("sound_bytesRead", "sound_batches", "sound_records")
-    sums = [fn.coalesce(fn.sum(name), fn.lit(0)) for name in names]
+    sums = [fn.coalesce(fn.sum(name), fn.lit(0)) for name in _SUMMED_UP]
     row = judged.where("isSound").agg(fn.count("*"), *sums).first()
     return Reused(*row) if row is not None else Reused()
 

@@ -80,7 +80,7 @@ class RecordedEngine:
         written, level = work.write(tasks)
         if level is None:
             return
-        judged = work.judged(ledger, Asked(level, datetime.now(UTC), self.options.max_age))
+        judged = work.kept(work.judged(ledger, Asked(level, datetime.now(UTC), self.options.max_age)))
         self.reused = reused(judged)
         budget = self.options.max_bytes
         work.divide(judged, UnitSize(most_bytes=budget / _UNITS_PER_BUDGET if budget else float("inf")))

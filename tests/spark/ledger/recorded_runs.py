@@ -14,7 +14,6 @@ from tieredctl_spark.recorded_engine import RecordedEngine, RunOptions
 
 from tieredctl.layouts.protocol import ObjectStore, SegmentIdentity, SegmentReader
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
-from tieredctl.storage.file import FileStore
 
 HALF_A_DAY = timedelta(hours=12)
 
@@ -36,7 +35,7 @@ class Runs:
 
     session: SparkSession
     folder: Path
-    store: FileStore
+    store: ObjectStore
 
     @property
     def output(self) -> OutputFolder:
