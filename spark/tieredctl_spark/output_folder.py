@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from tieredctl_spark.schemas import spark_schema
 
 _NOTHING = pa.schema({"nothing": pa.string(), "folder": pa.string()})
+_TEXT = pa.schema({"value": pa.string()})
 _RUN_FOLDER = re.compile(r"/run=([^/]+)/")
 
 
@@ -66,7 +67,9 @@ class OutputFolder:
 
     def write_text(self, name: str, text: str) -> None:
         """Replaces a text: a folder that holds it in one file, with `_SUCCESS` beside it once it is whole."""
-        frame = self.session.createDataFrame([(text,)], "value string").coalesce(1)
+        # A list would go through Python on an executor, where its own environment takes seconds to start.
+        rows = pa.table({"value": [text]}, _TEXT)
+        frame = self.session.createDataFrame(rows, spark_schema(_TEXT)).coalesce(1)
         _replacing(frame).text(f"{self._url}/{name}")
 
 

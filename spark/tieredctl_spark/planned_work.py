@@ -27,6 +27,7 @@ _PLACE = ("topic", "topicId", "partition", "startOffset", "segmentId")
 _SUMMED_UP = ("sound_bytesRead", "sound_batches", "sound_records")
 DUE_SCHEMA = pa.schema([*TASK_SCHEMA, ("fingerprint", pa.string())])
 _WORK_SCHEMA = pa.schema([*DUE_SCHEMA, *UNIT_COLUMNS])
+_SLOTS = pa.schema({"slot": pa.int32(), "part": pa.int32(), "unit": pa.int64(), "first": pa.int64(), "end": pa.int64()})
 
 
 class Unit(NamedTuple):
@@ -131,10 +132,9 @@ class PlannedWork:
 
     def of(self, units: Sequence[Unit]) -> DataFrame:
         """The rows of some units that follow each other, with the `slot` of each."""
-        session = self._output.session
-        places = [(slot, *unit) for slot, unit in enumerate(units)]
-        schema = "slot int, part int, unit long, segments long, size long, requests_ long, first long, end long"
-        named = session.createDataFrame(places, schema)
+        places = [(slot, one.part, one.number, one.first_row, one.end_row) for slot, one in enumerate(units)]
+        rows = pa.Table.from_pylist([dict(zip(_SLOTS.names, place, strict=True)) for place in places], _SLOTS)
+        named = self._output.session.createDataFrame(rows, spark_schema(_SLOTS))
         work = self._work.where(fn.col("part").between(units[0].part, units[-1].part))
         within = (fn.col("row") >= fn.col("first")) & (fn.col("row") < fn.col("end"))
         return work.join(fn.broadcast(named), ["part", "unit"]).where(within).select(*_WORK_SCHEMA.names, "slot")
