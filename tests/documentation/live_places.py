@@ -44,6 +44,7 @@ def broker_place(broker: KafkaBroker, folder: Path) -> Place:
         CLUSTER_ID: broker.cluster_id,
         # On a busy machine a consumer's first record takes longer than a page waits for it.
         "--timeout-ms 3000": "--timeout-ms 10000",
+        "--timeout-ms 5000": "--timeout-ms 20000",
     }
     options = (*QUICK_JAVA, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
     java = shlex.join([java_command(), *options, "-cp", broker.jars.class_path])
