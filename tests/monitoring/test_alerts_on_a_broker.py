@@ -89,6 +89,10 @@ class Watched:
 
         return self.running.awaited(holds)
 
+    def awaited_up(self, condition: Callable[[Samples], bool]) -> Samples:
+        """The same, where every part answers: one look that fails is a trouble of its own."""
+        return self.awaited(lambda seen: is_up(seen) and condition(seen))
+
     def segment(self) -> dict[str, Any]:
         """One that is tiered."""
         listed = this_process("metadata", "segments", *self.places[:2], "--topic", "orders", "-o", "json")
@@ -128,7 +132,7 @@ def test_rules_fire_in_their_trouble_and_no_other_time(watched: Watched) -> None
     fired: dict[str, set[str]] = {}
     running = watched.running
 
-    healthy = watched.awaited(lambda seen: is_up(seen) and seen["tieredctl_last_scan_complete",] == 1)
+    healthy = watched.awaited_up(lambda seen: seen["tieredctl_last_scan_complete",] == 1)
     fired["healthy"] = watched.firing(healthy)
 
     fired["results"] = _old_and_shallow_results(watched)
@@ -163,7 +167,7 @@ def _old_and_shallow_results(watched: Watched) -> set[str]:
     document["source"]["at"] = (datetime.now(UTC) - timedelta(days=30)).isoformat(timespec="milliseconds")
     watched.replace(watched.verification, json.dumps(document))
 
-    samples = watched.awaited(lambda seen: seen["tieredctl_last_verification_coverage",] < 0.05)
+    samples = watched.awaited_up(lambda seen: seen["tieredctl_last_verification_coverage",] < 0.05)
 
     return watched.firing(samples)
 
@@ -180,7 +184,7 @@ def _orphans(watched: Watched) -> set[str]:
     assert strays
     watched.look()
 
-    samples = watched.awaited(lambda seen: total(seen, "orphaned_objects") == len(strays))
+    samples = watched.awaited_up(lambda seen: total(seen, "orphaned_objects") == len(strays))
 
     for stray in strays:
         stray.unlink()
@@ -193,7 +197,7 @@ def _corruption(watched: Watched) -> set[str]:
     log.write_bytes(whole[:-1] + b"!")
     watched.look()
 
-    samples = watched.awaited(lambda seen: seen[CRITICAL] > 0 and total(seen, "orphaned_objects") == 0)
+    samples = watched.awaited_up(lambda seen: seen[CRITICAL] > 0 and total(seen, "orphaned_objects") == 0)
 
     log.write_bytes(whole)
     watched.look()
@@ -208,14 +212,14 @@ def _stuck_copy(watched: Watched) -> set[str]:
     began_ms = time.time_ns() // 1_000_000 - 60_000
     _publish(watched, partition, [started(9, 0, 9, partition=partition, event_timestamp_ms=began_ms)])
 
-    return watched.firing(watched.awaited(lambda seen: total(seen, "stuck_copies") == 1))
+    return watched.firing(watched.awaited_up(lambda seen: total(seen, "stuck_copies") == 1))
 
 
 def _stuck_deletion(watched: Watched) -> set[str]:
     """As a broker leaves it that ends while it removes a deleted topic."""
     _publish(watched, GONE, life(5)[:3])
 
-    return watched.firing(watched.awaited(lambda seen: total(seen, "stuck_deletions") == 1))
+    return watched.firing(watched.awaited_up(lambda seen: total(seen, "stuck_deletions") == 1))
 
 
 def _publish(watched: Watched, partition: TopicIdPartition, events: list[MetadataEvent]) -> None:

@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tests.cli.running_exporter import RunningExporter, Samples, exporter, is_up, is_without_broker
 from tests.monitoring.alerts import firing
-from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
+from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, OUTLASTS_PAUSES, KafkaBroker
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.own_topic import OwnTopic, own_topic
 from tests.rigs.topics import admin_client, create_topics, delete_topic, known_topics
@@ -32,7 +32,7 @@ LAST_SUCCESS = "tieredctl_exporter_last_success_timestamp_seconds"
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[KafkaBroker]:
-    with KafkaBroker(jars_of("4.3.1")) as broker:
+    with KafkaBroker(jars_of("4.3.1"), properties=OUTLASTS_PAUSES) as broker:
         yield broker
 
 
@@ -59,8 +59,12 @@ def running(orders: OwnTopic) -> Iterator[RunningExporter]:
 
 @pytest.fixture
 def before(running: RunningExporter) -> Samples:
-    """With the offsets of `orders` too, whose leader may not answer yet where its broker has just started."""
-    return running.awaited(lambda samples: is_up(samples) and ("tieredctl_lag_seconds", "topic=orders") in samples)
+    return running.awaited(is_up_with_offsets)
+
+
+def is_up_with_offsets(samples: Samples) -> bool:
+    """Also with those of `orders`, whose leader may not answer yet, or not in time, where all else is known."""
+    return is_up(samples) and ("tieredctl_lag_seconds", "topic=orders") in samples
 
 
 def names(samples: Samples) -> set[str]:
@@ -77,7 +81,7 @@ def test_a_broker_that_ends_and_comes_back_is_unknown_meanwhile_and_then_followe
     broker, impatient = orders.broker, tmp_path / "client.properties"
     impatient.write_text("request.timeout.ms=2000\n")
     with exporter("--bootstrap-server", broker.bootstrap_server, "--command-config", impatient) as running:
-        before = running.awaited(is_up)
+        before = running.awaited(is_up_with_offsets)
         broker.stop()
         meanwhile = running.awaited(is_without_broker)
         broker.start()

@@ -65,6 +65,10 @@ _PROPERTIES = {
     "metadata.max.idle.interval.ms": "0",
 }
 
+OUTLASTS_PAUSES = {"broker.session.timeout.ms": "600000"}
+"""For a broker that is paused: after 9 s its controller, which was paused too, would take it for dead, and every
+partition would have no leader for a moment and another leader epoch. One that is killed starts again after so long."""
+
 
 class BrokerFailed(Exception):
     """The broker did not start, did not stop, or is not running; the text ends with the tail of its log."""

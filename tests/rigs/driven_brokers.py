@@ -9,7 +9,7 @@ import pytest
 
 from tests.rigs.access_rules import AUTHORIZER
 from tests.rigs.availability import rig_unavailable
-from tests.rigs.broker import KafkaBroker
+from tests.rigs.broker import OUTLASTS_PAUSES, KafkaBroker
 from tests.rigs.maven import KafkaJars, kafka_jars
 from tests.rigs.prerequisites import RigMissing
 from tests.rigs.secure_listeners import USERNAME
@@ -55,5 +55,5 @@ def jars_of(version: str) -> KafkaJars:
 
 
 def _driven_broker(version: str) -> Iterator[DrivenBroker]:
-    with KafkaBroker(jars_of(version), secure=True, properties=_WITH_RIGHTS) as broker:
+    with KafkaBroker(jars_of(version), secure=True, properties=_WITH_RIGHTS | OUTLASTS_PAUSES) as broker:
         yield DrivenBroker(broker, drive(broker))
