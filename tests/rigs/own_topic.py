@@ -17,7 +17,7 @@ from tieredctl.kafka.cluster import OffsetSpec
 from tieredctl.kafka.live_cluster import LiveCluster
 
 from .broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
-from .remote_segments import COPIED, RemoteSegment, RemoteSegments
+from .remote_segments import COPIED, DELETED, RemoteSegment, RemoteSegments
 from .topics import admin_client, answered, create_topics, delete_topic
 from .waiting import wait_until
 
@@ -62,9 +62,13 @@ class OwnTopic:
 
     def copied(self) -> list[RemoteSegment]:
         """Its segments in COPY_SEGMENT_FINISHED."""
+        return [segment for segment in self.remote() if segment.state == COPIED]
+
+    def remote(self) -> list[RemoteSegment]:
+        """Its segments that are not deleted for good."""
         with RemoteSegments(self.broker.bootstrap_server, METADATA_TOPIC, METADATA_PARTITIONS) as known:
             known.refresh()
-            return [segment for segment in known.of_topic(self.name) if segment.state == COPIED]
+            return [segment for segment in known.of_topic(self.name) if segment.state != DELETED]
 
     def stored_bytes(self) -> int:
         """Of its segments' logs in the remote store."""

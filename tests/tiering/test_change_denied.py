@@ -136,6 +136,7 @@ def test_what_brokers_could_not_delete_is_found_and_its_remedy_deletes_it(
         wait_until(lambda: len(stuck.copied()) == 2, "two segments are copied", SECONDS)
 
         applied = tieredctl.apply("disable", STUCK, "--delete", "--timeout", "1s")
+        stuck.await_setting("remote.storage.enable", "false")
         again = tieredctl.apply("disable", STUCK, "--delete")
         (left,) = again.document()["items"]
         removed = tieredctl.remove(left["evidence"]["topicId"])

@@ -72,6 +72,8 @@ def test_copying_is_stopped_and_begun_again_and_all_is_deleted_in_the_end(
 ) -> None:
     stopped = tieredctl.apply("disable", topic.name, "--stop-copying")
     topic.await_setting("remote.log.copy.disable", "true")
+    # It shows the setting before it acts on it.
+    wait_until(lambda: is_cancelled(driven, topic), "the leader has ended its copies", SECONDS)
     stopped_again = tieredctl.apply("disable", topic.name, "--stop-copying")
     topic.write(2)
 
@@ -79,7 +81,6 @@ def test_copying_is_stopped_and_begun_again_and_all_is_deleted_in_the_end(
     assert "nothing to change" in stopped_again.err
     assert topic.settings()["remote.log.copy.disable"] == "true"
     assert topic.settings()["local.retention.bytes"] == "-2"
-    wait_until(lambda: is_cancelled(driven, topic), "the leader has ended its copies", SECONDS)
     assert topic.offsets() == [0, SEGMENTS, SEGMENTS - 1]
 
     begun = tieredctl.apply("enable", topic.name)
@@ -178,7 +179,7 @@ def test_stopped_after_the_change_another_run_tells_what_is_left(
     topic: OwnTopic, tieredctl: TopicCommands, stop: signal.Signals
 ) -> None:
     stopped = tieredctl.stopped("disable", topic.name, "is changed", stop, "--delete")
-    wait_until(lambda: topic.copied() == [], "the broker deletes all", SECONDS)
+    wait_until(lambda: topic.remote() == [], "the broker deletes all", SECONDS)
 
     again = tieredctl.apply("disable", topic.name, "--delete")
 
@@ -201,7 +202,7 @@ def test_a_second_signal_ends_the_change_at_once_and_another_run_finds_out_what_
 
     demand_interrupted(stopped, TWICE)
     assert (again.exit_code, topic.settings()["remote.storage.enable"]) == (0, "false"), again.err
-    wait_until(lambda: topic.copied() == [], "the broker deletes all", SECONDS)
+    wait_until(lambda: topic.remote() == [], "the broker deletes all", SECONDS)
 
 
 @ON_ONE_RELEASE

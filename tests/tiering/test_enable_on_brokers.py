@@ -166,6 +166,7 @@ def test_interrupted_while_it_waits_it_says_that_the_change_is_made_and_what_sho
     assert f"The change of topic {idle.name} is made (remote.storage.enable: false -> true)" in outcome.err
     assert "Traceback" not in outcome.err
     assert "Run it again" not in outcome.err
+    idle.await_setting("remote.storage.enable", "true")
     shown = own_process(*outcome.err.splitlines()[-1].partition("How far it is: tieredctl ")[2].split())
     assert (shown.exit_code, f"{idle.name} " in shown.err, "remote.storage.enable=true" in shown.err) == (0, True, True)
 
