@@ -15,7 +15,7 @@ from tests.cli.command_line import Outcome, this_process
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.remote_segments import COPIED, RemoteSegments
-from tests.rigs.topics import admin_client, create_topics, delete_topic
+from tests.rigs.topics import admin_client, answered, create_topics, delete_topic
 from tests.rigs.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -25,6 +25,8 @@ TOPIC = "trimmed"
 RECORDS, RECORD_BYTES = 7, 600_000
 SETTINGS = {"remote.storage.enable": "true", "segment.bytes": str(1 << 20), "retention.ms": "-1"}
 SECONDS = 60
+LONG_AGO_MS = 1_000
+"""So that the records are older than a retention by time, however quick the steps before are."""
 
 
 class Trimmed:
@@ -36,7 +38,8 @@ class Trimmed:
         create_topics(broker.bootstrap_server, NewTopic(TOPIC, 1, 1, config=SETTINGS))
         producer = Producer({"bootstrap.servers": broker.bootstrap_server, "log_level": 0})
         for number in range(RECORDS):
-            producer.produce(TOPIC, f"{number}".encode().ljust(RECORD_BYTES, b"."), partition=0)
+            value = f"{number}".encode().ljust(RECORD_BYTES, b".")
+            producer.produce(TOPIC, value, partition=0, timestamp=LONG_AGO_MS)
         assert producer.flush(30) == 0
         with RemoteSegments(broker.bootstrap_server, METADATA_TOPIC, METADATA_PARTITIONS) as known:
 
@@ -67,8 +70,7 @@ class Trimmed:
     def set(self, name: str, value: str) -> None:
         change = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, TOPIC, incremental_configs=[change])
-        for changed in self._admin.incremental_alter_configs([resource]).values():
-            changed.result(timeout=30)
+        answered(lambda: self._admin.incremental_alter_configs([resource])[resource].result(timeout=30))
 
     def await_on_disk(self, left: list[int]) -> None:
         wait_until(lambda: self.on_disk() == left, f"{left} are left", SECONDS, lambda: f"there are {self.on_disk()}")

@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from tests.cli.command_line import this_process
 from tests.rigs.driven_brokers import DrivenBroker
-from tests.rigs.topics import admin_client, create_topics, delete_topic
+from tests.rigs.topics import admin_client, answered, create_topics, delete_topic
 from tests.rigs.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -28,6 +28,8 @@ SETTINGS = {
     "retention.ms": "-1",
 }
 SECONDS = 60
+LONG_AGO_MS = 1_000
+"""So that the records are older than a retention by time, however quick the steps before are."""
 
 
 class Expiring:
@@ -39,7 +41,8 @@ class Expiring:
         create_topics(self._server, NewTopic(TOPIC, 1, 1, config=SETTINGS))
         producer = Producer({"bootstrap.servers": self._server, "log_level": 0})
         for number in range(RECORDS):
-            producer.produce(TOPIC, f"{number}".encode().ljust(RECORD_BYTES, b"."), partition=0)
+            value = f"{number}".encode().ljust(RECORD_BYTES, b".")
+            producer.produce(TOPIC, value, partition=0, timestamp=LONG_AGO_MS)
         assert producer.flush(30) == 0
         every = dict.fromkeys(range(RECORDS - 1), "COPY_SEGMENT_FINISHED")
         wait_until(lambda: self.states() == every, "the segments are tiered", SECONDS)
@@ -54,12 +57,11 @@ class Expiring:
     def set(self, name: str, value: str) -> None:
         change = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, TOPIC, incremental_configs=[change])
-        for changed in self._admin.incremental_alter_configs([resource]).values():
-            changed.result(timeout=30)
+        answered(lambda: self._admin.incremental_alter_configs([resource])[resource].result(timeout=30))
 
     def delete_records(self, before_offset: int) -> None:
-        (deleted,) = self._admin.delete_records([TopicPartition(TOPIC, 0, before_offset)]).values()
-        deleted.result(timeout=30)
+        wanted = TopicPartition(TOPIC, 0, before_offset)
+        answered(lambda: self._admin.delete_records([wanted])[wanted].result(timeout=30))
 
     def await_deleted(self, gone: list[int], log_start_offset: int) -> None:
         """Waits until these segments are deleted for good, and the log begins there."""
