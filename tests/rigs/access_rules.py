@@ -18,6 +18,7 @@ from confluent_kafka.admin._scram import (
 )
 
 from .broker import KafkaBroker
+from .topics import answered
 from .waiting import wait_until
 
 AUTHORIZER = {
@@ -45,21 +46,20 @@ def allowed(broker: KafkaBroker, folder: Path, rules: Sequence[Rule]) -> Iterato
     mechanism = ScramMechanism.SCRAM_SHA_512
     password = broker.secure_listeners.password.encode()
     visitor = UserScramCredentialUpsertion(_VISITOR, ScramCredentialInfo(mechanism, 4096), password)
-    admin.alter_user_scram_credentials([visitor])[_VISITOR].result(timeout=30)
+    answered(lambda: admin.alter_user_scram_credentials([visitor])[_VISITOR].result(timeout=30))
     bindings = [_binding(_VISITOR, *rule) for rule in rules]
     user, anything = f"User:{_VISITOR}", (ResourceType.ANY, None, ResourcePatternType.ANY)
     of_visitor = AclBindingFilter(*anything, user, None, AclOperation.ANY, AclPermissionType.ANY)  # type: ignore[arg-type]
 
     def known() -> int:
-        return len(admin.describe_acls(of_visitor).result(timeout=30))
+        return len(answered(lambda: admin.describe_acls(of_visitor).result(timeout=30)))
 
     try:
-        for made in admin.create_acls(bindings).values():
-            made.result(timeout=30)
+        answered(lambda: [made.result(timeout=30) for made in admin.create_acls(bindings).values()])
         wait_until(lambda: known() == len(bindings), "the rules are known", 30)
         yield scram_config(folder, broker, _VISITOR)
     finally:
-        admin.delete_acls([of_visitor])[of_visitor].result(timeout=30)
+        answered(lambda: admin.delete_acls([of_visitor])[of_visitor].result(timeout=30))
         gone = UserScramCredentialDeletion(_VISITOR, mechanism)
         admin.alter_user_scram_credentials([gone])[_VISITOR].result(timeout=30)
         wait_until(lambda: known() == 0, "the rules are gone", 30)
@@ -94,8 +94,8 @@ def _allow(broker: KafkaBroker, kind: ResourceType, name: str, operation: AclOpe
         kind, name, ResourcePatternType.LITERAL, rule.principal, "*", operation, AclPermissionType.ALLOW
     )
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_server})
-    admin.create_acls([rule])[rule].result(timeout=30)
-    wait_until(lambda: bool(admin.describe_acls(known).result(timeout=30)), "the rule is known", 30)
+    answered(lambda: admin.create_acls([rule])[rule].result(timeout=30))
+    wait_until(lambda: bool(answered(lambda: admin.describe_acls(known).result(timeout=30))), "the rule is known", 30)
 
 
 def _binding(user: str, kind: ResourceType, name: str, operation: AclOperation) -> AclBinding:

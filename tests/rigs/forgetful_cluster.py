@@ -19,7 +19,7 @@ from .access_rules import AUTHORIZER
 from .broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from .maven import KafkaJars
 from .remote_segments import RemoteSegments
-from .topics import create_topics
+from .topics import answered, create_topics
 from .waiting import wait_until
 
 ORDERS, PARTITIONS = "orders", 2
@@ -76,6 +76,7 @@ class ForgetfulCluster:
                         found.clear()
                         ended.clear()
                         consumer.assign(beginnings)
+                        break  # what came with the error is read once more
                 return len(ended) == PARTITIONS
 
             wait_until(all_read, f"{ORDERS} is read", _SETTLE_SECONDS, lambda: f"{len(found)} records")
@@ -86,8 +87,7 @@ class ForgetfulCluster:
         earliest: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
         asked = {TopicPartition(ORDERS, number): earliest for number in range(PARTITIONS)}
         admin = _admin(self.broker)
-        listed = admin.list_offsets(asked)
-        return [listed[partition].result(timeout=30).offset for partition in asked]
+        return answered(lambda: [told.result(timeout=30).offset for told in admin.list_offsets(asked).values()])
 
     def local_starts(self) -> list[int]:
         """The base offset of each partition's first local segment."""
@@ -101,8 +101,7 @@ class ForgetfulCluster:
         """Takes all events out of the metadata topic, as retention would. The broker keeps what it read of them."""
         whole = [TopicPartition(METADATA_TOPIC, number, -1) for number in range(METADATA_PARTITIONS)]
         admin = _admin(self.broker)
-        for deleted in admin.delete_records(whole).values():
-            deleted.result(timeout=30)
+        answered(lambda: [deleted.result(timeout=30) for deleted in admin.delete_records(whole).values()])
 
     def forget_while_it_is_stopped(self) -> None:
         """Loses the metadata topic's folders; the broker runs again afterwards, and has moved its log starts."""

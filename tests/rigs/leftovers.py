@@ -14,10 +14,12 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
+from tieredctl.ops.snapshots.record_files import RecordFile
+
 from .broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from .maven import JAVA_SOURCES, KafkaJars, compile_java
 from .remote_segments import COPIED, DELETED, RemoteSegments
-from .topics import create_topics, known_topics, topic_ids
+from .topics import answered, create_topics, delete_topic, known_topics, topic_ids
 from .waiting import wait_until
 
 ORDERS, TRIMMED, LEFT_BEHIND, STUCK = "orders", "trimmed", "left-behind", "stuck"
@@ -63,7 +65,8 @@ class Leftovers:
         return found
 
     def later_snapshot(self, tiered_for_ms: int) -> Path:
-        """The first KRaft snapshot that is younger than this call, and than all that was tiered by so much."""
+        """The first KRaft snapshot with a record that is younger than this call, and than all that was tiered by so
+        much."""
         after_ms = max(time.time() * 1000, self.tiered_ms + tiered_for_ms)
         admin, setting = _admin(self.broker), ConfigResource(ResourceType.TOPIC, ORDERS)
         folder = self.broker.log_dir / "__cluster_metadata-0"
@@ -74,9 +77,12 @@ class Leftovers:
             greatest = str(RECORD_BYTES * 2 + time.monotonic_ns() % RECORD_BYTES)
             change = ConfigEntry("max.message.bytes", greatest, incremental_operation=AlterConfigOpType.SET)
             setting.incremental_configs = [change]
-            for changed in admin.incremental_alter_configs([setting]).values():
-                changed.result(timeout=30)
-            found[:] = [file for file in folder.glob("*.checkpoint") if file.stat().st_mtime * 1000 > after_ms]
+            answered(lambda: admin.incremental_alter_configs([setting])[setting].result(timeout=30))
+            # A file may be finished long after the last record that is in it.
+            ends_ms = {
+                file: RecordFile(file, is_snapshot=True).last_contained_ms() for file in folder.glob("*.checkpoint")
+            }
+            found[:] = [file for file, end_ms in ends_ms.items() if end_ms is not None and end_ms > after_ms]
             return bool(found)
 
         wait_until(has_come, "a snapshot is written", SETTLE_SECONDS)
@@ -113,10 +119,10 @@ def leftovers(jars: KafkaJars, **properties: str) -> Iterator[Leftovers]:
         made = Leftovers(broker, topic_ids, time.time() * 1000)
         _await_local_retention(broker)
         admin = _admin(broker)
-        for topic, deleted in admin.delete_topics([LEFT_BEHIND, STUCK]).items():
-            assert deleted.result(timeout=30) is None, topic
-        (trimmed,) = admin.delete_records([TopicPartition(TRIMMED, 0, TRIMMED_RECORDS)]).values()
-        trimmed.result(timeout=30)
+        for topic in (LEFT_BEHIND, STUCK):
+            delete_topic(broker.bootstrap_server, topic)
+        trimmed = TopicPartition(TRIMMED, 0, TRIMMED_RECORDS)
+        answered(lambda: admin.delete_records([trimmed])[trimmed].result(timeout=30))
         whole, trimmed_states = [COPIED] * (RECORDS - 1), [COPIED] * (RECORDS - 1 - TRIMMED_RECORDS)
         states = {
             ORDERS: whole,
