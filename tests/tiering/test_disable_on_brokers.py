@@ -197,6 +197,8 @@ def test_a_second_signal_ends_the_change_at_once_and_another_run_finds_out_what_
 ) -> None:
     stopped = tieredctl.interrupted("disable", topic.name, "--delete", signals=[INT, TERM], is_made=is_made)
     topic.await_setting("remote.storage.enable", "false" if is_made else "true")
+    # It shows the setting before it has deleted all.
+    wait_until(lambda: (topic.remote() == []) is is_made, "the broker has done what it was asked", SECONDS)
 
     again = tieredctl.apply("disable", topic.name, "--delete")
 
