@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tests.faults.cluster import captured
 from tests.kraft_snapshots import remove_topic_record, topic_record, write_snapshot
+from tests.metadata_logs import write_events
 from tieredctl.errors import ExitCode
 from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
 from tieredctl.formats.record_batches import Record, encode_batch, read_batch_header
@@ -60,6 +62,23 @@ def test_the_doctor_checks_what_it_can_and_says_what_it_cannot(tieredctl: Tiered
     not_looked_at = json.dumps(summary["notLookedAt"])
     for what in ("broker settings", "offsets of topics", "consumer groups"):
         assert what in not_looked_at
+
+
+@pytest.mark.parametrize("words", [("topic", "list"), ("topic", "status", "slow7"), ("doctor",)], ids=" ".join)
+def test_a_segment_of_unknown_size_is_told(
+    tieredctl: Tieredctl, captures: Path, data: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    known = captured(captures / "kafka-4.3.1")
+    first = next(one for one in known.finished() if one.topic_id_partition.topic == "slow7")
+    for folder in data.iterdir():
+        if not folder.name.startswith("__remote_log_metadata"):
+            (tmp_path / folder.name).symlink_to(folder)
+    write_events(tmp_path, *known.with_start_changed(first, segment_size_in_bytes=-1).events)
+
+    outcome = tieredctl(*words, "--kraft-snapshot", data, "--log-dir", tmp_path)
+
+    assert "segment-size-unknown" in outcome.out + outcome.err
+    assert outcome.exit_code == ExitCode.INCOMPLETE
 
 
 def test_without_log_directories_the_doctor_says_so(tieredctl: Tieredctl, data: Path) -> None:

@@ -22,6 +22,7 @@ from tests.metadata_logs import copied, write_events
 from tests.rigs.ports import free_ports
 from tieredctl.cli.watching import watch
 from tieredctl.errors import ExitCode
+from tieredctl.model.size_sum import SizeSum
 from tieredctl.ops.status.board import Status
 from tieredctl.ops.status.facts import ClusterFacts, Tiered
 
@@ -381,7 +382,7 @@ def test_interrupted_before_anything_was_shown_it_is_not_clean() -> None:
 @pytest.mark.parametrize(("live", "disks"), [(True, "leaders' disks"), (False, "disks")])
 def test_bytes_say_on_whose_disks_they_are(live: bool, disks: str) -> None:
     """`topic list`, which the line leads to, has those on all brokers' disks."""
-    facts = ClusterFacts(is_live=live, tiered=Tiered(remote_bytes=2048, local_bytes=1024))
+    facts = ClusterFacts(is_live=live, tiered=Tiered(remote_bytes=SizeSum(2048), local_bytes=1024))
 
     answers = {line.about: line.answer for line in Status(0, facts).lines()}
 

@@ -329,6 +329,25 @@ def test_what_is_on_disk_and_remote_is_counted() -> None:
     assert (finding.code, finding.evidence["bytes"]) == ("kept-twice", SEGMENT_BYTES)
 
 
+@pytest.mark.parametrize(
+    ("code", "changes"),
+    [
+        ("segments-below-log-start", {"earliest": 10}),
+        ("local-disk-not-reclaimed", {"earliest_local": 0}),
+        ("kept-twice", {"earliest_local": 0}),
+    ],
+)
+def test_what_has_a_segment_of_unknown_size_is_the_least_there_is(code: str, changes: dict[str, Any]) -> None:
+    old = NOW_MS - 25 * HOUR_MS - 1
+    unknown = segment(1, 0, 9, segment_size_in_bytes=-1, max_timestamp_ms=old)
+
+    findings = found_of(segments=[unknown, segment(2, 10, 19)], **changes)
+
+    (finding,) = (one for one in findings if one.code == code)
+    assert "at least" in finding.message
+    assert finding.evidence["bytes"] is None
+
+
 def test_what_could_not_be_looked_at_is_reported_next_to_everything_else() -> None:
     unseen = Finding(FindingCode.CHECK_NOT_MADE, "broker settings", "The user may not look at the cluster.")
 

@@ -10,7 +10,7 @@ from tieredctl.drawing.scale import Scale, placed, runs
 from tieredctl.drawing.timeline import MEANINGS, Lane, Part, Timeline
 from tieredctl.model.counted import counted
 from tieredctl.model.printable import printable
-from tieredctl.model.quantities import age_text, size_text
+from tieredctl.model.quantities import age_text
 from tieredctl.ops.timeline.partition_timeline import PartitionTimeline
 
 _USUAL_WIDTH = 80
@@ -69,7 +69,7 @@ class TimelineDrawing:
             return
         segments = sum(part.segments for part in found.timeline.parts.values())
         name = f"{found.partition.topic}-{found.partition.partition}"
-        facts = f"offsets {bounds[0]} to {bounds[1]}, {counted(segments, 'segment')}, {size_text(found.bytes)}"
+        facts = f"offsets {bounds[0]} to {bounds[1]}, {counted(segments, 'segment')}, {found.bytes}"
         first, *others = self._wrapped(f"{printable(name)}: {facts}", "")
         self._out.writelines(line + "\n" for line in (emphasized(first, self._out), *others))
         self.write_timeline(found.timeline)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.size_sum import SizeSum
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 
 
@@ -14,11 +15,12 @@ def segments_in_use(remote: RemoteLogMetadataCache) -> list[RemoteLogSegmentMeta
     return [segment.metadata for segment in known if segment.metadata.segment_id in referenced]
 
 
-def bytes_from(segments: Iterable[RemoteLogSegmentMetadata], offset: int) -> int:
-    """How many bytes of segments lie at an offset or after it; of one that it divides, by the share of offsets."""
-    total = 0
+def bytes_from(segments: Iterable[RemoteLogSegmentMetadata], offset: int) -> SizeSum:
+    """How much of segments lies at an offset or after it; of one that it divides, by the share of offsets."""
+    shares: list[int | None] = []
     for metadata in segments:
         later_offsets = metadata.end_offset + 1 - max(offset, metadata.start_offset)
         if later_offsets > 0:
-            total += (metadata.known_size or 0) * later_offsets // (metadata.end_offset + 1 - metadata.start_offset)
-    return total
+            size, offsets = metadata.known_size, metadata.end_offset + 1 - metadata.start_offset
+            shares.append(None if size is None else size * later_offsets // offsets)
+    return SizeSum.of(shares)

@@ -21,6 +21,7 @@ from tieredctl.model.events import (
 )
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
+from tieredctl.model.size_sum import SizeSum
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.event_columns import EventColumns
 from tieredctl.rlmm.failed_copies import FailingCopy, failing_copies, joined_failures
@@ -154,23 +155,22 @@ class ReplayedMetadata:
         sizes: Ints = self.events.contents.starts.sizes.values[self.rows.starts[rows]].astype(np.int64)
         return sizes
 
-    def known_sizes(self, rows: Ints) -> Ints:
-        """The same with 0 for those that are not known, for sums that leave them out."""
-        return np.maximum(self.sizes(rows), 0)
+    def size_sum(self, rows: Ints) -> SizeSum:
+        """Of the logs of some rows together."""
+        sizes = self.sizes(rows)
+        return SizeSum(int(sizes[sizes >= 0].sum()), not (sizes < 0).any())
 
     def size(self, rows: Ints) -> int | None:
-        """Of the logs of some rows together, in bytes; None where that of one is not known."""
-        sizes = self.sizes(rows)
-        return None if (sizes < 0).any() else int(sizes.sum())
+        """The same in bytes; None where that of one is not known."""
+        return self.size_sum(rows).known
 
-    def size_by(self, groups: Ints, rows: Ints, count: int) -> list[int | None]:
-        """The same for each of so many groups; `groups` has a row's each."""
+    def size_by(self, groups: Ints, rows: Ints, count: int) -> list[SizeSum]:
+        """Of each of so many groups; `groups` has a row's each."""
         sizes = self.sizes(rows)
-        sums, are_unknown = np.zeros(count, np.int64), np.zeros(count, np.bool_)
-        np.add.at(sums, groups, sizes)
-        are_unknown[groups[sizes < 0]] = True
-        columns = zip(sums.tolist(), are_unknown.tolist(), strict=True)
-        return [None if is_unknown else size for size, is_unknown in columns]
+        sums, are_exact = np.zeros(count, np.int64), np.ones(count, np.bool_)
+        np.add.at(sums, groups, np.maximum(sizes, 0))
+        are_exact[groups[sizes < 0]] = False
+        return [SizeSum(*one) for one in zip(sums.tolist(), are_exact.tolist(), strict=True)]
 
     def max_timestamps(self, rows: Ints) -> Ints:
         """Of the records of some rows, in milliseconds since the epoch."""

@@ -14,19 +14,21 @@ from tieredctl.cli.commands.estimate_wal_cost import wal_cost
 from tieredctl.cli.context_in_use import Role
 from tieredctl.cli.options import Now, Output, Partition, Topic, TopicId
 from tieredctl.cli.outcome import finding_documents, finish, say
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.output import Listing, OutputFormat, TableColumn, known
 from tieredctl.cli.places import ClusterOptions, MetadataOptions, RemoteOptions
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import Talk
 from tieredctl.config.file import price_hint, storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import byte_count, size_text
 from tieredctl.ops.estimates.bootstrap import live_bootstrap, stated_bootstrap
 from tieredctl.ops.estimates.cost import cost_estimate
 from tieredctl.ops.estimates.metadata_growth import read_metadata, stated_metadata
 from tieredctl.ops.estimates.retention import RetentionChange, retention_estimate
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.wiring.metadata import demand_known
 from tieredctl.wiring.places import MetadataPlace, local_replicas
@@ -35,7 +37,7 @@ _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _WAY_COLUMNS = (
     TableColumn("START-AT", "way"),
     TableColumn("OFFSET", "startOffset"),
-    size_column("bytes"),
+    size_column(known("bytes")),
     TableColumn("SECONDS", "seconds"),
     TableColumn("OF-EVERYTHING", "ratioToEverything"),
     TableColumn("OF-LOCAL", "ratioToLocal"),
@@ -46,7 +48,7 @@ _EXPIRED_COLUMNS = (
     TableColumn("TIER", "tier"),
     TableColumn("START", "startOffset"),
     TableColumn("END", "endOffset"),
-    size_column("segmentSizeInBytes"),
+    size_column(known("segmentSizeInBytes")),
     TableColumn("BREACH", "breach"),
     TableColumn("SEGMENT-ID", "segmentId"),
     TableColumn("LOG-DIR", "logDir", wide=True),
@@ -55,8 +57,8 @@ _COST_COLUMNS = (
     TableColumn("TOPIC", "topic"),
     TableColumn("TOPIC-ID", "topicId", wide=True),
     TableColumn("SEGMENTS", "segments"),
-    size_column("bytes"),
-    TableColumn("STORAGE-COST", "storageCost"),
+    size_column(known("bytes")),
+    TableColumn("STORAGE-COST", known("storageCost")),
     TableColumn("COPIES-PER-DAY", "copiesPerDay"),
     TableColumn("OBJECTS-A-SEGMENT", "objectsASegment"),
     TableColumn("PUTS", "puts"),
@@ -129,7 +131,7 @@ def follower_bootstrap(
         place = cluster_options.place()
         with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
             found, source = live_bootstrap(cluster, stream, *topic_partition(where)), stream.source.describe()
-            findings = [finding for finding in stream.findings if finding.kind.incomplete]
+            findings = _doubts(stream)
     rows = found.rows(bytes_per_second)
     summary = {"items": len(rows), "bytesPerSecond": bytes_per_second, "findings": finding_documents(findings)}
     listing = Listing("FollowerBootstrap", source, rows, _WAY_COLUMNS, summary, tuple(rows[0]))
@@ -192,19 +194,19 @@ def retention(
     place = cluster_options.place()
     with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
         found = retention_estimate(cluster, stream, topic, partition, change, now_ms(now), replicas=replicas)
-    findings = [finding for finding in stream.findings if finding.kind.incomplete]
+    findings = _doubts(stream)
     summary = found.summary()
     source = stream.source.describe()
     listing = Listing("RetentionEstimate", source, found.rows(), _EXPIRED_COLUMNS, summary, _EXPIRED_FIELDS)
     if not talk.quiet:
-        amount = f"{counted(summary['segments'], 'remote segment')}, {size_text(summary['bytes'])}"
+        amount = f"{counted(summary['segments'], 'remote segment')}, {found.size}"
         as_is = " with its present retention: try another with --retention-ms, --retention-bytes or --before-offset"
         say(f"Of {topic}, {amount}, would be deleted{as_is if change == RetentionChange() else ''}.")
         if "localBytes" in summary:
             say(
-                f"{counted(summary['localSegments'], 'local segment')}, {size_text(summary['localBytes'])}, "
+                f"{counted(summary['localSegments'], 'local segment')}, {found.local_size}, "
                 "would be deleted; "
-                f"{size_text(summary['localBytesOnceTiered'])} more is due once it is in remote storage."
+                f"{found.local_size_once_tiered} more is due once it is in remote storage."
             )
     return finish(listing, output, findings, quiet=talk.quiet)
 
@@ -290,5 +292,10 @@ def cost(
         said.append(f"{found.summary['cost']} {found.summary['currency']} a month")
         source = stream.source.describe()
         listing = Listing("CostEstimate", source, found.rows, _COST_COLUMNS, found.summary, _COST_FIELDS)
-        findings = [one for one in stream.findings if one.kind.incomplete]
+        findings = _doubts(stream)
         return finish(listing, output, findings, quiet=talk.quiet, sentences=said)
+
+
+def _doubts(stream: EventStream) -> list[Finding]:
+    """What makes an estimate incomplete, or the least there is."""
+    return [one for one in stream.findings if one.kind.incomplete or one.code is FindingCode.SEGMENT_SIZE_UNKNOWN]

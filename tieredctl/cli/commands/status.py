@@ -33,6 +33,7 @@ from tieredctl.model.quantities import duration_ms, time_ms
 from tieredctl.ops.documents import Document
 from tieredctl.ops.status.board import UNKNOWN, Status, StatusLine
 from tieredctl.ops.status.facts import ClusterFacts
+from tieredctl.ops.status.uploads import TopicBytes
 from tieredctl.wiring.asked_together import asked_together, load_libraries
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl.wiring.status import StatusPlaces, status_of
@@ -75,7 +76,7 @@ _TOPIC_COLUMNS = (
     TableColumn("TOPIC", "topic"),
     TableColumn("TOPIC-ID", "topic_id"),
     TableColumn("SEGMENTS", "segments"),
-    size_column("remote_bytes"),
+    size_column("remote_size"),
 )
 _CONTEXT_FIELDS = (
     "context",
@@ -195,7 +196,7 @@ def _reported(found: Status, listing: Listing, findings: Sequence[Finding], view
     if facts.segments is not None:
         topics = facts.segments.topics
         plots += [topics_plot(topics, may_be_more=facts.may_be_more), uploads_plot(facts.segments.uploads)]
-        tables.append(table_of("Topics in remote storage", _TOPIC_COLUMNS, [asdict(one) for one in topics]))
+        tables.append(table_of("Topics in remote storage", _TOPIC_COLUMNS, [_topic_row(one) for one in topics]))
     plots += timeline_plots(facts.timelines.drawn)
     unknown = [f"{line.about}: {line.answer}." for line in found.lines() if line.answer.startswith(UNKNOWN)]
     return Reported(
@@ -207,6 +208,11 @@ def _reported(found: Status, listing: Listing, findings: Sequence[Finding], view
         tables=tables,
         tolerance=view.tolerance,
     )
+
+
+def _topic_row(one: TopicBytes) -> Document:
+    size = one.remote_size
+    return {**asdict(one), "remote_size": str(size) if size.known is None else size.known}
 
 
 def _completeness(unanswered: Mapping[str, TieredctlError] | int) -> ExitCode:

@@ -47,7 +47,7 @@ _LIST_COLUMNS = (
     TableColumn("TIERING", "tiering"),
     TableColumn("PARTITIONS", known("partitions")),
     TableColumn("SEGMENTS", "remoteSegments"),
-    size_column("remoteBytes", "REMOTE"),
+    size_column(known("remoteBytes"), "REMOTE"),
     size_column(known("localBytes"), "LOCAL"),
     TableColumn("UNFINISHED", "unfinished"),
 )
@@ -69,7 +69,7 @@ _STATUS_COLUMNS = (
     TableColumn("EARLIEST-LOCAL", _answered("earliestLocal"), importance=0),
     TableColumn("LATEST-TIERED", _answered("latestTiered")),
     TableColumn("LATEST", _answered("latest")),
-    size_column("remoteBytes", "REMOTE"),
+    size_column(known("remoteBytes"), "REMOTE"),
     size_column(known("localBytes"), "LOCAL"),
     TableColumn("NOT-TIERED", _answered("notTiered"), importance=2),
     TableColumn("LAG", _answered("lagMs"), people_read=_age, importance=2),

@@ -12,7 +12,6 @@ from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import size_text
-from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.deletion_at_once import MOST_SEGMENTS
 from tieredctl.ops.tiering.disable import DisablePlan, Form
 from tieredctl.ops.tiering.watching import Seen
@@ -88,10 +87,10 @@ def _say_plan(plan: DisablePlan, shown: Shown) -> None:
 def _say_effects(plan: DisablePlan, shown: Shown) -> None:
     summary = plan.summary()
     kept = "are deleted" if plan.form is Form.DELETE else "stay until their retention ends"
-    shown.say(f"In remote storage: {_remote_amount(summary)}; they {kept}")
+    shown.say(f"In remote storage: {_remote_amount(plan)}; they {kept}")
     for one in summary["brokers"]:
         free = "; free disk is unknown" if one["freeBytes"] is None else f"; {size_text(one['freeBytes'])} is free"
-        needed = f"keeping locally what is only remote takes {size_text(one['localBytesNeeded'])}"
+        needed = f"keeping locally what is only remote takes {(plan.local_bytes_needed or {})[one['brokerId']]}"
         shown.say(f"Broker {one['brokerId']}: {needed}{free}")
 
 
@@ -99,10 +98,10 @@ def _what(plan: DisablePlan) -> str:
     what = f"Changing topic {plan.change.topic.topic} ({describe_change(plan.change)})"
     if plan.form is Form.STOP_COPYING:
         return what
-    summary = plan.summary()
-    doomed = _remote_amount(summary)
-    return f"{what} and deleting {doomed} ({size_text(summary['bytesOnlyRemote'])} of it nowhere else)"
+    doomed = _remote_amount(plan)
+    return f"{what} and deleting {doomed} ({plan.only_remote_size} of it nowhere else)"
 
 
-def _remote_amount(summary: Document) -> str:
-    return f"{counted(summary['remoteSegments'], 'segment')}, {size_text(summary['remoteBytes'])}"
+def _remote_amount(plan: DisablePlan) -> str:
+    segments = sum(one.segments for one in plan.partitions)
+    return f"{counted(segments, 'segment')}, {plan.remote_size}"

@@ -115,8 +115,10 @@ def topics_plot(topics: Sequence[TopicBytes], *, may_be_more: bool) -> Plot | No
     if not topics:
         return None
     names, groups = _few([one.topic for one in topics], topics, "other topic")
-    amounts = [sum(one.remote_bytes for one in group) for group in groups]
+    amounts = [sum(one.remote_size.least for one in group) for group in groups]
     least = " At least: more metadata may exist than was read." if may_be_more else ""
+    unknown = [one.topic for one in topics if not one.remote_size.is_exact]
+    least += f" At least, of {', '.join(unknown)}: the size of a segment is unknown." if unknown else ""
     description = f"By the metadata, before any compression.{least}"
     series = [Series("Bytes", SERIES[0], amounts)]
     return bars("tiered-bytes", "Bytes in remote storage by topic", description, names, series, size_text)

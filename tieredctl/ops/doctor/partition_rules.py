@@ -12,7 +12,9 @@ from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.known_sum import known_sum
 from tieredctl.model.quantities import size_text
+from tieredctl.model.size_sum import SizeSum
 from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.copy_lag import CopyLag, copy_lag
 from tieredctl.ops.cluster.release import Release
@@ -60,10 +62,10 @@ def _counted_unfinished(facts: PartitionFacts, settings: TopicSettings, release:
         return
     started = facts.in_state(RemoteLogSegmentState.COPY_SEGMENT_STARTED)
     if started:
-        size = sum(segment.known_size or 0 for segment in started)
+        size = SizeSum.of(segment.known_size for segment in started)
         copies = counted(len(started), "copy that never finished counts", "copies that never finished count")
-        message = f"{copies} towards retention.bytes, with {size_text(size)}"
-        evidence = {"bytes": size, "segments": len(started)}
+        message = f"{copies} towards retention.bytes, with {size}"
+        evidence = {"bytes": size.known, "segments": len(started)}
         yield _finding(FindingCode.RETENTION_COUNTS_UNFINISHED, facts, message, evidence)
 
 
@@ -75,9 +77,9 @@ def _below_log_start(facts: PartitionFacts, clock: Clock) -> Iterator[Finding]:
         return
     below = [segment for segment in facts.finished if segment.end_offset < log_start]
     if below:
-        size = sum(segment.known_size or 0 for segment in below)
-        message = f"{counted(len(below), 'segment')} ({size_text(size)}) below the log start offset {log_start}"
-        evidence = {"logStartOffset": log_start, "bytes": size, "segmentIds": [one.segment_id for one in below]}
+        size = SizeSum.of(segment.known_size for segment in below)
+        message = f"{counted(len(below), 'segment')} ({size}) below the log start offset {log_start}"
+        evidence = {"logStartOffset": log_start, "bytes": size.known, "segmentIds": [one.segment_id for one in below]}
         yield _finding(FindingCode.SEGMENTS_BELOW_LOG_START, facts, message, evidence)
 
 
@@ -90,7 +92,7 @@ def _overlapping(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Fin
         evidence = {
             "offsets": [first, last],
             "segmentIds": [one.segment_id for one in losers],
-            "bytes": sum(one.known_size or 0 for one in losers),
+            "bytes": known_sum(one.known_size for one in losers),
             "deleteRecordsOffset": last + 1,
         }
         expires = settings.number(names.RETENTION_MS) >= 0 or settings.number(names.RETENTION_BYTES) >= 0
@@ -191,10 +193,10 @@ def _not_reclaimed(facts: PartitionFacts, settings: TopicSettings, clock: Clock)
     too_old = clock.now_ms - lasting - clock.older_than_ms
     expired = [one for one in facts.on_disk_too if lasting >= 0 and one.max_timestamp_ms < too_old]
     if expired:
-        size = sum(one.known_size or 0 for one in expired)
+        size = SizeSum.of(one.known_size for one in expired)
         segments = counted(len(expired), "tiered segment")
-        message = f"{segments} ({size_text(size)}) still on local disk, past the local retention of {lasting} ms"
-        evidence = {"earliestLocal": facts.earliest_local, "latestTiered": facts.tiered_end, "bytes": size}
+        message = f"{segments} ({size}) still on local disk, past the local retention of {lasting} ms"
+        evidence = {"earliestLocal": facts.earliest_local, "latestTiered": facts.tiered_end, "bytes": size.known}
         yield _finding(FindingCode.LOCAL_DISK_NOT_RECLAIMED, facts, message, evidence)
     elif limit >= 0 and facts.local_bytes is not None and facts.on_disk_too:
         excess = facts.local_bytes - limit
@@ -206,14 +208,14 @@ def _not_reclaimed(facts: PartitionFacts, settings: TopicSettings, clock: Clock)
 
 
 def _kept_twice(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
-    twice = sum(segment.known_size or 0 for segment in facts.on_disk_too)
-    if twice:
-        message = f"{size_text(twice)} is in remote storage and on the leader's disk"
-        evidence: dict[str, object] = {"bytes": twice, "localBytes": facts.local_bytes}
+    twice = SizeSum.of(segment.known_size for segment in facts.on_disk_too)
+    if twice != SizeSum():
+        message = f"{twice} is in remote storage and on the leader's disk"
+        evidence: dict[str, object] = {"bytes": twice.known, "localBytes": facts.local_bytes}
         # Brokers that know the setting report it, with its default.
         if names.COPY_LAG_MS in settings.values and copy_lag(settings) is None:
             message += f"; {names.COPY_LAG_MS}=-1 keeps as much out of remote storage from now on"
-            evidence["savedByCopyLag"] = twice
+            evidence["savedByCopyLag"] = twice.known
         yield _finding(FindingCode.KEPT_TWICE, facts, message, evidence)
 
 

@@ -25,9 +25,10 @@ KIP_1023_MEASURED_PERCENT = (10, 15)
 
 @dataclass(frozen=True, slots=True)
 class BootstrapWay:
-    """From where a new follower copies, and how many bytes; the offset is None where only bytes are known."""
+    """From where a new follower copies, and how many bytes, None where that is unknown; the offset is None where only
+    bytes are known."""
 
-    bytes: int
+    bytes: int | None
     start_offset: int | None = None
 
 
@@ -57,7 +58,7 @@ class BootstrapEstimate:
                 "way": name,
                 "startOffset": way.start_offset,
                 "bytes": way.bytes,
-                "seconds": None if bytes_per_second is None else round(way.bytes / bytes_per_second, 1),
+                "seconds": _seconds(way, bytes_per_second),
                 "ratioToEverything": _ratio(way, self.everything),
                 "ratioToLocal": _ratio(way, self.local) if way is self.pending_upload else None,
                 "measured": measured,
@@ -94,10 +95,13 @@ def live_bootstrap(cluster: Cluster, stream: EventStream, name: str, partition: 
     if log.earliest_pending_upload_offset is None and highest is not None:
         log = replace(log, earliest_pending_upload_offset=highest + 1)
     segments = segments_in_use(remote)
-    local_alone = max(0, local_bytes - bytes_from(segments, log.local_log_start_offset))
+    on_disk_too = bytes_from(segments, log.local_log_start_offset)
 
     def way(start_offset: int) -> BootstrapWay:
-        return BootstrapWay(bytes_from(segments, start_offset) + local_alone, start_offset)
+        copied = bytes_from(segments, start_offset)
+        if not (copied.is_exact and on_disk_too.is_exact):
+            return BootstrapWay(None, start_offset)
+        return BootstrapWay(copied.least + max(0, local_bytes - on_disk_too.least), start_offset)
 
     local = follower_fetch(log, remote).fetch_offset
     pending = follower_fetch(log, remote, from_last_tiered_offset=True).fetch_offset
@@ -109,5 +113,9 @@ def live_bootstrap(cluster: Cluster, stream: EventStream, name: str, partition: 
     )
 
 
+def _seconds(way: BootstrapWay, bytes_per_second: int | None) -> float | None:
+    return None if way.bytes is None or bytes_per_second is None else round(way.bytes / bytes_per_second, 1)
+
+
 def _ratio(way: BootstrapWay, whole: BootstrapWay) -> float | None:
-    return round(way.bytes / whole.bytes, 4) if whole.bytes else None
+    return round(way.bytes / whole.bytes, 4) if whole.bytes and way.bytes is not None else None

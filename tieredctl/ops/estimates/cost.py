@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tieredctl.layouts.protocol import Layout
+from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.known_sum import known_sum
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -28,6 +30,8 @@ class _Topic:
     name: str
     segments: int = 0
     bytes: int = 0
+    """Of those whose sizes are known."""
+    segments_of_unknown_size: int = 0
     first_event_ms: int | None = None
     copies: int = 0
     objects: int = 0
@@ -66,16 +70,18 @@ def cost_estimate(
     rows = [_row(topic_id, topic, price, now_ms) for topic_id, topic in topics]
     gets = None if reads_per_day is None else reads_per_day * DAYS_A_MONTH
     gets_cost = None if gets is None else price.gets_cost(gets)
-    parts = [cost for row in rows for cost in (row["storageCost"], row["putsCost"]) if cost is not None]
+    least = [price.monthly_cost(topic.bytes) for _, topic in topics]
+    parts = [cost for cost in (*least, *(row["putsCost"] for row in rows)) if cost is not None]
+    unknown = sum(topic.segments_of_unknown_size for _, topic in topics)
     known = [*parts, *([] if gets_cost is None else [gets_cost])]
     summary = {
-        "bytes": sum(row["bytes"] for row in rows),
+        "bytes": known_sum(row["bytes"] for row in rows),
         "puts": sum(row["puts"] for row in rows),
         "gets": gets,
         "getsCost": gets_cost,
         "cost": round(sum(known), _DIGITS),
         "currency": price.currency,
-        "notKnown": _not_known(price, gets),
+        "notKnown": _not_known(price, gets, unknown),
     }
     return CostEstimate(rows, summary)
 
@@ -96,11 +102,12 @@ def _topics(stream: EventStream, selection: Selection, layout: Layout, now_ms: i
     ):
         topics[topic_id].objects = len(layout.promised_objects(event))
     finished = np.flatnonzero(metadata.rows.states == RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
-    sizes = metadata.known_sizes(finished).tolist()
+    sizes = metadata.sizes(finished).tolist()
     for owner, size in zip(metadata.rows.partitions[finished].tolist(), sizes, strict=True):
         topic = _of(topics, metadata.partitions[owner])
         topic.segments += 1
-        topic.bytes += size
+        topic.bytes += max(size, 0)
+        topic.segments_of_unknown_size += size < 0
     return sorted(topics.items(), key=lambda one: one[1].name)
 
 
@@ -110,13 +117,14 @@ def _of(topics: dict[str, _Topic], partition: TopicIdPartition) -> _Topic:
 
 def _row(topic_id: str, topic: _Topic, price: StoragePrice, now_ms: int) -> Document:
     copies = topic.copies_per_day(now_ms)
+    is_known = not topic.segments_of_unknown_size
     puts = round(copies * topic.objects * DAYS_A_MONTH)
     return {
         "topic": topic.name,
         "topicId": topic_id,
         "segments": topic.segments,
-        "bytes": topic.bytes,
-        "storageCost": price.monthly_cost(topic.bytes),
+        "bytes": topic.bytes if is_known else None,
+        "storageCost": price.monthly_cost(topic.bytes) if is_known else None,
         "copiesPerDay": round(copies, _DIGITS),
         "objectsASegment": topic.objects,
         "puts": puts,
@@ -125,12 +133,14 @@ def _row(topic_id: str, topic: _Topic, price: StoragePrice, now_ms: int) -> Docu
     }
 
 
-def _not_known(price: StoragePrice, gets: int | None) -> list[str]:
+def _not_known(price: StoragePrice, gets: int | None, of_unknown_size: int) -> list[str]:
     """What is not in the cost, and why."""
 
     def reasons() -> Iterator[str]:
         if price.class_prices:
             yield "storage classes: not in the metadata; all bytes count at the store's price"
+        if of_unknown_size:
+            yield f"storage of {counted(of_unknown_size, 'segment')}: the metadata does not have the size"
         if price.per_thousand_puts is None:
             yield "write requests: the configuration has no perThousandPuts"
         if gets is None:

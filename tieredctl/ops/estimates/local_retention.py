@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.model.local_replica import LocalReplica, LocalSegment
+from tieredctl.model.size_sum import SizeSum
 from tieredctl.ops.documents import Document
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.copy_start import highest_remote_offset
-from tieredctl.rlmm.local_retention import DueSegments, LocalSegments
+from tieredctl.rlmm.local_retention import DueSegment, DueSegments, LocalSegments
 from tieredctl.rlmm.remote_bytes import segments_in_use
 from tieredctl.rlmm.remote_retention import Retention
 
@@ -21,6 +23,13 @@ class LocalEstimate:
 
     log_dir: str | None
     due: DueSegments
+    is_exact: bool = True
+    """Whether the metadata has the sizes of all its segments: otherwise the active one was given what others have."""
+
+    def size(self, segments: Iterable[DueSegment]) -> SizeSum:
+        """Of some of those due, together."""
+        sizes = [one.segment.size for one in segments]
+        return SizeSum(sum(sizes), self.is_exact or not sizes)
 
     def rows(self, partition: int) -> Iterator[Document]:
         """One row per segment, with the columns of remote ones; only those that the next pass would delete."""
@@ -31,7 +40,7 @@ class LocalEstimate:
                 "segmentId": None,
                 "startOffset": segment.base_offset,
                 "endOffset": end_offset,
-                "segmentSizeInBytes": segment.size,
+                "segmentSizeInBytes": segment.size if self.is_exact or segment.size else None,
                 "maxTimestampMs": segment.largest_timestamp_ms,
                 "breach": breach.value,
                 "logDir": self.log_dir,
@@ -55,21 +64,26 @@ def local_estimates(
     disks: list[tuple[str | None, Sequence[LocalSegment]]]
     if replicas is None:
         disks = [(None, _by_metadata(remote, first_offset, local_bytes, now_ms))]
+        is_exact = all(one.known_size is not None for one in _from(remote, first_offset))
     else:
         disks = [(replica.folder, replica.segments) for replica in replicas]
+        is_exact = True
     return [
-        LocalEstimate(log_dir, LocalSegments(segments, log, highest, waits_for_copies).due(retention, now_ms))
+        LocalEstimate(log_dir, LocalSegments(segments, log, highest, waits_for_copies).due(retention, now_ms), is_exact)
         for log_dir, segments in disks
     ]
+
+
+def _from(remote: RemoteLogMetadataCache, first_offset: int) -> list[RemoteLogSegmentMetadata]:
+    used = (one for one in segments_in_use(remote) if one.start_offset >= first_offset)
+    return sorted(used, key=lambda one: one.start_offset)
 
 
 def _by_metadata(
     remote: RemoteLogMetadataCache, first_offset: int, local_bytes: int, now_ms: int
 ) -> list[LocalSegment]:
     """The remote segments from an offset on, and one active segment, of now, with the rest of the bytes."""
-    known = sorted(
-        (one for one in segments_in_use(remote) if one.start_offset >= first_offset), key=lambda one: one.start_offset
-    )
+    known = _from(remote, first_offset)
     segments = [LocalSegment(one.start_offset, one.known_size or 0, one.max_timestamp_ms) for one in known]
     behind = known[-1].end_offset + 1 if known else first_offset
     rest = max(0, local_bytes - sum(segment.size for segment in segments))

@@ -17,6 +17,7 @@ from tieredctl.kafka.cluster import (
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.model.local_replica import LocalReplica
+from tieredctl.model.size_sum import SizeSum, total_size
 from tieredctl.ops.cluster.copy_lag import copy_lag_faults
 from tieredctl.ops.cluster.leader import only_partition, read_leader_log
 from tieredctl.ops.cluster.retention import effective_local, local_retention_fault
@@ -95,12 +96,11 @@ class RetentionEstimate:
 
     def summary(self) -> Document:
         """For all partitions, and where each log would begin."""
-        expired = [one.metadata for partition in self.partitions for one in partition.expired]
         document: Document = {
             "retentionMs": self.retention.ms,
             "retentionBytes": self.retention.bytes,
-            "segments": len(expired),
-            "bytes": sum(metadata.known_size or 0 for metadata in expired),
+            "segments": sum(len(one.expired) for one in self.partitions),
+            "bytes": self.size.known,
             "logStartOffsets": {str(one.partition): one.log_start_offset for one in self.partitions},
         }
         if self.local_retention is None:
@@ -110,9 +110,24 @@ class RetentionEstimate:
             "localRetentionMs": self.local_retention.ms,
             "localRetentionBytes": self.local_retention.bytes,
             "localSegments": sum(len(one.due.now) for one in local),
-            "localBytes": sum(due.segment.size for one in local for due in one.due.now),
-            "localBytesOnceTiered": sum(due.segment.size for one in local for due in one.due.once_tiered),
+            "localBytes": self.local_size.known,
+            "localBytesOnceTiered": self.local_size_once_tiered.known,
         }
+
+    @property
+    def size(self) -> SizeSum:
+        """Of the logs of the remote segments."""
+        return SizeSum.of(one.metadata.known_size for partition in self.partitions for one in partition.expired)
+
+    @property
+    def local_size(self) -> SizeSum:
+        """Of the local segments."""
+        return total_size(one.size(one.due.now) for partition in self.partitions for one in partition.local)
+
+    @property
+    def local_size_once_tiered(self) -> SizeSum:
+        """Of those that wait for their copies."""
+        return total_size(one.size(one.due.once_tiered) for partition in self.partitions for one in partition.local)
 
 
 def retention_estimate(
@@ -153,7 +168,7 @@ def retention_estimate(
         local_bytes = leader_bytes(cluster, name, one) if counts_bytes else 0
         as_it_is = read_leader_log(cluster, only_partition(topic, one.partition)).log
         log = _changed(as_it_is, change, one)
-        only_local = max(0, local_bytes - bytes_from(segments_in_use(cache), log.local_log_start_offset))
+        only_local = max(0, local_bytes - bytes_from(segments_in_use(cache), log.local_log_start_offset).least)
         expired = expired_segments(cache, log, only_local, retention, now_ms)
         disks: Sequence[LocalEstimate] = ()
         if asks_disks:

@@ -111,7 +111,7 @@ def _of_metadata(metadata: ReplayedMetadata, clock: Clock) -> Iterable[TopicFigu
         yield TopicFigures(
             name,
             segments=segments[number],
-            remote_bytes=sizes[number],
+            remote_bytes=sizes[number].known,
             stuck_copies=copies[0][number],
             stuck_deletions=deletions[0][number],
             oldest_stuck_copy_ms=copies[1][number] if copies[0][number] else None,

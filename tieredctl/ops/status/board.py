@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from shlex import quote
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_kind import Severity, severities_text
 from tieredctl.model.quantities import age_text, size_text
+from tieredctl.model.size_sum import SizeSum
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.status.facts import ClusterFacts
@@ -70,13 +71,13 @@ class Status:
         """The same as numbers, None being unknown."""
         facts = self.cluster or ClusterFacts()
         scan, verification = self.results.scan, self.results.verification
-        stuck = facts.stuck
+        stuck, remote = facts.stuck, facts.tiered.remote_bytes
         return {
             "at": iso_8601(self.now_ms),
             "clusterId": facts.cluster_id,
             "release": facts.release,
             "brokers": facts.brokers,
-            "tiered": _camel(asdict(facts.tiered)),
+            "tiered": _camel(asdict(facts.tiered) | {"remote_bytes": remote and remote.known}),
             "notTiered": facts.lag.offsets,
             "lagMs": None if facts.lag.since_ms is None else max(0, self.now_ms - facts.lag.since_ms),
             "mayBeMore": facts.may_be_more,
@@ -135,12 +136,17 @@ class Status:
         topics = "topic list" if live else "metadata segments"
         least = self._least
         yield StatusLine("tiered", f"{least}{many}", topics)
-        remote, local = _size(tiered.remote_bytes), _size(tiered.local_bytes)
+        remote, local = self._remote(tiered.remote_bytes), _size(tiered.local_bytes)
         disks = "leaders' disks" if live else "disks"
-        yield StatusLine("bytes", f"{least}{remote} in remote storage, {local} on {disks}", topics)
+        yield StatusLine("bytes", f"{remote} in remote storage, {local} on {disks}", topics)
         dashes = "-- " if (lag.where or "").startswith("-") else ""
         yield StatusLine("lag", self._lag(), f"topic status {dashes}{quote(lag.where)}" if lag.where else topics)
         yield StatusLine("stuck", self._stuck(), "metadata stuck")
+
+    def _remote(self, size: SizeSum | None) -> str:
+        if size is None:
+            return f"{self._least}{UNKNOWN}"
+        return str(replace(size, is_exact=size.is_exact and not self._least))
 
     @property
     def _least(self) -> str:

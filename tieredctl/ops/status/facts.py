@@ -15,6 +15,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.known_sum import known_sum
 from tieredctl.model.local_replica import LocalReplica
+from tieredctl.model.size_sum import SizeSum
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.doctor.gathering import METADATA_RECORDS, TOPIC_SETTINGS
 from tieredctl.ops.metadata.failing_copies import failing_copies
@@ -32,7 +33,7 @@ class Tiered:
     topics: int | None = None
     partitions: int | None = None
     segments: int | None = None
-    remote_bytes: int | None = None
+    remote_bytes: SizeSum | None = None
     """By the metadata: of the logs, before a layout compresses them."""
     local_bytes: int | None = None
     """On the leaders' disks, or on those that were read."""
@@ -106,14 +107,14 @@ def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings:
     sees_records = METADATA_RECORDS not in unseen
     parts = cluster.partitions
     sees_parts = {part.partition.topic for part in parts}.issuperset(cluster.topics)
-    sizes = [
-        known.metadata.known_size for part in parts for known in part.segments if known.metadata.state in STORED_STATES
-    ]
+    stored = [known for part in parts for known in part.segments if known.metadata.state in STORED_STATES]
+    sees_all = sees_records and sees_parts
+    size = SizeSum.of(known.metadata.known_size for known in stored) if sees_all else None
     tiered = Tiered(
         len(cluster.topics),
         len(parts) if sees_parts else None,
-        len(sizes) if sees_records and sees_parts else None,
-        known_sum(sizes) if sees_records and sees_parts else None,
+        len(stored) if sees_all else None,
+        size,
         known_sum(part.local_bytes for part in parts) if sees_parts else None,
     )
     stuck = None
@@ -121,7 +122,7 @@ def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings:
         unfinished = ((one.metadata.state, one.entered_ms) for one in cluster.unfinished)
         stuck = _stuck(unfinished, cluster.clock, len(cluster.failing))
     lag = _lag(parts, cluster.clock, sees_records) if sees_parts else Lag()
-    segments = remote_segments_of_leaders(parts) if sees_records and sees_parts else None
+    segments = remote_segments_of_leaders(parts) if sees_all else None
     lost = any(finding.code in _METADATA_LOST for finding in findings)
     return ClusterFacts(True, cluster_id, release, brokers, tiered, lag, stuck, findings, segments, may_be_more=lost)
 
@@ -167,7 +168,7 @@ def facts_of_metadata(
         len({partition.topic_id for partition in partitions}),
         len(partitions),
         len(stored),
-        metadata.size(stored),
+        metadata.size_sum(stored),
         local,
     )
     if is_broken:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
+from tieredctl.model.size_sum import SizeSum
 from tieredctl.ops.cluster.snapshot import PartitionFacts
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
@@ -23,7 +24,7 @@ class TopicBytes:
     topic: str
     topic_id: str
     segments: int
-    remote_bytes: int
+    remote_size: SizeSum
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,9 @@ def remote_segments(metadata: ReplayedMetadata) -> RemoteSegments:
     """Of replayed metadata."""
     stored = metadata.in_states(STORED_STATES)
     partitions, count = metadata.rows.partitions[stored], len(metadata.partitions)
-    sizes = np.zeros(count, np.int64)
-    np.add.at(sizes, partitions, metadata.known_sizes(stored))
+    sizes = metadata.size_by(partitions.astype(np.int64), stored, count)
     segments = np.bincount(partitions, minlength=count)
-    columns = zip(metadata.partitions, segments.tolist(), sizes.tolist(), strict=True)
+    columns = zip(metadata.partitions, segments.tolist(), sizes, strict=True)
     finished = metadata.in_states([_STATE.COPY_SEGMENT_FINISHED])
     uploads = Uploads.of(metadata.event_timestamps(finished), metadata.max_timestamps(finished))
     return RemoteSegments(
@@ -68,7 +68,7 @@ def remote_segments(metadata: ReplayedMetadata) -> RemoteSegments:
 def remote_segments_of_leaders(partitions: Sequence[PartitionFacts]) -> RemoteSegments:
     """Of a live cluster's tiered topics."""
     stored = [
-        (one.partition.topic, one.partition.topic_id, 1, known.metadata.known_size or 0)
+        (one.partition.topic, one.partition.topic_id, 1, SizeSum.of([known.metadata.known_size]))
         for one in partitions
         for known in one.segments
         if known.metadata.state in STORED_STATES
@@ -81,10 +81,10 @@ def remote_segments_of_leaders(partitions: Sequence[PartitionFacts]) -> RemoteSe
     return RemoteSegments(_by_topic(stored), Uploads.of(*columns))
 
 
-def _by_topic(amounts: Iterable[tuple[str, str, int, int]]) -> list[TopicBytes]:
-    segments, sizes = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+def _by_topic(amounts: Iterable[tuple[str, str, int, SizeSum]]) -> list[TopicBytes]:
+    segments, sizes = Counter[tuple[str, str]](), defaultdict[tuple[str, str], SizeSum](SizeSum)
     for topic, topic_id, many, size in amounts:
         segments[topic, topic_id] += many
         sizes[topic, topic_id] += size
     found = (TopicBytes(*name, segments[name], sizes[name]) for name in segments)
-    return sorted(found, key=lambda one: (-one.remote_bytes, one.topic, one.topic_id))
+    return sorted(found, key=lambda one: (-one.remote_size.least, one.topic, one.topic_id))

@@ -18,6 +18,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.pasteable import pasteable
 from tieredctl.model.quantities import size_text
+from tieredctl.model.size_sum import SizeSum, total_size
 from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.retention import AS_TOTAL
@@ -52,18 +53,18 @@ class PartitionLoss:
 
     bytes: PartitionBytes
     segments: int
-    remote_bytes: int
+    remote_bytes: SizeSum
     offsets: tuple[int, int] | None
-    only_remote_bytes: int
+    only_remote_bytes: SizeSum
 
     def document(self) -> Document:
         return {
             "partition": self.bytes.partition.partition,
             "leader": self.bytes.partition.leader,
             "remoteSegments": self.segments,
-            "remoteBytes": self.remote_bytes,
+            "remoteBytes": self.remote_bytes.known,
             "offsetsOnlyRemote": None if self.offsets is None else list(self.offsets),
-            "bytesOnlyRemote": self.only_remote_bytes,
+            "bytesOnlyRemote": self.only_remote_bytes.known,
         }
 
 
@@ -78,10 +79,20 @@ class DisablePlan:
     change: ConfigChange
     findings: Sequence[Finding] = ()
     partitions: Sequence[PartitionLoss] = ()
-    local_bytes_needed: Mapping[int, int] | None = None
+    local_bytes_needed: Mapping[int, SizeSum] | None = None
     free_bytes: Mapping[int, int] | None = None
     steps: Sequence[str] = ()
     """The manual way, where the release cannot do it or too much would be deleted at once."""
+
+    @property
+    def remote_size(self) -> SizeSum:
+        """Of the logs of all segments."""
+        return total_size(one.remote_bytes for one in self.partitions)
+
+    @property
+    def only_remote_size(self) -> SizeSum:
+        """How much of that is nowhere else."""
+        return total_size(one.only_remote_bytes for one in self.partitions)
 
     @property
     def was_tiered(self) -> bool:
@@ -102,11 +113,11 @@ class DisablePlan:
             "form": self.form.value,
             **self.change.document(),
             "remoteSegments": sum(one.segments for one in self.partitions),
-            "remoteBytes": sum(one.remote_bytes for one in self.partitions),
-            "bytesOnlyRemote": sum(one.only_remote_bytes for one in self.partitions),
+            "remoteBytes": self.remote_size.known,
+            "bytesOnlyRemote": self.only_remote_size.known,
             "partitions": [one.document() for one in self.partitions],
             "brokers": [
-                {"brokerId": broker, "localBytesNeeded": needed[broker], "freeBytes": free.get(broker)}
+                {"brokerId": broker, "localBytesNeeded": needed[broker].known, "freeBytes": free.get(broker)}
                 for broker in sorted(needed)
             ],
             "steps": list(self.steps),
@@ -134,8 +145,8 @@ def plan_disable(cluster: Cluster, remote: RemoteTopic, form: Form, *, at_once: 
     looking = Looking()
     needed = _local_bytes_needed(partitions)
     free = looking.where_allowed("free bytes on disks", lambda: cluster.free_bytes([topic.topic])) or {}
-    found = [*_effects(topic, form, partitions, needed, free), *refusals(cluster, change)]
-    if form is Form.STOP_COPYING and any(needed.values()):
+    found = [*_effects(topic, form, partitions, needed, free), *remote.unknown_sizes(), *refusals(cluster, change)]
+    if form is Form.STOP_COPYING and any(one != SizeSum() for one in needed.values()):
         found += looking.findings
     steps: Sequence[str] = ()
     if form is Form.DELETE:
@@ -167,16 +178,16 @@ def _loss(one: PartitionBytes, remote: RemoteTopic) -> PartitionLoss:
     local_start = local_start if one.earliest_local is None else one.earliest_local
     only_remote = remote.bytes_below(number, local_start)
     first = local_start if segments.start_offset is None else segments.start_offset
-    offsets = (first, local_start - 1) if only_remote and first < local_start else None
+    offsets = (first, local_start - 1) if only_remote != SizeSum() and first < local_start else None
     return PartitionLoss(one, segments.count, segments.size, offsets, only_remote)
 
 
-def _local_bytes_needed(partitions: Sequence[PartitionLoss]) -> dict[int, int]:
+def _local_bytes_needed(partitions: Sequence[PartitionLoss]) -> dict[int, SizeSum]:
     """By broker: every replica would need the space of what is only remote now."""
-    needed: dict[int, int] = {}
+    needed: dict[int, SizeSum] = {}
     for one in partitions:
         for broker in one.bytes.partition.replicas:
-            needed[broker] = needed.get(broker, 0) + one.only_remote_bytes
+            needed[broker] = needed.get(broker, SizeSum()) + one.only_remote_bytes
     return needed
 
 
@@ -184,7 +195,7 @@ def _effects(
     topic: TopicDescription,
     form: Form,
     partitions: Sequence[PartitionLoss],
-    needed: Mapping[int, int],
+    needed: Mapping[int, SizeSum],
     free: Mapping[int, int],
 ) -> Iterator[Finding]:
     if form is Form.STOP_COPYING:
@@ -193,25 +204,25 @@ def _effects(
     yield from leaderless(topic, Severity.ERROR)
     segments = sum(one.segments for one in partitions)
     if segments:
-        size = sum(one.remote_bytes for one in partitions)
-        lost = sum(one.only_remote_bytes for one in partitions)
+        size = total_size(one.remote_bytes for one in partitions)
+        lost = total_size(one.only_remote_bytes for one in partitions)
         which = counted(segments, "segment")
-        message = f"{which}, {size_text(size)}, will be deleted from remote storage; {size_text(lost)} is nowhere else"
+        message = f"{which}, {size}, will be deleted from remote storage; {lost} is nowhere else"
         evidence: dict[str, object] = {
             "topic": topic.topic,
             "segments": segments,
-            "bytes": size,
-            "bytesOnlyRemote": lost,
+            "bytes": size.known,
+            "bytesOnlyRemote": lost.known,
             "partitions": [one.document() for one in partitions if one.segments],
         }
         yield Finding(FindingCode.TOPIC_DISABLE_DELETES, f"topic {topic.topic}", message, evidence)
 
 
-def _fills_disks(topic: TopicDescription, needed: Mapping[int, int], free: Mapping[int, int]) -> Iterator[Finding]:
+def _fills_disks(topic: TopicDescription, needed: Mapping[int, SizeSum], free: Mapping[int, int]) -> Iterator[Finding]:
     for broker, more in needed.items():
-        if broker in free and more > free[broker]:
-            message = f"its disk may need {size_text(more)} more for this topic, and has {size_text(free[broker])} free"
-            evidence = {"topic": topic.topic, "brokerId": broker, "bytes": more, "freeBytes": free[broker]}
+        if broker in free and more.least > free[broker]:
+            message = f"its disk may need {more} more for this topic, and has {size_text(free[broker])} free"
+            evidence = {"topic": topic.topic, "brokerId": broker, "bytes": more.known, "freeBytes": free[broker]}
             yield Finding(FindingCode.TOPIC_DISABLE_FILLS_DISKS, f"broker {broker}", message, evidence)
 
 
@@ -228,14 +239,15 @@ def _left_over(remote: RemoteTopic, release: Release | None) -> Iterator[Finding
     else:
         why = "leaders are still deleting them, or gave up"
         command = f"tieredctl partition remove {topic.topic_id} --even-if-live --segment-events-only …"
+    yield from remote.unknown_sizes()
     evidence = {
         "topic": topic.topic,
         "topicId": topic.topic_id,
         "segments": segments,
-        "bytes": size,
+        "bytes": size.known,
         "command": command,
     }
-    message = f"{counted(segments, 'segment')}, {size_text(size)}, left in remote storage: {why}"
+    message = f"{counted(segments, 'segment')}, {size}, left in remote storage: {why}"
     yield Finding(FindingCode.REMOTE_DATA_LEFT, f"topic {topic.topic}", message, evidence)
 
 

@@ -10,8 +10,11 @@ import numpy as np
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import TopicDescription
 from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.pasteable import pasteable
+from tieredctl.model.size_sum import SizeSum
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.followed_replay import FollowedReplay
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
@@ -25,8 +28,8 @@ class RemoteSegments:
     """The segments of a partition, including those being copied or deleted."""
 
     count: int
-    size: int
-    """Of their logs, in bytes."""
+    size: SizeSum
+    """Of their logs."""
     start_offset: int | None
     """The least that any has; None without segments."""
     end_offset: int | None
@@ -59,9 +62,13 @@ class RemoteTopic:
         return len(self._replay.known.rows)
 
     @property
-    def size(self) -> int:
-        """Of the logs of all segments, in bytes."""
-        return int(self._replay.known.known_sizes(self._replay.known.order).sum())
+    def size(self) -> SizeSum:
+        """Of the logs of all segments."""
+        return self._replay.known.size_sum(self._replay.known.order)
+
+    def unknown_sizes(self) -> list[Finding]:
+        """A finding for each segment that sums of sizes leave out."""
+        return [one for one in self._replay.known.findings if one.code is FindingCode.SEGMENT_SIZE_UNKNOWN]
 
     def segment_ids(self) -> list[str]:
         """Of all segments, by partition, then start offset."""
@@ -74,9 +81,9 @@ class RemoteTopic:
         known = self._replay.known
         rows = known.rows_of(self._partition(partition))
         if not len(rows):
-            return RemoteSegments(0, 0, None, None)
+            return RemoteSegments(0, SizeSum(), None, None)
         starts, ends = known.start_offsets(rows), known.end_offsets(rows)
-        return RemoteSegments(len(rows), int(known.known_sizes(rows).sum()), int(starts.min()), int(ends.max()))
+        return RemoteSegments(len(rows), known.size_sum(rows), int(starts.min()), int(ends.max()))
 
     def highest_copied(self, partition: int) -> int | None:
         """The greatest offset of a partition that was ever copied, even if it was deleted since."""
@@ -107,11 +114,13 @@ class RemoteTopic:
             hint = f"Run it again, or first: {stop}"
             raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{message}; nothing was changed.", hint=hint)
 
-    def bytes_below(self, partition: int, offset: int) -> int:
+    def bytes_below(self, partition: int, offset: int) -> SizeSum:
         """The bytes of a partition that consumers can read in remote storage below an offset; a segment that it divides
         counts by the share of offsets."""
         segments = segments_in_use(self._cache(partition))
-        return sum(segment.known_size or 0 for segment in segments) - bytes_from(segments, offset)
+        is_exact = all(segment.known_size is not None for segment in segments if segment.start_offset < offset)
+        size = sum(segment.known_size or 0 for segment in segments) - bytes_from(segments, offset).least
+        return SizeSum(size, is_exact)
 
     def _cache(self, partition: int) -> RemoteLogMetadataCache:
         if partition not in self._caches:

@@ -19,6 +19,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.known_sum import known_sum
+from tieredctl.model.size_sum import SizeSum, total_size
 from tieredctl.ops.cluster.copy_lag import CopyLag, copy_lag, offset_by_time
 from tieredctl.ops.cluster.offsets import topic_offsets
 from tieredctl.ops.cluster.readable_settings import readable_topic_configs, unreadable_settings
@@ -58,7 +59,7 @@ class RemotePart:
     """
 
     segments: int = 0
-    bytes: int = 0
+    bytes: SizeSum = field(default_factory=SizeSum)
     newest_timestamp_ms: int | None = None
     """The greatest record timestamp in it."""
     unfinished: list[KnownSegment] = field(default_factory=list)
@@ -69,7 +70,7 @@ class RemotePart:
         metadata = known.metadata
         if metadata.state in STORED_STATES:
             self.segments += 1
-            self.bytes += metadata.known_size or 0
+            self.bytes += SizeSum.of([metadata.known_size])
             before = metadata.max_timestamp_ms if self.newest_timestamp_ms is None else self.newest_timestamp_ms
             self.newest_timestamp_ms = max(before, metadata.max_timestamp_ms)
         if metadata.state in _UNFINISHED:
@@ -141,7 +142,7 @@ def _listed(
         "partitions": len(partitions) or None,
         "tiering": "unknown" if settings is None else _tiering(settings),
         "remoteSegments": sum(part.segments for part in own.values()),
-        "remoteBytes": sum(part.bytes for part in own.values()),
+        "remoteBytes": total_size(part.bytes for part in own.values()).known,
         "localBytes": None
         if local is None
         else sum(sum(sizes.values()) for (topic, _), sizes in local.items() if topic == name),
@@ -223,7 +224,7 @@ def _status(row: Document, part: RemotePart, local_bytes: int | None, now_ms: in
     return {
         **{name: row[name] for name in names},
         "remoteSegments": part.segments,
-        "remoteBytes": part.bytes,
+        "remoteBytes": part.bytes.known,
         "localBytes": local_bytes,
         "notTieredBytes": _not_tiered_bytes(row, local_bytes),
         "lagMs": _lag_ms(row, part, now_ms),

@@ -16,6 +16,7 @@ from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs
+from tieredctl.model.size_sum import SizeSum
 from tieredctl.ops.verification.lineage_check import EpochRanges
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
@@ -45,7 +46,7 @@ class PartitionTimeline(NamedTuple):
 
     partition: TopicIdPartition
     timeline: Timeline
-    bytes: int
+    bytes: SizeSum
     """Of the logs of all segments that are in it."""
 
 
@@ -89,9 +90,7 @@ def partition_timeline(
     }
     known = {part: found for part, found in parts.items() if len(found.ranges)}
     start, local, end = (log.log_start_offset, log.local_start_offset, log.end_offset) if log else (None, None, None)
-    return PartitionTimeline(
-        partition, Timeline(known, epochs, start, local, end), int(metadata.known_sizes(rows).sum())
-    )
+    return PartitionTimeline(partition, Timeline(known, epochs, start, local, end), metadata.size_sum(rows))
 
 
 def _copied(pieces: EpochRanges) -> PartRanges:
