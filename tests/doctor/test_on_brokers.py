@@ -20,6 +20,7 @@ from tests.rigs.broker import METADATA_TOPIC, KafkaBroker
 from tests.rigs.chromium import chromium, opened
 from tests.rigs.driven_brokers import DrivenBroker, jars_of
 from tests.rigs.leftovers import STUCK, Leftovers, leftovers
+from tests.rigs.topics import answered
 from tests.rigs.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -67,15 +68,15 @@ def changed(broker: KafkaBroker, kind: ResourceType, name: str, setting: str, va
     """A setting, and as it was before in the end."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_server})
     resource = ConfigResource(kind, name)
-    before = admin.describe_configs([resource])[resource].result(timeout=30)[setting]
+    before = _entry(admin, resource, setting)
     was_set = before.source in (ConfigSource.DYNAMIC_TOPIC_CONFIG.value, ConfigSource.DYNAMIC_BROKER_CONFIG.value)
 
     def alter(operation: AlterConfigOpType, to: str | None) -> None:
         entry = ConfigEntry(setting, to, incremental_operation=operation)
         asked = ConfigResource(kind, name, incremental_configs=[entry])
-        admin.incremental_alter_configs([asked])[asked].result(timeout=30)
+        answered(lambda: admin.incremental_alter_configs([asked])[asked].result(timeout=30))
         expected = before.value if to is None else to
-        wait_until(lambda: _value(admin, resource, setting) == expected, f"{setting} is {expected}", 30)
+        wait_until(lambda: _entry(admin, resource, setting).value == expected, f"{setting} is {expected}", 30)
 
     alter(AlterConfigOpType.SET, value)
     try:
@@ -84,8 +85,8 @@ def changed(broker: KafkaBroker, kind: ResourceType, name: str, setting: str, va
         alter(*((AlterConfigOpType.SET, before.value) if was_set else (AlterConfigOpType.DELETE, None)))
 
 
-def _value(admin: AdminClient, resource: ConfigResource, setting: str) -> Any:
-    return admin.describe_configs([resource])[resource].result(timeout=30)[setting].value
+def _entry(admin: AdminClient, resource: ConfigResource, setting: str) -> Any:
+    return answered(lambda: admin.describe_configs([resource])[resource].result(timeout=30))[setting]
 
 
 def test_the_rigs_cluster_has_exactly_what_it_deserves(driven: DrivenBroker) -> None:

@@ -14,7 +14,7 @@ from tests.cli.command_line import this_process
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.joining_broker import NODE_ID, JoiningBroker
-from tests.rigs.topics import admin_client, create_topics, known_topics
+from tests.rigs.topics import admin_client, answered, create_topics, known_topics
 from tests.rigs.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -97,8 +97,8 @@ def _fill(broker: KafkaBroker) -> None:
     _produce(broker, PARTLY_LOCAL, 6 * SEGMENT_BYTES)
     _produce(broker, ALL_UPLOADED, 100_000)
     _produce(broker, NEVER_UPLOADED, 400_000)
-    (deleted,) = admin.delete_records([TopicPartition(NEVER_UPLOADED, 0, 50)]).values()
-    deleted.result(SECONDS)
+    until = TopicPartition(NEVER_UPLOADED, 0, 50)
+    answered(lambda: admin.delete_records([until])[until].result(SECONDS))
 
     def at_rest() -> bool:
         rows = {topic: _said(broker, "offsets", topic)[0] for topic in TOPICS}

@@ -17,7 +17,7 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from tests.metadata_logs import copied
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from tests.rigs.driven_brokers import DrivenBroker, jars_of
-from tests.rigs.topics import known_topics
+from tests.rigs.topics import answered, known_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 from tieredctl.errors import ExitCode, TieredctlError
@@ -207,8 +207,8 @@ def produce(broker: KafkaBroker, metadata_partition: int, values: list[bytes], *
 def test_history_that_was_deleted_is_missed(bare: KafkaBroker, capfd: pytest.CaptureFixture[str]) -> None:
     produce(bare, TRUNCATED, EVENTS)
     admin = AdminClient({"bootstrap.servers": bare.bootstrap_server})
-    (deleted,) = admin.delete_records([TopicPartition(METADATA_TOPIC, TRUNCATED, 31)]).values()
-    deleted.result(timeout=30)
+    until = TopicPartition(METADATA_TOPIC, TRUNCATED, 31)
+    answered(lambda: admin.delete_records([until])[until].result(timeout=30))
 
     code = run(["metadata", "format", "--bootstrap-server", bare.bootstrap_server, "-o", "json"])
 
@@ -313,8 +313,8 @@ def grant(broker: KafkaBroker, operation: AclOperation) -> None:
     rule = AclBinding(*words, AclPermissionType.ALLOW)
     known = AclBindingFilter(*words, AclPermissionType.ALLOW)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_server})
-    admin.create_acls([rule])[rule].result(timeout=30)
-    wait_until(lambda: bool(admin.describe_acls(known).result(timeout=30)), "the rule is known", 30)
+    answered(lambda: admin.create_acls([rule])[rule].result(timeout=30))
+    wait_until(lambda: bool(answered(lambda: admin.describe_acls(known).result(timeout=30))), "the rule is known", 30)
 
 
 def test_no_offset_is_committed_whatever_the_properties_say(bare: KafkaBroker, tmp_path: Path) -> None:
@@ -325,7 +325,8 @@ def test_no_offset_is_committed_whatever_the_properties_say(bare: KafkaBroker, t
     for number in (TRUNCATED, GROWING):
         assert records_of(source, number)[0]
 
-    groups = AdminClient({"bootstrap.servers": bare.bootstrap_server}).list_consumer_groups().result(timeout=30)
+    admin = AdminClient({"bootstrap.servers": bare.bootstrap_server})
+    groups = answered(lambda: admin.list_consumer_groups().result(timeout=30))
     assert [group.group_id for group in groups.valid] == []
 
 

@@ -24,7 +24,7 @@ from tests.monitoring.alerts import firing, rule_names
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.own_topic import SEGMENT_BYTES, OwnTopic
-from tests.rigs.topics import admin_client, create_topics
+from tests.rigs.topics import admin_client, answered, create_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.kafka.metadata_producer import MetadataProducer
@@ -230,8 +230,8 @@ def _publish(watched: Watched, partition: TopicIdPartition, events: list[Metadat
 
 def _delete_records(watched: Watched, topic: str, partition: int, offset: int) -> None:
     admin = admin_client(watched.broker.bootstrap_server)
-    for deleted in admin.delete_records([TopicPartition(topic, partition, offset)]).values():
-        deleted.result(SECONDS)
+    until = TopicPartition(topic, partition, offset)
+    answered(lambda: admin.delete_records([until])[until].result(SECONDS))
 
 
 def _store_that_takes_nothing(watched: Watched, before: Samples) -> set[str]:

@@ -18,6 +18,7 @@ from confluent_kafka.admin._resource import ResourceType
 
 from tests.cli.command_line import Outcome
 from tests.rigs.driven_brokers import DrivenBroker
+from tests.rigs.topics import answered
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 
@@ -110,15 +111,15 @@ def forget_cache(driven: DrivenBroker) -> None:
 def cache_size(admin: AdminClient) -> str | None:
     """What is in force."""
     asked = ConfigResource(ResourceType.BROKER, BROKER_ID)
-    value: str | None = admin.describe_configs([asked])[asked].result(timeout=30)[CACHE_SIZE].value
+    told = answered(lambda: admin.describe_configs([asked])[asked].result(timeout=30))
+    value: str | None = told[CACHE_SIZE].value
     return value
 
 
 def alter_cache_size(admin: AdminClient, operation: AlterConfigOpType) -> None:
     entry = ConfigEntry(CACHE_SIZE, "1", incremental_operation=operation)
     resource = ConfigResource(ResourceType.BROKER, BROKER_ID, incremental_configs=[entry])
-    for changed in admin.incremental_alter_configs([resource]).values():
-        changed.result(timeout=30)
+    answered(lambda: admin.incremental_alter_configs([resource])[resource].result(timeout=30))
 
 
 def records(segment: TieredSegment, topic: str) -> list[Record]:
