@@ -88,6 +88,36 @@ def test_another_place_leaves_all_of_the_current_context_out(config: Path, tiere
     assert "is not used: --" in tieredctl("context", "show", option).err
 
 
+@pytest.mark.parametrize("variable", ["LOG_DIR", "EXPORT", "METADATA_SOURCE"])
+def test_metadata_from_elsewhere_is_shown_and_leaves_all_of_the_current_context_out(
+    config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    given, setting, value = {
+        "LOG_DIR": ("/a:/b c", "logDirs", ["/a", "/b c"]),
+        "EXPORT": ("/e.jsonl", "export", "/e.jsonl"),
+        "METADATA_SOURCE": ("own:place", "metadataSource", "own:place"),
+    }[variable]
+    monkeypatch.setenv(f"TIEREDCTL_{variable}", str(given))
+
+    settings = shown(tieredctl)
+
+    assert settings.pop(setting) == (value, f"TIEREDCTL_{variable}")
+    assert {origin for _, origin in settings.values()} == {"default"}
+    assert f"is not used: TIEREDCTL_{variable} names another place" in tieredctl("context", "show").err
+
+
+def test_metadata_from_elsewhere_is_shown_beside_a_typed_context(
+    config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIEREDCTL_LOG_DIR", "/a")
+
+    settings = shown(tieredctl, "--context", "prod")
+
+    assert settings["logDirs"] == (["/a"], "TIEREDCTL_LOG_DIR")
+    assert settings["bootstrapServer"] == (None, "default")
+    assert settings["store"] == ("s3://prod-bucket/kafka", "context prod")
+
+
 def test_the_same_place_typed_leaves_it_in(config: Path, tieredctl: Tieredctl) -> None:
     assert shown(tieredctl, "--store", "s3://prod-bucket/kafka")["bootstrapServer"][1] == "context prod"
 

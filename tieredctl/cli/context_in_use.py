@@ -59,6 +59,8 @@ class ContextInUse:
     origins: dict[Role, str] = field(default_factory=dict)
     """What gave a value; those with the default are not in it."""
     values: dict[Role, Any] = field(default_factory=dict)
+    instead: dict[str, str] = field(default_factory=dict)
+    """What gave the metadata from elsewhere than a live cluster, by its parameter."""
 
     @property
     def chosen_origin(self) -> str:
@@ -161,6 +163,8 @@ class _Filling:
     def _note(self, role: Role, name: str, origin: str) -> None:
         self.found.origins[role] = origin
         self.found.values[role] = self.values[name]
+        if role is Role.INSTEAD:
+            self.found.instead[name] = origin
 
     def _may_take(self) -> bool:
         """Whether the context may matter, so that its file is read."""

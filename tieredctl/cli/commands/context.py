@@ -14,12 +14,12 @@ from tieredctl.cli.confirmation import can_ask, demand_typed
 from tieredctl.cli.context_in_use import ContextInUse, Role, context_in_use
 from tieredctl.cli.options import DryRun
 from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.places import ClusterOptions, RemoteOptions
+from tieredctl.cli.places import MetadataOptions, RemoteOptions
 from tieredctl.cli.view import View
 from tieredctl.config.contexts import VARIABLE, Context, chosen_context, contexts
 from tieredctl.config.file import configuration_path
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.model.secrets import HIDDEN, is_secret
+from tieredctl.model.secrets import HIDDEN, is_secret, redacted
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _LIST_COLUMNS = (
@@ -37,6 +37,8 @@ _SHOW_COLUMNS = (
 )
 _LIST_FIELDS = ("name", "current", "bootstrapServer", "commandConfig", "store", "layout")
 _SHOWN = (*(Role.CLUSTER, Role.COMMAND_CONFIG, Role.STORE, Role.STORE_OPTIONS, Role.LAYOUT, Role.LAYOUT_OPTIONS),)
+_INSTEAD = {"log_dir": "logDirs", "export": "export", "metadata_source": "metadataSource"}
+"""Settings that no context has, by their parameters."""
 _KEY_FILE = "private-key="
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The context.")]
 
@@ -77,7 +79,7 @@ def show(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="This context instead of the chosen one.")
     ] = None,
-    cluster_options: ClusterOptions,
+    metadata_options: MetadataOptions,
     remote_options: RemoteOptions,
     view: View,
 ) -> ExitCode:
@@ -86,11 +88,18 @@ def show(
 
     For example: tieredctl context show
     """
-    del cluster_options, remote_options  # their values, with their origins, are in what is in use
+    del remote_options  # its values, with their origins, are in what is in use
     found = context_in_use.get() or ContextInUse()
     if name is not None:
         found = _alone(contexts().named(name))
+    elif found.left_out_by is not None:
+        found.chosen = chosen_context(named_context.get())
     rows = [*map(_row(found), _SHOWN)]
+    rows += [
+        {"setting": setting, "value": _shown_instead(getattr(metadata_options, name)), "from": found.instead[name]}
+        for name, setting in _INSTEAD.items()
+        if name in found.instead
+    ]
     chosen = found.chosen
     if chosen is not None and chosen.context.prices and found.left_out_by is None:
         many = f"{len(chosen.context.prices)} in the file"
@@ -132,6 +141,10 @@ def _row(found: ContextInUse) -> Any:
         }
 
     return row
+
+
+def _shown_instead(value: object) -> object:
+    return [str(one) for one in value] if isinstance(value, list) else redacted(str(value))
 
 
 def _in_a_line(value: object) -> object:
