@@ -18,6 +18,7 @@ import pytest
 
 from tests.cli.command_line import Tieredctl, environment
 from tests.cli.crashed_cluster import CLUSTER_ID, LISTED, ORPHANS, CrashedClusterOnDisk
+from tests.cli.test_hostile_files import unprivileged
 from tests.metadata_logs import copied, write_events
 from tests.rigs.ports import free_ports
 from tieredctl.cli.watching import watch
@@ -69,6 +70,21 @@ def test_each_line_has_a_command_that_runs_as_it_is(cluster: CrashedClusterOnDis
         program, *words = command.split()
         assert program == "tieredctl"
         assert tieredctl(*words).exit_code in (0, 3), command
+
+
+def test_a_log_that_may_not_be_read_leaves_the_store(cluster: CrashedClusterOnDisk, tieredctl: Tieredctl) -> None:
+    log = cluster.log_dir / "__remote_log_metadata-0/00000000000000000000.log"
+    log.chmod(0)
+
+    outcome = unprivileged("status", "--log-dir", cluster.log_dir, *cluster.store, "-o", "json")
+
+    log.chmod(0o644)
+    rows = {row["about"]: row for row in outcome.document()["items"]}
+    assert outcome.exit_code == 5
+    assert rows["findings"]["answer"] == rows["cluster"]["answer"] == f"unknown: {log} may not be read"
+    assert rows["quarantine"]["answer"] == "empty"
+    for about in ("findings", "cluster"):
+        assert tieredctl(*rows[about]["command"].split()[1:]).exit_code == 0
 
 
 def test_a_store_alone_is_listed_and_the_rest_is_unknown(cluster: CrashedClusterOnDisk, tieredctl: Tieredctl) -> None:

@@ -14,6 +14,7 @@ from tests.rigs.faulty_proxy import FaultyProxy, Reply, Request, Rule, Server
 from tests.rigs.object_servers import ObjectServer
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
+from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.confirmation import still_there
 from tieredctl.ops.verification.engine import LocalEngine
@@ -102,6 +103,7 @@ def test_one_that_stops_answering_is_not_asked_for_every_segment(
     (left,) = [finding for finding in result.findings if "segments" in finding.evidence]
     assert left.evidence["segments"] == result.not_looked_at
     assert f"{result.not_looked_at} segments were not checked, after 16 in a row that could not be read" in left.message
+    assert left.remedy == Finding.read(left.document()).remedy == "tieredctl remote ls …"
 
 
 def cut_off_after_some_objects(request: Request, server: Server) -> Reply:

@@ -113,6 +113,15 @@ class UnknownObjects(Subject):
 
 
 @dataclass(frozen=True, slots=True)
+class StoreSubject(Subject):
+    """A store, or as much of it as did not answer."""
+
+    @property
+    def remedy(self) -> str:
+        return "tieredctl remote ls …"
+
+
+@dataclass(frozen=True, slots=True)
 class DisklessObjectSubject(ObjectSubject):
     """An object that mixes partitions, or some bytes of it."""
 
@@ -162,7 +171,7 @@ class SettingSubject(Subject):
 
 
 def read_subject(_text: str, evidence: Mapping[str, Any]) -> Subject:
-    """The subject of a finding that was written, by its evidence: a segment's part, or metadata; for any other finding
+    """The subject of a finding that was written, by its evidence: a segment's part, a store, or metadata; for any other
     only that its text names it. Raises KeyError, TypeError and ValueError for evidence that no finding has."""
     if evidence.keys() >= {"segmentId", "part", "key"}:
         return SegmentSubject(
@@ -173,7 +182,7 @@ def read_subject(_text: str, evidence: Mapping[str, Any]) -> Subject:
             evidence["key"],
         )
     if (number := evidence.get("metadataPartition")) is None:
-        return Subject()
+        return StoreSubject() if "store" in evidence else Subject()
     offset = evidence.get("metadataOffset")
     offset = None if offset is None else int(offset)
     return MetadataSubject(int(number), offset, _offsets(evidence), evidence.get("segmentId"))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ExitCode, TieredctlError, system_error
 from tieredctl.model.clock import Clock
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_replica import LocalReplica
@@ -50,6 +50,8 @@ def status_of(places: StatusPlaces, clock: Clock, *, draws: bool = False) -> Sta
             cluster = _cluster(places.metadata, clock, draws=draws)
         except TieredctlError as error:
             failed["cluster"] = _unless_usage(error)
+        except OSError as error:
+            failed["cluster"] = system_error(error)
     if places.store is not None:
         try:
             store = store_facts(places.store, lists_all=places.metadata is None)
@@ -59,7 +61,8 @@ def status_of(places: StatusPlaces, clock: Clock, *, draws: bool = False) -> Sta
     if places.results:
         url = None if places.store is None else store.url if store is not None else places.store.url
         results = read_results(places.results, url, None if cluster is None else cluster.cluster_id)
-    return Status(clock.now_ms, cluster, store, results, failed)
+    asks_brokers = places.metadata is None or places.metadata.cluster is not None
+    return Status(clock.now_ms, cluster, store, results, failed, asks_brokers)
 
 
 def _unless_usage(error: TieredctlError) -> TieredctlError:

@@ -58,6 +58,8 @@ class Status:
     results: LastResults = field(default_factory=LastResults)
     failed: dict[str, TieredctlError] = field(default_factory=dict)
     """Why the `cluster` or the `store` is not known, though it was asked."""
+    asks_brokers: bool = True
+    """Whether the cluster is, or would be, a live one: what is left of another has other commands."""
 
     def lines(self) -> Iterator[StatusLine]:
         """The screen, from top to bottom."""
@@ -101,7 +103,7 @@ class Status:
     def _findings(self) -> StatusLine:
         counts = self.severities()
         if counts is None:
-            return StatusLine("findings", f"{UNKNOWN}: {self._why('cluster')}", "doctor")
+            return StatusLine("findings", f"{UNKNOWN}: {self._why('cluster')}", self._deeper)
         said = severities_text({one: counts[one.label] for one in _SEVERITIES})
         is_live = self.cluster is not None and self.cluster.is_live
         command = "doctor" if is_live else "metadata stuck"
@@ -115,6 +117,11 @@ class Status:
         last = self.results.verification
         return severities_text({one: last.severities[one] for one in _GRAVE}) if last is not None else ""
 
+    @property
+    def _deeper(self) -> str:
+        """What says more of a cluster of which nothing is known."""
+        return "doctor" if self.asks_brokers else "metadata stats"
+
     def _why(self, what: str) -> str:
         error = self.failed.get(what)
         return f"no {what} was given" if error is None else error.message.rstrip(".")
@@ -122,7 +129,7 @@ class Status:
     def _cluster(self) -> Iterator[StatusLine]:
         if self.cluster is None:
             if "cluster" in self.failed:
-                yield StatusLine("cluster", f"{UNKNOWN}: {self._why('cluster')}", "doctor")
+                yield StatusLine("cluster", f"{UNKNOWN}: {self._why('cluster')}", self._deeper)
             return
         facts = self.cluster
         named = [facts.cluster_id or UNKNOWN]

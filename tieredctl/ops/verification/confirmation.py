@@ -8,7 +8,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.finding_subjects import SegmentSubject
+from tieredctl.model.finding_subjects import SegmentSubject, StoreSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
@@ -56,7 +56,8 @@ def still_there(findings: Sequence[Finding], store: ObjectStore) -> list[Finding
 def _not_known(objects: int, url: str, error: TieredctlError) -> Finding:
     what = counted(objects, "object that no segment explains is", "objects that no segment explains are")
     message = f"it is unknown whether {what} still there: {error.message}"
-    return Finding(FindingCode.UNREADABLE, url, message, {"file": url, "error": error.code.value})
+    evidence = {"store": url, "error": error.code.value}
+    return Finding(FindingCode.UNREADABLE, url, message, evidence, about=StoreSubject())
 
 
 def _explained_key(finding: Finding) -> str | None:

@@ -19,6 +19,7 @@ from tieredctl.formats.uuid_lookup import NOT_FOUND
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import StoreSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.remote.inventory import prefix_of
 from tieredctl.ops.remote.key_columns import KeyColumns, KeyExplainer
@@ -106,8 +107,8 @@ class ListedObjects:
                 raise error
             self.overlap.of_known_topics += 1  # what was not listed may have it
             message = f"its listing ended too early: {error.message}"
-            evidence = {"file": store.url, "error": error.code.value}
-            self.findings.append(Finding(FindingCode.UNREADABLE, store.url, message, evidence))
+            evidence = {"store": store.url, "error": error.code.value}
+            self.findings.append(Finding(FindingCode.UNREADABLE, store.url, message, evidence, about=StoreSubject()))
 
     def _take(self, batch: pa.RecordBatch, said: KeyColumns, places: KeyPlaces, known: KnownSegments) -> pa.RecordBatch:
         where, partitions = places.places[said.stems], places.partitions[said.stems]

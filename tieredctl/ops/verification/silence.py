@@ -9,6 +9,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import StoreSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
 from tieredctl.ops.verification.segment_check import check_segment
@@ -55,4 +56,4 @@ def not_looked_at(url: str, segments: int, why: str) -> Finding:
     """The finding that this many segments were not checked, with the store's last error."""
     were = counted(segments, "segment was", "segments were")
     message = f"{were} not checked, after {MOST_SEGMENTS_IN_A_ROW} in a row that could not be read: {why}"
-    return Finding(FindingCode.UNREADABLE, url, message, {"file": url, "segments": segments})
+    return Finding(FindingCode.UNREADABLE, url, message, {"store": url, "segments": segments}, about=StoreSubject())

@@ -11,6 +11,7 @@ from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import StoreSubject, Subject
 from tieredctl.model.findings import Finding
 from tieredctl.model.wal_events import WAL_METADATA_TOPIC, RemoteLogSegmentMetadataEntry
 from tieredctl.ops.documents import Document
@@ -141,8 +142,9 @@ def _looked_into(
     except TieredctlError as error:
         is_archived = error.code is ErrorCode.OBJECT_ARCHIVED
         code = FindingCode.OBJECT_ARCHIVED if is_archived else FindingCode.UNREADABLE
-        evidence = {"file": report.key, "key": report.key, "error": error.code.value}
-        report.findings.append(Finding(code, report.key, error.message, evidence))
+        evidence = {"key": report.key, "error": error.code.value}
+        about = Subject() if is_archived else StoreSubject()
+        report.findings.append(Finding(code, report.key, error.message, evidence, about=about))
         report.silent = error.code in CONCERN_EVERY_OBJECT
     return report
 
