@@ -33,9 +33,9 @@ def run_job(
         with error_stream() as stream, redirect_stderr(stream), _interrupted_by_all():
             try:
                 options = parser.parse_args(arguments)
+                metrics.ask(getattr(options, "metrics_file", None), parser.prog.removesuffix(".py"))
             except TieredctlError as error:
                 return _failed(error)
-            metrics.ask(getattr(options, "metrics_file", None), parser.prog.removesuffix(".py"))
             try:
                 code = _exit_code(run, options)
             except Exception as fault:  # noqa: BLE001 - the last resort: it is reported, and is a failure

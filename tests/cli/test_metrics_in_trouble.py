@@ -146,3 +146,13 @@ def test_in_trouble_of_any_kind_both_exit_codes_are_the_same(
     assert exit_codes(samples) == [outcome.exit_code]
     if outcome.exit_code in (ExitCode.FAILURE, ExitCode.INTERRUPTED):
         assert {sample.family for sample in samples} == OF_ANY_RUN
+
+
+def test_a_file_that_cannot_be_written_is_said_before_the_work(tieredctl: Tieredctl, tmp_path: Path) -> None:
+    file = tmp_path / "no-such-folder/metrics.prom"
+
+    outcome = tieredctl("metadata", "stats", "--log-dir", tmp_path / "nor-this", "--metrics-file", file)
+
+    assert outcome.exit_code == 1
+    assert outcome.err.startswith(f"tieredctl: {file} cannot be written: No such file or directory.\n")
+    assert "nor-this" not in outcome.err

@@ -97,3 +97,14 @@ def test_a_store_that_is_not_there_replaces_the_figures_of_yesterday(captures: P
 
     assert code == ExitCode.USAGE
     assert written(metrics) == {"tieredctl_exit_code": ExitCode.USAGE}
+
+
+def test_a_file_that_cannot_be_written_is_said_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "no-such-folder/metrics.prom"
+
+    code = run(partial(raising, AssertionError("it worked")), "--metrics-file", str(file))
+
+    assert code == ExitCode.FAILURE
+    assert capsys.readouterr().err.startswith(f"{file} cannot be written: No such file or directory.\n")

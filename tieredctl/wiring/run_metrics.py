@@ -26,8 +26,12 @@ class RunMetrics:
     findings: Sequence[Finding] = ()
 
     def ask(self, file: Path | None, command: str) -> None:
-        """Names the file, and the command that it is of."""
+        """Names the file, and the command that it is of. Raises TieredctlError now, before long work, where it could
+        not be written."""
         if file is not None:
+            from tieredctl.ops.guards.replaced_file import demand_replaceable
+
+            demand_replaceable(file)
             self.file, self.command = file, command
 
     def are_of(self, command: str) -> bool:
