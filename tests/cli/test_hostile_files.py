@@ -86,6 +86,13 @@ def test_a_device_is_not_read_to_an_end_that_it_lacks(tieredctl: Tieredctl) -> N
     assert (inspected.exit_code, configured.exit_code) == (2, 2)
 
 
+def test_settings_are_not_read_from_a_device_to_an_end_that_it_lacks(tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("doctor", "config", "/dev/zero")
+
+    assert outcome.exit_code == 2
+    assert outcome.err.startswith("tieredctl: /dev/zero is far too large for a properties file.\n")
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [(("store", "inspect"), 1), (("snapshot", "inspect"), 1), (("snapshot", "verify"), 5)],

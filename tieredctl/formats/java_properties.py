@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from tieredctl.errors import DecodeError
 from tieredctl.formats.varints import Buffer
 
+LARGEST_PROPERTIES_FILE = 1 << 22
+"""In bytes, far more than any has: a device has no end."""
 _CHARSET = "latin-1"
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 _BLANKS = " \t\f"

@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.formats.java_properties import read_properties
+from tieredctl.formats.java_properties import LARGEST_PROPERTIES_FILE, read_properties
 from tieredctl.model.secrets import HIDDEN, is_secret, remember_secrets
 
 Properties = dict[str, str]
 
-_LARGEST_FILE = 1 << 22
 _LONGEST_TIMEOUT_MS = 900_000
 """librdkafka's limit."""
 
@@ -42,8 +41,8 @@ def read_client_properties(file: Path | None) -> Properties:
         return {}
     try:
         with file.open("rb") as opened:
-            data = opened.read(_LARGEST_FILE + 1)
-        if len(data) > _LARGEST_FILE:
+            data = opened.read(LARGEST_PROPERTIES_FILE + 1)
+        if len(data) > LARGEST_PROPERTIES_FILE:
             raise _refused(f"{file} is far too large for a properties file")
         properties = read_properties(data)
     except FileNotFoundError:

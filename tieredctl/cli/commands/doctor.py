@@ -240,10 +240,15 @@ def _release(text: str | None) -> Release | None:
 
 
 def _properties(file: Path) -> dict[str, str]:
-    from tieredctl.formats.java_properties import read_properties
+    from tieredctl.formats.java_properties import LARGEST_PROPERTIES_FILE, read_properties
 
     try:
-        return read_properties(file.read_bytes())
+        with file.open("rb") as opened:
+            data = opened.read(LARGEST_PROPERTIES_FILE + 1)
+        if len(data) > LARGEST_PROPERTIES_FILE:
+            message = f"{file} is far too large for a properties file"
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Give a file of name=value lines.")
+        return read_properties(data)
     except DecodeError as error:
         message = f"{file} is not a properties file: {error.message}."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Give a file of name=value lines.") from None
