@@ -43,6 +43,20 @@ def test_the_help_has_an_example_that_the_command_takes(known: dict[tuple[str, .
             known[tuple(example[:at])].make_context("tieredctl", example[at:])  # raises where it is not understood
 
 
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+def test_an_example_that_takes_several_lines_can_be_pasted(
+    tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+
+    shown = tieredctl("metadata", "history", "--help").out
+
+    example = shown.partition("For example:")[2].partition("\n\n")[0]
+    assert shlex.split(example.replace("\\\n", "")) == shlex.split(
+        "tieredctl metadata history zYJ8cWbWS6Wrn_UH97CRKw --bootstrap-server broker:9092"
+    )
+
+
 def test_an_option_of_choices_lists_them_and_one_that_repeats_says_so(known: dict[tuple[str, ...], Any]) -> None:
     for words, command in known.items():
         for option in (one for one in command.params if one.param_type_name == "option"):

@@ -99,7 +99,7 @@ def _app(chosen: str | None, words: Sequence[str]) -> typer.Typer:
 
     if chosen is not None:
         import_module(f"tieredctl.cli.commands.{chosen.replace('-', '_')}").add_to(app, chosen, NOUNS[chosen])
-        app.registered_commands = [*map(_read, app.registered_commands)]
+        app.registered_commands = [*map(_command, app.registered_commands)]
         app.registered_groups = [_group_with_typed_verbs(one, words) for one in app.registered_groups]
     return app
 
@@ -109,7 +109,7 @@ def _with_typed_verbs(commands: typer.Typer, words: Sequence[str]) -> typer.Type
     which is slow."""
     typed = copy(commands)
     typed.registered_commands = [
-        _read(verb) if verb.name in words else _unread(verb) for verb in commands.registered_commands
+        _command(verb) if verb.name in words else _unread(verb) for verb in commands.registered_commands
     ]
     if commands.registered_callback is not None:
         typed.registered_callback = _read(commands.registered_callback)
@@ -122,6 +122,15 @@ def _group_with_typed_verbs(group: TyperInfo, words: Sequence[str]) -> TyperInfo
     typed = copy(group)
     typed.typer_instance = _with_typed_verbs(group.typer_instance, words)
     return typed
+
+
+def _command(verb: CommandInfo) -> CommandInfo:
+    from tieredctl.cli.help_text import CommandWithExample
+
+    read = _read(verb)
+    if read.cls is None or not issubclass(read.cls, CommandWithExample):
+        read.cls = CommandWithExample
+    return read
 
 
 def _read(verb: _Verb) -> _Verb:

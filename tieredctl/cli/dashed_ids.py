@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from typer.core import TyperCommand
-
+from tieredctl.cli.help_text import CommandWithExample
 from tieredctl.model.ids import is_uuid
 
 
-class CommandOfIds(TyperCommand):
+class CommandOfIds(CommandWithExample):
     """A command whose arguments are ids: one that begins with a dash may be typed as it is, without `--` before it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
