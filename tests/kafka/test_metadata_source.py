@@ -71,6 +71,11 @@ class MetadataOnDisk:
         return sorted((self.log_dir / f"{METADATA_TOPIC}-{metadata_partition}").glob("*.log"))
 
 
+def codes_of(source: MetadataSource, metadata_partition: int) -> list[str]:
+    """Of what is found while a partition is read."""
+    return [finding.code for chunk in source.chunks(metadata_partition) for finding in chunk.findings]
+
+
 @dataclass
 class ExportedMetadata(MetadataOnDisk):
     """The same, exported whenever it is opened."""
@@ -133,6 +138,19 @@ class TestLogDirectories(MetadataSourceContract):
         assert [one.offset for one in found] == list(range(from_offset, 8))
         assert opened == list(range(min(from_offset, 8) // 2 * 2, 10, 2))
         assert source.offset_range(FIRST) == (0, 8)
+
+    def test_what_a_folder_without_a_segment_held_is_unknown(self, metadata: MetadataOnDisk, tmp_path: Path) -> None:
+        metadata.write(FIRST, EVENTS[:2])
+        replica = MetadataOnDisk(tmp_path / "replica")
+        replica.write(FIRST, EVENTS[:2])
+        metadata.delete_first_segment(FIRST)
+
+        alone, beside = metadata.open(), LogDirectories([metadata.log_dir, replica.log_dir])
+
+        assert codes_of(alone, FIRST) == ["metadata-cut-short"]
+        assert codes_of(alone, SECOND) == []
+        assert codes_of(beside, FIRST) == []
+        assert [one.offset for one in records_of(beside, FIRST)] == [0, 1]
 
     def test_a_topic_that_was_deleted_and_made_again_is_another_one(self, metadata: MetadataOnDisk) -> None:
         source = metadata.open()

@@ -25,6 +25,7 @@ from tieredctl.kafka.source import (
     chunk_of,
     cut_short,
     truncated,
+    without_segments,
 )
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
@@ -105,7 +106,9 @@ class LogDirectories:
         log_end = max((one.end_offset for one in replicas), default=0)
         self._end_offsets[metadata_partition] = max(end, log_end)
         least_end = self._found.least_ends.get(metadata_partition, 0)
-        if log_end < least_end:
+        if replicas and not any(one.has_segments for one in replicas):
+            yield chunk_of((), [without_segments(metadata_partition, self._topic)])
+        elif log_end < least_end:
             yield chunk_of((), [cut_short(metadata_partition, log_end, least_end, self._topic)])
 
     def divisions(self, metadata_partition: int, most_offsets: int) -> list[int]:

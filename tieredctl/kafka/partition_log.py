@@ -46,6 +46,11 @@ class PartitionLog:
                 self._passed_over.append(Path(entry.path))
 
     @property
+    def has_segments(self) -> bool:
+        """Whether any segment's file is here. Kafka makes the first with the folder, and never deletes the last."""
+        return bool(self._files)
+
+    @property
     def start_offset(self) -> int:
         """The first offset that this replica can still hold."""
         return max(self._log_start_offset, self._files[0][0] if self._files else 0)

@@ -132,6 +132,17 @@ def cut_short(metadata_partition: int, end: int, least_end: int, topic: str = ME
     )
 
 
+def without_segments(metadata_partition: int, topic: str = METADATA_TOPIC) -> Finding:
+    """The same about one that has folders, and no segment in any of them."""
+    return Finding(
+        CUT_SHORT,
+        f"{topic}-{metadata_partition}",
+        "its folder has no segment, and every log has one: events are lost",
+        {"metadataPartition": metadata_partition, "logEndOffset": 0},
+        about=MetadataSubject(metadata_partition),
+    )
+
+
 class MetadataSource(Protocol):
     """Somewhere that holds `__remote_log_metadata`: a live topic, brokers' log directories, an export. Log directories
     give other metadata topics too.

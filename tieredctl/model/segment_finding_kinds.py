@@ -240,7 +240,7 @@ SEGMENT_FINDING_KINDS = (
     FindingKind(
         FindingCode.METADATA_CUT_SHORT,
         Severity.ERROR,
-        "the metadata log ends before the offsets in the broker's checkpoints: events are lost",
+        "the metadata log lacks its end: events are lost",
         "tieredctl metadata stats --bootstrap-server HOST:PORT",
         incomplete=True,
     ),
