@@ -22,6 +22,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, read_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.orphans.empty_store import demand_any_object
 from tieredctl.ops.orphans.judged_bucket import VERDICT_SCHEMA, AskedTopics, JudgedBy
 from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
 from tieredctl.ops.orphans.scan import ScanOptions
@@ -158,7 +159,10 @@ def scanned(
         segments = segment_states(events, bucket_count(2 * facts.events)).kept(keep, "segments")
         # Not before: what is asked about has to be older than the answer.
         live = live_topics(topics, facts.first_events_ms, stream.source)
-        demand_believable(topics, live, _with_segments(segments))
+        with_segments = _with_segments(segments)
+        demand_believable(topics, live, with_segments)
+        if asked is not None and not counts.objects:
+            demand_any_object(asked, remote.layout, with_segments, live)
         options = replace(options, has_times=places.listing.has_times)
         by = _judged_by(remote.layout, asked, options, facts, _answers(live, facts, counts.topic_ids), listed)
         if not facts.certainty.partitions_are_sure or facts.certainty.events_may_be_gone:

@@ -51,6 +51,11 @@ def compact(log_dir: Path) -> None:
     log.write_bytes(data[:second] + data[third:])
 
 
+def lose_a_log(log_dir: Path) -> None:
+    """Its folder is there, and `metadata_of` copies none of the checkpoints that would tell how long it was."""
+    (log_dir / "__remote_log_metadata-1/00000000000000000000.log").unlink()
+
+
 def lose_last_partition(log_dir: Path) -> None:
     shutil.rmtree(log_dir / "__remote_log_metadata-3")
 
@@ -74,7 +79,7 @@ POSSIBLE_LOSS = [lose_all_but_one_partition, lose_half_of_the_partitions]
 """What is left fits a topic of one partition, or of two, as well as one of four."""
 
 
-@pytest.mark.parametrize("lose", [cut_short, damage, compact, *CERTAIN_LOSS])
+@pytest.mark.parametrize("lose", [cut_short, damage, compact, lose_a_log, *CERTAIN_LOSS])
 def test_no_plan_is_made_from_half_of_the_history(
     cluster: CrashedClusterOnDisk, tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
@@ -88,6 +93,18 @@ def test_no_plan_is_made_from_half_of_the_history(
     assert ("is missing here" if lose in CERTAIN_LOSS else "on incomplete metadata") in outcome.err
     assert not cluster.plan_file.exists()
     assert cluster.objects() == before
+
+
+def test_an_empty_store_is_another_one_or_was_emptied(cluster: CrashedClusterOnDisk, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    empty = replace(cluster, store=("--store", f"file:{tmp_path / 'empty'}"))
+
+    scanned, made = empty.scan(), empty.plan(*AGED)
+
+    for outcome in (scanned, made):
+        assert (outcome.exit_code, outcome.out) == (2, "")
+        assert "is empty, but the metadata promises segments: it is another bucket or prefix" in outcome.err
+    assert not empty.plan_file.exists()
 
 
 def test_what_no_event_names_is_an_orphan_only_where_other_copies_have_its_records(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,19 @@ def places_of(cluster: Path, topics: Path | None = None) -> ScanPlaces:
 
 def options_of(min_age_ms: int) -> ScanOptions:
     return ScanOptions(now_ms=time.time_ns() // 1_000_000, min_age_ms=min_age_ms)
+
+
+def test_an_empty_store_is_another_one_or_was_emptied(spark: SparkSession, cluster: Path, tmp_path: Path) -> None:
+    places = replace(places_of(cluster), store=StorePlace(f"file:{tmp_path}", {}, LAYOUT.name))
+
+    refused: list[TieredctlError] = []
+    for scan in (partial(by_spark, spark, folder=tmp_path / "out"), locally):
+        with pytest.raises(TieredctlError) as refusal:
+            scan(places=places, options=options_of(0))
+        refused.append(refusal.value)
+
+    assert [error.code for error in refused] == [ErrorCode.NO_OVERLAP] * 2
+    assert refused[0].message == refused[1].message
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.orphans.empty_store import demand_any_object
 from tieredctl.ops.orphans.judgement import (
     NO_SEGMENT,
     Certainty,
@@ -132,11 +133,15 @@ class Scan:
             begins = MetadataBegins.of(stream.coverage, events.first_records_ms)
             self.known = known = KnownOwners(events.partitions, KnownTopics(events.first_events_ms, live), begins)
             self.unreserved = unreserved = UnreservedObjects(listing)
+            has_any = False
             for objects, found in judged_objects(judge, known, unreserved.batches(), self.layout):
+                has_any |= len(objects.sizes) > 0
                 there, verdicts = self._still_there(objects, found)
                 self._count(there, verdicts)
                 note_more("objects judged", len(there.sizes))
                 yield judge, there, verdicts
+            if not has_any and self.store is not None:
+                demand_any_object(self.store, self.layout, judge.segments.topics_with_segments(), live)
         incomplete = self.options.topic_sources.findings()
         self.findings += [*stream.findings, *incomplete, *self._totals.findings(self.subject)]
 

@@ -48,7 +48,7 @@ class Overlap:
             return
         if selection != Selection() and self._looks_right(known_topic_ids):
             return
-        raise TieredctlError(ErrorCode.NO_OVERLAP, self._sentence())
+        raise self._error()
 
     def _has(self, segment: RemoteLogSegmentMetadata) -> bool:
         try:
@@ -76,13 +76,20 @@ class Overlap:
                 return True
         return False
 
-    def _sentence(self) -> str:
+    def _error(self) -> TieredctlError:
         url = self.store.url
         if not self.listed:
-            return (
-                f"{url} is empty, but the metadata promises segments: it is another bucket or prefix, or "
-                "everything in it was deleted."
-            )
+            return promised_elsewhere(url)
         if not self.explained:
-            return f"No object in {url} has layout {self.layout.name}, and none of the promised ones is there."
-        return f"{url} has no objects of the topics in the metadata: they belong to different clusters."
+            message = f"No object in {url} has layout {self.layout.name}, and none of the promised ones is there."
+        else:
+            message = f"{url} has no objects of the topics in the metadata: they belong to different clusters."
+        return TieredctlError(ErrorCode.NO_OVERLAP, message)
+
+
+def promised_elsewhere(url: str) -> TieredctlError:
+    """What is to be said of an empty store."""
+    message = (
+        f"{url} is empty, but the metadata promises segments: it is another bucket or prefix, or everything in it "
+    )
+    return TieredctlError(ErrorCode.NO_OVERLAP, f"{message}was deleted.")

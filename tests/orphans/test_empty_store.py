@@ -1,0 +1,49 @@
+"""A store in which nothing was listed: is it the one that the metadata is about?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from tests.faults.cluster import LAYOUT
+from tests.metadata_logs import TOPIC_ID
+from tieredctl.errors import TieredctlError
+from tieredctl.ops.orphans.empty_store import demand_any_object
+from tieredctl.storage.memory import MemoryStore
+
+OTHER_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
+
+
+@dataclass
+class Known:
+    """What is known of topics; of others nothing."""
+
+    live: dict[str, bool]
+
+    def is_live(self, topic_id: str) -> bool | None:
+        return self.live.get(topic_id)
+
+    def describe(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize("live", [{}, {TOPIC_ID: True}, {TOPIC_ID: False}])
+def test_segments_of_a_topic_that_may_be_there_are_promised(live: dict[str, bool]) -> None:
+    with pytest.raises(TieredctlError, match="memory: is empty, but the metadata promises segments") as refused:
+        demand_any_object(MemoryStore(), LAYOUT, {TOPIC_ID, OTHER_TOPIC_ID}, Known(live))
+
+    assert refused.value.code == "no-overlap"
+
+
+@pytest.mark.parametrize("with_segments", [set(), {TOPIC_ID}])
+def test_nothing_is_promised_of_topics_that_are_gone(with_segments: set[str]) -> None:
+    demand_any_object(MemoryStore(), LAYOUT, with_segments, Known({TOPIC_ID: False}))
+
+
+@pytest.mark.parametrize("key", ["t-0-x/the first copy", ".tieredctl/quarantine/one"])
+def test_a_store_is_this_one_if_it_got_its_first_object_since_or_has_what_was_removed(key: str) -> None:
+    store = MemoryStore()
+    store.put(key, b"12345", 0)
+
+    demand_any_object(store, LAYOUT, {TOPIC_ID}, Known({}))
