@@ -227,14 +227,14 @@ def test_a_command_to_paste_has_the_settings_of_the_context_that_a_typed_one_joi
 
     app = typer.Typer()
     app.command()(command)
-    named = named_context.set("here")
     words = ["--store-option", "region=b"]
-    said = running_words.set(tuple(words))
-    try:
+
+    def run_as_typed() -> None:
+        named_context.set("here")
+        running_words.set(tuple(words))
         app(words, standalone_mode=False)
-    finally:
-        named_context.reset(named)
-        running_words.reset(said)
+
+    copy_context().run(run_as_typed)  # what the context gives is of this command alone
 
     assert " ".join(seen) == (
         "--store-option region=b --bootstrap-server h:1 --store s3://b --store-option endpoint=http://minio:9"
