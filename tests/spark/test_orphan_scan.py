@@ -104,7 +104,9 @@ def options_of(min_age_ms: int) -> ScanOptions:
 
 
 def test_an_empty_store_is_another_one_or_was_emptied(spark: SparkSession, cluster: Path, tmp_path: Path) -> None:
-    places = replace(places_of(cluster), store=StorePlace(f"file:{tmp_path}", {}, LAYOUT.name))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    places = replace(places_of(cluster), store=StorePlace(f"file:{empty}", {}, LAYOUT.name))
 
     refused: list[TieredctlError] = []
     for scan in (partial(by_spark, spark, folder=tmp_path / "out"), locally):
