@@ -63,8 +63,10 @@ def local_estimates(
     highest = highest_remote_offset(log.leader_epochs, log.end_offset, remote)
     disks: list[tuple[str | None, Sequence[LocalSegment]]]
     if replicas is None:
-        disks = [(None, _by_metadata(remote, first_offset, local_bytes, now_ms))]
-        is_exact = all(one.known_size is not None for one in _from(remote, first_offset))
+        used = (one for one in segments_in_use(remote) if one.start_offset >= first_offset)
+        known = sorted(used, key=lambda one: one.start_offset)
+        disks = [(None, _by_metadata(known, first_offset, local_bytes, now_ms))]
+        is_exact = all(one.known_size is not None for one in known)
     else:
         disks = [(replica.folder, replica.segments) for replica in replicas]
         is_exact = True
@@ -74,16 +76,10 @@ def local_estimates(
     ]
 
 
-def _from(remote: RemoteLogMetadataCache, first_offset: int) -> list[RemoteLogSegmentMetadata]:
-    used = (one for one in segments_in_use(remote) if one.start_offset >= first_offset)
-    return sorted(used, key=lambda one: one.start_offset)
-
-
 def _by_metadata(
-    remote: RemoteLogMetadataCache, first_offset: int, local_bytes: int, now_ms: int
+    known: Sequence[RemoteLogSegmentMetadata], first_offset: int, local_bytes: int, now_ms: int
 ) -> list[LocalSegment]:
     """The remote segments from an offset on, and one active segment, of now, with the rest of the bytes."""
-    known = _from(remote, first_offset)
     segments = [LocalSegment(one.start_offset, one.known_size or 0, one.max_timestamp_ms) for one in known]
     behind = known[-1].end_offset + 1 if known else first_offset
     rest = max(0, local_bytes - sum(segment.size for segment in segments))
