@@ -112,35 +112,25 @@ def truncated(metadata_partition: int, start: int, topic: str = METADATA_TOPIC) 
     message = f"the log begins at offset {start}: earlier events are lost, and what they reported is unknown"
     if topic == METADATA_TOPIC:
         message += "; this stays after `recover metadata`, which can register again only what is stored"
-    return Finding(
-        FindingCode.METADATA_TRUNCATED,
-        f"{topic}-{metadata_partition}",
-        message,
-        {"metadataPartition": metadata_partition, "logStartOffset": start},
-        about=MetadataSubject(metadata_partition),
-    )
+    return _of_log(FindingCode.METADATA_TRUNCATED, metadata_partition, topic, message, logStartOffset=start)
 
 
 def cut_short(metadata_partition: int, end: int, least_end: int, topic: str = METADATA_TOPIC) -> Finding:
     """The finding about a metadata partition whose log ends before an offset that it is known to have reached."""
-    return Finding(
-        CUT_SHORT,
-        f"{topic}-{metadata_partition}",
-        f"the log ends at offset {end}, but its broker's checkpoints have it up to {least_end}: events are lost",
-        {"metadataPartition": metadata_partition, "logEndOffset": end, "leastLogEndOffset": least_end},
-        about=MetadataSubject(metadata_partition),
-    )
+    message = f"the log ends at offset {end}, but its broker's checkpoints have it up to {least_end}: events are lost"
+    return _of_log(CUT_SHORT, metadata_partition, topic, message, logEndOffset=end, leastLogEndOffset=least_end)
 
 
 def without_segments(metadata_partition: int, topic: str = METADATA_TOPIC) -> Finding:
     """The same about one that has folders, and no segment in any of them."""
-    return Finding(
-        CUT_SHORT,
-        f"{topic}-{metadata_partition}",
-        "its folder has no segment, and every log has one: events are lost",
-        {"metadataPartition": metadata_partition, "logEndOffset": 0},
-        about=MetadataSubject(metadata_partition),
-    )
+    message = "its folder has no segment, and every log has one: events are lost"
+    return _of_log(CUT_SHORT, metadata_partition, topic, message, logEndOffset=0)
+
+
+def _of_log(code: FindingCode, metadata_partition: int, topic: str, message: str, **offsets: int) -> Finding:
+    evidence = {"metadataPartition": metadata_partition, **offsets}
+    about = MetadataSubject(metadata_partition)
+    return Finding(code, f"{topic}-{metadata_partition}", message, evidence, about=about)
 
 
 class MetadataSource(Protocol):
