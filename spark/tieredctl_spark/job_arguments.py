@@ -36,11 +36,8 @@ def run_job(
                 metrics.ask(getattr(options, "metrics_file", None), parser.prog.removesuffix(".py"))
             except TieredctlError as error:
                 return _failed(error)
-            try:
-                code = _exit_code(run, options)
-            except Exception as fault:  # noqa: BLE001 - the last resort: it is reported, and is a failure
-                code = _at_fault(fault, [parser.prog, *(sys.argv[1:] if arguments is None else arguments)])
-            return _ended(metrics, code)
+            words = [parser.prog, *(sys.argv[1:] if arguments is None else arguments)]
+            return _ended(metrics, _exit_code(run, options, words))
     finally:
         run_metrics.reset(asked)
 
@@ -53,7 +50,7 @@ def _ended(metrics: RunMetrics, code: int) -> int:
     return code
 
 
-def _exit_code(run: Callable[[argparse.Namespace], ExitCode], options: argparse.Namespace) -> int:
+def _exit_code(run: Callable[[argparse.Namespace], ExitCode], options: argparse.Namespace, words: Sequence[str]) -> int:
     try:
         return int(run(options))
     except TieredctlError as error:
@@ -62,6 +59,8 @@ def _exit_code(run: Callable[[argparse.Namespace], ExitCode], options: argparse.
         return _failed(TieredctlError(ErrorCode.INTERRUPTED, "Interrupted."))
     except (OSError, MemoryError) as error:
         return _failed(system_error(error))
+    except Exception as fault:  # noqa: BLE001 - the last resort: it is reported, and is a failure
+        return _at_fault(fault, words)
 
 
 @contextmanager
