@@ -63,13 +63,20 @@ def verified(cluster: Path, engine: engines.Engine, level: Level, layout: Layout
     return verify(stream, store, layout or layout_named("local"), engine, VerifyOptions(level, CLOCK))
 
 
+def verified_alike(cluster: Path, level: Level) -> tuple[Verification, Watched, Watched]:
+    """What both engines find, and what Spark's and the local one reported on the way."""
+    remote, local = Watched(engines.engine_named("spark", {})), Watched(engines.LocalEngine())
+    result = verified(cluster, remote, level)
+    assert result == verified(cluster, local, level)
+    return result, remote, local
+
+
 @pytest.mark.parametrize("level", DEEP)
 def test_a_sound_cluster_gives_the_local_engines_sums_and_no_report_of_each_segment(
     spark: SparkSession, cluster: Path, level: Level
 ) -> None:
-    local, remote = Watched(engines.LocalEngine()), Watched(engines.engine_named("spark", {}))
+    _, remote, local = verified_alike(cluster, level)
 
-    assert verified(cluster, remote, level) == verified(cluster, local, level)
     assert sum(report.segments for report in remote.reports) == len(local.reports) > 100
     assert len(remote.reports) < 10
 
@@ -78,12 +85,8 @@ def test_a_sound_cluster_gives_the_local_engines_sums_and_no_report_of_each_segm
 def test_a_damaged_cluster_gives_the_local_engines_findings(
     spark: SparkSession, cluster: Path, tmp_path: Path, level: Level
 ) -> None:
-    copy = damaged(cluster, tmp_path)
-    local, remote = Watched(engines.LocalEngine()), Watched(engines.engine_named("spark", {}))
+    result, remote, local = verified_alike(damaged(cluster, tmp_path), level)
 
-    result = verified(copy, remote, level)
-
-    assert result == verified(copy, local, level)
     assert with_findings(remote.reports) == with_findings(local.reports)
     assert exit_code_of(result.findings) is ExitCode.CORRUPTION
     assert sum(1 for report in remote.reports if report.findings) >= 2
@@ -93,12 +96,8 @@ def test_a_damaged_cluster_gives_the_local_engines_findings(
 def test_a_segment_of_unknown_size_gives_the_local_engines_findings(
     spark: SparkSession, kafka_4: Path, tmp_path: Path, level: Level
 ) -> None:
-    copy = with_unknown_size(kafka_4, tmp_path)
-    local, remote = Watched(engines.LocalEngine()), Watched(engines.engine_named("spark", {}))
+    result, _, _ = verified_alike(with_unknown_size(kafka_4, tmp_path), level)
 
-    result = verified(copy, remote, level)
-
-    assert result == verified(copy, local, level)
     assert [one.code for one in result.findings if one.severity > Severity.INFO] == ["segment-size-unknown"]
 
 
