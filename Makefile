@@ -30,7 +30,12 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALL_LOCKED := $(PIP) install --require-hashes --no-build-isolation
 UV ?= uv
 
-RUN_TESTS := $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder $(if $(CI),-p tests.no_skips)
+RUN_TESTS := $(BIN)/python -m pytest -p tests.shares --dist loadscope --no-loadscope-reorder $(if $(CI),-p tests.no_skips)
+
+# Of the exhaustive tests `make test` runs one share, chosen by the commit: every one is run within a few commits.
+SHARES := 4
+COMMIT := $(shell git rev-parse --short=6 HEAD 2>/dev/null || echo 0)
+SHARE_OF_COMMIT := $(shell echo $$((0x$(COMMIT) % $(SHARES) + 1)))/$(SHARES)
 
 # What executors run: everything but PySpark, which a cluster brings along.
 ARCHIVE := dist/tieredctl-spark.tar.gz
@@ -38,7 +43,7 @@ PACKED := build/spark-archive
 PACKED_PYTHON := $(PACKED)/environment/bin/python
 SOURCES = pyproject.toml $(shell find tieredctl $(PACKAGES) -type f -not -path '*/__pycache__/*')
 
-.PHONY: help demo check test lint bench bench-scale ten-tasks fuzz soak completions kafka-messages pictures site wheel sbom spark-archive lock clean
+.PHONY: help demo check test exhaustive lint bench bench-scale ten-tasks fuzz soak completions kafka-messages pictures site wheel sbom spark-archive lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r target meaning; do \
@@ -53,13 +58,16 @@ check: lint ## Lint, then run the tests that need no server and no Java: five to
 	@TIEREDCTL_CHAOS_SEEDS=40 TIEREDCTL_FUZZ_INPUTS=20000 TIEREDCTL_PROPERTY_EXAMPLES=25 \
 		$(RUN_TESTS) --numprocesses 2 -m 'not integration and not spark and not exhaustive'
 
-test: lint ## Lint, then run all tests; CONTRIBUTING.md names what some of them need
+test: lint ## Lint, then run all tests, of the exhaustive ones a share; CONTRIBUTING.md names what some of them need
 	@for tool in java mvn go postgres chromium promtool zsh fish; do \
 		PATH="$$PATH:$(POSTGRES_OF_DEBIAN)" command -v $$tool >/dev/null || \
 		echo "$$tool is not on the PATH: tests that need it $(if $(CI),fail,are skipped)"; done
-	@echo "Running all tests"
+	@echo "Running all tests; of the exhaustive ones share $(SHARE_OF_COMMIT)"
 	@# One more than cores: those with real servers mostly wait.
-	@$(RUN_TESTS) --numprocesses 3
+	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(RUN_TESTS) --numprocesses 3
+
+exhaustive: $(VENV)/development.installed $(VENV)/packages.installed ## Run the exhaustive tests, all or SHARE=2/4
+	@TIEREDCTL_SHARE=$(SHARE) $(RUN_TESTS) --numprocesses 3 -m exhaustive
 
 lint: $(VENV)/development.installed $(VENV)/packages.installed ## Check style, types and the direction of imports
 	@echo "Checking style, types and the direction of imports"
