@@ -34,7 +34,7 @@ def test_a_sound_node_is_verified(tieredctl: Tieredctl, node: Path, output: str)
     assert ended.exit_code == ExitCode.CLEAN
     assert "Read 3 snapshots and 1 log segment with 298 records: all are sound." in ended.err
     if output == "json":
-        assert ended.document()["summary"] == {"snapshots": 3, "segments": 1, "records": 298}
+        assert ended.document()["summary"] == {"snapshots": 3, "confirmed": 3, "segments": 1, "records": 298}
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
@@ -73,7 +73,10 @@ def test_any_bytes_are_a_finding(tieredctl: Tieredctl, tmp_path: Path, content: 
     ended = tieredctl("snapshot", "verify", file, "-o", output)
 
     assert ended.exit_code == ExitCode.CORRUPTION
-    assert tieredctl("snapshot", "ls", file, "-o", output).exit_code == ExitCode.CLEAN
+    listed = tieredctl("snapshot", "ls", file, "-o", output)
+    assert listed.exit_code == ExitCode.CORRUPTION
+    assert "damaged" in listed.out
+    assert "complete" not in listed.out
 
 
 def test_a_log_alone_is_not_listed(tieredctl: Tieredctl, node: Path) -> None:

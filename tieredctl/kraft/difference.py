@@ -62,14 +62,20 @@ def _of_kind(earlier: list[Entry], later: list[Entry]) -> Iterator[Change]:
         old = was.get(entry.key)
         if old is None:
             yield Change(entry.kind, entry.subject, None, shown(entry, entry.values))
-        elif old.values != entry.values:
+        elif old.values != entry.values or _is_renamed(old, entry):
             yield _changed(old, entry)
 
 
 def _changed(old: Entry, new: Entry) -> Change:
     differing = [name for name in new.values if old.values.get(name) != new.values[name]]
     before, after = ({name: one.values.get(name) for name in differing} for one in (old, new))
-    return Change(new.kind, new.subject, shown(new, before), shown(new, after))
+    names = ({"name": old.subject}, {"name": new.subject}) if _is_renamed(old, new) else ({}, {})
+    return Change(new.kind, new.subject, names[0] | shown(new, before), names[1] | shown(new, after))
+
+
+def _is_renamed(old: Entry, new: Entry) -> bool:
+    """Whether a topic has another name: Kafka renames none."""
+    return new.kind is Kind.TOPIC and old.subject != new.subject
 
 
 def _word(value: Any) -> str:

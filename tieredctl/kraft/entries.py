@@ -78,7 +78,14 @@ def entries(image: ClusterImage) -> Iterator[Entry]:
 
 def _nodes(kind: Kind, nodes: Mapping[int, Values]) -> Iterator[Entry]:
     for node_id, values in sorted(nodes.items()):
-        yield Entry(kind, node_id, str(node_id), values)
+        yield Entry(kind, node_id, str(node_id), {name: _by_name(value) for name, value in values.items()})
+
+
+def _by_name(value: Any) -> Any:
+    """Listeners and features in one order: Kafka keeps them in hash tables, and writes them in any."""
+    if isinstance(value, list) and all(isinstance(one, Mapping) and "Name" in one for one in value):
+        return sorted(value, key=lambda one: str(one["Name"]))
+    return value
 
 
 def _access(image: ClusterImage) -> Iterator[Entry]:

@@ -52,6 +52,7 @@ class FindingCode(StrEnum):
     UNREADABLE = "unreadable"
     KRAFT_SNAPSHOT_DAMAGED = "kraft-snapshot-damaged"
     KRAFT_SNAPSHOT_MISNAMED = "kraft-snapshot-misnamed"
+    KRAFT_SNAPSHOT_CONTRADICTED = "kraft-snapshot-contradicted"
     KRAFT_LOG_DAMAGED = "kraft-log-damaged"
     KRAFT_LOG_TORN = "kraft-log-torn"
     KRAFT_LOG_START_UNCOVERED = "kraft-log-start-uncovered"

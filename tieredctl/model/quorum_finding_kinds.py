@@ -24,6 +24,12 @@ QUORUM_FINDING_KINDS = (
         _INSPECT,
     ),
     FindingKind(
+        FindingCode.KRAFT_SNAPSHOT_CONTRADICTED,
+        Severity.CRITICAL,
+        "a KRaft snapshot has another cluster than the log gives up to its end: one of them was altered",
+        "tieredctl snapshot compare …",
+    ),
+    FindingKind(
         FindingCode.KRAFT_LOG_DAMAGED,
         Severity.CRITICAL,
         "the metadata log has a damaged batch, or offsets or epochs that do not follow each other",

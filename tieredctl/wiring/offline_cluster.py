@@ -13,6 +13,7 @@ from tieredctl.formats.quorum_state import QUORUM_STATE_FILE, read_quorum_state
 from tieredctl.kafka.log_dir_owner import log_dir_owner
 from tieredctl.kafka.metadata_log import MetadataLog, SnapshotFile, snapshot_records
 from tieredctl.kafka.node_replay import NodeReplay, records_of_one_epoch
+from tieredctl.kafka.snapshot_history import SnapshotHistory
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.kraft.replica import SnapshotId
@@ -35,7 +36,8 @@ class OfflineClusterPlace:
     def read(self) -> OfflineCluster:
         """The cluster as of the snapshot; of a folder as of the latest one and the log after it.
 
-        Raises TieredctlError where it is missing, cannot be read, or is not whole: half of it would make orphans.
+        Raises TieredctlError where it is missing, cannot be read, is not whole, or is not what the log beside it says:
+        half of it would make orphans, and so would an id that was changed.
         """
         path = self.path
         with in_sentences(path):
@@ -74,11 +76,23 @@ def _alone(path: Path) -> OfflineCluster:
     replay.load_snapshot(snapshot_records(file) if name is None else records_of_one_epoch(file), end_offset)
     image = replay.image
     snapshot = None if name is None else SnapshotId(epoch, end_offset)
-    cluster_id = log_dir_owner(path.resolve().parent.parent).cluster_id
+    folder = path.resolve().parent
     return OfflineCluster(
-        *(path, image, image.topic_ids, image.as_of_ms, frozenset(), snapshot, size, 0, cluster_id),
+        *(path, image, image.topic_ids, image.as_of_ms, frozenset(), snapshot, size, 0),
+        log_dir_owner(folder.parent).cluster_id,
         voters=list(image.voters or ()),
+        is_confirmed=name is not None and _is_confirmed(MetadataLog.opened(folder), file),
     )
+
+
+def _is_confirmed(log: MetadataLog, snapshot: SnapshotFile) -> bool:
+    """Whether the log before a snapshot's end gives the same cluster; False where it does not reach back far enough.
+    Raises DecodeError where it gives another one."""
+    history = SnapshotHistory.of(log, snapshot.end_offset)
+    for one in history.contradictions:
+        if one.snapshot.path.name == snapshot.path.name:
+            raise DecodeError(one.words, 0)
+    return any(one.path.name == snapshot.path.name for one in history.confirmed)
 
 
 def _with_log(folder: Path) -> OfflineCluster:
@@ -109,6 +123,7 @@ def _with_log(folder: Path) -> OfflineCluster:
         voters=list(voters),
         in_transaction=replay.in_transaction,
         clock_error_ms=replay.clock_fell_ms,
+        is_confirmed=not log.snapshots or _is_confirmed(log, log.snapshots[-1]),
     )
 
 

@@ -176,6 +176,8 @@ class WrittenPlan(NamedTuple):
     """Which metadata, which store."""
     silence: str | None
     """That the cluster did not say which topics are live."""
+    lone_witness: str | None
+    """That one file alone says it."""
 
 
 def write_plan(
@@ -213,7 +215,7 @@ def write_plan(
             demand_known_by_all(places.metadata, options.selection, METADATA_AND_STORE)
         described = opened.scan.stream.source.describe() if opened.scan.stream else {}
         source = {**described, "store": opened.remote.store.url, "layout": opened.remote.layout.name}
-        return WrittenPlan(planning, totals, source, opened.topics.silence)
+        return WrittenPlan(planning, totals, source, opened.topics.silence, opened.topics.lone_witness)
 
 
 @contextmanager

@@ -337,6 +337,12 @@ class TopicsPlace:
                 raise TieredctlError(ErrorCode.USAGE, f"{option} is for a cluster that is down.", hint=hint)
         return cls(topic_ids, snapshot, metadata.cluster if metadata.as_of is None else None)
 
+    def lone_witness(self) -> str | None:
+        """That a snapshot alone says which topics are gone, if so. Raises TieredctlError if it cannot be read."""
+        from tieredctl.wiring.offline_cluster import OfflineClusterPlace
+
+        return None if self.snapshot is None else OfflineClusterPlace(self.snapshot).read().lone_witness
+
     @contextmanager
     def open(self, now_ms: int) -> Iterator[TopicSources]:
         """Reads the file or the snapshot; or connects to the cluster, which is asked later. Raises TieredctlError if

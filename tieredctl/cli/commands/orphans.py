@@ -145,6 +145,8 @@ def scan(
         code = view.show(listing, found.findings, code_of_topics)
         if silence := opened.topics.silence:
             view.say(silence)
+        if alone := opened.topics.lone_witness:
+            view.say(alone)
         if not view.quiet:
             doubt = opened.doubt()
             if doubt is not None:
@@ -179,6 +181,8 @@ def _doubts(opened: ShownScanSources, places: ScanPlaces) -> Iterator[str]:
         yield "The metadata is incomplete: there may be more orphans."
     if silence := opened.topics.silence:
         yield silence
+    if alone := opened.topics.lone_witness:
+        yield alone
     if doubt := opened.doubt():
         yield f"{doubt.message} Objects that it lacks look deleted."
     if places.listing.key_list is not None:

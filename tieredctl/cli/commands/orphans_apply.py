@@ -77,5 +77,8 @@ def apply(
     store_options = details_of(url, Role.STORE_OPTIONS, store_option)
     layout_options = details_of(url, Role.LAYOUT_OPTIONS, layout_option)
     store = RemoteOptions(url, store_options, chosen.header.layout, layout_options).place()
-    owners = TieredOwners(place, topic_lists.beside(place))
+    topics = topic_lists.beside(place)
+    if alone := topics.lone_witness():
+        view.say(alone)
+    owners = TieredOwners(place, topics)
     return apply_plan(chosen, store, owners, how, cluster_id, clock_ms, view)

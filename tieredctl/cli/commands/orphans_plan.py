@@ -109,6 +109,8 @@ def plan(
     code = show_plan(
         *(view, written.source, planned, totals, to, "orphans apply"), dry_run=size.dry_run, silence=written.silence
     )
+    if written.lone_witness:
+        view.say(written.lone_witness)
     if young := young_sentence(written.planning.scan.summary(), min_age):
         view.say(young)
     return code

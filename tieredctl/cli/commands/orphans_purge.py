@@ -37,9 +37,12 @@ def purge(
         metadata_options.bootstrap_server, offline_metadata=offline_metadata, are_listed=topic_lists.are_given
     )
     place = metadata_options.place()
+    topics = topic_lists.beside(place)
+    if alone := topics.lone_witness():
+        view.say(alone)
     purge = quarantine_purge(
         *(remote_options.place(), place),
-        topic_lists.beside(place),
+        topics,
         cluster_id=cluster_id,
         older_than_ms=older_than_ms,
         max_percent=how.max_percent,

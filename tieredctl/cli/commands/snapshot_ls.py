@@ -18,7 +18,7 @@ from tieredctl.kraft.follower import Answer, follower_answer
 from tieredctl.model.quantities import age_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.snapshots.record_files import metadata_log_folder
-from tieredctl.ops.snapshots.snapshot_list import file_row, node_rows
+from tieredctl.ops.snapshots.snapshot_list import damage, file_row, node_rows
 from tieredctl.wiring.metadata_replica import read_replica
 from tieredctl.wiring.node_limits import node_limits
 
@@ -83,6 +83,7 @@ def list_snapshots(
             raise TieredctlError(ErrorCode.USAGE, f"--follower-at is for nodes' folders, and {path} is not one.")
         else:
             rows.append(file_row(path, moment))
+    findings = list(damage(rows))
     source = {"kind": "metadata-log", "paths": [str(path) for path in paths]}
     summary = {"snapshots": len(rows), "bytes": sum(row["size"] for row in rows), "logs": logs}
     sentences = [
@@ -91,9 +92,8 @@ def list_snapshots(
         if log["logStartOffset"] is not None
     ]
     sentences += [_sent(follower_at, log["follower"]) for log in logs if "follower" in log]
-    return view.show(
-        Listing("Snapshots", source, rows, _COLUMNS, summary, _FIELDS), sentences=sentences if view.is_table else ()
-    )
+    listing = Listing("Snapshots", source, rows, _COLUMNS, summary, _FIELDS)
+    return view.show(listing, findings, sentences=sentences if view.is_table else ())
 
 
 def _known(offset: int | None) -> object:

@@ -11,8 +11,7 @@ from tieredctl.cli.arguments import given_path
 from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
-from tieredctl.ops.snapshots.record_files import left_over_files, metadata_log_folder, record_files
-from tieredctl.ops.snapshots.verification import SnapshotCheck
+from tieredctl.wiring.snapshot_verification import check_snapshots
 
 
 def verify(
@@ -27,18 +26,12 @@ def verify(
 ) -> ExitCode:
     """Check that KRaft snapshots and the metadata log are whole and sound, and fit each other.
 
-    Of a folder, the snapshots must also fit the log, and the log its leader-epoch checkpoint.
+    Of a folder, the snapshots must also fit the log, and the log its leader-epoch checkpoint. A snapshot and the log
+    after it must give the next snapshot.
 
     For example: tieredctl snapshot verify /var/lib/kafka/__cluster_metadata-0
     """
-    check = SnapshotCheck()
-    for path in paths:
-        files = record_files([path])
-        if path.is_dir():
-            folder = metadata_log_folder(path)
-            check.read_node(folder, files, left_over_files(folder))
-        else:
-            check.read_files(files)
+    check = check_snapshots(paths)
     found = f"{counted(len(check.findings), 'finding')}." if check.findings else "all are sound."
     read = f"{counted(check.snapshots, 'snapshot')} and {counted(check.segments, 'log segment')}"
     source = {"kind": "metadata-log", "paths": [str(path) for path in paths]}

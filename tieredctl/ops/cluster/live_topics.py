@@ -73,6 +73,11 @@ class TopicSources:
         reason = None if self.cluster is None else self.cluster.describe().get("unanswered")
         return None if reason is None else f"It is unknown which topics are live: {reason}"
 
+    @property
+    def lone_witness(self) -> str | None:
+        """That the snapshot is the only witness of which topics are gone: no log from before its end confirms it."""
+        return None if self.snapshot is None else self.snapshot.lone_witness
+
     def findings(self) -> list[Finding]:
         """What makes the snapshot incomplete."""
         return [] if self.snapshot is None else list(self.snapshot.findings())

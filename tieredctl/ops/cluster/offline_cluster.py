@@ -48,6 +48,16 @@ class OfflineCluster:
     """Whether the last records belong to a transaction that has not ended: they are not in the image."""
     clock_error_ms: int = 0
     """By how much a controller's clock was certainly wrong: times in the log fall by this much, or are after now."""
+    is_confirmed: bool = True
+    """Whether the log before the end of the snapshot gives the same cluster. If not, nothing but the file itself says
+    what it says."""
+
+    @property
+    def lone_witness(self) -> str | None:
+        """A sentence that says so where nothing but the file itself confirms what it says."""
+        if self.is_confirmed:
+            return None
+        return f"Only {self.path} says which topics are gone: no log from before its end confirms it."
 
     @property
     def has_all_topics(self) -> bool:
@@ -70,6 +80,7 @@ class OfflineCluster:
             "unknownRecords": image.unknown_records.total(),
             "refusedRecords": len(image.refused),
             "openTransaction": self.in_transaction,
+            "confirmedByLog": self.is_confirmed,
         }
 
     def findings(self) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,14 +11,18 @@ from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, KraftSnapshotName
 from tieredctl.formats.log_scan import LogBlock
 from tieredctl.kraft.replica import BOOTSTRAP_SNAPSHOT, SnapshotId
 from tieredctl.kraft.retention import KeptSegment, KeptSnapshot, RetentionLimits, expired
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl.ops.file_reading import reading, regular_size
 from tieredctl.ops.snapshots.record_files import RecordFile, is_named_snapshot, record_files
+from tieredctl.ops.snapshots.verification import SnapshotCheck
 
+_OF_THE_FILE = (FindingCode.KRAFT_SNAPSHOT_DAMAGED, FindingCode.UNREADABLE)
 _BEFORE_THE_LOG = "it ends before the log's start: a node deletes it when it starts"
 _NEVER_FINISHED = "it was never finished: a node deletes it when it starts"
 _WAS_DELETED = "a node was deleting it, and does so when it starts"
-_COMPLETE, _PART, _DELETED, _BOOTSTRAP = "complete", "part", "deleted", "bootstrap"
+_COMPLETE, _PART, _DELETED, _BOOTSTRAP, _DAMAGED = "complete", "part", "deleted", "bootstrap", "damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,20 @@ def file_row(path: Path, now_ms: int) -> Document:
         raise TieredctlError(ErrorCode.USAGE, f"{path} is not a KRaft snapshot.", hint=hint)
     with reading(path):
         return _row(path, now_ms)
+
+
+def damage(rows: Iterable[Document]) -> Iterator[Finding]:
+    """What is wrong inside the snapshots of rows, which are read to their end; one that is not whole and sound is no
+    longer called complete."""
+    for row in rows:
+        if row["state"] in (_PART, _DELETED):
+            continue
+        check = SnapshotCheck()
+        check.read_files([RecordFile(Path(row["file"]), is_snapshot=True)])
+        for finding in check.findings:
+            if finding.code in _OF_THE_FILE:
+                row["state"] = _DAMAGED
+                yield finding
 
 
 def _row(path: Path, now_ms: int) -> Document:

@@ -37,10 +37,17 @@ class SnapshotCheck:
     snapshots: int = 0
     segments: int = 0
     records: int = 0
+    confirmed: int = 0
+    """Snapshots that are what the log before their end says; the others no log reaches."""
     findings: list[Finding] = field(default_factory=list)
 
     def summary(self) -> Document:
-        return {"snapshots": self.snapshots, "segments": self.segments, "records": self.records}
+        return {
+            "snapshots": self.snapshots,
+            "segments": self.segments,
+            "records": self.records,
+            "confirmed": self.confirmed,
+        }
 
     def read_files(self, files: Sequence[RecordFile]) -> None:
         """Reads files that each stand alone, to their end."""
