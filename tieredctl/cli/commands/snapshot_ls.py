@@ -10,7 +10,7 @@ import typer
 
 from tieredctl.cli.arguments import GREATEST_INT32, GREATEST_INT64, given_path, now_ms
 from tieredctl.cli.options import Now
-from tieredctl.cli.output import Item, Listing, TableColumn
+from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -68,7 +68,7 @@ def list_snapshots(
     For example: tieredctl snapshot ls /var/lib/kafka -o wide
     """
     moment, follower = now_ms(now), None if follower_at is None else _offset_and_epoch(follower_at)
-    rows: list[Item] = []
+    rows: list[Document] = []
     logs: list[dict[str, Any]] = []
     for path in paths:
         if path.is_dir():
