@@ -100,8 +100,12 @@ soak: $(VENV)/development.installed $(VENV)/packages.installed ## Kill a thousan
 	@TIEREDCTL_PROPERTY_EXAMPLES=2000 $(BIN)/python -m pytest --timeout 0 tests/coordinator \
 		tests/diskless/test_simulation.py
 
-completions: $(VENV)/runtime.installed $(VENV)/packages.installed ## Write the table of all commands again
+completions: $(VENV)/runtime.installed $(VENV)/packages.installed ## Write the table of all commands, and shells' completions, again
 	@$(BIN)/python -m tieredctl.cli.command_rows
+	@mkdir -p completions
+	@$(BIN)/tieredctl completions bash > completions/tieredctl.bash
+	@$(BIN)/tieredctl completions zsh > completions/_tieredctl
+	@$(BIN)/tieredctl completions fish > completions/tieredctl.fish
 
 pictures: $(VENV)/development.installed $(VENV)/packages.installed ## Take the documentation's pictures of report pages again
 	@$(BIN)/python -m tests.rigs.pictures

@@ -82,14 +82,14 @@ class Wanted:
 
     def records(self, table: pa.Table) -> pa.Table:
         """Those of a table of records."""
-        wanted = {
-            "topic": self.selection.topic,
-            "topicId": self.selection.topic_id,
-            "partition": self.selection.partition,
+        wanted: dict[str, tuple[str, ...] | tuple[int, ...]] = {
+            "topic": self.selection.topics,
+            "topicId": self.selection.topic_ids,
+            "partition": self.selection.numbers,
         }
-        for name, value in wanted.items():
-            if value is not None:
-                table = table.filter(pc.field(name) == value)
+        for name, values in wanted.items():
+            if values:
+                table = table.filter(pc.field(name).isin(list(values)))
         return table
 
 

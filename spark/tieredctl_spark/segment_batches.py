@@ -51,7 +51,7 @@ class SegmentBatches(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         with one_sentence():
             options = SourceOptions(_NAME, self.options, _OPTIONS)
-            selection = replace(options.selection(), segment_id=options.text("segment-id"))
+            selection = options.selection(options.text("segment-id"))
             metadata, remote = options.metadata_place(), options.store_place().open()
             return _Reader(metadata, remote, selection, projection(_NAME, schema, BATCH_TABLE_SCHEMA))
 
@@ -67,10 +67,10 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         with one_sentence(), self._metadata.open() as stream:
-            metadata = replayed(stream, replace(self._selection, segment_id=None))
+            metadata = replayed(stream, self._selection.partitions)
             demand_known(self._metadata, stream, self._selection)
             rows = metadata.in_states([RemoteLogSegmentState.COPY_SEGMENT_FINISHED])
-            rows = metadata.selected(rows, self._selection.has, self._selection.segment_id)
+            rows = metadata.selected(rows, self._selection.has, self._selection.segment_ids)
             known = metadata.known(rows)
             found = []
             for count in _task_lengths(metadata.sizes(rows)):

@@ -91,9 +91,9 @@ class SourceOptions:
         options, layout_options = (self._named.get(name, {}) for name in ("store-option.NAME", "layout-option.NAME"))
         return StorePlace(url, options, self.text("layout") or AUTO, layout_options)
 
-    def selection(self) -> Selection:
-        """The partitions that are meant."""
-        return Selection(self.text("topic"), self.text("topic-id"), self.number("partition"))
+    def selection(self, segment_id: str | None = None) -> Selection:
+        """The partitions that are meant, or one segment of them."""
+        return Selection.of(self.text("topic"), self.text("topic-id"), self.number("partition"), segment_id)
 
     def _point(self) -> AsOf | None:
         text = self.text(AS_OF)

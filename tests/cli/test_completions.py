@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import SECONDS, environment
+from tests.cli.command_line import REPOSITORY, SECONDS, Tieredctl, environment
 from tests.cli.offered_words import BROKER, PLACE, Offered, one_topic
 from tests.metadata_logs import TOPIC_ID, segment_id
 from tieredctl.cli.command_rows import table
@@ -18,10 +18,20 @@ from tieredctl.cli.completion.completing import VARIABLE, answer_shell
 from tieredctl.cli.completion.completion_cache import remember
 
 SHELLS = ["bash", "zsh", "fish"]
+SCRIPTS = {"bash": "tieredctl.bash", "zsh": "_tieredctl", "fish": "tieredctl.fish"}
 
 
 def test_the_table_of_commands_is_not_stale() -> None:
     assert TABLE.read_text(encoding="utf-8") == table(), "run `make completions`"
+
+
+def test_the_scripts_that_packagers_take_are_not_stale(tieredctl: Tieredctl) -> None:
+    folder = REPOSITORY / "completions"
+
+    assert {file.name for file in folder.iterdir()} == {*SCRIPTS.values()}
+    for shell, name in SCRIPTS.items():
+        printed = tieredctl("completions", shell).out
+        assert (folder / name).read_text(encoding="utf-8") == printed, f"{name}: run `make completions`"
 
 
 @pytest.mark.parametrize(
@@ -32,7 +42,7 @@ def test_the_table_of_commands_is_not_stale() -> None:
         (("--no-color", "store", ""), ["words", "inspect", "check"]),
         (("--context", "store", "metadata", "se"), ["words", "segments"]),
         (("metadata", "segments", "--topic"), ["words", "--topic", "--topic-id"]),
-        (("metadata", "segments", "--topic", "a", "--topi"), ["words", "--topic-id"]),
+        (("metadata", "segments", "--topic", "a", "--topi"), ["words", "--topic", "--topic-id"]),
         (("metadata", "segments", "--log-dir", "a", "--log"), ["words", "--log-dir"]),
         (("remote", "du", "-o", "js"), ["words", "json", "jsonl"]),
         (("remote", "du", "--output=js"), ["words", "--output=json", "--output=jsonl"]),

@@ -58,6 +58,7 @@ FILTERS = {
     "a partition": (("--partition", "99"), "partition 99"),
 }
 
+BESIDE = [("--topic", "orders7", "order7"), ("--partition", "0", "99"), ("--segment-id", SEGMENT_ID, NOBODYS)]
 OF_SEGMENTS = [("metadata", "segments"), ("remote", "ls"), ("remote", "du"), ("verify",), ("orphans", "scan")]
 OF_TIMES = [words for words in COMMANDS if words[:2] in (("metadata", "format"), ("metadata", "history"))]
 
@@ -121,6 +122,17 @@ def test_what_nothing_knows_is_an_error_with_the_nearest_names(
             assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, ""), (filters, outcome.err)
             assert said in outcome.err
     assert [file.name for file in tmp_path.iterdir() if not file.name.endswith(".key")] == ["tieredctl"]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_what_nothing_knows_does_not_vanish_beside_what_is_known(words: tuple[str, ...], ask: Asked) -> None:
+    taken = options_of(words)
+    for option, known, unknown in BESIDE:
+        if option in taken and (option != "--segment-id" or words in OF_SEGMENTS):
+            outcome = ask(words, option, known, option, unknown)
+
+            assert outcome.exit_code == ExitCode.USAGE, (option, outcome)
+            assert unknown in outcome.err, option
 
 
 @pytest.mark.parametrize("words", OF_SEGMENTS, ids=" ".join)

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import typer
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.cli.command_tree import commands, verbs_of
 from tieredctl.cli.command_tree import NOUNS
-from tieredctl.errors import ExitCode
+from tieredctl.errors import ExitCode, TieredctlError
 
 ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 SHAPE = re.compile(r"tieredctl: (?P<sentence>[^\n]*[^.\n]\.)\n  (?P<hint>[A-Z][^\n]*[.?])\n")
@@ -90,6 +91,62 @@ def test_a_flag_with_a_value(tieredctl: Tieredctl) -> None:
             told = sentence_and_hint(tieredctl(*words, f"{name}=x"))
 
             assert told == (f"{name} takes no value.", help_of(words))
+
+
+def test_an_option_that_is_given_twice() -> None:
+    for words, command in commands():
+        for one in command.params:
+            if one.param_type_name == "option":
+                names = [*one.opts, *one.secondary_opts]
+                given = [word for name in (names[0], names[-1]) for word in (name, *([] if one.is_flag else ["x=1"]))]
+
+                said = refusal(command, given)
+
+                expected = f"{max(names, key=len)} {'x ' if one.multiple else ''}is given more than once."
+                is_refused = not one.multiple or one.metavar == "NAME=VALUE"
+                assert (said == expected) == is_refused, (words, given, said)
+
+
+def refusal(command: Any, given: list[str]) -> str:
+    """What is said of a command's options; empty where nothing is."""
+    try:
+        command.make_context("tieredctl", given)
+    except TieredctlError as error:
+        return error.message if error.exit_code == ExitCode.USAGE else str(error.exit_code)
+    except typer.TyperException as error:
+        return error.message
+    return ""
+
+
+def test_an_option_that_is_given_twice_ends_with_2(tieredctl: Tieredctl) -> None:
+    for given in (["-o", "json", "--output", "csv"], ["--store-option", "a=1", "--store-option", "a=2"], ["-qq"]):
+        sentence, hint = sentence_and_hint(tieredctl("verify", *given))
+
+        assert sentence.endswith("is given more than once."), given
+        assert hint == "Give it once."
+
+
+def test_what_filters_repeats_in_every_command() -> None:
+    for words, command in commands():
+        for one in command.params:
+            if {"--topic", "--topic-id", "--partition", "--segment-id"} & {*one.opts}:
+                assert one.multiple, (words, one.opts)
+
+
+def test_an_option_that_stands_anywhere_is_given_once(tieredctl: Tieredctl) -> None:
+    for option in (["--context", "a"], ["--context=a"], ["-v"], ["--debug"], ["--no-color"]):
+        sentence, _ = sentence_and_hint(tieredctl(*option, "status", *option))
+
+        assert sentence.endswith("is given more than once."), option
+
+
+def test_what_a_variable_says_is_not_given(monkeypatch: pytest.MonkeyPatch, tieredctl: Tieredctl) -> None:
+    monkeypatch.setenv("TIEREDCTL_STORE", "file:/nowhere")
+    monkeypatch.setenv("TIEREDCTL_STORE_OPTION", "a=1 a=2")
+
+    outcome = tieredctl("remote", "ls", "--store", "file:/elsewhere", "--store-option", "a=3")
+
+    assert "more than once" not in outcome.err
 
 
 def test_what_is_missing(tieredctl: Tieredctl) -> None:

@@ -21,16 +21,16 @@ def chosen(selection: Selection, today: str | None) -> TopicIdPartition:
 
 @pytest.mark.parametrize("today", [PARTITION, AGAIN])
 def test_the_clusters_topic_of_today_is_meant(today: TopicIdPartition) -> None:
-    assert chosen(Selection("t", None, 0), today.topic_id) == today
+    assert chosen(Selection.of("t", None, 0), today.topic_id) == today
 
 
 def test_an_id_that_was_named_is_meant_whatever_there_is_today() -> None:
-    assert chosen(Selection("t", TOPIC_ID, 0), AGAIN.topic_id) == PARTITION
+    assert chosen(Selection.of("t", TOPIC_ID, 0), AGAIN.topic_id) == PARTITION
 
 
 @pytest.mark.parametrize(("today", "code"), [(None, "ambiguous-topic"), ("rTFWgbQKRvehFNx-PhMpIg", "unknown-topic")])
 def test_where_nobody_tells_or_today_has_no_event_nothing_is_guessed(today: str | None, code: str) -> None:
     with pytest.raises(TieredctlError) as caught:
-        chosen(Selection("t", None, 0), today)
+        chosen(Selection.of("t", None, 0), today)
 
     assert caught.value.kind.code == code

@@ -164,7 +164,7 @@ def test_buckets_say_what_one_scan_does(temper: Temper, kind: type[HistoryInMemo
     source, kinds = random.Random(str(temper)), set()
     for history in random_histories("buckets", temper, 1_500):
         store = stored(history, source)
-        selection = source.choice([Selection(), Selection(), Selection(partition=0)])
+        selection = source.choice([Selection(), Selection(), Selection.of(partition=0)])
         options = ScanOptions(NOW_MS, source.choice(MIN_AGES_MS), TopicSources(cluster=Answers(source)), selection)
         options = replace(options, has_times=source.random() < 0.9)
         read = partial(EventStream, kind(history))

@@ -132,7 +132,7 @@ def test_a_cause_leaves_the_others_out(cause: OrphanCause, planned: set[str]) ->
 
 
 def test_a_filter_leaves_the_others_out_but_they_count_as_listed() -> None:
-    planned = plan(selection=Selection(segment_id=segment_id(2)))
+    planned = plan(selection=Selection.of(segment_id=segment_id(2)))
 
     assert (planned.keys, planned.totals.listed_objects) == ({STUCK}, 4)
 

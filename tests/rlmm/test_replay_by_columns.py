@@ -213,17 +213,17 @@ def test_what_is_dead_and_what_lives(events: list[MetadataEvent]) -> None:
 SELECTIONS = st.sampled_from(
     [
         Selection(),
-        Selection(topic=PARTITION.topic),
-        Selection(topic_id=PARTITION.topic_id, partition=1),
-        Selection(segment_id=SNAPSHOT.segment_id),
-        Selection(topic="renamed", segment_id=SNAPSHOT.segment_id),
+        Selection.of(topic=PARTITION.topic),
+        Selection.of(topic_id=PARTITION.topic_id, partition=1),
+        Selection.of(segment_id=SNAPSHOT.segment_id),
+        Selection.of(topic="renamed", segment_id=SNAPSHOT.segment_id),
     ]
 )
 
 
 def is_meant(event: MetadataEvent, selection: Selection) -> bool:
     if isinstance(event, RemotePartitionDeleteMetadata):
-        return selection.segment_id is None and selection.has(event.topic_id_partition)
+        return not selection.segment_ids and selection.has(event.topic_id_partition)
     is_of_partition = not isinstance(event, OfSegments) or selection.has(event.topic_id_partition)
     return is_of_partition and selection.names_segment(event.segment_id)
 

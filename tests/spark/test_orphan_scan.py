@@ -122,7 +122,7 @@ def test_an_empty_store_is_another_one_or_was_emptied(spark: SparkSession, clust
     ("cluster", "options"),
     [
         ("kafka-4.3.1", options_of(24 * HOUR_MS)),
-        ("kafka-4.3.1", replace(options_of(0), selection=Selection(partition=0))),
+        ("kafka-4.3.1", replace(options_of(0), selection=Selection.of(partition=0))),
         ("kafka-3.9.1", options_of(0)),
     ],
     ids=["a day old", "any age, one partition", "any age"],

@@ -151,7 +151,7 @@ def test_a_selection_keeps_what_it_names(cluster: Path, fields: list[str]) -> No
     some = next(listed.explained for listed in everything if listed.explained and listed.explained.start_offset > 0)
     named = {field: getattr(some, field) for field in fields}
 
-    selected = list(inventory_of(cluster, Selection(**named)).objects())
+    selected = list(inventory_of(cluster, Selection.of(**named)).objects())
 
     assert 0 < len(selected) < len(everything)
     assert selected == [
@@ -159,7 +159,7 @@ def test_a_selection_keeps_what_it_names(cluster: Path, fields: list[str]) -> No
     ]
 
 
-@pytest.mark.parametrize("selection", [Selection(topic="nothing"), Selection("nothing", TOPIC_ID, 0)])
+@pytest.mark.parametrize("selection", [Selection.of(topic="nothing"), Selection.of("nothing", TOPIC_ID, 0)])
 def test_a_selection_of_nothing_is_no_answer(cluster: Path, selection: Selection) -> None:
     with pytest.raises(TieredctlError, match="has no object of topic nothing"):
         list(inventory_of(cluster, selection).rows())
@@ -173,8 +173,8 @@ def test_a_whole_partition_is_listed_by_its_prefix_alone() -> None:
             asked.append(prefix)
             return super().list(prefix, start_after)
 
-    list(Inventory(Watched(), LAYOUT, Selection("t", TOPIC_ID, 3)).objects())
-    list(Inventory(Watched(), LAYOUT, Selection("t", partition=3)).objects())
+    list(Inventory(Watched(), LAYOUT, Selection.of("t", TOPIC_ID, 3)).objects())
+    list(Inventory(Watched(), LAYOUT, Selection.of("t", partition=3)).objects())
 
     assert asked == [f"t-3-{TOPIC_ID}/", ""]
 
@@ -184,7 +184,7 @@ def test_a_selection_leaves_out_what_no_key_explains() -> None:
     store.put("lost+found/7", b"x")
     store.put(KEY, b"12345")
 
-    inventory = Inventory(store, LAYOUT, Selection(partition=3))
+    inventory = Inventory(store, LAYOUT, Selection.of(partition=3))
 
     assert [row["key"] for row in inventory.rows()] == [KEY]
     assert inventory.summary() == {"objects": 1, "bytes": 5, "unexplained": 0, "storageClasses": {}}

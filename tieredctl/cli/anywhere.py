@@ -11,6 +11,7 @@ NO_COLOR = "--no-color"
 CONTEXT = "--context"
 VERBOSE = ("-v", "--verbose")
 DEBUG = "--debug"
+_ANYWHERE = (NO_COLOR, CONTEXT, VERBOSE[-1], DEBUG)
 _CONTEXTS_HINT = "`tieredctl context list` shows them."
 
 
@@ -26,21 +27,27 @@ class Line(NamedTuple):
 
 
 def read_line(words: Sequence[str]) -> Line:
-    """Takes these options out, up to `--`. Raises TieredctlError `usage` for --context without a name."""
+    """Takes these options out, up to `--`. Raises TieredctlError `usage` for --context without a name, and for one of
+    them given twice."""
     left: list[str] = []
-    context, is_verbose, is_debugged = None, False, False
+    found: dict[str, str] = {}
     rest = iter(words)
     for word in rest:
+        name, equals, value = word.partition("=")
+        name = VERBOSE[-1] if name in VERBOSE else name
         if word == "--":
             left += [word, *rest]
-        elif word == CONTEXT or word.startswith(f"{CONTEXT}="):
-            context = next(rest, "") if word == CONTEXT else word.partition("=")[2]
-            if not context:
-                raise TieredctlError(ErrorCode.USAGE, f"{CONTEXT} needs a context's name.", hint=_CONTEXTS_HINT)
-        elif word in VERBOSE:
-            is_verbose = True
-        elif word == DEBUG:
-            is_debugged = True
-        elif word != NO_COLOR:
+        elif name not in _ANYWHERE or (equals and name != CONTEXT):
             left.append(word)
-    return Line(left, context, is_verbose, is_debugged)
+        elif name in found:
+            raise given_twice(name)
+        else:
+            found[name] = value if equals or name != CONTEXT else next(rest, "")
+    if found.get(CONTEXT) == "":
+        raise TieredctlError(ErrorCode.USAGE, f"{CONTEXT} needs a context's name.", hint=_CONTEXTS_HINT)
+    return Line(left, found.get(CONTEXT), VERBOSE[-1] in found, DEBUG in found)
+
+
+def given_twice(option: str) -> TieredctlError:
+    """What is said of an option that does not repeat."""
+    return TieredctlError(ErrorCode.USAGE, f"{option} is given more than once.", hint="Give it once.")

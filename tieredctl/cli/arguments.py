@@ -37,6 +37,15 @@ def kafka_id(text: str) -> str:
     return text
 
 
+def only_id(ids: Sequence[str] | None) -> str | None:
+    """The one topic that a record can be of; None where none is named."""
+    several = [*dict.fromkeys(ids or ())]
+    if len(several) > 1:
+        message = f"One record is of one topic; --topic-id names {len(several)}: {', '.join(several)}."
+        raise TieredctlError(ErrorCode.AMBIGUOUS_TOPIC, message, hint="Give the id of the topic that you mean.")
+    return several[0] if several else None
+
+
 def given_path(text: str) -> Path:
     """A path; an empty one, which a shell makes of a variable that is not set, would mean the current folder."""
     if not text:

@@ -67,7 +67,10 @@ def _app(chosen: str | None, words: Sequence[str]) -> typer.Typer:
     """The application with the commands of a noun, if one is chosen; those that `words` name have their options."""
     import typer
 
+    from tieredctl.cli.given_once import GroupWithOptionsOnce
+
     app = typer.Typer(
+        cls=GroupWithOptionsOnce,
         name=PROGRAM,
         no_args_is_help=True,
         add_completion=False,
@@ -119,7 +122,10 @@ def _with_typed_verbs(commands: typer.Typer, words: Sequence[str]) -> typer.Type
 
 def _group_with_typed_verbs(group: TyperInfo, words: Sequence[str]) -> TyperInfo:
     assert group.typer_instance
+    from tieredctl.cli.given_once import GroupWithOptionsOnce
+
     typed = copy(group)
+    typed.cls = GroupWithOptionsOnce
     typed.typer_instance = _with_typed_verbs(group.typer_instance, words)
     return typed
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from typer.core import TyperCommand
 
+from tieredctl.cli.given_once import OptionsOnce
 from tieredctl.cli.line_breaks import broken_command
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _EXAMPLE = re.compile(r"(?P<said>.*)For example:\s+(?P<command>tieredctl .*)", re.DOTALL)
 
 
-class CommandWithExample(TyperCommand):
+class CommandWithExample(OptionsOnce, TyperCommand):
     """A command whose help ends with an example."""
 
     def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:

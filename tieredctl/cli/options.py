@@ -233,12 +233,31 @@ LayoutOptions = Annotated[
     ),
     Role.LAYOUT_OPTIONS,
 ]
-Topic = Annotated[str | None, typer.Option(metavar="TOPIC", help="Only this topic.")]
-TopicId = Annotated[str | None, typer.Option(metavar="TOPIC-ID", parser=kafka_id, help="Only the topic with this id.")]
-Partition = Annotated[
-    int | None, typer.Option(metavar="NUMBER", help="Only this partition.", min=0, max=GREATEST_INT32)
+Topics = Annotated[
+    list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic; repeat it for several.")
 ]
-SegmentId = Annotated[str | None, typer.Option(metavar="SEGMENT-ID", parser=kafka_id, help="Only this segment.")]
+TopicIds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic-id", metavar="TOPIC-ID", parser=kafka_id, help="Only the topic with this id; repeat it for several."
+    ),
+]
+Partitions = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--partition",
+        metavar="NUMBER",
+        help="Only this partition; repeat it for several.",
+        min=0,
+        max=GREATEST_INT32,
+    ),
+]
+SegmentIds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--segment-id", metavar="SEGMENT-ID", parser=kafka_id, help="Only this segment; repeat it for several."
+    ),
+]
 MetadataPartition = Annotated[
     int | None,
     typer.Option(metavar="NUMBER", help="Only this partition of __remote_log_metadata.", min=0, max=GREATEST_INT32),

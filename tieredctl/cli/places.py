@@ -19,14 +19,14 @@ from tieredctl.cli.options import (
     LogDirs,
     MetadataSource,
     MetadataSourceOptions,
-    Partition,
+    Partitions,
     Results,
-    SegmentId,
+    SegmentIds,
     Since,
     TieredStore,
     TieredStoreOptions,
-    Topic,
-    TopicId,
+    TopicIds,
+    Topics,
     Until,
 )
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -166,18 +166,18 @@ class TopicListOptions(OptionGroup):
 class PartitionOptions(OptionGroup):
     """The partitions that are meant."""
 
-    topic: Topic = None
-    topic_id: TopicId = None
-    partition: Partition = None
+    topic: Topics = None
+    topic_id: TopicIds = None
+    partition: Partitions = None
 
     def selection(self) -> Selection:
         """Raises TieredctlError as `Selection` does."""
-        return self._of_segment(None)
+        return self._of_segments(())
 
-    def _of_segment(self, segment_id: str | None) -> Selection:
+    def _of_segments(self, segment_ids: Sequence[str]) -> Selection:
         from tieredctl.ops.metadata.selection import Selection
 
-        return Selection(self.topic, self.topic_id, self.partition, segment_id)
+        return Selection.given(self.topic, self.topic_id, self.partition, segment_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class EventOptions(PartitionOptions):
 
     def filter(self) -> EventFilter | None:
         """None where nothing is filtered. Raises TieredctlError as `EventFilter.given` does."""
-        if (self.topic, self.topic_id, self.partition, self.since, self.until) == (None,) * 5:
+        if not any((self.topic, self.topic_id, self.partition)) and self.since is None and self.until is None:
             return None
         from tieredctl.ops.metadata.event_filter import EventFilter
 
@@ -200,8 +200,8 @@ class EventOptions(PartitionOptions):
 class SegmentOptions(PartitionOptions):
     """The segments that are meant."""
 
-    segment_id: SegmentId = None
+    segment_id: SegmentIds = None
 
     def selection(self) -> Selection:
         """Raises TieredctlError as `Selection` does."""
-        return self._of_segment(self.segment_id)
+        return self._of_segments(self.segment_id or ())

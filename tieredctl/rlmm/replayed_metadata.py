@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tieredctl.formats.uuid_columns import uuid_columns, uuids_of_texts
+from tieredctl.formats.uuid_columns import uuids_of_texts
 from tieredctl.formats.uuid_lookup import UuidSet
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import (
@@ -20,7 +20,7 @@ from tieredctl.model.events import (
     RemotePartitionDeleteState,
 )
 from tieredctl.model.findings import Finding
-from tieredctl.model.ids import TopicIdPartition, uuid_bytes
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.size_sum import SizeSum
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.event_columns import EventColumns
@@ -121,16 +121,12 @@ class ReplayedMetadata:
         """The rows in one of these states, by topic, topic id, partition, start offset."""
         return self.order[np.isin(self.rows.states[self.order], list(states))]
 
-    def selected(self, rows: Ints, has: Callable[[TopicIdPartition], bool], segment_id: str | None = None) -> Ints:
-        """Those of some rows whose partitions are selected, and of one segment if it is named."""
+    def selected(self, rows: Ints, has: Callable[[TopicIdPartition], bool], segment_ids: Collection[str] = ()) -> Ints:
+        """Those of some rows whose partitions are selected, and of the segments that are named, if any."""
         wanted = np.array([has(partition) for partition in self.partitions], np.bool_)
         if not wanted.all():
             rows = rows[wanted[self.rows.partitions[rows]]]
-        if segment_id is not None:
-            one = uuid_columns(np.frombuffer(uuid_bytes(segment_id), "V16"))
-            ids = self.rows.segment_ids
-            rows = rows[(ids.high[rows] == one.high[0]) & (ids.low[rows] == one.low[0])]
-        return rows
+        return self.named(segment_ids, rows) if segment_ids else rows
 
     @cached_property
     def order(self) -> Ints:

@@ -187,7 +187,7 @@ def _tiered(metadata: MetadataPlace, name: TopicIdPartition, offset: int, findin
     """The segment that holds the offset by the metadata topic; None where none does."""
     with metadata.open() as stream:
         try:
-            known = explain_metadata(stream, Selection(name.topic, name.topic_id, name.partition), offset)
+            known = explain_metadata(stream, Selection.of(name.topic, name.topic_id, name.partition), offset)
         except TieredctlError as error:
             if error.code is not ErrorCode.UNKNOWN_TOPIC:
                 raise

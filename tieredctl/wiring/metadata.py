@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.events import RemotePartitionDeleteMetadata
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.nearest import nearest_hint
 from tieredctl.ops.metadata.epoch_of_offset import Lineage, LineageSource
-from tieredctl.ops.metadata.event_reading import selected_records
+from tieredctl.ops.metadata.event_reading import decoded_chunks, selected_records
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import partition_of_today, replayed
@@ -33,44 +35,93 @@ METADATA, METADATA_AND_STORE = "The metadata has no event of", "Neither the meta
 """Begin the sentence about a name that nothing knows."""
 
 
-def demand_known(place: MetadataPlace, stream: EventStream, selection: Selection, said: str = METADATA) -> None:
-    """Raises TieredctlError `unknown-topic` where a stream that was read, and is whole, has no event of what was
-    selected, and its live cluster has no such topic."""
+class Known(NamedTuple):
+    """What is known besides what the metadata has."""
+
+    partitions: Collection[TopicIdPartition] = ()
+    segment_ids: Collection[str] = ()
+
+
+def demand_known(
+    place: MetadataPlace,
+    stream: EventStream,
+    selection: Selection,
+    said: str = METADATA,
+    besides: Collection[TopicIdPartition] = (),
+) -> None:
+    """Raises TieredctlError `unknown-topic` where a stream that was read, and is whole, has no event of something that
+    was selected, and its live cluster has no such topic."""
     if exit_code_of(stream.findings):
         return
+    known = {*stream.partitions, *besides}
     try:
-        selection.demand_known(stream.partitions, said)
+        selection.demand_known(known, said)
     except TieredctlError as unknown:
-        if place.cluster is None or selection.topic is None:
+        if place.cluster is None or not selection.topics:
             raise
-        _demand_live(place.cluster, selection, unknown)
+        _demand_live(place.cluster, selection, known, said, unknown.hint)
 
 
-def demand_known_by_all(place: MetadataPlace, selection: Selection, said: str = METADATA) -> None:
+def demand_known_by_all(
+    place: MetadataPlace, selection: Selection, said: str = METADATA, elsewhere: Callable[[], Known] = Known
+) -> None:
     """The same where only a part of the metadata was read: reads all of it. Raises `unknown-segment` where it has no
-    event of a segment that is selected."""
+    event of a segment that is selected. `elsewhere` is asked only where the metadata lacks one of several names."""
+    if selection == Selection():
+        return
     with place.open() as stream:
-        if selection == Selection() or next(selected_records(stream, selection), None) is not None:
+        segment_ids = _segment_ids(stream, selection)
+        if segment_ids is None:
             return
-        demand_known(place, stream, selection, said)
-        if selection.segment_id is not None and not exit_code_of(stream.findings):
-            raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"{said} {selection}.")
-
-
-def _demand_live(place: ClusterPlace, selection: Selection, unknown: TieredctlError) -> None:
-    """Raises an error, with the nearest name that the cluster has, unless it has what is selected."""
-    assert selection.topic is not None
-    with place.open() as cluster:
         try:
-            topic = cluster.topic(selection.topic)
-        except TieredctlError as error:
-            if error.code is not ErrorCode.UNKNOWN_TOPIC:
+            _demand_all(place, stream, selection, said, Known((), segment_ids))
+        except TieredctlError as unknown:
+            if not selection.names_several or unknown.code not in (ErrorCode.UNKNOWN_TOPIC, ErrorCode.UNKNOWN_SEGMENT):
                 raise
-            hint = nearest_hint(selection.topic, cluster.topic_names()) or unknown.hint
-            raise TieredctlError(unknown.code, unknown.message, hint=hint) from None
-    here = (TopicIdPartition(topic.topic_id, topic.topic, one.partition) for one in topic.partitions)
-    if not any(map(selection.has, here)):
-        raise unknown
+            partitions, others = elsewhere()
+            _demand_all(place, stream, selection, said, Known(partitions, {*segment_ids, *others}))
+
+
+def _segment_ids(stream: EventStream, selection: Selection) -> set[str] | None:
+    """Of the segments that are selected by ids; None where the one thing that is selected has an event."""
+    if not selection.names_several:
+        return None if next(selected_records(stream, selection), None) is not None else set()
+    if not selection.segment_ids:
+        for _ in decoded_chunks(stream):
+            pass
+        return set()
+    events = (record.event for record in selected_records(stream, selection))
+    return {one.segment_id for one in events if not isinstance(one, RemotePartitionDeleteMetadata)}
+
+
+def _demand_all(place: MetadataPlace, stream: EventStream, selection: Selection, said: str, known: Known) -> None:
+    demand_known(place, stream, selection, said, known.partitions)
+    unknown = tuple(one for one in selection.segment_ids if one not in known.segment_ids)
+    if unknown and not exit_code_of(stream.findings):
+        raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"{said} {replace(selection, segment_ids=unknown)}.")
+
+
+def _demand_live(
+    place: ClusterPlace, selection: Selection, known: Collection[TopicIdPartition], said: str, hint: str | None
+) -> None:
+    """Raises an error, with the nearest name that the cluster has, unless it has what is selected and is not known."""
+    here = set(known)
+    with place.open() as cluster:
+        for name in selection.topics:
+            try:
+                topic = cluster.topic(name)
+            except TieredctlError as error:
+                if error.code is not ErrorCode.UNKNOWN_TOPIC:
+                    raise
+                continue
+            here.update(TopicIdPartition(topic.topic_id, topic.topic, one.partition) for one in topic.partitions)
+        try:
+            selection.demand_known(here, said)
+        except TieredctlError as unknown:
+            names = cluster.topic_names()
+            alike = (nearest_hint(one, names) for one in selection.topics if one not in names)
+            alike_or_not = next((one for one in alike if one is not None), hint)
+            raise TieredctlError(unknown.code, unknown.message, hint=alike_or_not) from None
 
 
 @contextmanager
@@ -81,7 +132,7 @@ def opened_partition(metadata: MetadataPlace, selection: Selection) -> Iterator[
     has segments. Raises TieredctlError as the places and `partition_of_today` do.
     """
     with metadata.open() as stream:
-        store = replayed(stream, replace(selection, partition=None))
+        store = replayed(stream, replace(selection, numbers=()))
         partition = partition_of_today(store.caches, selection, stream.coverage, metadata.topic_id_today)
         yield OpenedPartition(partition, stream, store.caches[partition])
 

@@ -13,12 +13,14 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.live_topics import TopicSources, doubt_about
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wiring.listing_place import ListingPlace
-from tieredctl.wiring.metadata import METADATA_AND_STORE, demand_known_by_all
+from tieredctl.wiring.metadata import METADATA_AND_STORE, Known, demand_known_by_all
 from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace, TopicsPlace
 
 if TYPE_CHECKING:
@@ -121,8 +123,20 @@ def known_documents(places: ScanPlaces, found: ShownScan) -> Iterator[Document]:
 def demand_known_objects(places: ScanPlaces, found: ShownScan) -> None:
     """Raises TieredctlError `unknown-topic` or `unknown-segment` where the store had none of the objects that a scan
     was to look at, and the metadata knows nothing of them."""
-    if not found.summary()["objects"]:
-        demand_known_by_all(places.metadata, found.options.selection, METADATA_AND_STORE)
+    _demand_known(places, found.options.selection, are_none=not found.summary()["objects"])
+
+
+def _demand_known(places: ScanPlaces, selection: Selection, *, are_none: bool) -> None:
+    if are_none or selection.names_several:
+        demand_known_by_all(places.metadata, selection, METADATA_AND_STORE, lambda: _stored(places, selection))
+
+
+def _stored(places: ScanPlaces, selection: Selection) -> Known:
+    """What the store has of what is selected."""
+    inventory = Inventory(*places.store.open(), selection)
+    for _ in inventory.objects():
+        pass
+    return Known(inventory.partitions, inventory.segment_ids)
 
 
 @contextmanager
@@ -211,8 +225,7 @@ def write_plan(
         is_marked = places.listing.mark is not None
         planning = Planning(opened.scan, writer, plan, layouts_installed(), uploads_of, lists_all=not is_marked)
         totals = planning.run()
-        if not opened.scan.groups:
-            demand_known_by_all(places.metadata, options.selection, METADATA_AND_STORE)
+        _demand_known(places, options.selection, are_none=not opened.scan.groups)
         described = opened.scan.stream.source.describe() if opened.scan.stream else {}
         source = {**described, "store": opened.remote.store.url, "layout": opened.remote.layout.name}
         return WrittenPlan(planning, totals, source, opened.topics.silence, opened.topics.lone_witness)

@@ -25,9 +25,9 @@ def known_logs(metadata: MetadataPlace, selection: Selection) -> dict[TopicIdPar
     """
     if metadata.as_of is not None:
         return {}
-    if metadata.cluster is not None and selection.topic is not None:
+    if metadata.cluster is not None and selection.topics:
         with metadata.cluster.open() as cluster:
-            return _of_leaders(cluster, selection.topic, selection)
+            return {name: log for one in selection.topics for name, log in _of_leaders(cluster, one, selection).items()}
     return _on_disks(metadata, selection)
 
 
@@ -56,7 +56,9 @@ def _of_leaders(cluster: Cluster, topic: str, selection: Selection) -> dict[Topi
             return {}
         raise
     found = {}
-    chosen = [one for one in described.partitions if selection.partition in (None, one.partition)]
+    chosen = [
+        one for one in described.partitions if selection.has(TopicIdPartition(described.topic_id, topic, one.partition))
+    ]
     for one in chosen if len(chosen) <= MOST_LEADERS else ():
         log = _of_leader(cluster, replace(described, partitions=(one,)))
         if log is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,18 +37,20 @@ class ActiveSegments:
     """Which parts of brokers' log directories are to be uploaded."""
 
     log_dirs: Sequence[Path]
-    topic: str | None = None
+    topics: Collection[str] = ()
     all_segments: bool = False
 
     def logs(self) -> list[LocalActiveLog]:
-        """Raises TieredctlError if a folder cannot be read, and `unknown-topic` if the topic is not there."""
+        """Raises TieredctlError if a folder cannot be read, and `unknown-topic` if a named topic is not there."""
         replicas = read_local_replicas(self.log_dirs)
-        found = local_active_logs(replicas, topic=self.topic, all_segments=self.all_segments)
-        if not found and self.topic is not None:
-            names = ", ".join(map(str, self.log_dirs))
-            message = f"There is no partition of topic {self.topic!r} in {names}."
-            alike = nearest_hint(self.topic, {one.partition.topic for one in replicas})
-            raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=alike or "List the folder: ls LOG-DIR.")
+        found = local_active_logs(replicas, topics=self.topics, all_segments=self.all_segments)
+        here = {one.partition.topic for one in replicas}
+        for topic in self.topics:
+            if topic not in here:
+                names = ", ".join(map(str, self.log_dirs))
+                message = f"There is no partition of topic {topic!r} in {names}."
+                hint = nearest_hint(topic, here) or "List the folder: ls LOG-DIR."
+                raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
         return found
 
     def broker_id(self) -> int:
@@ -117,6 +119,8 @@ def restore_wal(place: StorePlace, to: Path, options: RestoreOptions, tell: Call
         hint = "List what is there with `tieredctl wal inspect`."
         options.selection.demand_known(events.replayed.partitions, f"{store.url} has nothing of", hint)
         raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
+    if options.selection.names_several:
+        options.selection.demand_known(events.replayed.partitions, f"{store.url} has nothing of")
     lines = {partition: last_line(segments) for partition, segments in partitions.items()}
     gaps = gaps_in(lines, partitions)
     demand_untiered(lines, options.untiered_topics)

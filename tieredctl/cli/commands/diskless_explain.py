@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import topic_partition_offset
+from tieredctl.cli.arguments import only_id, topic_partition_offset
 from tieredctl.cli.diskless_places import DisklessOptions
-from tieredctl.cli.options import TopicId
+from tieredctl.cli.options import TopicIds
 from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions
 from tieredctl.cli.view import FindingsView
@@ -21,7 +21,7 @@ _COLUMNS = (TableColumn("FACT", "fact"), TableColumn("VALUE", "value"))
 def explain(
     *,
     where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION@OFFSET", help="A record, such as orders:3@1200.")],
-    topic_id: TopicId = None,
+    topic_id: TopicIds = None,
     places: DisklessOptions,
     metadata_options: MetadataOptions,
     view: FindingsView,
@@ -39,7 +39,7 @@ def explain(
     topic, partition, offset = topic_partition_offset(where)
     if offset is None:
         raise TieredctlError(ErrorCode.USAGE, "Name one offset, as TOPIC:PARTITION@OFFSET.")
-    meant = TopicIdPartition(topic_id or "", topic, partition)
+    meant = TopicIdPartition(only_id(topic_id) or "", topic, partition)
     metadata = metadata_options.place() if metadata_options.are_given else None
     source, found = explain_diskless(places.place(), places.bucket_if_given(), metadata, meant, offset)
     items = _facts(found.document) if view.is_table else [found.document]

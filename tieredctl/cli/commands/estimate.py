@@ -12,7 +12,7 @@ import typer
 from tieredctl.cli.arguments import GREATEST_INT64, given_path, now_ms, topic_partition
 from tieredctl.cli.commands.estimate_wal_cost import wal_cost
 from tieredctl.cli.context_in_use import Role
-from tieredctl.cli.options import Now, Output, Partition, Topic, TopicId
+from tieredctl.cli.options import Now, Output, Partitions, TopicIds, Topics
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Listing, OutputFormat, TableColumn, known
 from tieredctl.cli.places import ClusterOptions, MetadataOptions, RemoteOptions
@@ -142,7 +142,7 @@ def follower_bootstrap(
 def retention(
     *,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
-    partition: Partition = None,
+    partition: Partitions = None,
     retention_ms: Annotated[
         int | None, typer.Option(metavar="MS", help="retention.ms, -1 for no limit; unchanged by default.", min=-1)
     ] = None,
@@ -193,7 +193,7 @@ def retention(
     replicas = local_replicas(log_dir)
     place = cluster_options.place()
     with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
-        found = retention_estimate(cluster, stream, topic, partition, change, now_ms(now), replicas=replicas)
+        found = retention_estimate(cluster, stream, topic, partition or (), change, now_ms(now), replicas=replicas)
     findings = _doubts(stream)
     summary = found.summary()
     source = stream.source.describe()
@@ -260,8 +260,8 @@ def _growth(summary: Mapping[str, Any]) -> str:
 def cost(
     *,
     remote_options: RemoteOptions,
-    topic: Topic = None,
-    topic_id: TopicId = None,
+    topic: Topics = None,
+    topic_id: TopicIds = None,
     reads_per_day: Annotated[
         int | None,
         typer.Option(
@@ -284,7 +284,7 @@ def cost(
     if price is None:
         hint = price_hint(opened.url)
         raise TieredctlError(ErrorCode.USAGE, f"The configuration has no price for {opened.url}.", hint=hint)
-    place, selection = metadata_options.place(), Selection(topic, topic_id)
+    place, selection = metadata_options.place(), Selection.given(topic, topic_id)
     with place.open() as stream:
         found = cost_estimate(stream, selection, chosen, price, now_ms(now), reads_per_day=reads_per_day)
         demand_known(place, stream, selection)

@@ -11,7 +11,7 @@ import typer
 
 from tieredctl.cli.arguments import GREATEST_INT32, clock_ms, topic_partition_offset
 from tieredctl.cli.explanation_table import EXPLANATION_COLUMNS, EXPLANATION_FIELDS, explanation_rows, write_explanation
-from tieredctl.cli.options import Output, TopicId
+from tieredctl.cli.options import Output, TopicIds
 from tieredctl.cli.outcome import finding_documents, finish, say
 from tieredctl.cli.output import Item, Listing, OutputFormat
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions
@@ -46,7 +46,7 @@ def explain(
         ),
     ] = None,
     metadata_options: PastMetadataOptions,
-    topic_id: TopicId = None,
+    topic_id: TopicIds = None,
     remote_options: RemoteOptions,
     output: Output = OutputFormat.TABLE,
     talk: Talk,
@@ -67,7 +67,7 @@ def explain(
         raise TieredctlError(
             ErrorCode.USAGE, "Only a live cluster can look up a time.", hint="Give --bootstrap-server."
         )
-    if metadata_options.bootstrap_server is not None and (metadata_options.as_of is not None or topic_id is not None):
+    if metadata_options.bootstrap_server is not None and (metadata_options.as_of is not None or topic_id):
         raise TieredctlError(
             ErrorCode.USAGE, "--as-of and --topic-id are not for a live cluster: it answers for the topic as it is now."
         )
@@ -77,7 +77,7 @@ def explain(
     with metadata_options.place().open() as stream:
         found: Explanation | None
         if offset is not None and metadata_options.bootstrap_server is None:
-            found = explain_metadata(stream, Selection(topic, topic_id, partition), offset, epoch)
+            found = explain_metadata(stream, Selection.given([topic], topic_id, [partition]), offset, epoch)
         else:
             with metadata_options.cluster().place().open() as cluster:
                 found = explain_live(cluster, stream, TopicPlace(topic, partition, offset, moment), epoch)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Never, TypeVar
 
 import typer
 
@@ -29,7 +29,7 @@ from tieredctl.cli.metadata_tables import (
     STATISTICS_FIELDS,
     STUCK_COLUMNS,
 )
-from tieredctl.cli.options import DryRun, MetadataPartition, Now, Output, TopicId
+from tieredctl.cli.options import DryRun, MetadataPartition, Now, Output, TopicIds
 from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_findings, say_what_is_incomplete, told
 from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.pages.report import ReportOptions
@@ -128,16 +128,22 @@ def format_events(
 def _known(
     place: MetadataPlace, stream: EventStream, only: EventFilter | None, found: Iterable[_Found]
 ) -> Iterable[_Found]:
-    """What was found. Raises TieredctlError where that is nothing because nobody knows what is selected."""
+    """What was found. Raises TieredctlError where that is nothing because nobody knows what is selected, and after all
+    of it where nobody knows one of several that are."""
     rest = iter(found)
     first = next(rest, None)
     if first is not None:
-        return chain([first], rest)
+        after = _after(place, stream, only) if only is not None and only.selection.names_several else ()
+        return chain([first], rest, after)
+    return list(_after(place, stream, only))
+
+
+def _after(place: MetadataPlace, stream: EventStream, only: EventFilter | None) -> Iterator[Never]:
     if only is not None and not exit_code_of(stream.findings):
         from tieredctl.wiring.metadata import demand_known_by_all
 
         demand_known_by_all(place, only.selection)
-    return ()
+    yield from ()
 
 
 def _pieces(
@@ -183,7 +189,7 @@ def history(
             stream.coverage.demand_all(why)
             raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
         items = [event_document(record) for record in records if only is None or only.has(record)]
-        if only is not None and not items:
+        if only is not None and (not items or only.selection.names_several):
             demand_known(place, stream, only.selection)
         if not items and output.is_table and not talk.quiet:
             say(f"No event is selected; the segment has {counted(len(records), 'event')}.")
@@ -199,7 +205,7 @@ def epochs(
     *,
     where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION")],
     metadata_options: PastMetadataOptions,
-    topic_id: TopicId = None,
+    topic_id: TopicIds = None,
     output: Output = OutputFormat.TABLE,
     talk: Talk,
     tolerated: ToleranceOptions,
@@ -214,7 +220,7 @@ def epochs(
     from tieredctl.wiring.metadata import opened_partition
 
     topic, number = topic_partition(where)
-    selection = Selection(topic, topic_id, number)
+    selection = Selection.given([topic], topic_id, [number])
     place = metadata_options.place()
     with opened_partition(place, selection) as opened:
         items = list(metadata_state.leader_epochs(opened.partition, opened.cache))
@@ -254,7 +260,7 @@ def stuck(
         store = metadata_state.replayed(stream, selection)
         demand_known(place, stream, selection)
         found = metadata_state.stuck(store, selection, moment, age_ms)
-        if selection.segment_id is None:
+        if not selection.segment_ids:
             failing = (one for one in failing_copies(store, moment) if selection.has(one.partition))
             found += [failing_finding(one, moment) for one in failing]
         items = finding_documents(found)

@@ -9,7 +9,7 @@ import typer
 from tieredctl.cli.arguments import GREATEST_INT32, GREATEST_INT64, topic_partition
 from tieredctl.cli.metadata_listing import metadata_listing
 from tieredctl.cli.metadata_tables import SEGMENT_COLUMNS, SEGMENT_FIELDS
-from tieredctl.cli.options import Output, TopicId
+from tieredctl.cli.options import Output, TopicIds
 from tieredctl.cli.outcome import finish, say
 from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.places import PastMetadataOptions
@@ -33,7 +33,7 @@ def lookup(
     ] = None,
     offset: Annotated[int, typer.Option(metavar="OFFSET", help="The offset to fetch.", min=0, max=GREATEST_INT64)],
     metadata_options: PastMetadataOptions,
-    topic_id: TopicId = None,
+    topic_id: TopicIds = None,
     output: Output = OutputFormat.TABLE,
     talk: Talk,
 ) -> ExitCode:
@@ -49,7 +49,7 @@ def lookup(
     from tieredctl.wiring.metadata import lineages, opened_partition
 
     topic, partition = topic_partition(where)
-    selection = Selection(topic, topic_id, partition)
+    selection = Selection.given([topic], topic_id, [partition])
     place = metadata_options.place()
     with opened_partition(place, selection) as opened:
         found, answer, otherwise, sentences = {}, metadata_state.Lookup(None, None), ExitCode.FINDINGS, []

@@ -78,7 +78,7 @@ def _looked_up(topic: str, number: int, metadata_partitions: int | None, options
         message = f"The id of topic {topic} is looked up in the metadata, and none was given."
         hint = "Give TOPIC-ID:PARTITION, or one of --log-dir, --bootstrap-server, --export or --metadata-source."
         raise TieredctlError(ErrorCode.NO_SOURCE, message, hint=hint)
-    with opened_partition(options.place(), Selection(topic, None, number)) as opened:
+    with opened_partition(options.place(), Selection.of(topic, None, number)) as opened:
         counts = opened.stream.coverage.counts
     if metadata_partitions is None and (counts is None or len(counts) != 1):
         message = "How many metadata partitions the cluster has is unknown."

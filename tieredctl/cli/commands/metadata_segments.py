@@ -48,7 +48,7 @@ def segments(
     selection = selected.selection()
     wanted = _state(state)
     if timeline:
-        if wanted is not None or selection.segment_id is not None:
+        if wanted is not None or selection.segment_ids:
             message = "--timeline draws whole partitions: --state and --segment-id are not for it."
             raise TieredctlError(ErrorCode.USAGE, message)
         from tieredctl.cli.timelines import Drawn, draw_timelines
@@ -62,9 +62,9 @@ def segments(
         keep_deleted = everything or wanted is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
         store = metadata_state.replayed(stream, selection, keep_deleted=keep_deleted)
         rows = metadata_state.segments(store, selection, wanted)
-        if not len(rows):
+        if not len(rows) or selection.names_several:
             demand_known(place, stream, selection)
-            if selection.segment_id is not None and not exit_code_of(stream.findings):
+            if selection.segment_ids and not exit_code_of(stream.findings):
                 demand_known_by_all(place, selection)
         if not len(rows) and view.is_table and not view.quiet:
             say("No segments.")

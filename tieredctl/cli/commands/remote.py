@@ -201,7 +201,7 @@ def read(
     For example: tieredctl remote read zYJ8cWbWS6Wrn_UH97CRKw --to segment.log --store s3://kafka-tiered
     """
     opened, chosen = remote_options.place().open()
-    selection = Selection(selected.topic, selected.topic_id, selected.partition, segment_id)
+    selection = replace(selected.selection(), segment_ids=(segment_id,))
     place = metadata_options.place()
     if place.is_given:
         with place.open() as stream:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import topic_partition_offset
-from tieredctl.cli.options import TopicId
+from tieredctl.cli.arguments import only_id, topic_partition_offset
+from tieredctl.cli.options import TopicIds
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import FindingsView
@@ -35,7 +35,7 @@ def explain(
     *,
     where: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION@OFFSET", help="A record, such as orders:3@1200.")],
     store_options: WalStoreOptions,
-    topic_id: TopicId = None,
+    topic_id: TopicIds = None,
     view: FindingsView,
 ) -> ExitCode:
     """Show which combined object serves an offset, and at which bytes, for a follower and for a consumer (KIP-1176).
@@ -51,7 +51,7 @@ def explain(
         raise TieredctlError(ErrorCode.USAGE, f"{where!r} names no offset.", hint="For example orders:3@1200.")
     opened = store_options.place().open_store()
     events = read_events(opened)
-    found = explain_wal(opened, events, topic, partition, offset, topic_id)
+    found = explain_wal(opened, events, topic, partition, offset, only_id(topic_id))
     findings = [*events.findings, *found.findings]
     if not found.is_held:
         view.say(f"No combined object holds offset {offset} of {topic}-{partition}.")

@@ -10,7 +10,7 @@ import typer
 from tieredctl.cli.arguments import clock_ms, given_path
 from tieredctl.cli.change_options import ApplyChoice
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.options import ClusterId, NoLease, Topic, Yes
+from tieredctl.cli.options import ClusterId, NoLease, Topics, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import ProgressView
@@ -53,7 +53,7 @@ def upload(
         ),
     ],
     store_options: WalStoreOptions,
-    topic: Topic = None,
+    topic: Topics = None,
     all_segments: Annotated[
         bool, typer.Option("--all-segments", help="Also upload closed segments, not only active ones.")
     ] = False,
@@ -79,7 +79,7 @@ def upload(
     size = byte_count(upload_bytes)
     if not 1 <= size <= _LARGEST_OBJECT:
         raise TieredctlError(ErrorCode.USAGE, f"--upload-bytes {upload_bytes} is out of range: from 1 to 1GiB.")
-    place = UploadPlace(ActiveSegments(log_dir, topic, all_segments), store_options.place(), size)
+    place = UploadPlace(ActiveSegments(log_dir, topic or (), all_segments), store_options.place(), size)
     if not apply:
         plan = place.plan()
         amount = f"{counted(len(plan.segments), 'segment')} in {counted(plan.objects, 'object')}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -25,12 +25,16 @@ class LeaderAnswers(NamedTuple):
 
 def only_partition(topic: TopicDescription, partition: int) -> TopicDescription:
     """A topic and one of its partitions. Raises TieredctlError `unknown-topic` where it has no such partition."""
-    found = tuple(one for one in topic.partitions if one.partition == partition)
-    if not found:
-        partitions = counted(len(topic.partitions), "partition")
-        message = f"Topic {topic.topic} has {partitions}, but no partition {partition}."
+    return only_partitions(topic, [partition])
+
+
+def only_partitions(topic: TopicDescription, partitions: Collection[int]) -> TopicDescription:
+    """The same for several."""
+    for partition in sorted({*partitions} - {one.partition for one in topic.partitions}):
+        there = counted(len(topic.partitions), "partition")
+        message = f"Topic {topic.topic} has {there}, but no partition {partition}."
         raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint="")
-    return replace(topic, partitions=found)
+    return replace(topic, partitions=tuple(one for one in topic.partitions if one.partition in partitions))
 
 
 def is_tiered(cluster: Cluster, name: str) -> bool:

@@ -88,7 +88,7 @@ def live_bootstrap(cluster: Cluster, stream: EventStream, name: str, partition: 
     topic = only_partition(cluster.topic(name), partition)
     _, log, _ = read_leader_log(cluster, topic)
     local_bytes = leader_bytes(cluster, name, topic.partitions[0])
-    selection = Selection(name, topic.topic_id, partition)
+    selection = Selection.of(name, topic.topic_id, partition)
     caches = replayed(stream, selection).caches
     remote = caches.get(TopicIdPartition(topic.topic_id, name, partition), RemoteLogMetadataCache())
     highest = highest_remote_offset(log.leader_epochs, log.end_offset, remote)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -19,7 +19,7 @@ from tieredctl.model.leader_log import LeaderLog
 from tieredctl.model.local_replica import LocalReplica
 from tieredctl.model.size_sum import SizeSum, total_size
 from tieredctl.ops.cluster.copy_lag import copy_lag_faults
-from tieredctl.ops.cluster.leader import only_partition, read_leader_log
+from tieredctl.ops.cluster.leader import only_partition, only_partitions, read_leader_log
 from tieredctl.ops.cluster.retention import effective_local, local_retention_fault
 from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.documents import Document
@@ -134,19 +134,21 @@ def retention_estimate(
     cluster: Cluster,
     stream: EventStream,
     name: str,
-    partition: int | None,
+    partitions: Collection[int],
     change: RetentionChange,
     now_ms: int,
     *,
     replicas: Sequence[LocalReplica] | None = None,
 ) -> RetentionEstimate:
-    """What the leaders' next passes would delete if the change were made now; on disks too where the change is about
-    local retention, or `replicas` (what log directories hold) are given. Raises TieredctlError as the cluster does.
+    """What the leaders' next passes would delete of some partitions, or all, if the change were made now.
+
+    On disks too where the change is about local retention, or `replicas` (what log directories hold) are given. Raises
+    TieredctlError as the cluster does.
 
     What only a leader's disk has is estimated: local segments of which only some offsets are remote count by the share
     of these.
     """
-    topic = cluster.topic(name) if partition is None else only_partition(cluster.topic(name), partition)
+    topic = only_partitions(cluster.topic(name), partitions) if partitions else cluster.topic(name)
     settings = settings_of(cluster, name)
     retention = Retention(
         _setting(settings, "retention.ms", change.retention_ms),
@@ -160,8 +162,8 @@ def retention_estimate(
         raise TieredctlError(ErrorCode.USAGE, f"No partition of {name} is in these log directories.", hint=hint)
     # Local bytes only matter for a limit in bytes, or where disks are asked about.
     counts_bytes = asks_disks or retention.bytes >= 0
-    caches = replayed(stream, Selection(name, topic.topic_id, partition)).caches
-    partitions = []
+    caches = replayed(stream, Selection.given([name], [topic.topic_id], partitions)).caches
+    estimates = []
     for one in topic.partitions:
         tip = TopicIdPartition(topic.topic_id, name, one.partition)
         cache = caches.get(tip, RemoteLogMetadataCache())
@@ -183,8 +185,8 @@ def retention_estimate(
                 now_ms=now_ms,
                 waits_for_copies=copies,
             )
-        partitions.append(PartitionEstimate(one.partition, _log_start(log, expired), expired, disks))
-    return RetentionEstimate(topic, retention, partitions, local if asks_disks else None)
+        estimates.append(PartitionEstimate(one.partition, _log_start(log, expired), expired, disks))
+    return RetentionEstimate(topic, retention, estimates, local if asks_disks else None)
 
 
 def _local_retention(settings: Mapping[str, ConfigValue], change: RetentionChange, total: Retention) -> Retention:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from tieredctl.drawing.timeline import Timeline
@@ -46,7 +47,7 @@ def explain_live(
         return None
     answers = read_leader_log(cluster, topic)
     log, offset = answers.log, found.offset
-    selection = Selection(place.topic, topic.topic_id, place.partition)
+    selection = Selection.of(place.topic, topic.topic_id, place.partition)
     partition = TopicIdPartition(topic.topic_id, place.topic, place.partition)
     store = replayed(stream, selection)
     remote = store.caches.get(partition, RemoteLogMetadataCache())
@@ -97,7 +98,7 @@ def explain_metadata(stream: EventStream, selection: Selection, offset: int, epo
 
     The lineage of leaders is unknown: of several leader epochs that hold the offset remotely, the latest is taken,
     unless `epoch` is given. Raises TieredctlError as `one_partition` does."""
-    store = replayed(stream, Selection(selection.topic, selection.topic_id))
+    store = replayed(stream, replace(selection, numbers=()))
     partition = one_partition(store.caches, selection, stream.coverage)
     remote = store.caches[partition]
     epochs = remote.epochs() if epoch is None else [epoch]

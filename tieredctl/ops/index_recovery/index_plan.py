@@ -116,7 +116,7 @@ def finished_segment(stream: EventStream, segment_id: str) -> KnownSegmentOfPart
     unknown; `unknown-segment`; `usage` where it is still copied, or being deleted."""
     state = replayed(stream, Selection())
     demand_whole(stream.findings)
-    found = next(state.known(segments(state, Selection(segment_id=segment_id))), None)
+    found = next(state.known(segments(state, Selection.of(segment_id=segment_id))), None)
     if found is None:
         message = f"The metadata has no segment {segment_id}, or it was deleted."
         raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, message)

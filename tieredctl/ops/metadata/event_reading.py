@@ -44,18 +44,19 @@ def selected_records(stream: EventStream, selection: Selection) -> Iterator[Even
 def _selected(group: EventGroup, selection: Selection) -> Flags:
     of_partitions = np.array([selection.has(partition) for partition in group.partitions], np.bool_)
     selected: Flags = of_partitions[group.partition_index]
-    if selection.segment_id is None:
+    if not selection.segment_ids:
         return selected
     if _SEGMENT_ID not in group.columns:
         return np.zeros_like(selected)
-    selected &= group.columns[_SEGMENT_ID] == np.frombuffer(uuid_bytes(selection.segment_id), "V16")
+    wanted = np.frombuffer(b"".join(map(uuid_bytes, selection.segment_ids)), "V16")
+    selected &= np.isin(group.columns[_SEGMENT_ID], wanted)
     return selected
 
 
 def _is_selected(record: EventRecord, selection: Selection) -> bool:
     event = record.event
     if isinstance(event, RemotePartitionDeleteMetadata):
-        return selection.segment_id is None and selection.has(event.topic_id_partition)
+        return not selection.segment_ids and selection.has(event.topic_id_partition)
     if not selection.names_segment(event.segment_id):
         return False
     return isinstance(event, RemoteLogSegmentMetadataSnapshot) or selection.has(event.topic_id_partition)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -14,22 +14,55 @@ from tieredctl.ops.metadata.coverage import MetadataCoverage, numbers_text
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Filters that must all hold; None holds always."""
+    """Filters that must all hold. A filter holds for each of its values; without any, always."""
 
-    topic: str | None = None
-    topic_id: str | None = None
-    partition: int | None = None
-    segment_id: str | None = None
+    topics: tuple[str, ...] = ()
+    topic_ids: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    """Of partitions."""
+    segment_ids: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        topic: str | None = None,
+        topic_id: str | None = None,
+        partition: int | None = None,
+        segment_id: str | None = None,
+    ) -> Selection:
+        """With one value each; None filters nothing."""
+        return cls(
+            () if topic is None else (topic,),
+            () if topic_id is None else (topic_id,),
+            () if partition is None else (partition,),
+            () if segment_id is None else (segment_id,),
+        )
+
+    @classmethod
+    def given(
+        cls,
+        topics: Collection[str] | None,
+        topic_ids: Collection[str] | None,
+        partitions: Collection[int] | None = None,
+        segment_ids: Collection[str] | None = None,
+    ) -> Selection:
+        """As options were given, in their order; None, or nothing, filters nothing."""
+        topics, topic_ids, segment_ids = (tuple(dict.fromkeys(one or ())) for one in (topics, topic_ids, segment_ids))
+        return cls(topics, topic_ids, tuple(sorted({*(partitions or ())})), segment_ids)
 
     def __str__(self) -> str:
-        """`topic orders, partition 3`."""
-        named = {
-            "topic": self.topic,
-            "topic id": self.topic_id,
-            "partition": self.partition,
-            "segment": self.segment_id,
+        """`topic orders, partitions 3, 4`."""
+        named: dict[tuple[str, str], tuple[object, ...]] = {
+            ("topic", "topics"): self.topics,
+            ("topic id", "topic ids"): self.topic_ids,
+            ("partition", "partitions"): self.numbers,
+            ("segment", "segments"): self.segment_ids,
         }
-        return ", ".join(f"{name} {value}" for name, value in named.items() if value is not None)
+        return ", ".join(
+            f"{one if len(values) == 1 else several} {', '.join(map(str, values))}"
+            for (one, several), values in named.items()
+            if values
+        )
 
     def document(self) -> Document:
         """What a summary says of it, so that a part is never taken for the whole; nothing where all is selected."""
@@ -37,36 +70,50 @@ class Selection:
 
     def has(self, partition: TopicIdPartition) -> bool:
         return (
-            self.topic in (None, partition.topic)
-            and self.topic_id in (None, partition.topic_id)
-            and self.partition in (None, partition.partition)
+            (not self.topics or partition.topic in self.topics)
+            and (not self.topic_ids or partition.topic_id in self.topic_ids)
+            and (not self.numbers or partition.partition in self.numbers)
         )
 
     def names_segment(self, segment_id: str) -> bool:
         """Whether a segment of a partition that is selected is."""
-        return self.segment_id in (None, segment_id)
+        return not self.segment_ids or segment_id in self.segment_ids
 
     @property
     def partitions(self) -> Selection:
-        """The same without the segment."""
-        return replace(self, segment_id=None)
+        """The same without the segments."""
+        return replace(self, segment_ids=())
+
+    @property
+    def names_several(self) -> bool:
+        """Whether a filter has several values, of which one may be known and another not."""
+        return max(map(len, (self.topics, self.topic_ids, self.numbers, self.segment_ids))) > 1
+
+    def each(self) -> Iterator[Selection]:
+        """The same for one value of a topic, topic id or partition at a time: each that was named must be known."""
+        partitions = self.partitions
+        yield from (replace(partitions, topics=(one,)) for one in self.topics)
+        yield from (replace(partitions, topic_ids=(one,)) for one in self.topic_ids)
+        yield from (replace(partitions, numbers=(one,)) for one in self.numbers)
 
     def demand_known(self, known: Collection[TopicIdPartition], said: str, hint: str | None = None) -> None:
-        """Raises TieredctlError `unknown-topic` if no partition is selected among those that are known, with the
-        nearest names, else a `hint`: a typo must not look like a clean result. `said` begins the sentence: `The
-        metadata has no event of`."""
-        if self.partitions != Selection() and not any(map(self.has, known)):
-            raise self.unknown(known, said, hint)
+        """Raises TieredctlError `unknown-topic` if a topic, an id or a partition that was named is not among those
+        that are known, with the nearest names, else a `hint`: a typo must not look like a clean result, nor vanish
+        beside what is known. `said` begins the sentence: `The metadata has no event of`."""
+        for one in self.each():
+            if not any(map(one.has, known)):
+                raise one.unknown(known, said, hint)
 
     def unknown(self, known: Collection[TopicIdPartition], said: str, hint: str | None = None) -> TieredctlError:
         """The error of `demand_known`."""
-        others = [one for one in known if replace(self.partitions, partition=None).has(one)]
-        if self.topic is not None and not others:
-            ids = sorted({one.topic_id for one in known if one.topic == self.topic})
-            alike = nearest_hint(self.topic, {one.topic for one in known})
-            of_topic = f"Topic {self.topic} has the {'id' if len(ids) == 1 else 'ids'} {', '.join(ids)}."
+        others = [one for one in known if replace(self.partitions, numbers=()).has(one)]
+        if self.topics and not others:
+            names = {one.topic for one in known}
+            ids = sorted({one.topic_id for one in known if one.topic in self.topics})
+            alike = next((found for topic in self.topics if (found := nearest_hint(topic, names))), None)
+            of_topic = f"Topic {', '.join(self.topics)} has the {'id' if len(ids) == 1 else 'ids'} {', '.join(ids)}."
             hint = of_topic if ids else alike or hint
-        besides = _besides(others) if self.topic or self.topic_id else ""
+        besides = _besides(others) if self.topics or self.topic_ids else ""
         return TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"{said} {self.partitions}{besides}.", hint=hint)
 
     def has_segment(self, partition: TopicIdPartition, segment_id: str) -> bool:
@@ -76,7 +123,7 @@ class Selection:
 def one_partition(
     known: Iterable[TopicIdPartition], selection: Selection, coverage: MetadataCoverage
 ) -> TopicIdPartition:
-    """The one partition that a selection of topic and partition means.
+    """The one partition that a selection of one topic and partition means.
 
     Raises TieredctlError where none is known, or where the topic was recreated and its name means several;
     `metadata-incomplete` where it may be in metadata that is not here.
@@ -86,13 +133,14 @@ def one_partition(
     if len(found) > 1:
         ids = ", ".join(sorted(partition.topic_id for partition in found))
         raise TieredctlError(
-            ErrorCode.AMBIGUOUS_TOPIC, f"Topic {selection.topic} was recreated: it has the topic ids {ids}."
+            ErrorCode.AMBIGUOUS_TOPIC, f"Topic {selection.topics[0]} was recreated: it has the topic ids {ids}."
         )
     if not found:
         why = _why_unknown(candidates, selection)
         coverage.demand_all(why)
-        alike = nearest_hint(selection.topic, {one.topic for one in candidates})
+        alike = nearest_hint(selection.topics[0], {one.topic for one in candidates})
         raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, why, hint=alike)
+    selection.demand_known(candidates, "The metadata has no event of")
     return found[0]
 
 
@@ -106,10 +154,11 @@ def _besides(known: Iterable[TopicIdPartition]) -> str:
 
 
 def _why_unknown(known: list[TopicIdPartition], selection: Selection) -> str:
-    named = f"{selection.topic}:{selection.partition}"
-    partitions = sorted({tip.partition for tip in known if tip.topic == selection.topic})
+    topic = selection.topics[0]
+    partitions = sorted({tip.partition for tip in known if tip.topic == topic})
     if partitions:
         listed = ", ".join(map(str, partitions))
         numbered = f"{'partition' if len(partitions) == 1 else 'partitions'} {listed}"
-        return f"The metadata has no event of {named}; of topic {selection.topic} it knows {numbered}."
-    return f"The metadata has no event of topic {selection.topic}."
+        named = f"{topic}:{numbers_text(selection.numbers)}"
+        return f"The metadata has no event of {named}; of topic {topic} it knows {numbered}."
+    return f"The metadata has no event of topic {topic}."

@@ -44,7 +44,7 @@ def replayed(
 def segments(metadata: ReplayedMetadata, selection: Selection, state: RemoteLogSegmentState | None = None) -> Ints:
     """The rows of segments by topic, partition, start offset."""
     rows = metadata.order if state is None else metadata.in_states([state])
-    return metadata.selected(rows, selection.has, selection.segment_id)
+    return metadata.selected(rows, selection.has, selection.segment_ids)
 
 
 def partition_of_today(
@@ -59,17 +59,17 @@ def partition_of_today(
     try:
         return one_partition(partitions, selection, coverage)
     except TieredctlError as error:
-        if error.code is not ErrorCode.AMBIGUOUS_TOPIC or selection.topic is None:
+        if error.code is not ErrorCode.AMBIGUOUS_TOPIC or not selection.topics:
             raise
-        today = topic_id_of(selection.topic)
+        today = topic_id_of(selection.topics[0])
         if today is None:
             raise
-    return one_partition(partitions, replace(selection, topic_id=today), coverage)
+    return one_partition(partitions, replace(selection, topic_ids=(today,)), coverage)
 
 
 def history(stream: EventStream, segment_id: str) -> Iterator[EventRecord]:
     """All events of one segment, in the order of the topic."""
-    return selected_records(stream, Selection(segment_id=segment_id))
+    return selected_records(stream, Selection.of(segment_id=segment_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _gaps_and_overlaps(ranges: list[tuple[int, int]]) -> tuple[list[list[int]], 
 def stuck(store: ReplayedMetadata, selection: Selection, now_ms: int, older_than_ms: int) -> list[Finding]:
     """Copies and deletions that began more than `older_than_ms` ago and never ended, oldest first. That a broker tries
     again does not make them younger."""
-    rows = store.selected(store.in_states(_STUCK), selection.has, selection.segment_id)
+    rows = store.selected(store.in_states(_STUCK), selection.has, selection.segment_ids)
     times = store.entered_ms(rows)
     old = np.flatnonzero(now_ms - times > older_than_ms)
     oldest_first = rows[old[np.argsort(times[old], kind="stable")]]

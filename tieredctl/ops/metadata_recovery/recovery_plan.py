@@ -126,6 +126,8 @@ class RecoveryPlanner:
         if not stored:
             listing.selection.demand_known(listing.others, f"{self.judge.store.url} has no segment of")
             raise TieredctlError(ErrorCode.NO_OVERLAP, f"{self.judge.store.url} has no segment.")
+        named = {*listing.others, *(partition for partition, _ in stored)}
+        listing.selection.demand_known(named, f"{self.judge.store.url} has no segment of")
         return Recovery(
             list(self._partitions(stored)), listing.objects, listing.unexplained, tuple(self.known.findings)
         )

@@ -102,9 +102,10 @@ def selected_rows(objects: ObjectColumns, selection: Selection) -> Ints:
         return np.arange(len(objects.sizes))
     stems = [stem is not None and selection.has(stem.topic_id_partition) for stem in objects.said.explained]
     rows = np.flatnonzero(np.array([*stems, False], np.bool_)[objects.said.stems])
-    if selection.segment_id is not None:
-        wanted = np.frombuffer(selection.segment_id.encode("ascii"), np.uint8)
-        rows = rows[(objects.said.segment_ids[rows] == wanted).all(axis=1)]
+    if selection.segment_ids:
+        wanted = [np.frombuffer(one.encode("ascii"), np.uint8) for one in selection.segment_ids]
+        ids = objects.said.segment_ids[rows]
+        rows = rows[np.logical_or.reduce([(ids == one).all(axis=1) for one in wanted])]
     return rows
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -65,32 +65,39 @@ class Inventory:
     unexplained: int = 0
     storage_classes: dict[str, Totals] = field(default_factory=dict)
     """The same by storage class, for a store that reports it."""
-    _listed: set[TopicIdPartition] = field(default_factory=set)
+    partitions: set[TopicIdPartition] = field(default_factory=set)
     """Whose the objects are among which some are selected."""
+    segment_ids: set[str] = field(default_factory=set)
+    """The selected segments that have objects, where segments are named."""
 
     def objects(self) -> Iterator[ListedObject]:
         """Every object but tieredctl's own, by ascending key. Streams."""
         everything = self.selection == _EVERYTHING
-        self._listed = set()
+        self.partitions, self.segment_ids = set(), set()
         for stored in list_unreserved(self.store, prefix_of(self.selection, self.layout)):
             explained = None if self.layout is None else self.layout.explain(stored.key)
             if explained and not everything:
-                self._listed.add(explained.topic_id_partition)
+                self.partitions.add(explained.topic_id_partition)
             if everything or (explained and self._selects(explained)):
                 self.total.count(stored)
                 if stored.storage_class is not None:
                     self.storage_classes.setdefault(stored.storage_class, Totals()).count(stored)
                 self.unexplained += explained is None
+                if explained and self.selection.segment_ids:
+                    self.segment_ids.add(explained.segment_id)
                 yield ListedObject(stored, explained)
 
     def demand_known(self) -> None:
-        """Raises TieredctlError `unknown-topic` or `unknown-segment` if the store, once listed, has no object that is
-        selected, with the nearest names."""
-        if self.total.objects or self.selection == _EVERYTHING:
+        """Raises TieredctlError `unknown-topic` or `unknown-segment` if the store, once listed, has no object of
+        something that is selected, with the nearest names."""
+        if self.selection == _EVERYTHING:
             return
         said, hint = f"{self.store.url} has no object of", "List what is there with `tieredctl remote du`."
-        self.selection.demand_known(self._listed, said, hint)
-        raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"{said} {self.selection}.", hint=hint)
+        self.selection.demand_known(self.partitions, said, hint)
+        unknown = [one for one in self.selection.segment_ids if one not in self.segment_ids]
+        if unknown or not self.total.objects:
+            without = replace(self.selection, segment_ids=tuple(unknown))
+            raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"{said} {without}.", hint=hint)
 
     def rows(self) -> Iterator[Document]:
         """`remote ls`: one row per object. Raises TieredctlError as `demand_known` does."""
@@ -140,10 +147,10 @@ def _place_of(owner: _Owner) -> tuple[str, str, int, int]:
 
 def prefix_of(selection: Selection, layout: Layout | None) -> str:
     """What the keys of all selected objects begin with."""
-    topic, topic_id, partition = selection.topic, selection.topic_id, selection.partition
-    if layout is None or topic is None or topic_id is None or partition is None:
+    named = selection.topics, selection.topic_ids, selection.numbers
+    if layout is None or any(len(values) != 1 for values in named):
         return ""
-    return layout.partition_prefix(TopicIdPartition(topic_id, topic, partition))
+    return layout.partition_prefix(TopicIdPartition(selection.topic_ids[0], selection.topics[0], selection.numbers[0]))
 
 
 def object_document(listed: ListedObject) -> Document:

@@ -128,6 +128,8 @@ def segment_in_metadata(stream: EventStream, selection: Selection) -> SegmentIde
         stream.coverage.demand_all(why)
         selection.demand_known(stream.partitions, "The metadata has no event of")
         raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
+    if selection.names_several:
+        selection.demand_known(stream.partitions, "The metadata has no event of")
     _, known = found
     return known.metadata
 
@@ -136,8 +138,11 @@ def segment_in_store(store: ObjectStore, layout: Layout, selection: Selection) -
     """The segment with the selection's id, by the store's keys, all of which may have to be listed. Raises
     TieredctlError `unknown-segment`."""
     inventory = Inventory(store, layout, selection)
-    explained = next((one.explained for one in inventory.objects() if one.explained), None)
-    if explained is None:
+    objects = inventory.objects()
+    explained = next((one.explained for one in objects if one.explained), None)
+    if explained is None or selection.names_several:
+        for _ in objects:
+            pass
         inventory.demand_known()
     assert explained is not None
     return explained

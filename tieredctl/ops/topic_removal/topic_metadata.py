@@ -98,7 +98,7 @@ class TopicMetadata:
 
     @property
     def _selection(self) -> Selection:
-        return Selection(topic_id=self.topic_id, partition=self.partition)
+        return Selection.of(topic_id=self.topic_id, partition=self.partition)
 
     def _note(self, chunk: EventChunk) -> None:
         self._broker_events.update(last_broker_events(chunk, self._selection.has))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tieredctl.kafka.source import CUT_SHORT
 from tieredctl.model.finding_codes import FindingCode
@@ -19,9 +19,9 @@ _NOTICED_TWICE = (
 )
 
 
-def concerning(findings: Iterable[Finding], segment_id: str | None) -> list[Finding]:
-    """The findings about a segment, or about metadata that may concern it; all of them without one."""
-    return [one for one in findings if segment_id is None or _concerns(one, segment_id)]
+def concerning(findings: Iterable[Finding], segment_ids: Collection[str]) -> list[Finding]:
+    """The findings about some segments, or about metadata that may concern them; all of them without any."""
+    return [one for one in findings if not segment_ids or _concerns(one, segment_ids)]
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
@@ -29,13 +29,13 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
     return _without_repetition(sorted(findings, key=_place))
 
 
-def _concerns(finding: Finding, segment_id: str) -> bool:
+def _concerns(finding: Finding, segment_ids: Collection[str]) -> bool:
     if finding.code in (MISSING, COMPACTED, CUT_SHORT, FindingCode.TOPIC_GONE):
         return True
     about = finding.about
     if isinstance(about, MetadataSubject):
-        return about.segment_id in (None, segment_id)
-    return isinstance(about, SegmentSubject) and about.segment_id == segment_id
+        return about.segment_id is None or about.segment_id in segment_ids
+    return isinstance(about, SegmentSubject) and about.segment_id in segment_ids
 
 
 def _place(finding: Finding) -> tuple[bool, tuple[str, str, int, int], str, str]:

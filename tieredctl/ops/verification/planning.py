@@ -75,7 +75,7 @@ class VerificationPlan:
         overlap = Overlap(self.by.store, self.by.layout)
         topic_ids = {partition.topic_id for partition in self.stream.partitions}
         self._listed = ListedObjects(metadata, judged, overlap, self._selected)
-        places = KeyPlaces(judged, replace(selection, segment_id=None), elsewhere, topic_ids)
+        places = KeyPlaces(judged, replace(selection, segment_ids=()), elsewhere, topic_ids)
         self._stack.enter_context(self._listed.read(places))
         self.result.findings += self._listed.findings
         self._suspects = Suspects(metadata, self._listed, self.by.clock, self.by.transaction_indexes)
@@ -110,9 +110,9 @@ class VerificationPlan:
 
     def _rows_selected(self) -> Flags:
         selected = np.ones(len(self.metadata.rows), np.bool_)
-        if self.options.selection.segment_id is not None:
+        if self.options.selection.segment_ids:
             selected[:] = False
-            selected[self.metadata.named([self.options.selection.segment_id])] = True
+            selected[self.metadata.named(self.options.selection.segment_ids)] = True
         return selected
 
     def _check(self, number: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
+from tieredctl.model.findings import exit_code_of
 from tieredctl.model.quantities import size_text
 from tieredctl.model.work import note
 from tieredctl.ops.metadata.coverage import MetadataCoverage
@@ -57,6 +58,8 @@ def verify(
         result = plan.result
         if not metadata.caches and not result.findings:
             _demand_no_topic(selection, stream)
+        elif selection.names_several:
+            _demand_each(selection, stream, options)
         result.findings = [*stream.findings, *result.findings]
         if options.level is not Level.LISTING:
             _read(plan, engine, result)
@@ -64,7 +67,7 @@ def verify(
     if result.findings and read_again:
         again = replayed(read_again(), selection)
         result.findings = still_there(confirmed(result.findings, metadata, again), store)
-    result.findings = concerning(result.findings, selection.segment_id)
+    result.findings = concerning(result.findings, selection.segment_ids)
     result.findings += options.topic_sources.findings()
     if result.not_looked_at:
         result.findings.append(not_looked_at(store.url, result.not_looked_at, result.silent))
@@ -95,11 +98,17 @@ def _read(plan: VerificationPlan, engine: Engine, result: Verification) -> None:
 
 
 def _demand_known_segment(metadata: ReplayedMetadata, selection: Selection, coverage: MetadataCoverage) -> None:
-    segment_id = selection.segment_id
-    if segment_id and not len(metadata.selected(metadata.order, selection.has, segment_id)):
-        why = f"The metadata has no segment {segment_id}, or it was deleted."
-        coverage.demand_all(why)
-        raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
+    for segment_id in selection.segment_ids:
+        if not len(metadata.selected(metadata.order, selection.has, (segment_id,))):
+            why = f"The metadata has no segment {segment_id}, or it was deleted."
+            coverage.demand_all(why)
+            raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
+
+
+def _demand_each(selection: Selection, stream: EventStream, options: VerifyOptions) -> None:
+    """Of several that are selected, one that nothing is known of must not vanish beside the others."""
+    if not exit_code_of(stream.findings):
+        selection.demand_known({*stream.partitions, *options.local_logs}, "The metadata has no event of")
 
 
 def _demand_no_topic(selection: Selection, stream: EventStream) -> None:

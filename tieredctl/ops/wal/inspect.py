@@ -42,7 +42,8 @@ def inspect_wal(store: ObjectStore, contents: WalContents, selection: Selection)
         if combined_id not in named
     )
     shown = [row for row in rows if _is_selected(row, selection)]
-    if not shown and contents.is_there and not contents.events.findings and all(map(_is_known, rows)):
+    selects = not shown or selection.names_several
+    if selects and contents.is_there and not contents.events.findings and all(map(_is_known, rows)):
         partitions = {partition for row in rows for partition in _partitions(row)}
         hint = "List what is there with `tieredctl wal inspect`."
         partitions.update(contents.events.replayed.partitions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -204,7 +204,7 @@ def _disagreement(checkpoint: Mapping[int, int] | None, epochs: Mapping[int, int
 
 
 def local_active_logs(
-    replicas: Iterable[LocalReplica], *, topic: str | None = None, all_segments: bool = False
+    replicas: Iterable[LocalReplica], *, topics: Collection[str] = (), all_segments: bool = False
 ) -> list[LocalActiveLog]:
     """For each partition, the replica that a leader would have: with the latest leader epoch, and of those the longest.
 
@@ -213,7 +213,7 @@ def local_active_logs(
     chosen: dict[TopicIdPartition, list[LocalActiveLog]] = {}
     for replica in replicas:
         name = replica.partition.topic
-        if name != topic and (topic is not None or name.startswith("__")):
+        if name not in topics and (topics or name.startswith("__")):
             continue
         if replica.segments:
             active = 0 if all_segments else len(replica.segments) - 1
