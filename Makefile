@@ -114,8 +114,9 @@ site: $(VENV)/development.installed $(VENV)/packages.installed ## Build the docu
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build --strict
 	@echo "Built dist/site/index.html"
 
-kafka-messages: $(VENV)/development.installed $(VENV)/packages.installed ## Copy Kafka's message definitions from its jars
+kafka-messages: $(VENV)/development.installed $(VENV)/packages.installed ## Copy Kafka's definitions of messages and settings from its jars
 	@$(BIN)/python -m tests.rigs.message_definitions
+	@$(BIN)/python -m tests.rigs.setting_definitions
 
 wheel: $(VENV)/build.installed ## Build all packages into dist: wheels and source distributions, the same bytes everywhere
 	@rm -f dist/*.whl

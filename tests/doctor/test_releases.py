@@ -15,14 +15,23 @@ BUGS = {bug.issue: bug for bug in KNOWN_BUGS}
 
 @pytest.mark.parametrize(
     ("level", "line"),
-    [(0, None), (1, Release(3, 0)), (14, Release(3, 6)), (21, Release(3, 9)), (25, Release(4, 0)), (30, Release(4, 3))],
+    [
+        (0, None),
+        (1, Release(3, 0)),
+        (14, Release(3, 6)),
+        (21, Release(3, 9)),
+        (25, Release(4, 0)),
+        (30, Release(4, 3)),
+        (31, Release(4, 4)),
+        (33, Release(4, 4)),
+    ],
 )
 def test_a_metadata_version_tells_the_line(level: int, line: Release | None) -> None:
     assert release_of_metadata_version(level) == line
 
 
 def test_a_metadata_version_of_the_future_tells_nothing() -> None:
-    assert release_of_metadata_version(31) is None
+    assert release_of_metadata_version(34) is None
 
 
 @pytest.mark.parametrize("text", ["", "4", "v4.3.1", "4.3.1.0", "4.3-rc1"])

@@ -8,8 +8,9 @@ import pytest
 
 from tests.doctor.test_broker_rules import SOUND
 from tieredctl.errors import TieredctlError
+from tieredctl.formats.kafka_settings import SettingKind, definition, setting_names
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.cluster.broker_settings import BROKER_SETTINGS, METADATA_TOPIC_SETTINGS, BrokerSettings, Truth, Whole
+from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.release import Release, release
 from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.doctor.broker_rules import broker_findings
@@ -17,7 +18,6 @@ from tieredctl.ops.doctor.topic_rules import topic_findings
 
 AIVEN = {"remote.log.storage.manager.class.name": "io.aiven.kafka.tieredstorage.RemoteStorageManager"}
 UNKNOWN, INVALID = "broker-config-name-unknown", "broker-config-value-invalid"
-JUDGED = {**BROKER_SETTINGS, **{f"rlmm.config.{name}": kind for name, kind in METADATA_TOPIC_SETTINGS.items()}}
 METADATA = "rlmm.config.remote.log.metadata."
 
 
@@ -33,6 +33,8 @@ def found(changes: Mapping[str, str | None], release: Release | None = None) -> 
         ("remote.log.manager.copier.threadpool.size", "remote.log.manager.copier.thread.pool.size"),
         ("remote.log.manager.copier.pool.thread.size", "remote.log.manager.copier.thread.pool.size"),
         ("log.retention.local.ms", "log.local.retention.ms"),
+        ("follower.fetch.last.tierd.offset.enable", "follower.fetch.last.tiered.offset.enable"),
+        ("cleanup.policy", "log.cleanup.policy"),
         ("log.locla.retention.ms", "log.local.retention.ms"),
         ("local.retention.ms", "log.local.retention.ms"),
         ("remote.copy.lag.ms", "log.remote.copy.lag.ms"),
@@ -88,7 +90,6 @@ def test_settings_of_a_plugin_that_is_not_known_are_not_judged(name: str) -> Non
 @pytest.mark.parametrize(
     "name",
     [
-        *JUDGED,
         "remote.log.manager.task.retry.jitter",
         METADATA + "producer.retention.ms",
         METADATA + "common.client.security.protocol",
@@ -110,21 +111,110 @@ def test_names_that_somebody_knows_are_not_reported(name: str) -> None:
         assert UNKNOWN not in [one.code for one in found({**manager, name: "1"})]
 
 
-@pytest.mark.parametrize("setting", [name for name, kind in JUDGED.items() if isinstance(kind, Whole | Truth)])
-@pytest.mark.parametrize("stated", ["ture", "-7", "many", "99999999999999999999"])
-def test_of_a_value_that_is_none_one_thing_is_reported_and_doing_it_is_enough(setting: str, stated: str) -> None:
-    findings = [one for one in found({setting: stated}) if one.evidence.get("name") == setting]
+def test_no_name_that_a_release_has_is_reported() -> None:
+    known = [
+        *setting_names(SettingKind.BROKER),
+        *(f"rlmm.config.{name}" for name in setting_names(SettingKind.METADATA_TOPIC)),
+    ]
 
-    (finding,) = findings
-    assert finding.code == INVALID
-    if "value" in finding.evidence:
-        mended = found({setting: str(finding.evidence["value"])})
-        assert setting not in [one.evidence.get("name") for one in mended]
+    for name in known:
+        assert UNKNOWN not in [one.code for one in found({name: "1"})], name
 
 
-@pytest.mark.parametrize(("release", "expected"), [(Release(4, 3, 1), [UNKNOWN]), (Release(4, 4, 0), [])])
-def test_the_copy_lag_is_passed_over_before_4_4(release: Release, expected: list[str]) -> None:
-    assert [one.code for one in found({"log.remote.copy.lag.ms": "3600000"}, release)] == expected
+def numbers_and_truths() -> list[str]:
+    """The settings of tiered storage that are neither texts nor lists."""
+    kinds = ((SettingKind.BROKER, ""), (SettingKind.METADATA_TOPIC, "rlmm.config."))
+    names = [(kind, prefix, name) for kind, prefix in kinds for name in sorted(setting_names(kind))]
+    return [
+        prefix + name
+        for kind, prefix, name in names
+        if name.startswith(("remote.", "log.remote.", "log.local.", "follower.fetch."))
+        and (one := definition(kind, name)) is not None
+        and one.type in ("BOOLEAN", "INT", "LONG", "SHORT", "DOUBLE")
+    ]
+
+
+@pytest.mark.parametrize("stated", ["ture", "many", "-99999999999999999999", "99999999999999999999"])
+def test_of_a_value_that_is_none_one_thing_is_reported_and_doing_it_is_enough(stated: str) -> None:
+    for setting in numbers_and_truths():
+        (finding,) = [one for one in found({setting: stated}) if one.evidence.get("name") == setting]
+
+        assert finding.code == INVALID, setting
+        if "value" in finding.evidence:
+            mended = found({setting: str(finding.evidence["value"])})
+            assert setting not in [one.evidence.get("name") for one in mended]
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "release"),
+    [
+        ("remote.log.manager.task.retry.jitter", "0.7", None),
+        ("remote.log.manager.task.retry.backoff.ms", "abc", None),
+        ("remote.log.manager.task.retry.backoff.max.ms", "-5", None),
+        ("remote.log.index.file.cache.ttl.ms", "-5", None),
+        ("follower.fetch.last.tiered.offset.enable", "yes", None),
+        ("remote.log.manager.copier.thread.pool.size", "-1", Release(4, 3)),
+        ("log.segment.bytes", "1000", Release(4, 0)),
+        ("log.local.retention.ms", "1_000", None),
+    ],
+)
+def test_a_value_that_kafka_refuses_is_found(name: str, stated: str, release: Release | None) -> None:
+    assert [one.code for one in found({name: stated}, release)] == [INVALID]
+
+
+def test_without_a_release_a_value_is_refused_only_where_every_release_refuses_it() -> None:
+    assert INVALID not in [one.code for one in found({"remote.log.manager.copier.thread.pool.size": "-1"})]
+    assert INVALID not in [one.code for one in found({"log.segment.bytes": "1000"})]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("remote.log.index.file.cache.total.size.mb", str(1 << 30)),
+        ("remote.log.index.file.cache.total.size.bytes.mb", str(1 << 30)),
+        ("remote.log.index.file.cache.total.size", None),
+        ("remote.log.index.file.cache.total.size.ms", None),
+        ("remote.log.index.file.cache.total.sise.bytes", "1024"),
+    ],
+)
+def test_a_value_goes_to_the_name_that_is_meant_in_its_own_unit_or_not_at_all(name: str, value: str | None) -> None:
+    (finding,) = [one for one in found({name: "1024"}) if one.code == UNKNOWN]
+
+    assert finding.evidence["name"] == "remote.log.index.file.cache.total.size.bytes"
+    assert finding.evidence.get("value") == value
+    assert value is None or finding.remedy == f"in server.properties: {finding.evidence['name']}={value}"
+
+
+@pytest.mark.parametrize(
+    ("name", "severity"),
+    [
+        ("metadata.snapshot.min.changed_records.ratio", Severity.WARNING),
+        ("diskless.metadata.topic.num.partitions", Severity.INFO),
+        ("remote.wal.log.manager.thread.pool.size", Severity.WARNING),
+    ],
+)
+def test_a_setting_that_only_a_proposal_has_is_reported(name: str, severity: Severity) -> None:
+    (finding,) = found({name: "1"})
+
+    assert (finding.code, finding.severity) == (UNKNOWN, severity)
+    assert "KIP-" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "expected"),
+    [
+        ("log.remote.copy.lag.ms", Release(4, 3, 1), [UNKNOWN]),
+        ("log.remote.copy.lag.ms", Release(4, 4, 0), []),
+        ("follower.fetch.last.tiered.offset.enable", Release(4, 2, 1), [UNKNOWN]),
+        ("follower.fetch.last.tiered.offset.enable", Release(4, 3, 1), []),
+        ("rlmm.config.remote.log.metadata.topic.min.isr", Release(4, 2), [UNKNOWN]),
+        ("zookeeper.connect", Release(4, 0), [UNKNOWN]),
+        ("zookeeper.connect", Release(3, 9), []),
+    ],
+)
+def test_a_setting_that_the_release_lacks_is_reported(name: str, release: Release, expected: list[str]) -> None:
+    value = "true" if name.endswith("enable") else "2"
+    assert [one.code for one in found({name: value}, release) if one.code == UNKNOWN] == expected
 
 
 @pytest.mark.parametrize("stated", ["ture", "True!", "tru", "maybe"])

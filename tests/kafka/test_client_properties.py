@@ -203,3 +203,35 @@ def test_a_value_that_librdkafka_does_not_take_is_reported(tmp_path: Path) -> No
         client(tmp_path, "security.protocol=TLS\n")
 
     assert refused.value.exit_code is ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "meant"),
+    [
+        ("security.protocol", "SASL_SLL", "SASL_SSL"),
+        ("security.protocol", "PLAINTXT", "PLAINTEXT"),
+        ("sasl.mechanism", "SCRAM-SHA256", "SCRAM-SHA-256"),
+        ("sasl.mechanisms", "PLAINN", "PLAIN"),
+        ("ssl.endpoint.identification.algorithm", "htps", "https"),
+        ("ssl.truststore.type", "PEN", "PEM"),
+        ("ssl.keystore.type", "PKCS", "PKCS12"),
+        ("enable.ssl.certificate.verification", "flase", "false"),
+        ("isolation.level", "read_comitted", "read_committed"),
+        ("client.dns.lookup", "use_all_dns_ip", "use_all_dns_ips"),
+        ("metadata.recovery.strategy", "rebotstrap", "REBOOTSTRAP"),
+    ],
+)
+def test_a_misspelt_value_is_refused_by_its_property_and_the_nearest_value(
+    tmp_path: Path, name: str, stated: str, meant: str
+) -> None:
+    refused = refusal(tmp_path, f"sasl.mechanism=PLAIN\nsecurity.protocol=SASL_PLAINTEXT\n{name}={stated}\n")
+
+    assert name in str(refused)
+    assert stated in str(refused)
+    assert f"Did you mean {meant}" in (refused.hint or "")
+
+
+def test_values_are_taken_in_any_case(tmp_path: Path) -> None:
+    text = "security.protocol=sasl_ssl\nsasl.mechanism=plain\nmetadata.recovery.strategy=none\n"
+
+    assert read(tmp_path, text)["security.protocol"] == "sasl_ssl"

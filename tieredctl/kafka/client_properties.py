@@ -7,17 +7,33 @@ made.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.java_properties import LARGEST_PROPERTIES_FILE, read_properties
+from tieredctl.formats.kafka_settings import SettingKind, definition, setting_names
+from tieredctl.model.nearest import nearest_hint
 from tieredctl.model.secrets import HIDDEN, is_secret, remember_secrets
 
 Properties = dict[str, str]
 
 _LONGEST_TIMEOUT_MS = 900_000
 """librdkafka's limit."""
+
+_WIDER = frozenset({"acks", "compression.type", "metrics.recording.level"})
+"""librdkafka takes more values for these than Kafka, or does not know them."""
+_MECHANISMS = ("GSSAPI", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_STORE_TYPES = ("JKS", "PKCS12", "PEM")
+_OWN_CHOICES: Mapping[str, Sequence[str]] = {
+    "sasl.mechanism": _MECHANISMS,
+    "sasl.mechanisms": _MECHANISMS,
+    "ssl.endpoint.identification.algorithm": ("https", "none", ""),
+    "ssl.truststore.type": _STORE_TYPES,
+    "ssl.keystore.type": _STORE_TYPES,
+    "enable.ssl.certificate.verification": ("true", "false"),
+}
+"""Texts for Kafka, of which it or librdkafka has only these."""
 
 _LOGIN = re.compile(r"\s*(?P<module>[\w.$]+)\s+\w+(?P<options>.*?);\s*", re.DOTALL)
 _LOGIN_OPTION = re.compile(r"""([\w.-]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"']+)""", re.DOTALL)
@@ -76,6 +92,22 @@ def without_secrets(text: str, properties: Mapping[str, str]) -> str:
         if value and is_secret(name):
             text = text.replace(value, HIDDEN)
     return text
+
+
+def _refuse_misspelt(properties: Properties) -> None:
+    """Of the properties with a few values: each is one of them, in any case, as librdkafka compares too."""
+    for name, allowed in _choices().items():
+        stated = properties.get(name)
+        if stated is None or stated.strip().lower() in {one.lower() for one in allowed}:
+            continue
+        hint = nearest_hint(stated.strip(), allowed) or "Correct the file given with --command-config."
+        raise _refused(f"{name} is {stated!r}, not one of {', '.join(one or 'nothing' for one in allowed)}", hint)
+
+
+def _choices() -> Mapping[str, Sequence[str]]:
+    """The values of each such property: Kafka's by its own definitions, and librdkafka's."""
+    kafkas = {name: definition(SettingKind.CLIENT, name) for name in setting_names(SettingKind.CLIENT) - _WIDER}
+    return {**{name: one.one_of for name, one in kafkas.items() if one is not None}, **_OWN_CHOICES}
 
 
 def _refuse_providers(properties: Properties) -> None:
@@ -183,6 +215,7 @@ def _refused(message: str, hint: str = "Correct the file given with --command-co
 
 
 _TRANSLATIONS: tuple[Callable[[Properties], None], ...] = (
+    _refuse_misspelt,
     _refuse_providers,
     _translate_login,
     _translate_trust,

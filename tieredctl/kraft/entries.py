@@ -7,10 +7,10 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from tieredctl.formats.kafka_json import json_name
+from tieredctl.formats.kafka_settings import is_dynamic_broker_setting
 from tieredctl.formats.schema import UNKNOWN_TAGS
 from tieredctl.formats.wire import Values
 from tieredctl.kraft.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
-from tieredctl.model.dynamic_broker_settings import is_dynamic_broker_setting
 from tieredctl.model.ids import UUID_BYTES, uuid_text
 from tieredctl.model.secrets import HIDDEN, is_secret
 

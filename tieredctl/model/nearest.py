@@ -27,6 +27,13 @@ def nearest_hint(name: str | None, known: Iterable[str]) -> str | None:
     return f"Did you mean {', '.join(others)} or {last}?" if others else f"Did you mean {last}?"
 
 
+def nearest_value(stated: str, allowed: Iterable[str]) -> str | None:
+    """The one of a few allowed values that was probably meant, whatever its case; None where none is like it."""
+    by_letters = {one.lower(): one for one in allowed}
+    alike = get_close_matches(stated.lower(), by_letters, 1)
+    return by_letters[alike[0]] if alike else None
+
+
 def _letters(name: str) -> str:
     """What is compared: all options begin with dashes."""
     return name.lower().lstrip("-")

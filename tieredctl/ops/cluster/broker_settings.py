@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
+from tieredctl.formats.kafka_settings import SettingDefinition, SettingKind, definition, java_integer
 from tieredctl.ops.cluster.release import Release
 
 SYSTEM_ENABLE = "remote.log.storage.system.enable"
@@ -27,90 +27,14 @@ COPY_QUOTA = "remote.log.manager.copy.max.bytes.per.second"
 FETCH_QUOTA = "remote.log.manager.fetch.max.bytes.per.second"
 TOPIC_BASED = "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager"
 UNLIMITED = (1 << 63) - 1
-GREATEST_INT32 = (1 << 31) - 1
 FALLS_BACK = -1
 """What 3.9 shows for a thread pool with the size of the deprecated setting."""
 
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A setting that is a whole number from `least` to `greatest`, or `besides`."""
-
-    default: int | None
-    least: int
-    greatest: int = UNLIMITED
-    besides: int | None = None
-
-    def allows(self, number: int) -> bool:
-        return self.least <= number <= self.greatest or number == self.besides
-
-
-class Truth(Enum):
-    """A setting that is true or false, by its default."""
-
-    FALSE = "false"
-    TRUE = "true"
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A text setting."""
-
-    default: str | None
-
-
-Setting = Whole | Truth | Text
-
-BROKER_SETTINGS: Mapping[str, Setting] = {
-    SYSTEM_ENABLE: Truth.FALSE,
-    STORAGE_PREFIX: Text("rsm.config."),
-    METADATA_PREFIX: Text("rlmm.config."),
-    STORAGE_CLASS: Text(None),
-    METADATA_CLASS: Text(TOPIC_BASED),
-    METADATA_LISTENER: Text(None),
-    CUSTOM_METADATA_MAX_BYTES: Whole(128, 0, GREATEST_INT32),
-    INDEX_CACHE_BYTES: Whole(1 << 30, 1),
-    THREAD_POOL: Whole(None, 1, GREATEST_INT32),
-    FOLLOWER_POOL: Whole(None, 1, GREATEST_INT32, FALLS_BACK),
-    COPIER_POOL: Whole(10, 1, GREATEST_INT32, FALLS_BACK),
-    EXPIRATION_POOL: Whole(10, 1, GREATEST_INT32, FALLS_BACK),
-    "remote.log.manager.task.interval.ms": Whole(30_000, 1),
-    READER_THREADS: Whole(10, 1, GREATEST_INT32),
-    "remote.log.reader.max.pending.tasks": Whole(100, 1, GREATEST_INT32),
-    "log.local.retention.ms": Whole(-2, -2),
-    "log.local.retention.bytes": Whole(-2, -2),
-    "log.retention.bytes": Whole(-1, -1),
-    COPY_LAG_MS: Whole(0, -1),
-    COPY_LAG_BYTES: Whole(-1, -1),
-    COPY_QUOTA: Whole(UNLIMITED, 1),
-    "remote.log.manager.copy.quota.window.num": Whole(11, 1, GREATEST_INT32),
-    "remote.log.manager.copy.quota.window.size.seconds": Whole(1, 1, GREATEST_INT32),
-    FETCH_QUOTA: Whole(UNLIMITED, 1),
-    "remote.log.manager.fetch.quota.window.num": Whole(11, 1, GREATEST_INT32),
-    "remote.log.manager.fetch.quota.window.size.seconds": Whole(1, 1, GREATEST_INT32),
-    "remote.fetch.max.wait.ms": Whole(500, 1, GREATEST_INT32),
-    "remote.list.offsets.request.timeout.ms": Whole(30_000, 1),
-    "log.index.size.max.bytes": Whole(10 << 20, 4, GREATEST_INT32),
-    "log.segment.bytes": Whole(1 << 30, 1, GREATEST_INT32),
-    "min.insync.replicas": Whole(1, 1, GREATEST_INT32),
-}
-"""Kafka's RemoteLogManagerConfig with defaults and limits, and other broker settings that tiering depends on."""
 
 METADATA_REPLICATION = "remote.log.metadata.topic.replication.factor"
 METADATA_PARTITIONS = "remote.log.metadata.topic.num.partitions"
 METADATA_RETENTION_MS = "remote.log.metadata.topic.retention.ms"
 METADATA_MIN_ISR = "remote.log.metadata.topic.min.isr"
-METADATA_TOPIC_SETTINGS: Mapping[str, Whole] = {
-    METADATA_REPLICATION: Whole(3, 1, (1 << 15) - 1),
-    METADATA_PARTITIONS: Whole(50, 1, GREATEST_INT32),
-    METADATA_RETENTION_MS: Whole(-1, -1),
-    METADATA_MIN_ISR: Whole(None, 1, (1 << 15) - 1),
-    "remote.log.metadata.consume.wait.ms": Whole(120_000, 0),
-    "remote.log.metadata.initialization.retry.max.timeout.ms": Whole(120_000, 0),
-    "remote.log.metadata.initialization.retry.interval.ms": Whole(100, 0),
-}
-"""TopicBasedRemoteLogMetadataManagerConfig; in a broker's settings each has the metadata manager's prefix."""
-
 _LISTENER = "://"
 
 
@@ -126,10 +50,8 @@ class BrokerSettings:
         """The value, its default where it is not stated, or None."""
         if name in self.values:
             return self.values[name]
-        setting = BROKER_SETTINGS.get(name)
-        if isinstance(setting, Truth):
-            return setting.value
-        return None if setting is None or setting.default is None else str(setting.default)
+        found = self.definition(name)
+        return None if found is None else found.default
 
     def number(self, name: str) -> int | None:
         """The value as a number; None where there is none, or it is hidden or not a number."""
@@ -148,7 +70,18 @@ class BrokerSettings:
     def metadata_number(self, name: str) -> int | None:
         """A setting of the metadata topic, by its name without prefix; None where it is hidden or has no default."""
         full = self.metadata_name(name)
-        return as_number(self.values[full]) if full in self.values else METADATA_TOPIC_SETTINGS[name].default
+        if full in self.values:
+            return as_number(self.values[full])
+        found = definition(SettingKind.METADATA_TOPIC, name, self.line)
+        return None if found is None else as_number(found.default)
+
+    @property
+    def line(self) -> tuple[int, int] | None:
+        return None if self.release is None else self.release.line
+
+    def definition(self, name: str) -> SettingDefinition | None:
+        """Kafka's definition of a setting in the release, or in the newest that has it; None where none has."""
+        return definition(SettingKind.BROKER, name, self.line)
 
     def is_before(self, line: tuple[int, int]) -> bool | None:
         """Whether the release is older than a line of releases; None where unknown."""
@@ -189,7 +122,4 @@ class BrokerSettings:
 
 def as_number(text: str | None) -> int | None:
     """A whole number as Java reads one; None where the text is not one."""
-    try:
-        return None if text is None else int(text.strip())
-    except ValueError:
-        return None
+    return None if text is None else java_integer(text)

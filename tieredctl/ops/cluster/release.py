@@ -6,28 +6,9 @@ import re
 from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.kafka_settings import metadata_version_line
 
 _RELEASE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})(?:\.([0-9]{1,3}))?")
-
-_FIRST_LEVEL_OF_LINE = {
-    (3, 0): 1,
-    (3, 1): 2,
-    (3, 2): 3,
-    (3, 3): 4,
-    (3, 4): 8,
-    (3, 5): 9,
-    (3, 6): 12,
-    (3, 7): 15,
-    (3, 8): 20,
-    (3, 9): 21,
-    (4, 0): 22,
-    (4, 1): 26,
-    (4, 2): 28,
-    (4, 3): 30,
-    (4, 4): 31,
-}
-"""The first level of the feature metadata.version in each line of releases: Kafka's MetadataVersion."""
-_LAST_KNOWN_LINE = max(_FIRST_LEVEL_OF_LINE)
 
 _LAST_PATCH_OF_LINE = {
     (2, 0): 1,
@@ -94,11 +75,6 @@ def release(text: str) -> Release:
 
 
 def release_of_metadata_version(level: int) -> Release | None:
-    """The line of a broker whose greatest supported level of metadata.version this is; None where it is unknown.
-
-    Lines after the last known one may share its level, so it is not certain.
-    """
-    lines = [line for line, first in _FIRST_LEVEL_OF_LINE.items() if first <= level]
-    if not lines or max(lines) == _LAST_KNOWN_LINE:
-        return None
-    return Release(*max(lines))
+    """The line of a broker by the greatest level of metadata.version that it supports; None where it is unknown."""
+    line = metadata_version_line(level)
+    return None if line is None else Release(*line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tieredctl.formats.kafka_settings import SettingKind, definition
 from tieredctl.ops.cluster.broker_settings import BrokerSettings, as_number
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.retention import effective_local
@@ -17,68 +18,6 @@ LOCAL_RETENTION_MS, LOCAL_RETENTION_BYTES = "local.retention.ms", "local.retenti
 SEGMENT_MS, SEGMENT_BYTES = "segment.ms", "segment.bytes"
 COPY_LAG_MS, COPY_LAG_BYTES = "remote.copy.lag.ms", "remote.copy.lag.bytes"
 CLEANUP_POLICY = "cleanup.policy"
-TOPIC_SETTINGS = frozenset(
-    {
-        "cleanup.policy",
-        "compression.gzip.level",
-        "compression.lz4.level",
-        "compression.type",
-        "compression.zstd.level",
-        "delete.retention.ms",
-        "errors.deadletterqueue.group.enable",
-        "file.delete.delay.ms",
-        "flush.messages",
-        "flush.ms",
-        "follower.replication.throttled.replicas",
-        "index.interval.bytes",
-        "internal.segment.bytes",
-        "leader.replication.throttled.replicas",
-        "local.retention.bytes",
-        "local.retention.ms",
-        "max.compaction.lag.ms",
-        "max.decompressed.message.bytes",
-        "max.message.bytes",
-        "message.downconversion.enable",
-        "message.format.version",
-        "message.timestamp.after.max.ms",
-        "message.timestamp.before.max.ms",
-        "message.timestamp.difference.max.ms",
-        "message.timestamp.type",
-        "min.cleanable.dirty.ratio",
-        "min.compaction.lag.ms",
-        "min.insync.replicas",
-        "preallocate",
-        "remote.copy.lag.bytes",
-        "remote.copy.lag.ms",
-        "remote.log.copy.disable",
-        "remote.log.delete.on.disable",
-        "remote.storage.enable",
-        "retention.bytes",
-        "retention.ms",
-        "segment.bytes",
-        "segment.index.bytes",
-        "segment.jitter.ms",
-        "segment.ms",
-        "unclean.leader.election.enable",
-    }
-)
-"""Kafka's LogConfig, in all releases from 3.9 to 4.4."""
-
-_DEFAULTS = {
-    REMOTE_STORAGE_ENABLE: "false",
-    COPY_DISABLE: "false",
-    DELETE_ON_DISABLE: "false",
-    RETENTION_MS: "604800000",
-    RETENTION_BYTES: "-1",
-    LOCAL_RETENTION_MS: "-2",
-    LOCAL_RETENTION_BYTES: "-2",
-    SEGMENT_MS: "604800000",
-    SEGMENT_BYTES: "1073741824",
-    COPY_LAG_MS: "0",
-    COPY_LAG_BYTES: "-1",
-    CLEANUP_POLICY: "delete",
-}
-
 
 _BROKER_SYNONYMS = {
     RETENTION_BYTES: "log.retention.bytes",
@@ -107,7 +46,7 @@ class TopicSettings:
 
     def text(self, name: str) -> str:
         """The value, or its default. Raises SettingUnknownError, and so does all that follows from it."""
-        stated = self.values.get(name, _DEFAULTS.get(name, ""))
+        stated = self.values[name] if name in self.values else self._default(name)
         if stated is None:
             raise SettingUnknownError(name)
         return stated
@@ -119,7 +58,11 @@ class TopicSettings:
     def number(self, name: str) -> int:
         """The value, or its default where it is not a number."""
         number = as_number(self.text(name))
-        return int(_DEFAULTS[name]) if number is None else number
+        return int(self._default(name)) if number is None else number
+
+    def _default(self, name: str) -> str:
+        found = definition(SettingKind.TOPIC, name, None if self.release is None else self.release.line)
+        return "" if found is None or found.default is None else found.default
 
     def is_true(self, name: str) -> bool:
         return self.text(name).strip().lower() == "true"

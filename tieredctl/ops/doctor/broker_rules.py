@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from difflib import get_close_matches
 
+from tieredctl.formats.kafka_settings import SettingDefinition, SettingKind, definition, is_allowed
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SettingSubject
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.nearest import nearest_value
+from tieredctl.model.secrets import is_secret
 from tieredctl.ops.cluster import broker_settings as names
 from tieredctl.ops.cluster.broker_settings import (
-    BROKER_SETTINGS,
-    METADATA_TOPIC_SETTINGS,
     BrokerSettings,
-    Setting,
-    Truth,
-    Whole,
-    as_number,
 )
 from tieredctl.ops.cluster.retention import local_retention_fault
 from tieredctl.ops.doctor.metadata_topic_advice import min_isr_fault, retention_fault
@@ -60,42 +56,32 @@ def tiering_off(settings: BrokerSettings, severity: Severity | None = None) -> F
     return _finding(FindingCode.BROKER_CONFIG_TIERING_OFF, settings, names.SYSTEM_ENABLE, "true", message, severity)
 
 
-def _invalid_values(settings: BrokerSettings) -> Iterator[tuple[str, Setting]]:
-    rules: dict[str, Setting] = dict(BROKER_SETTINGS)
-    if settings.uses_topic_based_metadata:
-        rules |= {settings.metadata_name(name): setting for name, setting in METADATA_TOPIC_SETTINGS.items()}
-    for name, setting in rules.items():
-        stated = settings.values.get(name)
-        if stated is not None and _broken_demand(stated.strip(), setting):
-            yield name, setting
+def _invalid_values(settings: BrokerSettings) -> Iterator[tuple[str, SettingDefinition]]:
+    """The stated settings whose values Kafka refuses, each with its definition."""
+    for name, stated in settings.values.items():
+        kind, own = _kind_of(settings, name)
+        found = definition(kind, own, settings.line)
+        if stated is not None and found is not None and not is_allowed(kind, own, stated, settings.line):
+            yield name, found
 
 
-def _invalid_value(settings: BrokerSettings, name: str, setting: Setting, wanted: object) -> Finding:
-    stated = settings.values[name] or ""
-    message = f"{name}={stated} is not {_broken_demand(stated.strip(), setting)}"
+def _kind_of(settings: BrokerSettings, name: str) -> tuple[SettingKind, str]:
+    """Whose setting it is, and its name there."""
+    prefix = settings.metadata_name("")
+    if settings.uses_topic_based_metadata and name.startswith(prefix):
+        return SettingKind.METADATA_TOPIC, name.removeprefix(prefix)
+    return SettingKind.BROKER, name
+
+
+def _invalid_value(settings: BrokerSettings, name: str, setting: SettingDefinition, wanted: object) -> Finding:
+    shown = "its value" if is_secret(name) else f"{name}={settings.values[name]}"
+    message = f"{shown} is not {setting.demand}"
     return _finding(FindingCode.BROKER_CONFIG_VALUE_INVALID, settings, name, wanted, message)
 
 
-def _likely(stated: str | None, setting: Setting) -> str | None:
+def _likely(stated: str | None, setting: SettingDefinition) -> str | None:
     """What a value that Kafka refuses was probably meant to be; else the default."""
-    if isinstance(setting, Truth):
-        truths = [truth.value for truth in Truth]
-        return next(iter(get_close_matches((stated or "").strip().lower(), truths, 1)), setting.value)
-    return None if setting.default is None else str(setting.default)
-
-
-def _broken_demand(stated: str, setting: Setting) -> str | None:
-    """What the value should be, where it is not."""
-    if isinstance(setting, Truth):
-        return None if stated.lower() in ("true", "false") else "true or false"
-    if isinstance(setting, Whole):
-        number = as_number(stated)
-        return (
-            None
-            if number is not None and setting.allows(number)
-            else f"a whole number from {setting.least} to {setting.greatest}"
-        )
-    return None
+    return nearest_value((stated or "").strip(), setting.choices) or setting.default
 
 
 def _managers(settings: BrokerSettings) -> Iterator[Finding]:
@@ -207,11 +193,10 @@ def _thread_pools(settings: BrokerSettings) -> Iterator[Finding]:
             message = f"{names.THREAD_POOL}={shared} is deprecated since 4.2, and sizes only the follower pool"
             yield _finding(FindingCode.BROKER_CONFIG_THREAD_POOL, settings, names.FOLLOWER_POOL, shared, message)
     for name in _POOLS:
-        size, usual = _pool_size(settings, name), BROKER_SETTINGS[name]
-        assert isinstance(usual, Whole)
-        if size is not None and usual.default is not None and 0 < size < usual.default:
-            message = f"{name} is {size}, below Kafka's default of {usual.default}"
-            yield _finding(FindingCode.BROKER_CONFIG_THREAD_POOL, settings, name, usual.default, message)
+        size, usual = _pool_size(settings, name), _pool_size(replace(settings, values={}), name)
+        if size is not None and usual is not None and 0 < size < usual:
+            message = f"{name} is {size}, below Kafka's default of {usual}"
+            yield _finding(FindingCode.BROKER_CONFIG_THREAD_POOL, settings, name, usual, message)
 
 
 def _pool_size(settings: BrokerSettings, name: str) -> int | None:

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 
+from tieredctl.formats.kafka_settings import Line, SettingKind, is_in_line, lines_of, setting_names
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SettingSubject, Subject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster import broker_settings as names
-from tieredctl.ops.cluster.broker_settings import BROKER_SETTINGS, METADATA_TOPIC_SETTINGS, BrokerSettings
-from tieredctl.ops.cluster.topic_settings import TOPIC_SETTINGS, TopicSettings
+from tieredctl.ops.cluster.broker_settings import BrokerSettings
+from tieredctl.ops.cluster.release import Release
+from tieredctl.ops.cluster.topic_settings import INHERITED, TopicSettings
+from tieredctl.ops.doctor.setting_units import in_unit_of
 
 _ALIKE = 0.9
 """How similar a misspelt name is to the right one: one or two of about thirty letters differ."""
 _OF_TIERING = ("remote.", "log.remote.", "log.local.")
 """Kafka's settings under these prefixes belong to tiered storage."""
-_UNJUDGED = frozenset(
-    {
-        "remote.log.index.file.cache.ttl.ms",
-        "remote.log.manager.task.retry.backoff.max.ms",
-        "remote.log.manager.task.retry.backoff.ms",
-        "remote.log.manager.task.retry.jitter",
-        "remote.log.metadata.manager.class.path",
-        "remote.log.storage.manager.class.path",
-    }
-)
-"""Further settings of RemoteLogManagerConfig, which no rule judges."""
-_SINCE_4_4 = (names.COPY_LAG_MS, names.COPY_LAG_BYTES)
+_PROPOSED = {
+    "metadata.snapshot.min.changed_records.ratio": "KIP-630",
+    "remote.wal.": "KIP-1176",
+    "remote.log.wal.": "KIP-1176",
+    "diskless.": "KIP-1164",
+}
+"""Settings that proposals have and no release, by what they begin with."""
+_OF_FORKS = ("diskless.",)
+"""Forks of Kafka have settings of their own under these prefixes."""
 _CLIENTS = ("common.client", "producer", "consumer", "admin")
 """Prefixes of the metadata manager's clients: what follows is a client's setting, and is not checked."""
 _WORDS_OF_TIERING = frozenset({"remote", "local"})
@@ -73,37 +73,67 @@ _KAFKAS_TOO = "metrics."
 
 
 def unknown_names(settings: BrokerSettings) -> Iterator[Finding]:
-    """Names in a node's settings that neither a known release nor the node's managers have."""
+    """Names in a node's settings that neither its release nor its managers have."""
     known = _known(settings)
-    for name in _SINCE_4_4:
-        if name in settings.values and settings.is_before((4, 4)):
-            message = f"Kafka {settings.release} ignores {name}, which came with 4.4"
-            yield Finding(FindingCode.BROKER_CONFIG_NAME_UNKNOWN, settings.subject, message, {"misspelt": name})
     for name, stated in settings.values.items():
-        if name in known or name.startswith(_of_clients(settings)):
-            continue
-        meant = _meant_of_manager(name, settings) or _meant(name, known)
-        is_managers = name.startswith((settings.text(names.STORAGE_PREFIX) or " ", settings.metadata_name("") or " "))
-        if meant is None and (own := _unknown_to_plugin(name, settings)) is not None:
-            yield _not_of_the_plugin(settings, name, own)
-        elif meant is None and (is_managers or not name.startswith(_OF_TIERING)):
-            continue
-        else:
-            evidence: dict[str, object] = {"misspelt": name, "stated": stated}
-            if meant is not None:
-                evidence |= {"name": meant} | ({} if stated is None else {"value": stated})
-            yield Finding(FindingCode.BROKER_CONFIG_NAME_UNKNOWN, settings.subject, _said(name, meant), evidence)
+        if name in known:
+            yield from _unknown_to_the_release(settings, name)
+        elif not name.startswith(_of_clients(settings)):
+            yield from _unknown_name(settings, name, stated, known)
+
+
+def missing_in(kind: SettingKind, name: str, release: Release, since: Line | None = None) -> str | None:
+    """Why a release lacks a setting that others have; None where it has it. `since` is a line before which it does
+    nothing."""
+    lines = lines_of(kind, name)
+    if lines is None or (is_in_line(kind, name, release.line) and (since is None or release.line >= since)):
+        return None
+    first, last = since or lines[0], lines[1]
+    came = release.line < first
+    major, minor = first if came else last
+    return f"which came with {major}.{minor}" if came else f"which {major}.{minor} was the last to have"
+
+
+def _unknown_to_the_release(settings: BrokerSettings, name: str) -> Iterator[Finding]:
+    kind, own = SettingKind.BROKER, name
+    if name not in setting_names(kind):
+        kind, own = SettingKind.METADATA_TOPIC, name.removeprefix(settings.metadata_name(""))
+    missing = None if settings.release is None else missing_in(kind, own, settings.release)
+    if missing is not None:
+        message = f"Kafka {settings.release} ignores {name}, {missing}"
+        yield Finding(FindingCode.BROKER_CONFIG_NAME_UNKNOWN, settings.subject, message, {"misspelt": name})
+
+
+def _unknown_name(settings: BrokerSettings, name: str, stated: str | None, known: frozenset[str]) -> Iterator[Finding]:
+    meant = _meant_of_manager(name, settings) or INHERITED.get(name) or _meant(name, known)
+    is_managers = name.startswith((settings.text(names.STORAGE_PREFIX) or " ", settings.metadata_name("") or " "))
+    if meant is None and (own := _unknown_to_plugin(name, settings)) is not None:
+        yield _not_of_the_plugin(settings, name, own)
+    elif meant is not None or (not is_managers and name.startswith((*_OF_TIERING, *_PROPOSED))):
+        evidence: dict[str, object] = {"misspelt": name, "stated": stated, **_correction(name, meant, stated)}
+        severity = Severity.INFO if meant is None and name.startswith(_OF_FORKS) else None
+        message = _said(name, meant)
+        yield Finding(FindingCode.BROKER_CONFIG_NAME_UNKNOWN, settings.subject, message, evidence, severity)
+
+
+def _correction(name: str, meant: str | None, stated: str | None) -> dict[str, object]:
+    """The name that was meant, and the value for it, which has its unit; no value where that is not known."""
+    if meant is None:
+        return {}
+    value = None if stated is None else in_unit_of(meant, name, stated)
+    return {"name": meant} if value is None else {"name": meant, "value": value}
 
 
 def unknown_topic_names(settings: TopicSettings) -> Iterator[Finding]:
     """Names that are not topic settings: Kafka refuses them."""
+    known = setting_names(SettingKind.TOPIC)
     for name, stated in settings.values.items():
-        if name not in TOPIC_SETTINGS:
-            meant = _meant(name, TOPIC_SETTINGS)
-            about = Subject() if meant is None else SettingSubject(meant, stated)
-            evidence: dict[str, object] = {"topic": settings.topic, "misspelt": name, "stated": stated}
-            if meant is not None:
-                evidence |= {"name": meant, "value": stated}
+        if name not in known:
+            meant = _meant(name, known)
+            correction = _correction(name, meant, stated)
+            value = correction.get("value")
+            about = Subject() if meant is None else SettingSubject(meant, value if isinstance(value, str) else None)
+            evidence: dict[str, object] = {"topic": settings.topic, "misspelt": name, "stated": stated, **correction}
             message = f"topics have no setting {name}" + ("" if meant is None else f"; {meant} is probably meant")
             code = FindingCode.TOPIC_CONFIG_NAME_UNKNOWN
             yield Finding(code, f"topic {settings.topic}", message, evidence, about=about)
@@ -115,18 +145,20 @@ def setting_name(finding: Finding) -> str | None:
 
 
 def _said(name: str, meant: str | None) -> str:
-    if name in TOPIC_SETTINGS:
+    if name in setting_names(SettingKind.TOPIC):
         whose = f"{name} is a topic setting: a broker ignores it"
     else:
-        whose = f"Kafka has no setting {name} and ignores it"
+        proposal = next((proposal for start, proposal in _PROPOSED.items() if name.startswith(start)), None)
+        of = "" if proposal is None else f" (a proposal, {proposal}, has)"
+        whose = f"Kafka has no setting {name}{of} and ignores it"
     return whose if meant is None else f"{whose}; {meant} is probably meant"
 
 
 def _known(settings: BrokerSettings) -> frozenset[str]:
-    known = BROKER_SETTINGS.keys() | _UNJUDGED
+    known = setting_names(SettingKind.BROKER)
     if settings.uses_topic_based_metadata:
-        known |= {settings.metadata_name(name) for name in METADATA_TOPIC_SETTINGS}
-    return frozenset(known)
+        known |= {settings.metadata_name(name) for name in setting_names(SettingKind.METADATA_TOPIC)}
+    return known
 
 
 def _of_clients(settings: BrokerSettings) -> tuple[str, ...]:

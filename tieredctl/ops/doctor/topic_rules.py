@@ -5,34 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+from tieredctl.formats.kafka_settings import SettingKind, definition, is_allowed
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SettingSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster import topic_settings as names
-from tieredctl.ops.cluster.broker_settings import as_number
 from tieredctl.ops.cluster.copy_lag import AS_LOCAL_RETENTION, copy_lag, copy_lag_faults
 from tieredctl.ops.cluster.retention import AS_TOTAL, local_retention_fault
 from tieredctl.ops.cluster.topic_settings import SettingUnknownError, TopicSettings
-from tieredctl.ops.doctor.setting_names import setting_name, unknown_topic_names
+from tieredctl.ops.doctor.setting_names import missing_in, setting_name, unknown_topic_names
 
 SMALL_SEGMENT_BYTES = 16 << 20
 SMALL_SEGMENT_MS = 10 * 60_000
 """Below these a segment is called small. They are tieredctl's judgement; Kafka has no such limit."""
 
-_TRUTHS = (names.REMOTE_STORAGE_ENABLE, names.COPY_DISABLE, names.DELETE_ON_DISABLE)
-_LEAST = {
-    names.RETENTION_MS: -1,
-    names.RETENTION_BYTES: -(1 << 63),
-    names.LOCAL_RETENTION_MS: -2,
-    names.LOCAL_RETENTION_BYTES: -2,
-    names.SEGMENT_MS: 1,
-    names.SEGMENT_BYTES: 1,
-    names.COPY_LAG_MS: -1,
-    names.COPY_LAG_BYTES: -1,
-}
 _SINCE_3_6 = (names.REMOTE_STORAGE_ENABLE, names.LOCAL_RETENTION_MS, names.LOCAL_RETENTION_BYTES)
-_SINCE_3_9 = (names.COPY_DISABLE, names.DELETE_ON_DISABLE)
-_SINCE_4_4 = (names.COPY_LAG_MS, names.COPY_LAG_BYTES)
 
 Rule = Callable[[TopicSettings], Iterator[Finding]]
 
@@ -54,32 +41,22 @@ def _as_far_as_known(rule: Rule, settings: TopicSettings) -> Iterator[Finding]:
 
 
 def _invalid_values(settings: TopicSettings) -> Iterator[Finding]:
-    for name in _TRUTHS:
-        if settings.text(name).strip().lower() not in ("true", "false"):
-            yield _finding(
-                FindingCode.TOPIC_CONFIG_VALUE_INVALID,
-                settings,
-                name,
-                f"{name} is {settings.text(name)!r}, not true or false",
-            )
-    for name, least in _LEAST.items():
-        if not settings.is_known(name):
-            continue
-        number = as_number(settings.text(name))
-        if number is None or number < least:
-            message = f"{name} is {settings.text(name)!r}, not a whole number from {least}"
+    line = None if settings.release is None else settings.release.line
+    for name, stated in settings.values.items():
+        found = definition(SettingKind.TOPIC, name, line)
+        if stated is not None and found is not None and not is_allowed(SettingKind.TOPIC, name, stated, line):
+            message = f"{name} is {stated!r}, not {found.demand}"
             yield _finding(FindingCode.TOPIC_CONFIG_VALUE_INVALID, settings, name, message)
 
 
 def _unknown_to_the_release(settings: TopicSettings) -> Iterator[Finding]:
     if settings.release is None:
         return
-    for since, added in (((3, 6), _SINCE_3_6), ((3, 9), _SINCE_3_9), ((4, 4), _SINCE_4_4)):
-        if settings.release.line < since:
-            for name in added:
-                if settings.values.get(name) is not None:
-                    message = f"Kafka {settings.release} does not know {name}, which came with {since[0]}.{since[1]}"
-                    yield _finding(FindingCode.TOPIC_CONFIG_RELEASE, settings, name, message)
+    for name, stated in settings.values.items():
+        since = (3, 6) if name in _SINCE_3_6 else None
+        if stated is not None and (missing := missing_in(SettingKind.TOPIC, name, settings.release, since)):
+            message = f"Kafka {settings.release} does not know {name}, {missing}"
+            yield _finding(FindingCode.TOPIC_CONFIG_RELEASE, settings, name, message)
 
 
 def _cleanup_policy(settings: TopicSettings) -> Iterator[Finding]:
