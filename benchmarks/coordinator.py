@@ -16,15 +16,16 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from tieredctl_proposals.coordinator.file_log import FileLog
+from tieredctl_proposals.coordinator.machine import Coordinator
+from tieredctl_proposals.coordinator.recovery import recover
+from tieredctl_proposals.coordinator.snapshots import take_snapshot
+from tieredctl_proposals.model.diskless_requests import CreatablePartitions, CreatePartitions
+
 from benchmarks.coordinator_load import BATCHES_IN_A_FILE, NOW_MS, PARTITIONS, TOPIC_ID, Committed, requests
 from benchmarks.inkless_commits import commit_with_inkless
 from benchmarks.naive_coordinator import NaiveCoordinator
 from benchmarks.results import Row, table
-from tieredctl.coordinator.file_log import FileLog
-from tieredctl.coordinator.machine import Coordinator
-from tieredctl.coordinator.recovery import recover
-from tieredctl.coordinator.snapshots import take_snapshot
-from tieredctl.model.diskless_requests import CreatablePartitions, CreatePartitions
 
 BATCHES = 500_000
 NAIVE_BATCHES = 500

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tieredctl.model.diskless_requests import CommitBatch, CommitFile
+from tieredctl_proposals.model.diskless_requests import CommitBatch, CommitFile
+
 from tieredctl.model.ids import uuid_text
 
 BATCHES_IN_A_FILE = 500

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from tieredctl.model.diskless_requests import CommitBatch, CommitFile
+from tieredctl_proposals.model.diskless_requests import CommitBatch, CommitFile
 
 _TABLES = """
 CREATE TABLE logs (topic_id TEXT, partition INTEGER, log_start_offset INTEGER, high_watermark INTEGER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tieredctl.model.diskless_records import (
+from tieredctl_proposals.model.diskless_records import (
     CommittedBatch,
     DisklessRecord,
     FileCommitted,
@@ -12,6 +12,7 @@ from tieredctl.model.diskless_records import (
     RecordsDeleted,
     TopicDeleted,
 )
+
 from tieredctl.model.ids import uuid_text
 
 TOPIC_ID = uuid_text(bytes.fromhex("00112233445566778899aabbccddeeff"))

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.metadata_logs import FIRST_TIMESTAMP_MS, PARTITION, segment_id
-from tieredctl.model.events import RemoteLogSegmentState
-from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.wal_events import (
+from tieredctl_proposals.model.wal_events import (
     RemoteLogSegmentMetadataEntry,
     RemoteWalCombinedLogSegmentMetadata,
     RemoteWalCombinedLogSegmentMetadataUpdate,
     RemoteWalLogSegmentMetadata,
     RemoteWalLogSegmentMetadataUpdate,
 )
+
+from tests.metadata_logs import FIRST_TIMESTAMP_MS, PARTITION, segment_id
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.ids import TopicIdPartition
 
 OTHER = TopicIdPartition("EBAPDg0MCwoJCAcGBQQDAg", "other", 3)
 COMBINED = segment_id(1 << 64)

@@ -410,11 +410,26 @@ def missing_extra(message: str, extra: str) -> TieredctlError:
 def installation_of(extra: str) -> str:
     """The command that adds an extra to this installation: uv's and pipx's have no pip of their own on the path."""
     requirement = f"'tieredctl[{extra}]'"
-    if Path(sys.prefix, "uv-receipt.toml").exists():
+    if _is_uv_tool():
         return f"uv tool install {requirement}, and the same --with as before"
-    if Path(sys.prefix, "pipx_metadata.json").exists():
-        return f"pipx runpip tieredctl install {requirement}"
-    return f"pip install {requirement}"
+    return f"{_pip_install()} {requirement}"
+
+
+def missing_package(what: str, package: str) -> TieredctlError:
+    """That something is in another package of tieredctl's, which is not installed."""
+    hint = f"Install it with {_pip_install()} {package}."
+    if _is_uv_tool():
+        hint = f"Install it with uv tool install tieredctl --with {package}, and the same --with as before."
+    return TieredctlError(ErrorCode.USAGE, f"{what} is in {package}, which is not installed.", hint=hint)
+
+
+def _is_uv_tool() -> bool:
+    return Path(sys.prefix, "uv-receipt.toml").exists()
+
+
+def _pip_install() -> str:
+    is_pipx = Path(sys.prefix, "pipx_metadata.json").exists()
+    return "pipx runpip tieredctl install" if is_pipx else "pip install"
 
 
 class DecodeError(TieredctlError):

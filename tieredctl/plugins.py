@@ -38,14 +38,17 @@ class PluginKind:
         Raises TieredctlError: `unknown` where none or several are called so, `missing-extra` where the plugin lacks
         something that it imports, or where tieredctl itself is not installed; and as the plugin does.
         """
-        point = self._point(name)
-        try:
-            maker = point.load()
-        except (ImportError, AttributeError) as error:
-            raise self._not_loaded(name, error) from None
+        maker = self.load(name)
         try:
             return maker(*given)
         except ImportError as error:
+            raise self._not_loaded(name, error) from None
+
+    def load(self, name: str) -> Any:
+        """What the entry point of that name names. Raises TieredctlError as `make` does."""
+        try:
+            return self._point(name).load()
+        except (ImportError, AttributeError) as error:
             raise self._not_loaded(name, error) from None
 
     def _point(self, name: str) -> EntryPoint:

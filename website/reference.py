@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from tieredctl.cli.anywhere import CONTEXT
-from tieredctl.cli.command_tree import NOUNS, command_of
+from tieredctl.cli.command_tree import command_of, nouns
 from tieredctl.errors import ERROR_KINDS, EXIT_CODE_MEANINGS, ExitCode
 
 _EXAMPLE = "For example: "
@@ -20,7 +20,7 @@ def reference_pages() -> dict[str, str]:
     """The text of each page, by its name."""
     # What the environment sets here is no default.
     assert not any(name.startswith("TIEREDCTL_") and name != "TIEREDCTL_CONFIG" for name in os.environ)
-    pages = {noun: "\n".join(_page(noun, meaning)) for noun, meaning in NOUNS.items()}
+    pages = {noun: "\n".join(_page(noun, meaning)) for noun, meaning in nouns().items()}
     return {"commands": "\n".join(_overview()), **pages, "exit-codes": "\n".join(_codes())}
 
 
@@ -44,7 +44,7 @@ def _overview() -> Iterator[str]:
     yield "# Commands\n"
     yield f"Every command takes `--help`, `-v`, `--debug`, `--no-color` and `{CONTEXT} NAME`, anywhere in the line.\n"
     yield "| command | does |\n| --- | --- |"
-    for noun in NOUNS:
+    for noun in nouns():
         for words, command in commands_of(noun):
             yield f"| [`{' '.join(words)}`]({noun}.md#{'-'.join(words)}) | {_cell(_first_line(command))} |"
     yield "\nWhat the exit codes mean: [Exit codes and errors](exit-codes.md). What findings mean: "

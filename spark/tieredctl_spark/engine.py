@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,8 +16,6 @@ from pyspark.sql import functions as fn
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
-from tieredctl.ops.diskless.object_reading import ObjectReport
-from tieredctl.ops.diskless.object_tasks import ObjectTasks
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.verification.engine import Engine
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
@@ -25,13 +23,16 @@ from tieredctl.ops.verification.tasks import task_batches
 from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl_spark.failures import spark_failures
-from tieredctl_spark.object_reading import OBJECT_REPORT_SCHEMA, ObjectReading, read_object_report
 from tieredctl_spark.orphan_scan import OpenedSparkScan, opened_spark_scan
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.segment_reading import SegmentReading
 from tieredctl_spark.segment_rows import REPORT_SCHEMA, read_report
 from tieredctl_spark.session import spark_session
 from tieredctl_spark.work_units import ChunkSize, UnitSize, estimated_seconds
+
+if TYPE_CHECKING:
+    from tieredctl_inkless.ops.diskless.object_reading import ObjectReport
+    from tieredctl_inkless.ops.diskless.object_tasks import ObjectTasks
 
 _INTERRUPT_TAG = "tieredctl-check-segments"
 
@@ -85,6 +86,11 @@ class SparkEngine:
 
     def read_objects(self, tasks: ObjectTasks, store: ObjectStore, level: Level) -> Iterator[ObjectReport]:
         """Reports of diskless objects, as every engine gives them. Raises TieredctlError as `check_segments` does."""
+        # Only with the package of diskless topics, which asks for it.
+        from tieredctl_inkless.ops.diskless.object_reading import ObjectReport
+
+        from tieredctl_spark.object_reading import OBJECT_REPORT_SCHEMA, ObjectReading, read_object_report
+
         units, answers = cut_into_units(tasks.batches()), Answers(store.url)
         with spark_session(self._settings) as session:
             size = ChunkSize()

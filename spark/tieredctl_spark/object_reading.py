@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from tieredctl_inkless.model.diskless_subjects import read_diskless_subject
+from tieredctl_inkless.ops.diskless.finding_places import object_finding
+from tieredctl_inkless.ops.diskless.object_reading import ObjectReport, ObjectTask, read_object, read_objects
+from tieredctl_inkless.ops.diskless.object_tasks import tasks_in
 
 from tieredctl.errors import ErrorCode
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.finding_subjects import read_diskless_subject
-from tieredctl.ops.diskless.finding_places import object_finding
-from tieredctl.ops.diskless.object_reading import ObjectReport, ObjectTask, read_object, read_objects
-from tieredctl.ops.diskless.object_tasks import tasks_in
 from tieredctl.ops.verification.report import Level
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row, read_finding

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from tieredctl.cli.command_tree import NOUNS, command_of
+from tieredctl.cli.command_tree import command_of, nouns
 
 
 @cache
 def commands() -> tuple[tuple[tuple[str, ...], Any], ...]:
     """Each command that runs, by its words."""
-    return tuple(one for noun in NOUNS for one in _below((noun,), _whole(noun)))
+    return tuple(one for noun in nouns() for one in _below((noun,), _whole(noun)))
 
 
 def verbs_of(words: tuple[str, ...]) -> list[str]:

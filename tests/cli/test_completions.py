@@ -12,17 +12,18 @@ import pytest
 from tests.cli.command_line import REPOSITORY, SECONDS, Tieredctl, environment
 from tests.cli.offered_words import BROKER, PLACE, Offered, one_topic
 from tests.metadata_logs import TOPIC_ID, segment_id
-from tieredctl.cli.command_rows import table
-from tieredctl.cli.completion.command_table import TABLE
+from tieredctl.cli.command_rows import tables
 from tieredctl.cli.completion.completing import VARIABLE, answer_shell
 from tieredctl.cli.completion.completion_cache import remember
 
+ROOT = Path(__file__).parents[2]
+TABLES = [*ROOT.glob("tieredctl/**/command_table.tsv"), *ROOT.glob("plugins/*/*/command_table.tsv")]
 SHELLS = ["bash", "zsh", "fish"]
 SCRIPTS = {"bash": "tieredctl.bash", "zsh": "_tieredctl", "fish": "tieredctl.fish"}
 
 
 def test_the_table_of_commands_is_not_stale() -> None:
-    assert TABLE.read_text(encoding="utf-8") == table(), "run `make completions`"
+    assert {file: file.read_text(encoding="utf-8") for file in TABLES} == tables(), "run `make completions`"
 
 
 def test_the_scripts_that_packagers_take_are_not_stale(tieredctl: Tieredctl) -> None:
@@ -74,7 +75,7 @@ def test_what_is_typed_is_answered_by_the_commands(offered: Offered, words: tupl
 
 
 def test_every_command_is_answered_in_every_place(offered: Offered) -> None:
-    for line in TABLE.read_text(encoding="utf-8").splitlines():
+    for line in (line for file in TABLES for line in file.read_text(encoding="utf-8").splitlines()):
         path, what, names, *_ = line.split("\t")
         words = path.split()
         if what == "command":

@@ -17,7 +17,7 @@ import pytest
 from tests.cli.command_line import Tieredctl, environment, own_process
 from tests.metadata_logs import metadata_batches, started, write_log
 from tieredctl import __version__
-from tieredctl.cli.command_tree import NOUNS
+from tieredctl.cli.command_tree import nouns
 from tieredctl.cli.main import run
 from tieredctl.cli.trouble.interruption import after_interruption
 from tieredctl.ops.metadata.format import COLUMNS_FROM
@@ -86,12 +86,12 @@ def test_the_version_is_printed_among_other_words(words: tuple[str, ...], tiered
     assert tieredctl(*words) == (0, f"tieredctl {__version__}\n", "")
 
 
-@pytest.mark.parametrize("noun", NOUNS)
+@pytest.mark.parametrize("noun", nouns())
 def test_every_noun_in_the_help_exists(noun: str, tieredctl: Tieredctl) -> None:
     assert noun in tieredctl("--help").out
     outcome = tieredctl(noun, "--help")
     assert outcome.exit_code == 0
-    assert NOUNS[noun] in " ".join(outcome.out.split())
+    assert nouns()[noun] in " ".join(outcome.out.split())
 
 
 @pytest.mark.parametrize("words", [(), ("metadata",), ("store",), ("remote",)])

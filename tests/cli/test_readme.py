@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.cli.command_line import REPOSITORY
 from tests.cli.command_tree import command_at, verbs_of
-from tieredctl.cli.command_tree import NOUNS
+from tieredctl.cli.command_tree import nouns
 
 README = REPOSITORY / "README.md"
 CHANGING = {"--apply", "--no-lease", "--yes"}
@@ -23,7 +23,7 @@ def test_the_commands_that_change_something_are_named() -> None:
 
 def commands() -> Iterator[tuple[str, set[str]]]:
     """Each noun and verb with the names of its options."""
-    for noun in NOUNS:
+    for noun in nouns():
         for verb in verbs_of((noun,)):
             command = command_at((noun, verb))
             yield f"{noun} {verb}", {option for one in command.params for option in one.opts}

@@ -11,12 +11,12 @@ import typer
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.cli.command_tree import commands, verbs_of
-from tieredctl.cli.command_tree import NOUNS
+from tieredctl.cli.command_tree import nouns
 from tieredctl.errors import ExitCode, TieredctlError
 
 ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 SHAPE = re.compile(r"tieredctl: (?P<sentence>[^\n]*[^.\n]\.)\n  (?P<hint>[A-Z][^\n]*[.?])\n")
-GROUPS = [(), *((noun,) for noun in NOUNS if verbs_of((noun,))), ("orphans", "quarantine")]
+GROUPS = [(), *((noun,) for noun in nouns() if verbs_of((noun,))), ("orphans", "quarantine")]
 Words = tuple[str, ...]
 
 

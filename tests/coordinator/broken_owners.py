@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tieredctl_proposals.coordinator.ownership import AskForHandOver, DeleteObject, Duty, HandOver, OwnershipWorker
+
 from tests.coordinator.ownership_histories import Files
-from tieredctl.coordinator.ownership import AskForHandOver, DeleteObject, Duty, HandOver, OwnershipWorker
 
 
 class WithoutGrace(OwnershipWorker):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.coordinator.model_coordinator import ModelCoordinator
-from tieredctl.model.diskless_requests import (
+from tieredctl_proposals.model.diskless_requests import (
     BatchQuery,
     CommitBatch,
     CommitFile,
@@ -19,6 +18,8 @@ from tieredctl.model.diskless_requests import (
     ListOffsets,
     OffsetQuery,
 )
+
+from tests.coordinator.model_coordinator import ModelCoordinator
 from tieredctl.model.ids import uuid_text
 
 TOPIC_IDS = [uuid_text(bytes([number]) * 16) for number in range(1, 5)]

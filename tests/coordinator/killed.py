@@ -16,21 +16,22 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.coordinator.histories import TOPIC_IDS, RandomRequests
-from tests.coordinator.model_coordinator import ModelCoordinator
-from tests.coordinator.state_contents import state_contents
-from tieredctl.coordinator.audit import demand_sound
-from tieredctl.coordinator.file_log import FileLog
-from tieredctl.coordinator.machine import Coordinator
-from tieredctl.coordinator.recovery import recover
-from tieredctl.coordinator.snapshots import prune, take_snapshot
-from tieredctl.model.diskless_requests import (
+from tieredctl_proposals.coordinator.audit import demand_sound
+from tieredctl_proposals.coordinator.file_log import FileLog
+from tieredctl_proposals.coordinator.machine import Coordinator
+from tieredctl_proposals.coordinator.recovery import recover
+from tieredctl_proposals.coordinator.snapshots import prune, take_snapshot
+from tieredctl_proposals.model.diskless_requests import (
     CreatablePartitions,
     CreatePartitions,
     DeletableRecords,
     DeleteRecords,
     DeleteTopics,
 )
+
+from tests.coordinator.histories import TOPIC_IDS, RandomRequests
+from tests.coordinator.model_coordinator import ModelCoordinator
+from tests.coordinator.state_contents import state_contents
 
 LOG = "cluster __diskless_metadata-0"
 NOW_MS = 1_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tieredctl.coordinator.metadata_log import LoggedRecord, NotLeader
-from tieredctl.model.diskless_records import DisklessRecord
+from tieredctl_proposals.coordinator.metadata_log import LoggedRecord, NotLeader
+from tieredctl_proposals.model.diskless_records import DisklessRecord
 
 
 class MemoryLog:

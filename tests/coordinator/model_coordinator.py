@@ -9,7 +9,7 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
-from tieredctl.model.diskless_requests import (
+from tieredctl_proposals.model.diskless_requests import (
     BatchesResult,
     BatchQuery,
     BatchResult,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
 
-from tieredctl.coordinator.ownership import (
+from tieredctl_proposals.coordinator.ownership import (
     AskForHandOver,
     DeleteObject,
     Duty,

@@ -8,8 +8,9 @@ from copy import deepcopy
 from functools import partial
 from typing import Any
 
+from tieredctl_proposals.coordinator.ownership import AskForHandOver, DeleteObject, HandOver, OwnedFile
+
 from tests.coordinator.ownership_histories import Files, Worker
-from tieredctl.coordinator.ownership import AskForHandOver, DeleteObject, HandOver, OwnedFile
 
 GRACE_MS = RETRY_MS = 1
 _ROUNDS_OF_THE_END = 40

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from tieredctl.model.diskless_requests import FoundBatch
+from tieredctl_proposals.model.diskless_requests import FoundBatch
 
 
 def state_contents(connection: sqlite3.Connection) -> dict[str, Any]:

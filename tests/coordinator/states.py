@@ -6,16 +6,17 @@ import sqlite3
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.coordinator.memory_log import MemoryLog
-from tieredctl.coordinator.machine import Coordinator, Operation
-from tieredctl.coordinator.recovery import Recovered, recover
-from tieredctl.model.diskless_requests import (
+from tieredctl_proposals.coordinator.machine import Coordinator, Operation
+from tieredctl_proposals.coordinator.recovery import Recovered, recover
+from tieredctl_proposals.model.diskless_requests import (
     BatchResult,
     CommitBatch,
     CommitFile,
     CreatablePartitions,
     CreatePartitions,
 )
+
+from tests.coordinator.memory_log import MemoryLog
 from tieredctl.model.ids import uuid_text
 
 TOPIC_ID, OTHER_TOPIC_ID = uuid_text(b"\1" * 16), uuid_text(b"\2" * 16)

@@ -7,14 +7,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tieredctl_proposals.coordinator.audit import demand_sound
+from tieredctl_proposals.coordinator.machine import Coordinator, NotCoordinator, Operation
+from tieredctl_proposals.coordinator.recovery import recover
+from tieredctl_proposals.coordinator.snapshots import prune, take_snapshot
+
 from tests.coordinator.histories import RandomRequests
 from tests.coordinator.memory_log import MemoryLog
 from tests.coordinator.model_coordinator import ModelCoordinator, batch_answers, records_answers
 from tests.coordinator.state_contents import state_contents
-from tieredctl.coordinator.audit import demand_sound
-from tieredctl.coordinator.machine import Coordinator, NotCoordinator, Operation
-from tieredctl.coordinator.recovery import recover
-from tieredctl.coordinator.snapshots import prune, take_snapshot
 
 Effect = Callable[[ModelCoordinator], Any]
 

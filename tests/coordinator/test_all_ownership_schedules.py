@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tieredctl_proposals.coordinator.ownership import OwnershipWorker
 
 from tests.conftest import examples
 from tests.coordinator.broken_owners import (
@@ -14,7 +15,6 @@ from tests.coordinator.broken_owners import (
     WithoutStarting,
 )
 from tests.coordinator.ownership_states import explore
-from tieredctl.coordinator.ownership import OwnershipWorker
 
 
 @pytest.mark.parametrize("owners", [1, 2, 3] if examples(1) > 1 else [1, 2])

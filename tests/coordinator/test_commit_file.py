@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-from tests.coordinator.states import BROKER, NOW_MS, OTHER_TOPIC_ID, TOPIC_ID, Served, a_batch, a_file, produced
-from tieredctl.coordinator import apply
-from tieredctl.coordinator.machine import Loading, NotCoordinator
-from tieredctl.coordinator.recovery import recover
-from tieredctl.model.diskless_records import LOG_APPEND_TIME
-from tieredctl.model.diskless_requests import (
+from tieredctl_proposals.coordinator import apply
+from tieredctl_proposals.coordinator.machine import Loading, NotCoordinator
+from tieredctl_proposals.coordinator.recovery import recover
+from tieredctl_proposals.model.diskless_records import LOG_APPEND_TIME
+from tieredctl_proposals.model.diskless_requests import (
     LATEST,
     CommitFile,
     DeletableRecords,
@@ -24,6 +22,8 @@ from tieredctl.model.diskless_requests import (
     ListOffsets,
     OffsetQuery,
 )
+
+from tests.coordinator.states import BROKER, NOW_MS, OTHER_TOPIC_ID, TOPIC_ID, Served, a_batch, a_file, produced
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tieredctl_proposals.coordinator.file_log import FileLog
+from tieredctl_proposals.coordinator.metadata_log import LoggedRecord
+from tieredctl_proposals.model.diskless_records import DisklessRecord
 
 from tests.coordinator.synced_disk import SyncedDisk
 from tests.diskless_records import ONE_OF_EACH, file_committed
-from tieredctl.coordinator.file_log import FileLog
-from tieredctl.coordinator.metadata_log import LoggedRecord
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.model.diskless_records import DisklessRecord
 
 NAME = "cluster __diskless_metadata-0"
 

@@ -9,8 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from tieredctl.coordinator.gateways import (
+from tieredctl_proposals.coordinator.gateways import (
     Deployment,
     Gateways,
     coordinators_per_gateway,

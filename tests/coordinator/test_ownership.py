@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tieredctl_proposals.coordinator.ownership import (
+    AskForHandOver,
+    DeleteObject,
+    Duty,
+    HandOver,
+    OwnedFile,
+    OwnershipWorker,
+)
 
 from tests.conftest import examples
 from tests.coordinator.broken_owners import (
@@ -15,14 +23,6 @@ from tests.coordinator.broken_owners import (
     WithoutStarting,
 )
 from tests.coordinator.ownership_histories import GRACE_MS, RETRY_MS, Files, History
-from tieredctl.coordinator.ownership import (
-    AskForHandOver,
-    DeleteObject,
-    Duty,
-    HandOver,
-    OwnedFile,
-    OwnershipWorker,
-)
 
 FILE = OwnedFile("file", (2, 0, 1), 1, 100)
 

@@ -9,18 +9,18 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tieredctl_proposals.coordinator.apply import Applier, DoesNotFit
+from tieredctl_proposals.coordinator.metadata_log import LoggedRecord
+from tieredctl_proposals.coordinator.recovery import StateAhead, Unrecoverable, recover
+from tieredctl_proposals.coordinator.schema import StateUnusable, connect, next_offset
+from tieredctl_proposals.coordinator.snapshots import check_snapshot, prune, snapshots, take_snapshot
+from tieredctl_proposals.model.diskless_records import FileCommitted, PartitionCreated, RecordsDeleted, TopicDeleted
+from tieredctl_proposals.model.diskless_requests import DeletableRecords, DeleteRecords
 
 from tests.coordinator.memory_log import MemoryLog
 from tests.coordinator.state_contents import state_contents
 from tests.coordinator.states import TOPIC_ID, Served, a_batch, produced
 from tests.coordinator.story import Story
-from tieredctl.coordinator.apply import Applier, DoesNotFit
-from tieredctl.coordinator.metadata_log import LoggedRecord
-from tieredctl.coordinator.recovery import StateAhead, Unrecoverable, recover
-from tieredctl.coordinator.schema import StateUnusable, connect, next_offset
-from tieredctl.coordinator.snapshots import check_snapshot, prune, snapshots, take_snapshot
-from tieredctl.model.diskless_records import FileCommitted, PartitionCreated, RecordsDeleted, TopicDeleted
-from tieredctl.model.diskless_requests import DeletableRecords, DeleteRecords
 
 
 @pytest.fixture

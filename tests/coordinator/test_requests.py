@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from tests.coordinator.states import NOW_MS, OTHER_TOPIC_ID, TOPIC_ID, Served, a_batch
-from tieredctl.coordinator.queries import find_batches, oldest_live_file_ms, released_files
-from tieredctl.coordinator.topic_check import MOST_PARTITIONS
-from tieredctl.model.diskless_records import LOG_APPEND_TIME
-from tieredctl.model.diskless_requests import (
+from tieredctl_proposals.coordinator.queries import find_batches, oldest_live_file_ms, released_files
+from tieredctl_proposals.coordinator.topic_check import MOST_PARTITIONS
+from tieredctl_proposals.model.diskless_records import LOG_APPEND_TIME
+from tieredctl_proposals.model.diskless_requests import (
     EARLIEST,
     EARLIEST_LOCAL,
     LATEST,
@@ -31,6 +29,8 @@ from tieredctl.model.diskless_requests import (
     OffsetQuery,
     RecordsResult,
 )
+
+from tests.coordinator.states import NOW_MS, OTHER_TOPIC_ID, TOPIC_ID, Served, a_batch
 
 
 @pytest.fixture

@@ -9,15 +9,22 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tieredctl_proposals.coordinator import snapshots as snapshots_module
+from tieredctl_proposals.coordinator.recovery import recover
+from tieredctl_proposals.coordinator.schema import StateUnusable
+from tieredctl_proposals.coordinator.snapshots import (
+    KEPT,
+    check_snapshot,
+    prune,
+    restore_snapshot,
+    snapshots,
+    take_snapshot,
+)
 
 from tests.coordinator.memory_log import MemoryLog
 from tests.coordinator.state_contents import state_contents
 from tests.coordinator.states import Served, a_batch, produced
 from tests.coordinator.synced_disk import SyncedDisk
-from tieredctl.coordinator import snapshots as snapshots_module
-from tieredctl.coordinator.recovery import recover
-from tieredctl.coordinator.schema import StateUnusable
-from tieredctl.coordinator.snapshots import KEPT, check_snapshot, prune, restore_snapshot, snapshots, take_snapshot
 
 
 @pytest.fixture

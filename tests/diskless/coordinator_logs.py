@@ -6,10 +6,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from tieredctl_proposals.coordinator.file_log import FileLog
+from tieredctl_proposals.model.diskless_records import DisklessRecord, PartitionCreated
+
 from tests.diskless_records import TOPIC_ID, committed_batch, file_committed
-from tieredctl.coordinator.file_log import FileLog
 from tieredctl.formats.record_batches import Record, encode_batch
-from tieredctl.model.diskless_records import DisklessRecord, PartitionCreated
 from tieredctl.model.ids import uuid_text
 
 FOLDER = "diskless/"

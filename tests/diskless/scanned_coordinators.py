@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tieredctl_proposals.model.diskless_records import RecordsDeleted
+
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.diskless.coordinator_logs import HOUR_MS, NOON_MS, committed, created, key, put, write_log
 from tests.diskless_records import TOPIC_ID
-from tieredctl.model.diskless_records import RecordsDeleted
 
 LONG_AGO = NOON_MS - 30 * HOUR_MS
 LOGS_BEGIN = LONG_AGO - HOUR_MS

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from tieredctl_inkless.control_plane import connection
 
 from tests.cli.command_line import Tieredctl
 from tests.rigs.inkless import READER, Inkless
-from tieredctl.control_plane import connection
 from tieredctl.errors import ErrorCode, TieredctlError
 
 SECRET = "not-to-be-seen"

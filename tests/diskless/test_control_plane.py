@@ -10,13 +10,13 @@ from uuid import UUID
 
 import numpy as np
 import pytest
+from tieredctl_inkless.control_plane import copied_columns, postgres
+from tieredctl_inkless.control_plane.copied_columns import copy_statement, read_texts
+from tieredctl_inkless.control_plane.postgres import PostgresControlPlane
+from tieredctl_inkless.diskless.control_plane import FileState
 
 from tests.cli.command_line import Tieredctl
 from tests.rigs.inkless import READER, SCHEMA, Inkless
-from tieredctl.control_plane import copied_columns, postgres
-from tieredctl.control_plane.copied_columns import copy_statement, read_texts
-from tieredctl.control_plane.postgres import PostgresControlPlane
-from tieredctl.diskless.control_plane import FileState
 from tieredctl.errors import DecodeError
 
 

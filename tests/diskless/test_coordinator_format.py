@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from tieredctl_proposals.formats.diskless_records import encode_diskless_record
+from tieredctl_proposals.model.diskless_records import PartitionCreated
 
 from tests.cli.command_line import Tieredctl
 from tests.cli.openmetrics import read_metrics
 from tests.diskless.coordinator_logs import NOON_MS, batch, write_log
 from tests.diskless_records import ONE_OF_EACH, TOPIC_ID
-from tieredctl.formats.diskless_records import encode_diskless_record
-from tieredctl.model.diskless_records import PartitionCreated
 
 NAMES = [
     "DisklessPartitionCreatedRecord",

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
+from tieredctl_proposals.formats.diskless_records import encode_diskless_record
+from tieredctl_proposals.model.diskless_records import DISKLESS_METADATA_TOPIC
 
 from tests.cli.command_line import Tieredctl
 from tests.diskless.coordinator_logs import HOUR_MS, committed, created, key, put
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.topics import create_topics, delete_topic
 from tests.rigs.waiting import wait_until
-from tieredctl.formats.diskless_records import encode_diskless_record
-from tieredctl.model.diskless_records import DISKLESS_METADATA_TOPIC
 
 pytestmark = pytest.mark.integration
 

@@ -9,6 +9,18 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tieredctl_proposals.formats.diskless_records import encode_diskless_record
+from tieredctl_proposals.model.diskless_records import (
+    DISKLESS_METADATA_TOPIC,
+    CommittedBatch,
+    DisklessRecord,
+    FileCommitted,
+    RecordsDeleted,
+    TopicDeleted,
+)
+from tieredctl_proposals.ops.diskless.coordinator_files import read_files
+from tieredctl_proposals.ops.diskless.coordinator_logs import CoordinatorLogs
+from tieredctl_proposals.ops.diskless.coordinator_scan import CoordinatorScan
 
 from tests.cli.command_line import Tieredctl
 from tests.conftest import examples
@@ -24,19 +36,7 @@ from tests.diskless.scanned_coordinators import (
     statuses,
 )
 from tests.diskless_records import TOPIC_ID, committed_batch, file_committed
-from tieredctl.formats.diskless_records import encode_diskless_record
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.model.diskless_records import (
-    DISKLESS_METADATA_TOPIC,
-    CommittedBatch,
-    DisklessRecord,
-    FileCommitted,
-    RecordsDeleted,
-    TopicDeleted,
-)
-from tieredctl.ops.diskless.coordinator_files import read_files
-from tieredctl.ops.diskless.coordinator_logs import CoordinatorLogs
-from tieredctl.ops.diskless.coordinator_scan import CoordinatorScan
 from tieredctl.ops.orphans.live_listing import live_listing
 from tieredctl.storage.registry import open_store
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tieredctl_proposals.formats.diskless_records import encode_diskless_record
+from tieredctl_proposals.model.diskless_records import RecordsDeleted, TopicDeleted
 
 from tests.cli.command_line import Tieredctl
 from tests.diskless.coordinator_logs import HOUR_MS, NOON_MS, batch, committed, created, key, put, write_log
 from tests.diskless.scanned_coordinators import KNOWN_TO_THE_OTHER, Cluster, statuses
 from tests.diskless_records import TOPIC_ID
-from tieredctl.formats.diskless_records import encode_diskless_record
-from tieredctl.model.diskless_records import RecordsDeleted, TopicDeleted
 
 
 @pytest.fixture

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tieredctl_inkless.control_plane.postgres import PostgresControlPlane
+from tieredctl_inkless.ops.diskless.bucket import read_bucket
+from tieredctl_inkless.ops.diskless.object_engine import LocalObjects
+from tieredctl_inkless.ops.diskless.object_reading import ObjectReport
+from tieredctl_inkless.ops.diskless.object_tasks import ObjectTasks
+from tieredctl_inkless.ops.diskless.verify import verify
 
 from tests.cli.command_line import Tieredctl
 from tests.rigs.inkless import READER, Inkless
-from tieredctl.control_plane.postgres import PostgresControlPlane
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.ops.diskless.bucket import read_bucket
-from tieredctl.ops.diskless.object_engine import LocalObjects
-from tieredctl.ops.diskless.object_reading import ObjectReport
-from tieredctl.ops.diskless.object_tasks import ObjectTasks
-from tieredctl.ops.diskless.verify import verify
 from tieredctl.ops.verification.report import Level
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.protocol import ObjectStore

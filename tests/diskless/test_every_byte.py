@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tieredctl_inkless.ops.diskless.batch_rows import BatchRows
+from tieredctl_inkless.ops.diskless.object_check import check_batches
+from tieredctl_inkless.ops.diskless.walked_object import walk
 
 from tests.conftest import examples
 from tests.rigs.inkless import InklessCapture
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.diskless.batch_rows import BatchRows
-from tieredctl.ops.diskless.object_check import check_batches
-from tieredctl.ops.diskless.walked_object import walk
 
 KEYS = [
     "kafka-prod/diskless/j8sPwINeRtKiPiZlT01R0w",

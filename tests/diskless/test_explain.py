@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tieredctl_inkless.control_plane.postgres import PostgresControlPlane
 
 from tests.cli.command_line import Tieredctl
 from tests.diskless.changes import TWO_PARTITIONS
 from tests.metadata_logs import copied, segment_id, write_events
 from tests.rigs.inkless import Inkless
-from tieredctl.control_plane.postgres import PostgresControlPlane
 from tieredctl.model.ids import TopicIdPartition
 
 

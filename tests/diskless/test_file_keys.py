@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
+from tieredctl_inkless.ops.diskless.file_keys import NO_FILE, FileKeys
 
 from tieredctl.model.ids import uuid_bytes, uuid_text
 from tieredctl.model.key_text import key_bytes
-from tieredctl.ops.diskless.file_keys import NO_FILE, FileKeys
 
 NAMES = st.one_of(
     st.binary(min_size=16, max_size=16).map(uuid_text),

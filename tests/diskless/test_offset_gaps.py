@@ -7,10 +7,9 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-
-from tieredctl.diskless.control_plane import BATCHES, FILES, LOGS, PRODUCERS, ControlPlaneTables
-from tieredctl.ops.diskless.batch_rows import numbered
-from tieredctl.ops.diskless.offset_check import check_offsets
+from tieredctl_inkless.diskless.control_plane import BATCHES, FILES, LOGS, PRODUCERS, ControlPlaneTables
+from tieredctl_inkless.ops.diskless.batch_rows import numbered
+from tieredctl_inkless.ops.diskless.offset_check import check_offsets
 
 BYTES = 100
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tieredctl_inkless.control_plane.postgres import PostgresControlPlane
+from tieredctl_inkless.diskless.control_plane import ControlPlaneTables
 
 from tests.cli.command_line import Tieredctl
 from tests.diskless.changes import TWO_PARTITIONS
 from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
 from tests.rigs.inkless import Inkless
 from tests.rigs.object_servers import SECRET_KEY
-from tieredctl.control_plane.postgres import PostgresControlPlane
-from tieredctl.diskless.control_plane import ControlPlaneTables
 
 SERVERS: dict[str, type[Bucket]] = {"versitygw": S3Bucket, "fake_gcs_server": GcsBucket}
 _prefixes = count()
@@ -92,7 +92,7 @@ def test_what_brokers_left_in_a_bucket_is_removed_and_put_back(
 ) -> None:
     """All was uploaded just now: the last commit is taken to be later, and commits to come at once."""
     inkless, plan = in_bucket.inkless, tmp_path / "plan"
-    monkeypatch.setattr("tieredctl.ops.diskless.judgement.COMMITTED_WITHIN_MS", 0)
+    monkeypatch.setattr("tieredctl_inkless.ops.diskless.judgement.COMMITTED_WITHIN_MS", 0)
     inkless.run("UPDATE files SET committed_at = now() + interval '4 minutes' WHERE file_id = 15")
     young = ("--min-age", "0s", "--allow-young", "--max-percent", "50")
     places = in_bucket.places

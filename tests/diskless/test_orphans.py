@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tieredctl_inkless.control_plane.postgres import PostgresControlPlane
+from tieredctl_inkless.diskless.control_plane import ControlPlaneTables
 
 from tests.cli.command_line import Tieredctl
 from tests.diskless.changes import FOLDER, ONE_BATCH, PRUNED, put
 from tests.rigs.inkless import Inkless
-from tieredctl.control_plane.postgres import PostgresControlPlane
-from tieredctl.diskless.control_plane import ControlPlaneTables
 
 UNKNOWN_NAME = f"{FOLDER}AAAAAAAAAAAAAAAAAAAAAA"
 HOUR = 3600

@@ -9,10 +9,10 @@ from itertools import count
 from typing import Any
 
 import pytest
+from tieredctl_inkless.control_plane.postgres import PostgresControlPlane, _Moment
 
 from tests.diskless.removals import Removal
 from tests.rigs.inkless import READER
-from tieredctl.control_plane.postgres import PostgresControlPlane, _Moment
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[int], object]) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tieredctl_inkless.control_plane.postgres import PostgresControlPlane
 
 from tests.cli.command_line import Tieredctl
 from tests.rigs.inkless import CAPTURED, Inkless
 from tests.rigs.postgres import SUPERUSER
-from tieredctl.control_plane.postgres import PostgresControlPlane
 
 
 @pytest.fixture

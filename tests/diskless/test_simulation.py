@@ -9,14 +9,14 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
+from tieredctl_proposals.coordinator.ownership import OwnershipWorker
+from tieredctl_proposals.ops.diskless.simulation import coordinator_host
+from tieredctl_proposals.ops.diskless.simulation.run import Outcome, simulate
+from tieredctl_proposals.ops.diskless.simulation.settings import Settings
 
 from tests.conftest import examples
 from tests.coordinator.broken_owners import WithoutAsking, WithoutGrace, WithoutOwnership, WithoutStarting
 from tests.rigs.memory import IN_MEMORY
-from tieredctl.coordinator.ownership import OwnershipWorker
-from tieredctl.ops.diskless.simulation import coordinator_host
-from tieredctl.ops.diskless.simulation.run import Outcome, simulate
-from tieredctl.ops.diskless.simulation.settings import Settings
 
 
 @pytest.fixture

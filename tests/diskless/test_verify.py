@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tieredctl_inkless.control_plane.postgres import PostgresControlPlane
 
 from tests.cli.command_line import Tieredctl
 from tests.diskless.changes import ONE_BATCH, TWO_PARTITIONS, flip, verified
 from tests.rigs.inkless import Inkless
-from tieredctl.control_plane.postgres import PostgresControlPlane
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.file import FileStore
 

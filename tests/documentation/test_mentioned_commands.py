@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.command_line import REPOSITORY
 from tests.documentation.pages import name_of, pages
-from tieredctl.cli.command_tree import NOUNS
+from tieredctl.cli.command_tree import nouns
 from website.hook import OUTSIDE
 from website.reference import commands_of
 
@@ -29,8 +29,8 @@ LONGEST = 3
 @pytest.fixture(scope="module")
 def options() -> dict[tuple[str, ...], set[str]]:
     """The options of each command, and of nouns that only have verbs none."""
-    nouns: dict[tuple[str, ...], set[str]] = {(noun,): set() for noun in NOUNS}
-    return nouns | {words: options_of(command) for noun in NOUNS for words, command in commands_of(noun)}
+    alone: dict[tuple[str, ...], set[str]] = {(noun,): set() for noun in nouns()}
+    return alone | {words: options_of(command) for noun in nouns() for words, command in commands_of(noun)}
 
 
 def options_of(command: Any) -> set[str]:

@@ -21,7 +21,7 @@ from tests.rigs.broker import METADATA_TOPIC
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.inkless import Inkless
 from tests.wal.local_partitions import batch, write_partition
-from tieredctl.cli.command_tree import NOUNS
+from tieredctl.cli.command_tree import nouns
 from tieredctl.errors import ExitCode
 from tieredctl.model.ids import TopicIdPartition
 
@@ -92,7 +92,7 @@ ADDED = [pytest.param(before, row, id=str(row)) for before, row in pairwise(ROWS
 def test_every_command_has_a_row_or_asks_no_broker() -> None:
     every = {" ".join(words): command for words, command in commands()}
     every |= {
-        noun: command for noun in NOUNS if getattr(command := command_at((noun,)), "invoke_without_command", None)
+        noun: command for noun in nouns() if getattr(command := command_at((noun,)), "invoke_without_command", None)
     }
     with_rights = {name.partition(" --")[0] for row in ROWS for name in row.commands} | {"snapshot fetch"}
     without = commands_without_a_broker()

@@ -19,7 +19,7 @@ from tests.cli.command_line import REPOSITORY
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.chromium import chromium, opened
 from tests.rigs.prerequisites import RigMissing
-from tieredctl.cli.command_tree import NOUNS
+from tieredctl.cli.command_tree import nouns
 from tieredctl.errors import ERROR_KINDS, ExitCode
 from website.reference import commands_of, reference_pages
 
@@ -121,7 +121,7 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_reference_has_every_command_with_its_options() -> None:
     pages = reference_pages()
 
-    for noun in NOUNS:
+    for noun in nouns():
         for words, command in commands_of(noun):
             section = pages[noun].partition(f"## {' '.join(words)} {{")[2].partition("\n## ")[0]
             names = {name for one in command.params if one.param_type_name == "option" for name in one.opts}

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tieredctl_proposals.config.wal_prices import kip_1176_prices, wal_prices
+from tieredctl_proposals.ops.wal_cost import KIP_1176_WORKLOAD, wal_cost
 
-from tieredctl.config.wal_prices import kip_1176_prices, wal_prices
 from tieredctl.errors import TieredctlError
 from tieredctl.ops.documents import Document
-from tieredctl.ops.estimates.wal_cost import KIP_1176_WORKLOAD, wal_cost
 
 KIP_TABLE = {
     "Storage/Instance Cost": (866, 776),

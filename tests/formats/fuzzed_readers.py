@@ -14,6 +14,10 @@ from crc32c import crc32c
 from tieredctl_aiven.chunk_index import decode_chunk_sizes
 from tieredctl_aiven.custom_metadata import read_custom_metadata
 from tieredctl_aiven.manifest import read_manifest
+from tieredctl_proposals.formats.diskless_records import decode_diskless_record, encode_diskless_record
+from tieredctl_proposals.formats.wal_columns import decode_wal_columns
+from tieredctl_proposals.formats.wal_objects import combined_object, read_index
+from tieredctl_proposals.formats.wal_records import decode_wal_event, encode_wal_event
 
 from tests import diskless_records, sample_events
 from tests.faults.aiven_storage_manager import AivenStorageManager, encoded_sizes
@@ -28,7 +32,6 @@ from tieredctl.formats.clean_shutdown import read_clean_shutdown
 from tieredctl.formats.committed_offsets import read_committed_offsets
 from tieredctl.formats.compression import Codec, compress, decompress
 from tieredctl.formats.control_records import decode_control_record, encode_control_record
-from tieredctl.formats.diskless_records import decode_diskless_record, encode_diskless_record
 from tieredctl.formats.file_names import (
     parse_index_cache_file_name,
     parse_kraft_snapshot_name,
@@ -77,9 +80,6 @@ from tieredctl.formats.remote_log_snapshot import (
     read_remote_log_snapshot,
 )
 from tieredctl.formats.snapshot_times import snapshot_times
-from tieredctl.formats.wal_columns import decode_wal_columns
-from tieredctl.formats.wal_objects import combined_object, read_index
-from tieredctl.formats.wal_records import decode_wal_event, encode_wal_event
 from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
 from tieredctl.model.events import (
     RecordForm,

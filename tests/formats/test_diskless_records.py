@@ -10,19 +10,13 @@ from itertools import accumulate
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from tests.diskless_records import COMMITTED_MS, ONE_OF_EACH, TOPIC_ID, committed_batch, file_committed
-from tests.formats.test_event_and_batch_round_trips import INT32, INT64, TOPIC_NAMES, UUID_TEXTS, tagged_fields
-from tieredctl.errors import DecodeError
-from tieredctl.formats.diskless_records import (
+from tieredctl_proposals.formats.diskless_records import (
     DISKLESS_SCHEMAS,
     FILE_COMMITTED,
     decode_diskless_record,
     encode_diskless_record,
 )
-from tieredctl.formats.event_frame import frame
-from tieredctl.formats.wire import reader, writer
-from tieredctl.model.diskless_records import (
+from tieredctl_proposals.model.diskless_records import (
     CommittedBatch,
     DisklessRecord,
     FileCommitted,
@@ -31,6 +25,12 @@ from tieredctl.model.diskless_records import (
     TopicDeleted,
     together,
 )
+
+from tests.diskless_records import COMMITTED_MS, ONE_OF_EACH, TOPIC_ID, committed_batch, file_committed
+from tests.formats.test_event_and_batch_round_trips import INT32, INT64, TOPIC_NAMES, UUID_TEXTS, tagged_fields
+from tieredctl.errors import DecodeError
+from tieredctl.formats.event_frame import frame
+from tieredctl.formats.wire import reader, writer
 from tieredctl.model.ids import uuid_text
 
 TOPIC = "00112233445566778899aabbccddeeff"

@@ -9,14 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.errors import for_code
-
-from tests.diskless_records import TOPIC_ID
-from tieredctl.errors import DecodeError
-from tieredctl.formats.diskless_records import MESSAGES
-from tieredctl.formats.diskless_requests import REQUESTS, decode_diskless_message, encode_diskless_message
-from tieredctl.formats.message_json import message
-from tieredctl.formats.wire import read_whole
-from tieredctl.model.diskless_requests import (
+from tieredctl_proposals.formats.diskless_records import MESSAGES
+from tieredctl_proposals.formats.diskless_requests import REQUESTS, decode_diskless_message, encode_diskless_message
+from tieredctl_proposals.model.diskless_requests import (
     LATEST,
     LATEST_TIERED,
     BatchesResult,
@@ -49,6 +44,11 @@ from tieredctl.model.diskless_requests import (
     RecordsResult,
     TopicResult,
 )
+
+from tests.diskless_records import TOPIC_ID
+from tieredctl.errors import DecodeError
+from tieredctl.formats.message_json import message
+from tieredctl.formats.wire import read_whole
 
 OTHER = "A" * 22
 NOT = KafkaError.NOT_COORDINATOR

@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tieredctl_proposals.formats.wal_columns import ENTRIES, CombinedGroup, decode_wal_columns
+from tieredctl_proposals.formats.wal_records import decode_wal_event, encode_wal_event
+from tieredctl_proposals.formats.wal_schemas import WAL_SCHEMAS
+from tieredctl_proposals.model.wal_events import WalEvent
 
 from tests.conftest import examples
 from tests.formats.wal_event_strategies import WAL_EVENTS
@@ -19,11 +23,7 @@ from tieredctl.errors import DecodeError
 from tieredctl.formats.columns import Lists, Spans
 from tieredctl.formats.event_frame import FRAME_BYTES
 from tieredctl.formats.metadata_columns import EventGroup
-from tieredctl.formats.wal_columns import ENTRIES, CombinedGroup, decode_wal_columns
-from tieredctl.formats.wal_records import decode_wal_event, encode_wal_event
-from tieredctl.formats.wal_schemas import WAL_SCHEMAS
 from tieredctl.formats.wire import reader
-from tieredctl.model.wal_events import WalEvent
 
 PLAIN: list[WalEvent] = [
     wal_started(1, 0, 9),

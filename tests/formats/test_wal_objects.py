@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tieredctl_proposals.formats.wal_objects import INDEX_HEADER_BYTES, combined_object, index_length, read_index
+from tieredctl_proposals.formats.wal_records import encode_wal_event
 
 from tests.metadata_logs import COPIED
 from tests.wal_histories import OTHER, combined_started, combined_updated, entry
 from tieredctl.errors import DecodeError
 from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
 from tieredctl.formats.record_batches import Record, encode_batch
-from tieredctl.formats.wal_objects import INDEX_HEADER_BYTES, combined_object, index_length, read_index
-from tieredctl.formats.wal_records import encode_wal_event
 
 
 def batches(first: int, count: int) -> bytes:

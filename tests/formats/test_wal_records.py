@@ -10,14 +10,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tieredctl_proposals.formats.wal_records import decode_wal_event, encode_wal_event
+from tieredctl_proposals.model.wal_events import FileRange, WalEvent
 
 from tests.formats.wal_event_strategies import WAL_EVENTS
 from tests.metadata_logs import COPIED, started
 from tests.wal_histories import combined_started, combined_updated, entry, wal_started, wal_updated
 from tieredctl.errors import DecodeError
 from tieredctl.formats.metadata_records import decode_event, encode_event
-from tieredctl.formats.wal_records import decode_wal_event, encode_wal_event
-from tieredctl.model.wal_events import FileRange, WalEvent
 
 
 @given(WAL_EVENTS)

@@ -6,10 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 from hypothesis import strategies as st
-
-from tests.formats.test_event_and_batch_round_trips import INT32, INT64, PARTITIONS, UUID_TEXTS, tagged_fields
-from tieredctl.model.events import RemoteLogSegmentState, TaggedField
-from tieredctl.model.wal_events import (
+from tieredctl_proposals.model.wal_events import (
     RemoteLogSegmentMetadataEntry,
     RemoteWalCombinedLogSegmentMetadata,
     RemoteWalCombinedLogSegmentMetadataUpdate,
@@ -17,6 +14,9 @@ from tieredctl.model.wal_events import (
     RemoteWalLogSegmentMetadataUpdate,
     WalEvent,
 )
+
+from tests.formats.test_event_and_batch_round_trips import INT32, INT64, PARTITIONS, UUID_TEXTS, tagged_fields
+from tieredctl.model.events import RemoteLogSegmentState, TaggedField
 
 _SIZES = st.integers(1, 2**31 - 1)
 _CUSTOM = st.none() | st.binary(max_size=20)

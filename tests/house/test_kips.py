@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tieredctl.cli.command_tree import NOUNS
+from tieredctl.cli.command_tree import nouns
 
 ROOT = Path(__file__).parents[2]
+FOLDERS = [ROOT, *ROOT.glob("plugins/*")]
+"""Where packages are."""
 PAGE = ROOT / "docs" / "kips.md"
 ROW = re.compile(r"^\| (?P<section>.+?) \| (?P<place>.*?) \|(?: (?P<test>\S+))? \|$")
 QUOTED = re.compile(r"`([^`]+)`")
@@ -263,15 +265,17 @@ def test_what_a_section_names_is_there(kip: str) -> None:
             if name.startswith("tieredctl "):
                 assert is_command(name.split()[1:]), (section, name)
             elif name.endswith(".py"):
-                assert (ROOT / name).is_file(), (section, name)
+                assert any((folder / name).is_file() for folder in FOLDERS), (section, name)
 
 
 def is_command(words: list[str]) -> bool:
     """Whether there is a module for the noun, and in one of its modules the verb, or the option."""
-    if words[0] not in NOUNS:
+    if words[0] not in nouns():
         return False
     sources = "".join(
-        path.read_text(encoding="utf-8") for path in (ROOT / "tieredctl/cli/commands").glob(f"{words[0]}*.py")
+        path.read_text(encoding="utf-8")
+        for folder in FOLDERS
+        for path in folder.glob(f"tieredctl*/cli/commands/{words[0]}*.py")
     )
     return all(
         re.search(rf'"{word}"|def {word}\(|{word.removeprefix("--").replace("-", "_")}\b', sources)

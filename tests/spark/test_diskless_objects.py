@@ -11,6 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
+from tieredctl_inkless.control_plane.postgres import PostgresControlPlane
+from tieredctl_inkless.ops.diskless.bucket import read_bucket
+from tieredctl_inkless.ops.diskless.object_engine import LocalObjects
+from tieredctl_inkless.ops.diskless.object_reading import ObjectReport
+from tieredctl_inkless.ops.diskless.object_tasks import ObjectTasks
 from tieredctl_spark.engine import SparkEngine
 from tieredctl_spark.object_reading import ObjectReading
 
@@ -18,12 +23,7 @@ from tests.cli.command_line import Tieredctl
 from tests.diskless.changes import TWO_PARTITIONS, flip
 from tests.diskless.test_faults import TEN_FAULTS
 from tests.rigs.inkless import READER, Inkless
-from tieredctl.control_plane.postgres import PostgresControlPlane
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.ops.diskless.bucket import read_bucket
-from tieredctl.ops.diskless.object_engine import LocalObjects
-from tieredctl.ops.diskless.object_reading import ObjectReport
-from tieredctl.ops.diskless.object_tasks import ObjectTasks
 from tieredctl.ops.verification.report import Level
 from tieredctl.storage.file import FileStore
 

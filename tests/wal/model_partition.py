@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tieredctl_proposals.wal.lifecycle import PartitionFacts
+
 from tests.cache_by_events import CacheByEvents, said_once
 from tests.metadata_logs import COPIED, started, updated
 from tests.wal.model_wal import batch
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
-from tieredctl.wal.lifecycle import PartitionFacts
 
 
 class ModelBatch(NamedTuple):

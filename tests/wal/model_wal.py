@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
+from tieredctl_proposals.formats.wal_records import encode_wal_event
+from tieredctl_proposals.wal.events import WalChunk, WalEvents
+from tieredctl_proposals.wal.replayed import ReplayedWal
+from tieredctl_proposals.wal.sections import QueueItem, queue_item
+from tieredctl_proposals.wal.steps import DeleteObject, Publish, PutObject, Step
+from tieredctl_proposals.wal.upload import upload_steps
 
 from tests.metadata_logs import FIRST_TIMESTAMP_MS, segment_id
 from tieredctl.formats.record_batches import Record, encode_batch
-from tieredctl.formats.wal_records import encode_wal_event
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.wal.events import WalChunk, WalEvents
-from tieredctl.wal.replayed import ReplayedWal
-from tieredctl.wal.sections import QueueItem, queue_item
-from tieredctl.wal.steps import DeleteObject, Publish, PutObject, Step
-from tieredctl.wal.upload import upload_steps
 
 METADATA_PARTITIONS = 3
 

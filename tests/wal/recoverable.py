@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from tieredctl_proposals.wal.replayed import WalPartition
+
 from tieredctl.model.local_log import LeaderEpochs
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.lineage import epoch_for_offset
-from tieredctl.wal.replayed import WalPartition
 
 
 def recoverable_end(

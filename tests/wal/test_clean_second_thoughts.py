@@ -8,33 +8,33 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tieredctl_proposals.formats.wal_records import decode_wal_event
+from tieredctl_proposals.model.wal_events import (
+    RemoteWalCombinedLogSegmentMetadata,
+    RemoteWalCombinedLogSegmentMetadataUpdate,
+    WalEvent,
+)
+from tieredctl_proposals.ops.wal.clean import Cleaning, CleanLimits, CleanOutcome, CleanPlan, plan_cleaning
+from tieredctl_proposals.ops.wal.contents import read_events
+from tieredctl_proposals.ops.wal.event_log import EVENT_FOLDER, EventLog, read_event_log
+from tieredctl_proposals.ops.wal.local_batches import local_active_logs
+from tieredctl_proposals.ops.wal.need import FreshNeeds, RemoteMetadata
+from tieredctl_proposals.ops.wal.upload import ActiveSegmentsUpload
+from tieredctl_proposals.wal.steps import Publish
 
 from tests.metadata_logs import COPIED, DELETED, DELETING, started, updated, write_events
 from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.formats.wal_records import decode_wal_event
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.wal_events import (
-    RemoteWalCombinedLogSegmentMetadata,
-    RemoteWalCombinedLogSegmentMetadataUpdate,
-    WalEvent,
-)
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-from tieredctl.ops.wal.clean import Cleaning, CleanLimits, CleanOutcome, CleanPlan, plan_cleaning
-from tieredctl.ops.wal.contents import read_events
-from tieredctl.ops.wal.event_log import EVENT_FOLDER, EventLog, read_event_log
-from tieredctl.ops.wal.local_batches import local_active_logs
-from tieredctl.ops.wal.need import FreshNeeds, RemoteMetadata
-from tieredctl.ops.wal.upload import ActiveSegmentsUpload
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import Deletion, DeletionOutcome, StoredObject
-from tieredctl.wal.steps import Publish
 
 CLUSTER_ID = "jN0vM9WEQ9yDgLgdYvRvMg"
 TIERED: list[MetadataEvent] = [started(1, 0, 1, partition=ORDERS[0]), updated(1, COPIED, partition=ORDERS[0])]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tieredctl_proposals.wal.combiner import Combiner, CombinerSettings, UploadCause, packed
+from tieredctl_proposals.wal.sections import QueueItem, queue_item
 
 from tests.metadata_logs import FIRST_TIMESTAMP_MS, PARTITION
 from tests.wal.model_wal import batch, item
 from tests.wal_histories import OTHER
 from tieredctl.errors import DecodeError
-from tieredctl.wal.combiner import Combiner, CombinerSettings, UploadCause, packed
-from tieredctl.wal.sections import QueueItem, queue_item
 
 SETTINGS = CombinerSettings(interval_ms=20, upload_bytes=1000, queue_size=3)
 SMALL, LARGE = item(1, PARTITION, 0, 0), item(2, OTHER, 0, 99)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tieredctl_proposals.wal.combiner import Combiner, CombinerSettings, UploadCause
+from tieredctl_proposals.wal.durability import Acknowledgement, ReplicatedLog
 
 from tests.metadata_logs import PARTITION
 from tests.wal.model_wal import batch, item
-from tieredctl.wal.combiner import Combiner, CombinerSettings, UploadCause
-from tieredctl.wal.durability import Acknowledgement, ReplicatedLog
 
 ENDS = st.integers(0, 1_000)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
+from tieredctl_proposals.ops.wal import event_log
+from tieredctl_proposals.ops.wal.event_log import EVENT_FOLDER, read_event_log
 
-from tieredctl.ops.wal import event_log
-from tieredctl.ops.wal.event_log import EVENT_FOLDER, read_event_log
 from tieredctl.storage.memory import MemoryStore
 
 

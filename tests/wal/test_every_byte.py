@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tieredctl_proposals.ops.wal.contents import read_contents
+from tieredctl_proposals.ops.wal.level import WalLevel
+from tieredctl_proposals.ops.wal.local_batches import local_active_logs
+from tieredctl_proposals.ops.wal.upload import ActiveSegmentsUpload
+from tieredctl_proposals.ops.wal.verify import verify_wal
 
 from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.model.clock import Clock
-from tieredctl.ops.wal.contents import read_contents
-from tieredctl.ops.wal.level import WalLevel
-from tieredctl.ops.wal.local_batches import local_active_logs
-from tieredctl.ops.wal.upload import ActiveSegmentsUpload
-from tieredctl.ops.wal.verify import verify_wal
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import RESERVED_FOLDER
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from tieredctl_proposals.wal.deletion import deletion_steps
+from tieredctl_proposals.wal.fetch import FetchedFrom, consumer_wal_fetch, follower_wal_fetch
+from tieredctl_proposals.wal.places import object_key
 
 from tests.metadata_logs import DELETED, DELETING, PARTITION, segment_id
 from tests.wal.model_partition import ModelPartition
 from tests.wal.model_wal import ModelWal, item, uploading
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.wal.deletion import deletion_steps
-from tieredctl.wal.fetch import FetchedFrom, consumer_wal_fetch, follower_wal_fetch
-from tieredctl.wal.places import object_key
 
 NOTHING_TIERED = RemoteLogMetadataCache()
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from tieredctl_proposals.wal.durability import Acknowledgement, ReplicatedLog
+from tieredctl_proposals.wal.leadership import deletions_beyond, segments_beyond, upload_from
+from tieredctl_proposals.wal.reading import fetch_from_offset
+
 from tests.metadata_logs import COPIED, DELETED, PARTITION, segment_id
 from tests.wal.model_partition import ModelPartition
 from tests.wal.model_wal import ModelWal, item, uploading
 from tests.wal.recoverable import recoverable_end
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.wal.durability import Acknowledgement, ReplicatedLog
-from tieredctl.wal.leadership import deletions_beyond, segments_beyond, upload_from
-from tieredctl.wal.reading import fetch_from_offset
 
 NOTHING_TIERED = RemoteLogMetadataCache()
 B1_UP_TO_10_B2_UP_TO_5_B3_UP_TO_7 = ReplicatedLog(leader_end=11, uploaded_end=11, follower_ends={2: 6, 3: 8})

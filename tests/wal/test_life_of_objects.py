@@ -11,6 +11,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from tieredctl_proposals.wal.deletion import deletion_steps
+from tieredctl_proposals.wal.leadership import deletions_beyond, segments_beyond, upload_from
+from tieredctl_proposals.wal.lifecycle import JudgedObject, judge_objects
+from tieredctl_proposals.wal.places import WAL_SUFFIX
+from tieredctl_proposals.wal.reading import fetch_from_offset
+from tieredctl_proposals.wal.replayed import ReplayedWal
+from tieredctl_proposals.wal.sections import queue_item
+from tieredctl_proposals.wal.steps import Step
+from tieredctl_proposals.wal.tiered_ranges import EpochRanges, TieredRanges
+from tieredctl_proposals.wal.upload import upload_steps
 
 from tests.conftest import examples
 from tests.metadata_logs import DELETED, PARTITION, segment_id
@@ -20,16 +30,6 @@ from tests.wal.recoverable import recoverable_end
 from tests.wal_histories import OTHER
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
-from tieredctl.wal.deletion import deletion_steps
-from tieredctl.wal.leadership import deletions_beyond, segments_beyond, upload_from
-from tieredctl.wal.lifecycle import JudgedObject, judge_objects
-from tieredctl.wal.places import WAL_SUFFIX
-from tieredctl.wal.reading import fetch_from_offset
-from tieredctl.wal.replayed import ReplayedWal
-from tieredctl.wal.sections import queue_item
-from tieredctl.wal.steps import Step
-from tieredctl.wal.tiered_ranges import EpochRanges, TieredRanges
-from tieredctl.wal.upload import upload_steps
 
 WITHOUT_KIP_405 = TopicIdPartition("EBAPDg0MCwoJCAcGBQQDAQ", "untiered", 0)
 NUMBERS = st.integers(0, 2)

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tieredctl_proposals.wal.deletion import deletion_steps
+from tieredctl_proposals.wal.lifecycle import JudgedObject, Need, PartitionFacts, judge_objects
+from tieredctl_proposals.wal.tiered_ranges import EpochRanges, TieredRanges
 
 from tests.conftest import examples
 from tests.event_histories import PARTITIONS, TEMPERS, by_columns, random_histories
@@ -17,9 +20,6 @@ from tests.wal.model_wal import ModelWal, item, uploading
 from tests.wal_histories import OTHER
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.wal.deletion import deletion_steps
-from tieredctl.wal.lifecycle import JudgedObject, Need, PartitionFacts, judge_objects
-from tieredctl.wal.tiered_ranges import EpochRanges, TieredRanges
 
 HOUR = 3_600_000
 TIERED_TOPIC = PartitionFacts(0, is_tiered=True, local_retention_ms=HOUR)

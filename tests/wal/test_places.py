@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tieredctl_proposals.model.wal_events import WalEvent
+from tieredctl_proposals.wal.places import coordinator_partition, object_key, partition_of_event
 
 from tests.metadata_logs import COPIED
 from tests.wal_histories import COMBINED, OTHER, combined_started, combined_updated, entry, wal_started, wal_updated
-from tieredctl.model.wal_events import WalEvent
 from tieredctl.rlmm.partitioner import metadata_partition
-from tieredctl.wal.places import coordinator_partition, object_key, partition_of_event
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 50])

@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tieredctl_proposals.wal.places import object_key
+from tieredctl_proposals.wal.reading import fetch_from_offset, fetch_log_segment, read_object_index
+from tieredctl_proposals.wal.recovery import recovered_events
+from tieredctl_proposals.wal.replayed import KnownWalSegment
+from tieredctl_proposals.wal.sections import queue_item
 
 from tests.metadata_logs import PARTITION, segment_id
 from tests.wal.model_wal import METADATA_PARTITIONS, ModelWal, batch, item, uploading
@@ -16,11 +21,6 @@ from tests.wal_histories import OTHER
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.storage.counting import CountingStore
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.wal.places import object_key
-from tieredctl.wal.reading import fetch_from_offset, fetch_log_segment, read_object_index
-from tieredctl.wal.recovery import recovered_events
-from tieredctl.wal.replayed import KnownWalSegment
-from tieredctl.wal.sections import queue_item
 
 BATCHES = [batch(0, 4), batch(5, 5, size=90_000), batch(10, 12), batch(13, 13)]
 RECORDS = b"".join(BATCHES)

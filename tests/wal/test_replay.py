@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tieredctl_proposals.formats.wal_records import encode_wal_event
+from tieredctl_proposals.model.wal_events import WalEvent
+from tieredctl_proposals.wal.events import WalChunk, WalEvents
+from tieredctl_proposals.wal.places import partition_of_event
+from tieredctl_proposals.wal.replayed import ReplayedWal
 
 from tests.conftest import examples
 from tests.metadata_logs import COPIED, DELETED, DELETING, PARTITION, segment_id
 from tests.wal.model_wal import chunk_of
 from tests.wal.wal_by_events import Place, WalByEvents
 from tests.wal_histories import OTHER, combined_started, combined_updated, entry, wal_started, wal_updated
-from tieredctl.formats.wal_records import encode_wal_event
 from tieredctl.model.events import RemoteLogSegmentState, TaggedField
-from tieredctl.model.wal_events import WalEvent
 from tieredctl.rlmm.states import Refusal
-from tieredctl.wal.events import WalChunk, WalEvents
-from tieredctl.wal.places import partition_of_event
-from tieredctl.wal.replayed import ReplayedWal
 
 METADATA_PARTITIONS = 2
 STATES = list(RemoteLogSegmentState)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import pytest
-
-from tests.metadata_logs import COPIED, DELETED, DELETING, PARTITION, segment_id
-from tests.wal.model_wal import METADATA_PARTITIONS, ModelWal, item, uploading
-from tests.wal_histories import OTHER
-from tieredctl.model.events import RemoteLogSegmentState
-from tieredctl.model.wal_events import (
+from tieredctl_proposals.model.wal_events import (
     RemoteWalCombinedLogSegmentMetadata,
     RemoteWalCombinedLogSegmentMetadataUpdate,
     RemoteWalLogSegmentMetadata,
     RemoteWalLogSegmentMetadataUpdate,
 )
-from tieredctl.wal.deletion import deletion_steps
-from tieredctl.wal.places import object_key, partition_of_event
-from tieredctl.wal.recovery import recovered_events
-from tieredctl.wal.steps import DeleteObject, Publish, PutObject
+from tieredctl_proposals.wal.deletion import deletion_steps
+from tieredctl_proposals.wal.places import object_key, partition_of_event
+from tieredctl_proposals.wal.recovery import recovered_events
+from tieredctl_proposals.wal.steps import DeleteObject, Publish, PutObject
+
+from tests.metadata_logs import COPIED, DELETED, DELETING, PARTITION, segment_id
+from tests.wal.model_wal import METADATA_PARTITIONS, ModelWal, item, uploading
+from tests.wal_histories import OTHER
+from tieredctl.model.events import RemoteLogSegmentState
 
 STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
 ITEMS = [item(1, PARTITION, 0, 9), item(2, OTHER, 50, 52)]

@@ -7,17 +7,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.wal_events import (
+from tieredctl_proposals.model.wal_events import (
     CombinedEvent,
     RemoteWalCombinedLogSegmentMetadata,
     RemoteWalLogSegmentMetadata,
     WalEvent,
     WalSegmentEvent,
 )
+from tieredctl_proposals.wal.events import as_kip_405
+
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.rlmm.states import start_refusal, update_refusal
-from tieredctl.wal.events import as_kip_405
 
 _COPIED, _DELETED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
 Place = tuple[int, int]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import KraftSnapshotName, kraft_snapshot_name, parse_kraft_snapshot_name
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import Severity
+from tieredctl.model.findings import FINDING_KINDS
 from tieredctl.model.ids import UUID_CHARACTERS, uuid_bytes
 from tieredctl.model.quantities import time_ms
 from tieredctl.model.tolerance import Ignored
@@ -95,9 +95,9 @@ def ignored_finding(text: str) -> Ignored:
     """CODE or CODE:SUBJECT."""
     code, colon, subject = text.partition(":")
     try:
-        return Ignored(FindingCode(code), subject if colon else None)
-    except ValueError:
-        raise unknown_code("finding", code, FindingCode, " `-o json` shows each finding's code.") from None
+        return Ignored(FINDING_KINDS[code].code, subject if colon else None)  # type: ignore[index]
+    except KeyError:
+        raise unknown_code("finding", code, FINDING_KINDS, " `-o json` shows each finding's code.") from None
 
 
 def unknown_code(of_what: str, code: str, known: Iterable[str], advice: str = "") -> TieredctlError:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from tieredctl.cli.command_tree import command_of
-from tieredctl.cli.completion.command_table import ARGUMENT, COMMAND, FLAG, OPTION, TABLE, row
+from tieredctl.cli.completion.command_table import ARGUMENT, COMMAND, FLAG, OPTION, TABLE_FILE, row
+from tieredctl.model.command_packages import TABLE, CommandPackage, command_packages
 
 _BY_METAVAR = {
     "FILE": "file",
@@ -35,9 +38,20 @@ _BY_METAVAR = {
 _CONTEXT, _LAYOUT = "--context", "--layout"
 
 
-def table() -> str:
-    """The table, by the commands themselves."""
-    return "".join(f"{line}\n" for line in _rows(()))
+def tables() -> dict[Path, str]:
+    """By file, the tables of tieredctl and of installed packages, by the commands themselves."""
+    packages = command_packages()
+    texts = {TABLE_FILE: "", **{_table_of(package): "" for package in packages}}
+    for line in _rows(()):
+        words = tuple(line.partition("\t")[0].split())
+        owner = next((one for one in packages if one.has(words)), None)
+        owner = owner or next((one for one in packages if words and words[0] in one.nouns()), None)
+        texts[TABLE_FILE if owner is None else _table_of(owner)] += f"{line}\n"
+    return texts
+
+
+def _table_of(package: CommandPackage) -> Path:
+    return Path(str(files(package.package).joinpath(TABLE)))
 
 
 def _rows(words: tuple[str, ...]) -> Iterator[str]:
@@ -90,4 +104,5 @@ def _metavar(parameter: Any) -> str:
 
 
 if __name__ == "__main__":
-    TABLE.write_text(table(), encoding="utf-8")
+    for file, text in tables().items():
+        file.write_text(text, encoding="utf-8")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM
 from tieredctl.cli.anywhere import CONTEXT, DEBUG, NO_COLOR, VERBOSE
+from tieredctl.model.command_packages import BEFORE_PACKAGES, package_nouns, verbs_added
 
 if TYPE_CHECKING:
     import typer
@@ -33,8 +34,6 @@ NOUNS = {
     "offsets": "Show where a topic's logs begin and end, locally and in remote storage.",
     "explain": "Show where a record lives, and how a consumer or a follower would get it.",
     "explain-code": "Show what the code of a finding or an error means, and what to do.",
-    "diskless": "Inspect and check diskless topics: Inkless's objects and its control plane.",
-    "wal": "Try WAL tiering (KIP-1176): combined objects of brokers' active segments.",
     "estimate": "Estimate sizes, times and costs in advance.",
     "doctor": "Check tiered storage on a cluster, or its settings, for problems.",
     "snapshot": "Read, compare, fetch and clean KRaft snapshots, and the metadata log after them.",
@@ -43,7 +42,18 @@ NOUNS = {
     "context": "Name clusters with their stores, and choose one of them.",
     "completions": "Print a shell's completion script.",
 }
-"""The first word of each command, and what the help says of it; its module in tieredctl.cli.commands has its name."""
+"""The first word of each of tieredctl's own commands, and what the help says of it; its module in
+tieredctl.cli.commands has its name."""
+
+
+def nouns() -> dict[str, str]:
+    """The same with the nouns of installed packages, in the help's order."""
+    named: dict[str, str] = {}
+    for noun, meaning in NOUNS.items():
+        named[noun] = meaning
+        if noun == BEFORE_PACKAGES:
+            named |= {noun: one.meaning or "" for noun, one in package_nouns().items()}
+    return named
 
 
 def command_of(words: Sequence[str]) -> TyperGroup:
@@ -51,14 +61,17 @@ def command_of(words: Sequence[str]) -> TyperGroup:
     import typer.core
     import typer.main
 
-    chosen = next((word for word in words if word in NOUNS), None)
+    # Packages are only looked for where the first word is none of tieredctl's own nouns.
+    first = next((word for word in words if not word.startswith("-")), None)
+    known = NOUNS if first in NOUNS else nouns()
+    chosen = next((word for word in words if word in known), None)
     command = typer.main.get_group(_app(chosen, words))
     # Typer looks into the callback of each command that it makes, which is slow.
     command.commands = {
         noun: command.commands[noun]
         if noun == chosen
         else typer.core.TyperCommand(noun, help=meaning, callback=_not_loaded, rich_markup_mode=None)
-        for noun, meaning in NOUNS.items()
+        for noun, meaning in known.items()
     }
     return command
 
@@ -101,10 +114,28 @@ def _app(chosen: str | None, words: Sequence[str]) -> typer.Typer:
             raise typer.Exit
 
     if chosen is not None:
-        import_module(f"tieredctl.cli.commands.{chosen.replace('-', '_')}").add_to(app, chosen, NOUNS[chosen])
+        _add_noun(app, chosen, words)
         app.registered_commands = [*map(_command, app.registered_commands)]
         app.registered_groups = [_group_with_typed_verbs(one, words) for one in app.registered_groups]
     return app
+
+
+def _add_noun(app: typer.Typer, noun: str, words: Sequence[str]) -> None:
+    import typer
+
+    if noun in NOUNS:
+        import_module(f"tieredctl.cli.commands.{noun.replace('-', '_')}").add_to(app, noun, NOUNS[noun])
+    else:
+        own, commands = package_nouns()[noun], typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+        own.add_to(commands)
+        app.add_typer(commands, name=noun, help=own.meaning)
+    verb = next((word for word in words[words.index(noun) + 1 :] if not word.startswith("-")), None)
+    for group in app.registered_groups:
+        assert group.typer_instance
+        # A verb of the noun's own is loaded without looking for packages.
+        if all(own.name != verb for own in group.typer_instance.registered_commands):
+            for added in verbs_added(noun):
+                added.add_to(group.typer_instance)
 
 
 def _with_typed_verbs(commands: typer.Typer, words: Sequence[str]) -> typer.Typer:

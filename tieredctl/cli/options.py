@@ -22,8 +22,6 @@ from tieredctl.cli.progress import ProgressMode
 from tieredctl.model.findings import Severity
 from tieredctl.model.tolerance import Ignored
 
-MOST_COORDINATORS = 10_000
-
 
 class _Folder(TyperPath):
     """A variable has several as PATH has them: folders' names may have spaces."""
@@ -184,34 +182,6 @@ TieredStoreOptions = Annotated[
 StoreOptions = Annotated[
     list[str] | None,
     typer.Option("--store-option", metavar="NAME=VALUE", help="A store setting; repeat it for several."),
-]
-ControlPlaneUri = Annotated[
-    str | None,
-    typer.Option(
-        "--control-plane",
-        metavar="URI",
-        help="The control plane's database: a libpq URI, or service=NAME; without a password.",
-    ),
-    Role.ELSEWHERE,
-]
-CoordinatorLogDirs = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--log-dir",
-        metavar="DIR",
-        parser=given_path,
-        help="Read __diskless_metadata from a broker's log directory; repeat it for several.",
-    ),
-]
-Coordinators = Annotated[
-    int | None,
-    typer.Option(
-        "--coordinators",
-        metavar="NUMBER",
-        help="Partitions of __diskless_metadata, if the log directories have no __cluster_metadata.",
-        min=1,
-        max=MOST_COORDINATORS,
-    ),
 ]
 LayoutName = Annotated[
     str,

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tieredctl.cli import PROGRAM
+from tieredctl.cli.known_packages import package_of
 from tieredctl.cli.typed_words import named_command
-from tieredctl.errors import ERROR_KINDS, ErrorCode, TieredctlError
+from tieredctl.errors import ERROR_KINDS, ErrorCode, TieredctlError, missing_package
 from tieredctl.model.nearest import nearest_hint
 
 _SURPLUS = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((?P<words>.*)\)", re.DOTALL)
@@ -35,6 +36,8 @@ def refused(wrong_use: Any, words: Sequence[str]) -> TieredctlError:
             sentence = f"{_quoted(found['value'])}{_origin(wrong_use)} is not a value of {_name(wrong_use.param)}."
             hint = _expected(wrong_use.param)
         case _ if found := _NO_COMMAND.match(message):
+            if (package := package_of(words)) and found["name"] in package.words:
+                return missing_package(f"`{' '.join([PROGRAM, *package.words])}`", package.name)
             sentence = f"There is no command {found['name']!r}."
             hint = nearest_hint(found["name"], getattr(context.command, "commands", ()))
         case _ if found := _SURPLUS.match(message):

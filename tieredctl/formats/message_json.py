@@ -20,7 +20,7 @@ from tieredctl.formats.schema import Array, Field, FieldType, Length, NullableSt
 from tieredctl.model.ids import uuid_bytes
 
 MESSAGES = "kafka_messages"
-"""The folder of Kafka's definitions, beside this module; other records that follow its rules have their own."""
+"""The folder of Kafka's definitions, beside this module; packages with records that follow its rules have their own."""
 
 _ZERO_UUID = bytes(16)
 _PRIMITIVES = {
@@ -97,9 +97,9 @@ def read_message(text: str) -> Message:
 
 
 @cache
-def message(name: str, folder: str = MESSAGES) -> Message:
-    """The message in the file of this name, without `.json`: read at its first use, and kept."""
-    file = files(__package__).joinpath(folder, f"{name}.json")
+def message(name: str, folder: str = MESSAGES, package: str = __name__.rpartition(".")[0]) -> Message:
+    """The message in the file of this name, without `.json`, in a folder of a package: read once, and kept."""
+    file = files(package).joinpath(folder, f"{name}.json")
     return read_message(file.read_text("utf-8"))
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tieredctl.model.diskless_finding_kinds import EXPLAIN, INSPECT
 from tieredctl.model.ids import TopicIdPartition
 
 Offsets = tuple[int, int]
@@ -122,27 +121,6 @@ class StoreSubject(Subject):
 
 
 @dataclass(frozen=True, slots=True)
-class DisklessObjectSubject(ObjectSubject):
-    """An object that mixes partitions, or some bytes of it."""
-
-    position: int = -1
-    """The first of them; -1 where it is about the whole object."""
-
-    @property
-    def remedy(self) -> str:
-        return INSPECT
-
-
-@dataclass(frozen=True, slots=True)
-class DisklessPartitionSubject(PartitionSubject):
-    """A diskless partition, or some of its offsets."""
-
-    @property
-    def remedy(self) -> str:
-        return EXPLAIN
-
-
-@dataclass(frozen=True, slots=True)
 class MetadataSubject(Subject):
     """A metadata partition, some of its offsets, or one of its events."""
 
@@ -176,7 +154,7 @@ def read_subject(_text: str, evidence: Mapping[str, Any]) -> Subject:
     if evidence.keys() >= {"segmentId", "part", "key"}:
         return SegmentSubject(
             TopicIdPartition(evidence["topicId"], evidence["topic"], evidence["partition"]),
-            _offsets(evidence),
+            offsets_of(evidence),
             evidence["segmentId"],
             evidence["part"] if "storedSize" not in evidence else None,
             evidence["key"],
@@ -185,22 +163,15 @@ def read_subject(_text: str, evidence: Mapping[str, Any]) -> Subject:
         return StoreSubject() if "store" in evidence else Subject()
     offset = evidence.get("metadataOffset")
     offset = None if offset is None else int(offset)
-    return MetadataSubject(int(number), offset, _offsets(evidence), evidence.get("segmentId"))
-
-
-def read_diskless_subject(text: str, evidence: Mapping[str, Any]) -> Subject:
-    """The same for a finding about diskless topics: an object, which the text names as the key does, or a partition."""
-    if evidence.get("key") == text:
-        return DisklessObjectSubject(text, evidence.get("position", -1))
-    partition = TopicIdPartition(evidence["topicId"], evidence["topic"], evidence["partition"])
-    return DisklessPartitionSubject(partition, _offsets(evidence))
+    return MetadataSubject(int(number), offset, offsets_of(evidence), evidence.get("segmentId"))
 
 
 def _first(offsets: Offsets | None) -> int:
     return -1 if offsets is None else offsets[0]
 
 
-def _offsets(evidence: Mapping[str, Any]) -> Offsets | None:
+def offsets_of(evidence: Mapping[str, Any]) -> Offsets | None:
+    """Those that a finding's evidence names, if any."""
     if evidence.get("offsets") is None:
         return None
     first, last = evidence["offsets"]

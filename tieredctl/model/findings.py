@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from tieredctl.errors import ExitCode, worst
-from tieredctl.model.diskless_finding_kinds import DISKLESS_FINDING_KINDS
+from tieredctl.model.command_packages import command_packages
 from tieredctl.model.doctor_finding_kinds import DOCTOR_FINDING_KINDS
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import FindingKind, Severity
@@ -17,7 +17,6 @@ from tieredctl.model.quorum_finding_kinds import QUORUM_FINDING_KINDS
 from tieredctl.model.segment_finding_kinds import SEGMENT_FINDING_KINDS
 from tieredctl.model.tiering_finding_kinds import TIERING_FINDING_KINDS
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
-from tieredctl.model.wal_finding_kinds import WAL_FINDING_KINDS
 
 __all__ = ["FINDING_KINDS", "Finding", "FindingKind", "Severity", "exit_code_of"]
 
@@ -29,10 +28,33 @@ _TABLES = (
     DOCTOR_FINDING_KINDS,
     TIERING_FINDING_KINDS,
     QUORUM_FINDING_KINDS,
-    WAL_FINDING_KINDS,
-    DISKLESS_FINDING_KINDS,
 )
-FINDING_KINDS = {kind.code: kind for table in _TABLES for kind in table}
+
+
+class _FindingKinds(Mapping[FindingCode, FindingKind]):
+    """By code, tieredctl's own and those of installed packages; these are loaded when another code is asked for."""
+
+    def __init__(self) -> None:
+        self._known = {kind.code: kind for table in _TABLES for kind in table}
+        self._is_whole = False
+
+    def __getitem__(self, code: FindingCode) -> FindingKind:
+        return self._known[code] if code in self._known else self._whole()[code]
+
+    def __iter__(self) -> Iterator[FindingCode]:
+        return iter(self._whole())
+
+    def __len__(self) -> int:
+        return len(self._whole())
+
+    def _whole(self) -> dict[FindingCode, FindingKind]:
+        if not self._is_whole:
+            self._known |= {kind.code: kind for package in command_packages() for kind in package.finding_kinds()}
+            self._is_whole = True
+        return self._known
+
+
+FINDING_KINDS = _FindingKinds()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tieredctl_proposals.ops.wal.event_log import EventLog
+from tieredctl_proposals.wal.sections import QueueItem
+from tieredctl_proposals.wal.steps import Publish, PutObject
+from tieredctl_proposals.wal.upload import upload_steps
+
 from tests.cli.command_line import Tieredctl
 from tests.wal.local_partitions import CLUSTER_ID, ORDERS, batch
-from tieredctl.ops.wal.event_log import EventLog
 from tieredctl.storage.file import FileStore
-from tieredctl.wal.sections import QueueItem
-from tieredctl.wal.steps import Publish, PutObject
-from tieredctl.wal.upload import upload_steps
 
 FIRST = [batch(offset, epoch=offset // 3) for offset in range(6)]
 SECOND = [batch(offset, size=300) for offset in range(10, 14)]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tieredctl_proposals.wal.sections import queue_item
 
 from tests.cli.command_line import Tieredctl
 from tests.cli.wal.store_of_uploads import (
@@ -25,7 +26,6 @@ from tests.cli.wal.store_of_uploads import (
 )
 from tests.wal.local_partitions import ORDERS, OTHER, batch
 from tieredctl.formats.record_batches import Record, encode_batch
-from tieredctl.wal.sections import queue_item
 
 
 def rows_of(output: str, out: str) -> list[dict[str, Any]]:

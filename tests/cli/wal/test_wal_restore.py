@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tieredctl_proposals.ops.wal.contents import read_events
+from tieredctl_proposals.ops.wal.event_log import EventLog
+from tieredctl_proposals.wal.deletion import deletion_steps
+from tieredctl_proposals.wal.sections import queue_item
+from tieredctl_proposals.wal.steps import Publish
 
 from tests.cli.command_line import Tieredctl
 from tests.cli.wal.store_of_uploads import (
@@ -19,12 +24,7 @@ from tests.cli.wal.store_of_uploads import (
 )
 from tests.wal.local_partitions import ORDERS, OTHER, batch, write_partition
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.wal.contents import read_events
-from tieredctl.ops.wal.event_log import EventLog
 from tieredctl.storage.file import FileStore
-from tieredctl.wal.deletion import deletion_steps
-from tieredctl.wal.sections import queue_item
-from tieredctl.wal.steps import Publish
 
 
 def test_what_is_restored_has_the_bytes_of_what_was_uploaded(

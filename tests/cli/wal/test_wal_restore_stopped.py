@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tieredctl_proposals.ops.wal import restore
+from tieredctl_proposals.ops.wal.restored_log import RestoredLog, write_log
 
 from tests.cli.command_line import Tieredctl
 from tests.cli.wal.store_of_uploads import restored
 from tests.wal.killed_store import Killed
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.wal import restore
-from tieredctl.ops.wal.restored_log import RestoredLog, write_log
 from tieredctl.storage.protocol import ObjectStore
 
 

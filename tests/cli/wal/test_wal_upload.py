@@ -9,6 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tieredctl_proposals.model.wal_events import NO_LEADER
+from tieredctl_proposals.ops.wal.contents import read_events
+from tieredctl_proposals.ops.wal.event_log import EventLog
+from tieredctl_proposals.ops.wal.local_batches import local_active_logs
+from tieredctl_proposals.ops.wal.upload import ActiveSegmentsUpload, UploadOutcome
+from tieredctl_proposals.wal.deletion import segment_deletions
 
 from tests.cli.command_line import Tieredctl
 from tests.cli.wal.store_of_uploads import CONFIRMED, EVENTS, FIRST, upload_words
@@ -18,13 +24,7 @@ from tieredctl.cli.arguments import clock_ms
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.model.events import RemoteLogSegmentState
-from tieredctl.model.wal_events import NO_LEADER
-from tieredctl.ops.wal.contents import read_events
-from tieredctl.ops.wal.event_log import EventLog
-from tieredctl.ops.wal.local_batches import local_active_logs
-from tieredctl.ops.wal.upload import ActiveSegmentsUpload, UploadOutcome
 from tieredctl.storage.file import FileStore
-from tieredctl.wal.deletion import segment_deletions
 
 
 @pytest.fixture

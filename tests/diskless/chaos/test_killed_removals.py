@@ -15,6 +15,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from tieredctl_inkless.control_plane.postgres import PostgresControlPlane
+from tieredctl_inkless.diskless.control_plane import FoundFiles
+from tieredctl_inkless.ops.diskless import judgement
+from tieredctl_inkless.ops.diskless.fresh_control_plane import FreshControlPlane
 
 from tests.diskless.chaos.trial import Trial, demand_all_back, demand_ended_well, demand_nothing_lost
 from tests.diskless.chaos.writer import Writer, make_template
@@ -23,10 +27,6 @@ from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.inkless import InklessCapture
 from tests.rigs.memory import IN_MEMORY
 from tests.rigs.postgres import PostgresServer
-from tieredctl.control_plane.postgres import PostgresControlPlane
-from tieredctl.diskless.control_plane import FoundFiles
-from tieredctl.ops.diskless import judgement
-from tieredctl.ops.diskless.fresh_control_plane import FreshControlPlane
 from tieredctl.ops.orphan_removal.apply import Removal
 from tieredctl.ops.orphan_removal.owners import Found
 from tieredctl.ops.orphan_removal.purge import Purge

@@ -10,18 +10,20 @@ from pathlib import Path
 from random import Random
 from typing import Any, cast
 
+from tieredctl_inkless.control_plane.postgres import PostgresControlPlane
+from tieredctl_inkless.diskless.control_plane import FoundFiles
+from tieredctl_inkless.ops.diskless.bucket import read_bucket
+from tieredctl_inkless.ops.diskless.fresh_control_plane import FreshControlPlane
+from tieredctl_inkless.ops.diskless.orphan_plan import DisklessPlanning
+from tieredctl_inkless.wiring.diskless_removal import known_database
+
 from tests.diskless.chaos.writer import DELETING, LEFT_BEHIND, Writer, content
 from tests.removal.chaos.boundaries import ObservedReceipts, ObservedStore, World
 from tests.removal.chaos.model_cluster import ModelCluster
 from tests.rigs.inkless import READER
 from tieredctl.config.plan_key import signing_key
-from tieredctl.control_plane.postgres import PostgresControlPlane
-from tieredctl.diskless.control_plane import FoundFiles
 from tieredctl.errors import TieredctlError
 from tieredctl.model.removal import ReceiptsHeader, RemovalMode
-from tieredctl.ops.diskless.bucket import read_bucket
-from tieredctl.ops.diskless.fresh_control_plane import FreshControlPlane
-from tieredctl.ops.diskless.orphan_plan import DisklessPlanning
 from tieredctl.ops.guards.lease import break_lease, find_lease
 from tieredctl.ops.orphan_removal.apply import RemovalOutcome
 from tieredctl.ops.orphan_removal.limits import Limits
@@ -32,7 +34,6 @@ from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
 from tieredctl.ops.orphan_removal.receipts import ReceiptFile, Receipts
 from tieredctl.ops.orphan_removal.restore import Restore
 from tieredctl.ops.orphan_removal.use import PlanUser
-from tieredctl.wiring.diskless_removal import known_database
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 

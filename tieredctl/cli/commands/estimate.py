@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT64, given_path, now_ms, topic_partition
-from tieredctl.cli.commands.estimate_wal_cost import wal_cost
 from tieredctl.cli.context_in_use import Role
 from tieredctl.cli.options import Now, Output, Partitions, TopicIds, Topics
 from tieredctl.cli.outcome import finding_documents, finish, say
@@ -88,7 +87,6 @@ _EXPIRED_FIELDS = (
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     """Adds this noun's commands."""
     app.add_typer(_commands, name=noun, help=meaning)
-    _commands.command("wal-cost")(wal_cost)
 
 
 @_commands.command("follower-bootstrap")

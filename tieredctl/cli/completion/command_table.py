@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-TABLE = Path(__file__).with_name("command_table.tsv")
+from tieredctl.model.command_packages import BEFORE_PACKAGES, TABLE, command_packages
+
+TABLE_FILE = Path(__file__).with_name(TABLE)
 COMMAND, OPTION, ARGUMENT = "command", "option", "argument"
 FLAG = "flag"
 """The kind of an option without values."""
@@ -45,8 +47,13 @@ class CommandTable:
 
     @classmethod
     def installed(cls) -> CommandTable:
-        """That of this tieredctl. Raises OSError without one."""
-        return cls(TABLE.read_text(encoding="utf-8"))
+        """That of this tieredctl and of installed packages. Raises OSError without one."""
+        return cls(_merged(cls.own(), [package.table() for package in command_packages()]))
+
+    @classmethod
+    def own(cls) -> str:
+        """The rows of tieredctl's own commands. Raises OSError without any."""
+        return TABLE_FILE.read_text(encoding="utf-8")
 
     def commands(self) -> Iterator[tuple[str, ...]]:
         """The words of each, in the help's order; the program itself has none."""
@@ -94,6 +101,24 @@ class CommandTable:
             end = self._text.find("\n", at + 1)
             yield self._text[at + 1 : end]
             at += 1
+
+
+def _merged(own: str, others: Sequence[str]) -> str:
+    """One table of several: each noun's rows together, other packages' after those of the package that has the noun."""
+    own_rows, other_rows = _by_noun([own]), _by_noun(others)
+    lines: list[str] = []
+    for noun, rows in own_rows.items():
+        lines += rows + other_rows.pop(noun, [])
+        if noun == BEFORE_PACKAGES:
+            lines += [row for name in sorted(other_rows.keys() - own_rows.keys()) for row in other_rows[name]]
+    return "\n".join(lines)
+
+
+def _by_noun(texts: Sequence[str]) -> dict[str, list[str]]:
+    rows: dict[str, list[str]] = {}
+    for line in (line for text in texts for line in text.splitlines()):
+        rows.setdefault(line.partition("\t")[0].partition(" ")[0], []).append(line)
+    return rows
 
 
 def row(words: Sequence[str], what: str, *fields: str) -> str:

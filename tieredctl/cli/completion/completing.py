@@ -229,10 +229,10 @@ def _plugins(line: _Line, group: str) -> Candidates:
 
 
 def _finding_codes(line: _Line) -> Candidates:
-    from tieredctl.model.finding_codes import FindingCode
+    from tieredctl.model.findings import FINDING_KINDS
 
     del line
-    return dict.fromkeys(map(str, FindingCode), "")
+    return dict.fromkeys(map(str, FINDING_KINDS), "")
 
 
 def _codes(line: _Line) -> Candidates:

@@ -17,9 +17,7 @@ from typing import Any, BinaryIO
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM
 from tieredctl.cli.trouble.hidden_names import HiddenNames
-from tieredctl.model.diskless_records import DISKLESS_METADATA_TOPIC
 from tieredctl.model.secrets import HIDDEN, is_secret, redacted
-from tieredctl.model.wal_events import WAL_METADATA_TOPIC
 from tieredctl.ops.guards.replaced_file import replaced_file
 from tieredctl.ops.tiering.enable import NEVER_TIERED
 
@@ -27,8 +25,8 @@ MANIFEST = "manifest.json"
 _FOLDER = f"{PROGRAM}-support"
 _NAMES_OF_TOPICS = ("topic", "topicname", "topics")
 _NAMES_OF_SETTINGS = ("name", "key", "setting", "config")
-_KAFKAS_OWN = NEVER_TIERED | {DISKLESS_METADATA_TOPIC, WAL_METADATA_TOPIC}
-"""Topics that every cluster may have: their names tell nothing."""
+_KAFKAS_OWN = NEVER_TIERED | {"__diskless_metadata", "__remote_wal_log_metadata"}
+"""Topics that every cluster may have, by Kafka or by a proposal (KIP-1164, KIP-1176): their names tell nothing."""
 _TOPIC_RESOURCE = 2
 """ConfigResource.Type.TOPIC."""
 _BEFORE_ID = re.compile(r"(?:^|/)([^/\s]+)-[A-Za-z0-9_-]{21}[AQgw](?=/)")

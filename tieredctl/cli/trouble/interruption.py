@@ -21,21 +21,15 @@ from tieredctl.model import interruption
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-_RESUMED = {
+_RESUMED: dict[tuple[str, ...], str] = {
     ("orphans", "apply"): "",
     ("orphans", "restore"): "",
     ("orphans", "purge"): "",
-    ("diskless", "orphans", "apply"): "",
-    ("diskless", "orphans", "restore"): "",
-    ("diskless", "orphans", "purge"): "",
     ("partition", "remove"): "--apply",
     ("recover", "indexes"): "--apply",
     ("recover", "metadata"): "--apply",
     ("snapshot", "clean"): "--apply",
     ("snapshot", "fetch"): "",
-    ("wal", "upload"): "--apply",
-    ("wal", "clean"): "--apply",
-    ("wal", "purge"): "--apply",
 }
 """The commands that go on where they stopped, and the option without which they only show a plan."""
 _RESUMING_OPTION, _ONLY_LOOKING = "--resume", "--dry-run"
@@ -240,8 +234,17 @@ def _goes_on(words: Sequence[str]) -> bool:
         return False
     if any(word == _RESUMING_OPTION or word.startswith(f"{_RESUMING_OPTION}=") for word in named):
         return True
-    needed = next((option for command, option in _RESUMED.items() if command == tuple(named[: len(command)])), None)
+    needed = next((option for command, option in _resumed().items() if command == tuple(named[: len(command)])), None)
     return needed is not None and (not needed or needed in named)
+
+
+def _resumed() -> dict[tuple[str, ...], str]:
+    """With the commands of installed packages."""
+    from tieredctl.model.command_packages import command_packages
+
+    with suppress(TieredctlError):
+        return _RESUMED | {words: option for one in command_packages() for words, option in one.resumed.items()}
+    return _RESUMED
 
 
 def _is_on_terminal() -> bool:

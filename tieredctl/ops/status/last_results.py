@@ -350,8 +350,8 @@ def _selection(fields: Mapping[str, Any]) -> str | None:
 def _kinds_of(counts: Mapping[tuple[str | None, str | None], Any]) -> dict[_Kind, int]:
     found: Counter[_Kind] = Counter()
     for (code, severity), count in counts.items():
-        known = FindingCode(code) if code in FINDING_KINDS else None
-        found[known, _SEVERITIES[severity or ""]] += _number(int(count))
+        kind = FINDING_KINDS.get(code)  # type: ignore[call-overload]
+        found[kind and kind.code, _SEVERITIES[severity or ""]] += _number(int(count))
     return dict(found)
 
 

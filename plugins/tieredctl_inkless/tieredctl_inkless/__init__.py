@@ -1,0 +1,1 @@
+"""Topics that Inkless keeps in object storage alone: its control plane, its objects, and the commands `diskless …`."""

@@ -1,0 +1,70 @@
+"""`tieredctl diskless status`."""
+
+from __future__ import annotations
+
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.view import ProgressView
+from tieredctl.errors import ExitCode
+from tieredctl.model.counted import counted
+from tieredctl.model.quantities import size_text
+from tieredctl.ops.documents import Document
+from tieredctl_inkless.cli.diskless_places import DisklessOptions
+
+_COLUMNS = (
+    TableColumn("TOPIC", "topic"),
+    TableColumn("PARTITION", "partition"),
+    TableColumn("LOG-START", "logStartOffset"),
+    TableColumn("HIGH-WATERMARK", "highWatermark"),
+    TableColumn("BATCHES", "batches"),
+    TableColumn("FILES", "files"),
+    size_column("bytes"),
+    TableColumn("TOPIC-ID", "topicId", wide=True),
+    TableColumn("DISKLESS-START", "disklessStartOffset", wide=True),
+    TableColumn("REMOTE-START", "remoteLogStartOffset", wide=True),
+)
+_FIELDS = (
+    *("topic", "topicId", "partition", "logStartOffset", "highWatermark", "disklessStartOffset"),
+    *("remoteLogStartOffset", "batches", "files", "bytes"),
+)
+
+
+def status(*, places: DisklessOptions, view: ProgressView) -> ExitCode:
+    """Show the partitions of diskless topics, and the control plane's files by state.
+
+    With --store, also what the bucket has that no file of the control plane is: uploads under way, and what they left.
+    For example: tieredctl diskless status --control-plane postgresql://reader@db/inkless
+    """
+    from tieredctl_inkless.ops.diskless.status import partition_documents, status_summary
+    from tieredctl_inkless.wiring.diskless import control_plane_status
+
+    found = control_plane_status(places.place(), places.bucket_if_given())
+    summary = status_summary(found.tables, found.bucket)
+    listing = Listing(
+        "DisklessStatus", found.source, list(partition_documents(found.tables)), _COLUMNS, summary, _FIELDS
+    )
+    return view.show(listing, sentences=_sentences(summary) if view.is_table else ())
+
+
+def _sentences(summary: Document) -> list[str]:
+    files, batches = summary["files"], summary["batches"]
+    said = [f"Schema version {summary['schemaVersion']}, read at {summary['readAt']}."]
+    for state, totals in files.items():
+        if totals["files"]:
+            since = f", the oldest since {totals['oldest']}" if totals["oldest"] else ""
+            said.append(f"{counted(totals['files'], 'file')} {state}, {size_text(totals['bytes'])}{since}.")
+    said.append(
+        f"{counted(batches, 'batch', 'batches')} of {counted(summary['partitions'], 'partition')}, "
+        f"{size_text(summary['liveBytes'])}."
+    )
+    if left := summary["uncommitted"]:
+        oldest = f", the oldest of {left['oldest']}" if left["oldest"] else ""
+        said.append(
+            f"{left['objects']} of {counted(summary['objects'], 'object')} in the bucket, "
+            f"{size_text(left['bytes'])}, {'is' if left['objects'] == 1 else 'are'} not committed{oldest}."
+        )
+    if (others := summary["others"]) and others["objects"]:
+        verb = "was" if others["objects"] == 1 else "were"
+        size = size_text(others["bytes"])
+        said.append(f"{counted(others['objects'], 'other object')}, {size}, {verb} not written by its brokers.")
+    return said

@@ -1,0 +1,66 @@
+"""What objects are judged by: one moment of a control plane, read as a whole or asked for some files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tieredctl.formats.windows import Ints
+from tieredctl_inkless.diskless.control_plane import ControlPlaneTables, FoundFiles
+from tieredctl_inkless.ops.diskless.file_check import NOT_MARKED, FileRows
+from tieredctl_inkless.ops.diskless.file_keys import FileKeys
+
+_NONE: Ints = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Times in ms, by the control plane's own clock."""
+
+    read_ms: int
+    files: FileRows
+    """Of each object that is to be judged, if it has one."""
+    all_keys: FileKeys
+    """Of all files, which tell the folders into which its brokers write."""
+    newest_commit_ms: int
+    """Of any file."""
+    lacks_files: bool
+    """Whether there are batches whose file is not there."""
+    is_standby: bool
+    made_ms: int
+    """When its schema was made, at the latest."""
+
+
+def whole_moment(tables: ControlPlaneTables, files: FileRows) -> Moment:
+    """All that a control plane knew."""
+    newest_commit_ms = int(files.committed_ms.max(initial=0))
+    lacks_files = bool(len(files.strays))
+    return Moment(tables.read_ms, files, files.keys, newest_commit_ms, lacks_files, tables.is_standby, tables.made_ms)
+
+
+def moment_of(found: FoundFiles, all_keys: FileKeys) -> Moment:
+    """What it answered about some files."""
+    files = [*found.files.values()]
+    marked = [NOT_MARKED if one.marked_ms is None else one.marked_ms for one in files]
+    rows = FileRows(
+        FileKeys(pa.chunked_array([[*found.files]], pa.string())),
+        _column([one.file_id for one in files]),
+        _column([0] * len(files)),
+        _column([one.state for one in files]),
+        _column(marked),
+        _column([one.committed_ms for one in files]),
+        _NONE,
+        np.cumsum(_column([0, *(one.batch_count for one in files)])),
+        _NONE,
+    )
+    return Moment(
+        *(found.read_ms, rows, all_keys, found.newest_commit_ms, found.lacks_files),
+        is_standby=found.database is None,
+        made_ms=found.made_ms,
+    )
+
+
+def _column(values: list[int]) -> Ints:
+    return np.array(values, np.int64)

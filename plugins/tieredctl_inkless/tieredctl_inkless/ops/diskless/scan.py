@@ -1,0 +1,56 @@
+"""Whose each object of a bucket is; and which objects the control plane promises in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tieredctl.model.findings import Finding
+from tieredctl.ops.documents import Document
+from tieredctl_inkless.ops.diskless.bucket import DisklessBucket
+from tieredctl_inkless.ops.diskless.judgement import Judge
+from tieredctl_inkless.ops.diskless.moment import whole_moment
+from tieredctl_inkless.ops.diskless.orphans import Judged, OrphanTotals
+from tieredctl_inkless.ops.diskless.promised_objects import missing_objects, unlisted
+
+
+class DisklessScan:
+    """A scan, done as its objects are read; counts and findings are complete after the last of them."""
+
+    def __init__(self, bucket: DisklessBucket, min_age_ms: int) -> None:
+        self._bucket, self._min_age_ms = bucket, min_age_ms
+        self._totals = OrphanTotals()
+        self._gone = 0
+        self.findings: list[Finding] = []
+
+    def documents(self) -> Iterator[Document]:
+        """Every object, by key."""
+        lost, judged = unlisted(self._bucket), self._judged()
+        for one in judged:
+            self._totals.add(one)
+            yield one.document()
+        self._finish(lost, judged)
+
+    def run(self) -> None:
+        """Judges all objects."""
+        lost, judged = unlisted(self._bucket), self._judged()
+        self._totals = judged.totals()
+        self._finish(lost, judged)
+
+    def totals(self) -> list[Document]:
+        """A row for each status and cause."""
+        return list(self._totals.rows())
+
+    def summary(self) -> Document:
+        """Objects and bytes by status, orphans by cause, what is too young, and whether nothing was left unknown."""
+        incomplete = any(finding.kind.incomplete for finding in self.findings)
+        return self._totals.summary() | {"gone": self._gone, "complete": not incomplete}
+
+    def _judged(self) -> Judged:
+        bucket = self._bucket
+        judge = Judge(whole_moment(bucket.tables, bucket.files), self._min_age_ms)
+        return Judged(bucket.batches(), judge, bucket.control_plane, bucket.store)
+
+    def _finish(self, lost: list[int], judged: Judged) -> None:
+        self._gone = judged.gone
+        self.findings += missing_objects(lost, self._bucket)
+        self.findings += self._totals.findings(self._bucket.store.url)

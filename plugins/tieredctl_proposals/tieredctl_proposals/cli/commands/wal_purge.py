@@ -1,0 +1,78 @@
+"""`tieredctl wal purge`: deletes what `wal clean` moved to quarantine long ago."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.change_options import ApplyChoice
+from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.options import ClusterId, OfflineMetadata, Yes
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.places import MetadataOptions, TopicListOptions
+from tieredctl.cli.removal_options import PurgeShare
+from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.view import ProgressView
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
+from tieredctl.model.quantities import duration_ms, size_text
+from tieredctl_proposals.cli.commands.wal_clean import LEAST_GIVEN_UP_MS, opened_cleaning
+from tieredctl_proposals.cli.wal_places import WalStoreOptions
+
+_COLUMNS = (
+    TableColumn("KEY", "key", importance=2),
+    size_column("size"),
+    TableColumn("PLAN-ID", "planId"),
+    TableColumn("QUARANTINE-KEY", "quarantineKey", wide=True),
+)
+_FIELDS = ("key", "size", "planId", "quarantineKey")
+
+
+def purge(
+    *,
+    older_than: Annotated[
+        str,
+        typer.Option(metavar="DURATION", help="Delete what has been in quarantine for longer than this: 1h or more."),
+    ],
+    max_percent: PurgeShare = 10.0,
+    store_options: WalStoreOptions,
+    metadata_options: MetadataOptions,
+    offline_metadata: OfflineMetadata = False,
+    topic_lists: TopicListOptions,
+    choice: ApplyChoice,
+    cluster_id: ClusterId = None,
+    yes: Yes = False,
+    view: ProgressView,
+) -> ExitCode:
+    """Permanently delete old copies of combined objects that `wal clean` moved to quarantine, and nobody needs.
+
+    Everything is judged again. For example: tieredctl wal purge --older-than 7d --store s3://bucket/wal
+    --bootstrap-server broker-1:9092
+    """
+    apply = choice.is_made
+    from tieredctl.ops.orphan_removal.purge import LEAST_AGE_MS
+
+    age_ms = duration_ms(older_than)
+    if age_ms < LEAST_AGE_MS:
+        message = "Objects that entered quarantine less than an hour ago are not deleted."
+        raise TieredctlError(ErrorCode.AGE_TOO_LOW, message, hint="Give an --older-than of 1h or more.")
+    with opened_cleaning(
+        *(store_options, metadata_options, topic_lists),
+        offline_metadata=offline_metadata,
+        cluster_id=cluster_id,
+        give_up_after_ms=LEAST_GIVEN_UP_MS,
+    ) as cleaning:
+        plan = cleaning.plan_purge(age_ms, max_percent)
+        amount = f"{counted(len(plan.copies), 'copy', 'copies')}, {size_text(plan.summary()['bytes'])}"
+        view.say(f"To delete from the quarantine of {plan.url}: {amount}; {plan.kept} kept.")
+        if not apply or not plan.copies:
+            return view.plan("WalPurgePlan", plan, _COLUMNS, _FIELDS, advice=choice.advice(changes=bool(plan.copies)))
+        plan.demand_share()
+        what = f"Permanently deleting {amount}, from the quarantine of {plan.url}"
+        demand_confirmation(what, plan.cluster_id, yes=yes, typed_cluster_id=cluster_id)
+        assert plan.cluster_id is not None
+        outcome = cleaning.purge(plan, plan.cluster_id, age_ms)
+    view.say(f"Deleted {outcome.done} of {counted(outcome.planned, 'copy', 'copies')}.")
+    summary = plan.summary() | outcome.counts() | {"applied": True}
+    return view.end(Listing("WalPurge", plan.source(), plan.rows(), _COLUMNS, summary, _FIELDS), outcome)

@@ -1,0 +1,1 @@
+"""Byte formats that the proposals describe."""

@@ -1,0 +1,1 @@
+"""What coordinators' logs tell, and a simulated cluster."""

@@ -1,0 +1,167 @@
+"""The logs of diskless coordinators, partitions of `__diskless_metadata`, and which of them are not whole.
+
+A log that is missing, empty, damaged, pruned or compacted, or has a record that is not known here, says less than its
+coordinator knows. What else that is, is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
+from typing import NamedTuple
+
+from tieredctl.errors import DecodeError
+from tieredctl.kafka.source import NO_VALUE, MetadataSource, RecordChunk
+from tieredctl.model.counted import counted
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import MetadataSubject
+from tieredctl.model.findings import Finding
+from tieredctl.model.work import note_more
+from tieredctl.ops.metadata.compaction import MetadataCompaction
+from tieredctl.ops.metadata.coverage import MetadataCoverage
+from tieredctl_proposals.formats.diskless_records import decode_diskless_record
+from tieredctl_proposals.model.diskless_records import DISKLESS_METADATA_TOPIC, DisklessRecord
+
+INCOMPLETE = FindingCode.COORDINATOR_LOG_INCOMPLETE
+"""The code of the findings that say so."""
+_NO_VALUE = DecodeError("no value", 0)
+_NO_TIME = -1
+_SPELLED_OUT = 10
+
+
+class LoggedDisklessRecord(NamedTuple):
+    """A record where it stands: its offset, and when it was appended (ms, by the coordinator's clock)."""
+
+    coordinator: int
+    """The partition of `__diskless_metadata`."""
+    offset: int
+    timestamp_ms: int
+    record: DisklessRecord
+
+
+class CoordinatorLogs:
+    """The logs of a source, as they are when they are read."""
+
+    def __init__(self, source: MetadataSource, coordinators: int | None = None) -> None:
+        """`coordinators`: how many there are, where the source may not tell."""
+        self.source = source
+        self._count = coordinators
+        self.findings: list[Finding] = []
+        """What is incomplete; grows while records are read."""
+        self.first_ms: dict[int, int] = {}
+        """When the first record of each was appended, of those that were read."""
+        self.newest_ms: dict[int, int] = {}
+        """When the newest record of each was appended, of those that were read."""
+        self._undecodable: dict[int, tuple[int, DecodeError, int]] = {}
+        self._contradictions: dict[int, tuple[int, str]] = {}
+
+    @property
+    def here(self) -> list[int]:
+        """The coordinators whose logs are here, ascending."""
+        return self.source.metadata_partitions()
+
+    @property
+    def incomplete(self) -> set[int]:
+        """The coordinators whose logs are here and not whole, of those that were read."""
+        return {found.about.metadata_partition for found in self.findings if isinstance(found.about, MetadataSubject)}
+
+    def records(self, coordinator: int | None = None) -> Iterator[LoggedDisklessRecord]:
+        """Those that can be decoded, of all coordinators or one, by coordinator, then offset."""
+        if coordinator is None:
+            self._note_missing()
+        for finding in self.source.findings():
+            self._note(finding, coordinator)
+        for number in self.here if coordinator is None else [coordinator]:
+            yield from self._of(number)
+
+    def demand_all(self, owners: Set[int]) -> None:
+        """Notes, once all records were read, what else keeps them from being all that the coordinators know. `owners`
+        are the coordinators that files name."""
+        beyond = sorted(owner for owner in owners - {*self.here} if owner >= (self._least_count or 0))
+        if beyond:
+            message = f"files name coordinators as owners whose logs are not here: {_shown(beyond)}"
+            evidence = {"metadataPartitions": self.here, "missingMetadataPartitions": beyond}
+            self.findings.append(Finding(INCOMPLETE, DISKLESS_METADATA_TOPIC, message, evidence))
+        if self._least_count is None:
+            message = "nothing here tells how many coordinators there are: --coordinators says it"
+            self.findings.append(Finding(INCOMPLETE, DISKLESS_METADATA_TOPIC, message))
+        for number in set(self.here) - self.newest_ms.keys() - self.incomplete:
+            self._add(number, "the log has no record: what its coordinator did up to now cannot be told from it")
+
+    def contradiction(self, coordinator: int, offset: int, why: str) -> None:
+        """Notes a record that does not fit those before it. The first in each log counts, where nothing else is wrong
+        with the log that explains it."""
+        self._contradictions.setdefault(coordinator, (offset, why))
+
+    def _of(self, number: int) -> Iterator[LoggedDisklessRecord]:
+        compaction = MetadataCompaction(number, self.source.offset_range(number).start)
+        for chunk in self.source.chunks(number):
+            for finding in chunk.findings:
+                self._note(finding, number)
+            compaction.take(chunk)
+            if len(chunk):
+                self.first_ms.setdefault(number, int(chunk.timestamps[0]))
+            note_more("records read", len(chunk))
+            yield from self._decoded(number, chunk)
+        compaction.end(self.source.offset_range(number).end)
+        gap = compaction.finding()
+        if gap is not None:
+            self.findings.append(replace(gap, code=INCOMPLETE, subject=_name(number)))
+        if number in self._undecodable:
+            offset, error, count = self._undecodable.pop(number)
+            message = f"{counted(count, 'record')} cannot be decoded, the first at offset {offset}: {error.message}"
+            self._add(number, message, metadataOffset=offset, records=count)
+        if number in self._contradictions and number not in self.incomplete:
+            offset, why = self._contradictions[number]
+            message = f"the record at offset {offset} contradicts earlier ones: {why}"
+            self._add(number, message, metadataOffset=offset)
+
+    def _decoded(self, number: int, chunk: RecordChunk) -> Iterator[LoggedDisklessRecord]:
+        for offset, timestamp, start, end in zip(
+            chunk.offsets, chunk.timestamps, chunk.starts, chunk.ends, strict=True
+        ):
+            try:
+                if start == NO_VALUE:
+                    raise _NO_VALUE
+                record = decode_diskless_record(chunk.buffer[start:end])
+            except DecodeError as error:
+                first, reason, count = self._undecodable.get(number, (int(offset), error, 0))
+                self._undecodable[number] = (first, reason, count + 1)
+                continue
+            self.newest_ms[number] = max(int(timestamp), self.newest_ms.get(number, _NO_TIME))
+            yield LoggedDisklessRecord(number, int(offset), int(timestamp), record)
+
+    @property
+    def _least_count(self) -> int | None:
+        """How many coordinators there are at least; None where nothing tells."""
+        return max((count for count in (self._count, self.source.partition_count) if count is not None), default=None)
+
+    def _note_missing(self) -> None:
+        least = self._least_count
+        missing = MetadataCoverage(self.here, None if least is None else [least]).missing
+        if missing:
+            message = f"{counted(len(missing), 'coordinator')} without a log here: {_shown(missing)}"
+            evidence: dict[str, object] = {"metadataPartitions": self.here, "missingMetadataPartitions": missing}
+            self.findings.append(Finding(INCOMPLETE, DISKLESS_METADATA_TOPIC, message, evidence))
+
+    def _note(self, finding: Finding, coordinator: int | None) -> None:
+        """What a source found, which is about one log, or about the source as a whole."""
+        about = finding.about
+        if not isinstance(about, MetadataSubject):
+            self.findings.append(finding)
+        elif coordinator in (None, about.metadata_partition):
+            self.findings.append(replace(finding, code=INCOMPLETE, severity_override=None))
+
+    def _add(self, number: int, message: str, **evidence: object) -> None:
+        evidence = {"metadataPartition": number, **evidence}
+        self.findings.append(Finding(INCOMPLETE, _name(number), message, evidence, about=MetadataSubject(number)))
+
+
+def _shown(coordinators: Sequence[int]) -> str:
+    if len(coordinators) > _SPELLED_OUT:
+        return f"{coordinators[0]} to {coordinators[-1]}"
+    return ", ".join(map(str, coordinators))
+
+
+def _name(coordinator: int) -> str:
+    return f"{DISKLESS_METADATA_TOPIC}-{coordinator}"

@@ -1,0 +1,179 @@
+"""`__remote_wal_log_metadata` as objects of the store that has the combined objects.
+
+Each partition is a folder named as in a broker's log directory, with log files named by their first offset. Files are
+only ever added: each has one batch, so that an event is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.formats.file_names import SegmentPart, segment_file_name
+from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
+from tieredctl.formats.record_batches import BatchHeader, Record, encode_batch, read_records
+from tieredctl.kafka.source import MetadataRecord
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.model.quantities import size_text
+from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.storage.protocol import Capability, ObjectStore, WritableObjectStore
+from tieredctl_proposals.formats.wal_records import encode_wal_event
+from tieredctl_proposals.model.wal_events import WAL_METADATA_TOPIC, WalEvent
+from tieredctl_proposals.wal.steps import Publish
+
+EVENT_FOLDER = WAL_METADATA_TOPIC + "-"
+"""What every key of the log begins with."""
+_KEY = re.compile(rf"{WAL_METADATA_TOPIC}-(0|[1-9][0-9]{{0,9}})/([0-9]{{20}})\.log", re.ASCII)
+_LARGEST_FILE = 1 << 28
+_READ_AT_ONCE = 256
+METADATA_PARTITIONS = 1
+"""Of a log that tieredctl writes: it has one writer at a time. One with more is read too."""
+
+
+class _LogFile(NamedTuple):
+    partition: int
+    base_offset: int
+    key: str
+    size: int
+
+
+@dataclass(slots=True)
+class EventLogContents:
+    """All records of a store's event log, by partition and offset, and what was wrong."""
+
+    records: dict[int, list[MetadataRecord]] = field(default_factory=dict)
+    end_offsets: dict[int, int] = field(default_factory=dict)
+    """The offset after the last, for each partition."""
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the store has an event log at all."""
+        return bool(self.end_offsets)
+
+
+def read_event_log(store: ObjectStore) -> EventLogContents:
+    """Reads all of it. What cannot be read is a finding, and reading resumes after it."""
+    contents, files = EventLogContents(), sorted(_files(store))
+    for some in _rounds(files):
+        for log_file, data in zip(some, in_parallel(store, lambda one: _read(store, one), some), strict=True):
+            _take_file(log_file, data, contents)
+    return contents
+
+
+def _rounds(files: Sequence[_LogFile]) -> Iterator[Sequence[_LogFile]]:
+    """Files that are read at the same time: together no larger than the largest that is read at all."""
+    some, size = list[_LogFile](), 0
+    for one in files:
+        bytes_read = one.size if one.size <= _LARGEST_FILE else 0
+        if some and (len(some) == _READ_AT_ONCE or size + bytes_read > _LARGEST_FILE):
+            yield some
+            some, size = [], 0
+        some.append(one)
+        size += bytes_read
+    if some:
+        yield some
+
+
+def _files(store: ObjectStore) -> Iterator[_LogFile]:
+    for stored in store.list(EVENT_FOLDER):
+        if match := _KEY.fullmatch(stored.key):
+            yield _LogFile(int(match[1]), int(match[2]), stored.key, stored.size)
+
+
+def is_event_key(key: str) -> bool:
+    """Whether an object of this key belongs to the event log."""
+    return _KEY.fullmatch(key) is not None
+
+
+def _read(store: ObjectStore, log_file: _LogFile) -> bytes | None:
+    """A file's bytes; None where no upload can have written so many."""
+    return None if log_file.size > _LARGEST_FILE else store.read(log_file.key)
+
+
+def _take_file(log_file: _LogFile, data: bytes | None, contents: EventLogContents) -> None:
+    expected = contents.end_offsets.get(log_file.partition, 0)
+    if log_file.base_offset != expected:
+        reason = f"events from offset {expected} to {log_file.base_offset - 1} are missing before it"
+        if log_file.base_offset < expected:
+            reason = f"it begins at offset {log_file.base_offset}, but offset {expected} comes next"
+        contents.findings.append(_damaged(log_file, reason))
+    if data is None:
+        contents.findings.append(_damaged(log_file, f"{size_text(log_file.size)} is too much for one upload's events"))
+        contents.end_offsets[log_file.partition] = max(expected, log_file.base_offset)
+        return
+    end = max(expected, log_file.base_offset)
+    if len(data) != log_file.size:
+        contents.findings.append(_damaged(log_file, f"{len(data)} of {log_file.size} bytes were read"))
+    if not data:
+        contents.findings.append(_damaged(log_file, "it is empty"))
+    for block in scan_log([data], len(data), OneByOne()):
+        if isinstance(block, Damage):
+            contents.findings.append(_damaged(log_file, f"byte {block.position}: {block.reason}"))
+            continue
+        for position, header in zip(block.positions, block.headers, strict=True):
+            records = contents.records.setdefault(log_file.partition, [])
+            for record in _records(log_file, block.buffer, position, header, contents.findings):
+                if record.offset != end:
+                    reason = f"a record has offset {record.offset}, where {end} comes next"
+                    contents.findings.append(_damaged(log_file, reason))
+                if record.offset < end:
+                    continue
+                records.append(MetadataRecord(record.offset, record.timestamp, record.value, record.key))
+                end = record.offset + 1
+            end = max(end, header.last_offset + 1)
+    contents.end_offsets[log_file.partition] = end
+
+
+def _records(
+    log_file: _LogFile, buffer: bytes, position: int, header: BatchHeader, findings: list[Finding]
+) -> list[Record]:
+    try:
+        return list(read_records(buffer, position, header))
+    except DecodeError as error:
+        findings.append(_damaged(log_file, f"byte {position}: {error.reason}"))
+        return []
+
+
+def _damaged(log_file: _LogFile, reason: str) -> Finding:
+    evidence = {"key": log_file.key, "metadataPartition": log_file.partition, "metadataOffset": log_file.base_offset}
+    return Finding(FindingCode.WAL_METADATA_DAMAGED, log_file.key, reason, evidence)
+
+
+class EventLog:
+    """The log, to be written to. One run at a time may write; another one is noticed where the store can tell."""
+
+    def __init__(self, store: WritableObjectStore, end_offsets: Mapping[int, int], clock_ms: Callable[[], int]) -> None:
+        """`end_offsets` are those of the contents that were read under the same lease."""
+        self._store = store
+        self._ends = dict(end_offsets)
+        self._clock_ms = clock_ms
+
+    def append(self, published: Iterable[Publish]) -> None:
+        """Writes events, each to its partition, in their order; all are in the store when it returns.
+
+        Raises TieredctlError `lease-lost` if another run wrote meanwhile.
+        """
+        by_partition: dict[int, list[WalEvent]] = {}
+        for one in published:
+            by_partition.setdefault(one.metadata_partition, []).append(one.event)
+        for partition, events in sorted(by_partition.items()):
+            self._append_to(partition, events)
+
+    def _append_to(self, partition: int, events: Sequence[WalEvent]) -> None:
+        base, now_ms = self._ends.get(partition, 0), self._clock_ms()
+        records = [Record(base + number, now_ms, None, encode_wal_event(event)) for number, event in enumerate(events)]
+        key = f"{EVENT_FOLDER}{partition}/{segment_file_name(base, SegmentPart.LOG)}"
+        data = encode_batch(records)
+        if Capability.CONDITIONAL_WRITE in self._store.capabilities:
+            self._store.put_if_absent(key, data)
+        elif self._store.head(key) is None:
+            self._store.write(key, data)
+        if self._store.read(key) != data:
+            message = f"Another run wrote {key} of {self._store.url} meanwhile."
+            raise TieredctlError(ErrorCode.LEASE_LOST, message)
+        self._ends[partition] = base + len(records)

@@ -1,0 +1,133 @@
+"""Which object and which of its bytes serve an offset, for a follower and for a consumer (KIP-1176)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.nearest import nearest_hint
+from tieredctl.ops.documents import Document
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.storage.protocol import ObjectStore
+from tieredctl_proposals.ops.wal.contents import KnownEvents
+from tieredctl_proposals.ops.wal.line_of_leaders import starts_of_epochs
+from tieredctl_proposals.ops.wal.object_check import object_finding
+from tieredctl_proposals.wal.fetch import FetchedFrom, WalFetch, consumer_wal_fetch, follower_wal_fetch
+from tieredctl_proposals.wal.places import object_key
+from tieredctl_proposals.wal.reading import fetch_from_offset
+from tieredctl_proposals.wal.replayed import KnownWalSegment
+
+_FOLLOWER = "the leader answers its fetch without records, and it reads them from the object"
+_CONSUMER = "it reads from a broker's disk; from the object while none has the offset, as after the leader is lost"
+
+
+@dataclass(frozen=True, slots=True)
+class WalExplanation:
+    """A row for each reader."""
+
+    partition: TopicIdPartition
+    rows: Sequence[Document]
+    findings: Sequence[Finding]
+    is_held: bool
+    """Whether a combined object holds the offset."""
+
+
+def explain_wal(
+    store: ObjectStore, events: KnownEvents, topic: str, number: int, offset: int, topic_id: str | None
+) -> WalExplanation:
+    """By the events alone: as if the leader's log were what is uploaded, and for the consumer as if no disk had it.
+
+    Raises TieredctlError `unknown-topic` for a partition without events, `ambiguous-topic` where several topics have
+    that name.
+    """
+    partition = _named(events, topic, number, topic_id)
+    wal = events.replayed.partition(partition)
+    uploaded = [one for one in wal.segments.values() if one.is_readable]
+    if not uploaded:
+        nothing = WalFetch(FetchedFrom.OFFSET_OUT_OF_RANGE)
+        return WalExplanation(partition, [_row("follower", nothing), _row("consumer", nothing)], [], False)
+    log = _as_uploaded(uploaded)
+    lost = LeaderLog(log.log_start_offset, log.end_offset, log.end_offset, log.leader_epochs)
+    fetches = {
+        "follower": follower_wal_fetch(log, wal, offset),
+        "consumer": consumer_wal_fetch(lost, RemoteLogMetadataCache(), wal, offset),
+    }
+    findings: list[Finding] = []
+    rows = []
+    for reader, fetch in fetches.items():
+        row = _row(reader, fetch)
+        if fetch.wal is not None:
+            row |= _batch(store, fetch.wal, offset, findings if reader == "follower" else [])
+        rows.append(row)
+    return WalExplanation(partition, rows, findings, fetches["follower"].wal is not None)
+
+
+def _named(events: KnownEvents, topic: str, number: int, topic_id: str | None) -> TopicIdPartition:
+    found = [
+        one
+        for one in events.replayed.partitions
+        if (one.topic, one.partition) == (topic, number) and topic_id in (None, one.topic_id)
+    ]
+    if not found:
+        message = f"The events have nothing of {topic}-{number}."
+        alike = nearest_hint(topic, {one.topic for one in events.replayed.partitions})
+        hint = alike or "List what is there with `tieredctl wal inspect`."
+        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
+    if len(found) > 1:
+        ids = ", ".join(one.topic_id for one in found)
+        raise TieredctlError(ErrorCode.AMBIGUOUS_TOPIC, f"There are several topics {topic}: {ids}.")
+    return found[0]
+
+
+def _as_uploaded(segments: Sequence[KnownWalSegment]) -> LeaderLog:
+    """The log that the uploaded segments are of, by its latest leaders."""
+    starts = starts_of_epochs(segments)
+    epochs: list[tuple[int, int]] = []
+    for epoch, first in sorted(starts.items(), reverse=True):
+        if not epochs or first < epochs[-1][1]:
+            epochs.append((epoch, first))
+    latest = max(starts)
+    ends = [one.metadata.end_offset for one in segments if one.metadata.segment_leader_epochs[-1][0] == latest]
+    start, end = epochs[-1][1], max(ends) + 1
+    return LeaderLog(start, start, end, tuple(reversed(epochs)))
+
+
+def _batch(store: ObjectStore, segment: KnownWalSegment, offset: int, findings: list[Finding]) -> Document:
+    """Where the batch with the offset is; a finding where it cannot be had."""
+    try:
+        found = fetch_from_offset(store, segment, offset, 1)
+    except TieredctlError as error:
+        key = object_key(segment.combined_segment_id)
+        if error.code is ErrorCode.OBJECT_MISSING:
+            evidence = {"key": key, "combinedSegmentId": segment.combined_segment_id}
+            findings.append(Finding(FindingCode.WAL_OBJECT_MISSING, key, "it is not there", evidence))
+        elif error.code is ErrorCode.UNDECODABLE:
+            findings.append(object_finding(key, segment.start_file_position, error.message, segment))
+        else:
+            raise
+        return {}
+    return {"batchPosition": found.position, "batchBytes": len(found.data)}
+
+
+def _row(reader: str, fetch: WalFetch) -> Document:
+    segment = fetch.wal
+    metadata = None if segment is None else segment.metadata
+    return {
+        "reader": reader,
+        "source": fetch.source.value,
+        "leaderEpoch": fetch.leader_epoch,
+        "key": fetch.key,
+        "startFilePosition": segment and segment.start_file_position,
+        "endFilePosition": segment and segment.end_file_position,
+        "batchPosition": None,
+        "batchBytes": None,
+        "segmentId": segment and segment.segment_id,
+        "startOffset": metadata and metadata.start_offset,
+        "endOffset": metadata and metadata.end_offset,
+        "how": _FOLLOWER if reader == "follower" else _CONSUMER,
+    }

@@ -1,0 +1,212 @@
+"""Restores partitions of a broker's log directory from combined objects, all of them or none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from fcntl import LOCK_EX, LOCK_NB, flock
+from pathlib import Path
+from secrets import token_hex
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER
+from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
+from tieredctl.model.interruption import ending
+from tieredctl.ops.documents import Document, partition_document
+from tieredctl.ops.guards.replaced_file import demand_writable
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.storage.protocol import UNFINISHED, ObjectStore
+from tieredctl_proposals.ops.wal.line_of_leaders import Partitions
+from tieredctl_proposals.ops.wal.restored_log import RestoredLog, folder_name, sync, write_log
+
+BROKER_FILES = (META_PROPERTIES_FILE, BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER)
+"""What a node has in its log directory that is of no partition in a store."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreOptions:
+    """What is restored of a store, and how."""
+
+    selection: Selection = Selection()
+    broker_files_from: Path | None = None
+    """A log directory whose files of the broker itself are copied."""
+    untiered_topics: Collection[str] = ()
+    with_gaps: bool = False
+    """What there is of partitions with missing offsets."""
+    without_events: bool = False
+    """By the objects' own indexes."""
+    dry_run: bool = False
+
+
+@dataclass(slots=True)
+class RestoreOutcome:
+    """What was written."""
+
+    logs: list[RestoredLog] = field(default_factory=list)
+    broker_files: list[str] = field(default_factory=list)
+
+    def rows(self) -> list[Document]:
+        return [
+            {
+                **partition_document(log.partition),
+                "startOffset": log.start_offset,
+                "endOffset": log.end_offset,
+                "batches": log.batches,
+                "bytes": log.bytes,
+                "files": log.files,
+                "folder": folder_name(log.partition),
+            }
+            for log in self.logs
+        ]
+
+
+def demand_untiered(partitions: Partitions, untiered_topics: Collection[str]) -> None:
+    """Raises TieredctlError `epochs-unknown` where a partition begins above offset 0, unless its topic is named.
+
+    By the epochs of the restored records alone, a leader of a tiered topic deletes all remote segments of earlier
+    epochs (RemoteLogManager.cleanupExpiredRemoteLogSegments), and reads nothing below its first epoch.
+    """
+    for partition, segments in partitions.items():
+        start = segments[0].metadata.start_offset
+        if start > 0 and partition.topic not in untiered_topics:
+            message = (
+                f"{partition.topic}-{partition.partition} begins at offset {start}, and a store does not have the "
+            )
+            message += "leader epochs below it: if the topic is tiered, a broker would delete its remote segments."
+            hint = f"If {partition.topic} is not tiered, give --untiered-topic {partition.topic}."
+            raise TieredctlError(ErrorCode.EPOCHS_UNKNOWN, message, hint=hint)
+
+
+def restore(
+    store: ObjectStore,
+    partitions: Partitions,
+    to: Path,
+    *,
+    broker_files_from: Path | None = None,
+    dry_run: bool = False,
+    tell: Callable[[RestoredLog], None] = lambda _log: None,
+) -> RestoreOutcome:
+    """Writes the folders of all partitions into a log directory, which may exist, but must have none of them.
+
+    Everything is written aside and put into its place at the end; a failure leaves nothing. Raises TieredctlError as
+    `write_log` does, `locked` while another run restores into it, and `unwritable` where something is in the way. A
+    dry run reads and checks all of it, and writes nothing.
+    """
+    folders = [folder_name(partition) for partition in partitions]
+    _demand_distinct(partitions, folders)
+    copied = [] if broker_files_from is None else _broker_files(broker_files_from)
+    outcome = RestoreOutcome(broker_files=copied)
+    try:
+        if dry_run:
+            demand_writable(_nearest(to))
+            _demand_absent(to, (*folders, *copied))
+            for partition, segments in partitions.items():
+                outcome.logs.append(write_log(store, partition, segments, None))
+                tell(outcome.logs[-1])
+            return outcome
+        with _locked(to):
+            _demand_absent(to, (*folders, *copied))
+            for left in to.glob(f"{UNFINISHED}*"):  # by a run that was killed; no broker starts with it
+                shutil.rmtree(left)
+            with _aside(to) as aside:
+                for (partition, segments), name in zip(partitions.items(), folders, strict=True):
+                    log = write_log(store, partition, segments, aside / name)
+                    outcome.logs.append(log)
+                    tell(log)
+                for name in copied:
+                    assert broker_files_from is not None
+                    _copy(broker_files_from / name, aside / name)
+                # Without meta.properties, which is the last one, no broker takes the folder for its own.
+                _put_in_place(aside, to, [*folders, *reversed(copied)])
+    except OSError as error:
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"{to} cannot be written: {error.strerror}.") from None
+    return outcome
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or that of its parents which is there."""
+    return next(one for one in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(one))
+
+
+def _demand_absent(to: Path, names: Iterable[str]) -> None:
+    for name in names:
+        if os.path.lexists(to / name):
+            raise TieredctlError(
+                ErrorCode.UNWRITABLE, f"{to / name} exists already.", hint="Name a new folder, or an empty one."
+            )
+
+
+@contextmanager
+def _locked(to: Path) -> Iterator[None]:
+    """Holds a folder, which is made if it is missing; if the block fails, an empty one that was made is removed."""
+    is_new = not to.exists()
+    to.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(to, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            flock(descriptor, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            raise TieredctlError(ErrorCode.LOCKED, f"Another run restores into {to}.") from None
+        try:
+            yield
+        except BaseException:
+            if is_new:
+                with suppress(OSError):  # it has something of somebody else's
+                    to.rmdir()
+            raise
+        if is_new:
+            sync(to.absolute().parent)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _aside(to: Path) -> Iterator[Path]:
+    """A folder to write in, which is gone afterwards."""
+    aside = to / f"{UNFINISHED}{token_hex(8)}"
+    aside.mkdir()
+    try:
+        yield aside
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+@ending()
+def _put_in_place(aside: Path, to: Path, names: Sequence[str]) -> None:
+    """All of them or none."""
+    moved = list[str]()
+    try:
+        for name in names:
+            (aside / name).rename(to / name)
+            moved.append(name)
+        sync(to)
+    except BaseException:
+        for name in reversed(moved):
+            (to / name).rename(aside / name)
+        raise
+
+
+def _demand_distinct(partitions: Partitions, folders: Sequence[str]) -> None:
+    twice = {name for name in folders if folders.count(name) > 1}
+    if twice:
+        ids = ", ".join(one.topic_id for one, name in zip(partitions, folders, strict=True) if name in twice)
+        message = f"The store has several topics of one name: {ids}."
+        raise TieredctlError(ErrorCode.AMBIGUOUS_TOPIC, message)
+
+
+def _broker_files(source: Path) -> list[str]:
+    if not (source / META_PROPERTIES_FILE).is_file():
+        raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"{source} has no {META_PROPERTIES_FILE}.")
+    return [name for name in BROKER_FILES if (source / name).exists()]
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target)
+    else:
+        shutil.copy2(source, target)
+    for path in (target, *target.rglob("*")):
+        sync(path)

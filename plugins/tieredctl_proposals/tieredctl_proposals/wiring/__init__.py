@@ -1,0 +1,1 @@
+"""What the commands open, in a safe order."""

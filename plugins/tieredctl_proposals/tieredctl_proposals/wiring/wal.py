@@ -1,0 +1,203 @@
+"""`wal upload`, `restore`, `clean` and `purge`: each opens what it needs, in its own order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kafka.cluster import Cluster
+from tieredctl.kafka.local_replicas import read_local_replicas
+from tieredctl.kafka.log_dir_owner import log_dir_owner
+from tieredctl.model.findings import Finding
+from tieredctl.model.nearest import nearest_hint
+from tieredctl.model.removal import RemovalMode
+from tieredctl.ops.change import Outcome
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.storage.protocol import ObjectStore
+from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
+from tieredctl_proposals.ops.wal.clean import Cleaning, CleanLimits, CleanOutcome, CleanPlan, plan_cleaning
+from tieredctl_proposals.ops.wal.contents import KnownEvents, demand_whole, events_of_objects, read_events
+from tieredctl_proposals.ops.wal.line_of_leaders import Partitions, by_partition, gaps_in, last_line
+from tieredctl_proposals.ops.wal.local_batches import LocalActiveLog, local_active_logs
+from tieredctl_proposals.ops.wal.need import FreshNeeds, RemoteMetadata
+from tieredctl_proposals.ops.wal.purge import PurgePlan, plan_purge, purge
+from tieredctl_proposals.ops.wal.restore import RestoreOptions, RestoreOutcome, demand_untiered, restore
+from tieredctl_proposals.ops.wal.restored_log import RestoredLog
+from tieredctl_proposals.ops.wal.upload import (
+    UNKNOWN_BROKER,
+    ActiveSegmentsUpload,
+    UploadOutcome,
+    UploadPlan,
+    plan_upload,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveSegments:
+    """Which parts of brokers' log directories are to be uploaded."""
+
+    log_dirs: Sequence[Path]
+    topics: Collection[str] = ()
+    all_segments: bool = False
+
+    def logs(self) -> list[LocalActiveLog]:
+        """Raises TieredctlError if a folder cannot be read, and `unknown-topic` if a named topic is not there."""
+        replicas = read_local_replicas(self.log_dirs)
+        found = local_active_logs(replicas, topics=self.topics, all_segments=self.all_segments)
+        here = {one.partition.topic for one in replicas}
+        for topic in self.topics:
+            if topic not in here:
+                names = ", ".join(map(str, self.log_dirs))
+                message = f"There is no partition of topic {topic!r} in {names}."
+                hint = nearest_hint(topic, here) or "List the folder: ls LOG-DIR."
+                raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
+        return found
+
+    def broker_id(self) -> int:
+        """The node's, of the first log directory that says it."""
+        node_ids = (log_dir_owner(log_dir).node_id for log_dir in self.log_dirs)
+        return next((one for one in node_ids if one is not None), UNKNOWN_BROKER)
+
+    def cluster_id(self) -> str | None:
+        """That of all log directories that say it; None where none does, or they differ."""
+        found = {log_dir_owner(log_dir).cluster_id for log_dir in self.log_dirs} - {None}
+        return found.pop() if len(found) == 1 else None
+
+
+class UploadPlace(NamedTuple):
+    """From where to upload, and to which store."""
+
+    segments: ActiveSegments
+    store: StorePlace
+    upload_bytes: int
+
+    def plan(self) -> UploadPlan:
+        """What would be uploaded now. Raises TieredctlError if nothing may be."""
+        return plan_upload(self.store.open_store(), self.segments.logs(), self.upload_bytes)
+
+    def apply(
+        self,
+        clock_ms: Callable[[], int],
+        *,
+        confirm: Callable[[int], None],
+        without_lease: bool,
+        tell: Callable[[UploadOutcome], None],
+    ) -> UploadOutcome:
+        """Uploads it. Raises TieredctlError if nothing may be uploaded, and as `confirm` does, which is told how many
+        segments of earlier leaders are to be deleted by events, if any."""
+        logs = self.segments.logs()
+        store = self.store.open_writable_store()
+        return ActiveSegmentsUpload(
+            store, logs, self.segments.broker_id(), clock_ms, self.upload_bytes, confirm, without_lease, tell
+        ).run()
+
+
+class Restored(NamedTuple):
+    """What came of a restore: without an outcome, nothing was written because of the gaps."""
+
+    url: str
+    findings: Sequence[Finding]
+    outcome: RestoreOutcome | None
+
+
+def restore_wal(place: StorePlace, to: Path, options: RestoreOptions, tell: Callable[[RestoredLog], None]) -> Restored:
+    """Restores the partitions of a store, or those that are named; a dry run only reads them. Raises TieredctlError
+    where that is not possible."""
+    store = place.open_store()
+    events = events_of_objects(store) if options.without_events else read_events(store)
+    if not events.log.is_there and not events.findings:
+        message = (
+            f"{store.url} has no {'combined objects' if options.without_events else 'events of combined objects'}."
+        )
+        hint = None if options.without_events else "Where only the objects are left, give --without-events."
+        raise TieredctlError(ErrorCode.PATH_MISSING, message, hint=hint)
+    demand_whole(events, store.url)
+    partitions = {one: some for one, some in _readable(events).items() if options.selection.has(one)}
+    if not partitions:
+        wanted = "" if options.selection == Selection() else f" of {options.selection}"
+        message = f"By the events in {store.url}, nothing{wanted} is uploaded."
+        hint = "List what is there with `tieredctl wal inspect`."
+        options.selection.demand_known(events.replayed.partitions, f"{store.url} has nothing of", hint)
+        raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
+    if options.selection.names_several:
+        options.selection.demand_known(events.replayed.partitions, f"{store.url} has nothing of")
+    lines = {partition: last_line(segments) for partition, segments in partitions.items()}
+    gaps = gaps_in(lines, partitions)
+    demand_untiered(lines, options.untiered_topics)
+    if gaps and not options.with_gaps:
+        return Restored(store.url, gaps, None)
+    outcome = restore(store, lines, to, broker_files_from=options.broker_files_from, dry_run=options.dry_run, tell=tell)
+    return Restored(store.url, gaps, outcome)
+
+
+def _readable(events: KnownEvents) -> Partitions:
+    return by_partition([one for one in events.segments() if one.is_readable])
+
+
+@dataclass(frozen=True, slots=True)
+class WalCleaning:
+    """A store whose objects are judged, and what is known besides its own events."""
+
+    store: StorePlace
+    topics: TopicsPlace
+    give_up_after_ms: int
+    clock_ms: Callable[[], int]
+    _remote: RemoteMetadata
+    _cluster: Cluster | None
+
+    def plan(self, limits: CleanLimits) -> CleanPlan:
+        """What may go now. Raises TieredctlError if that cannot be known."""
+        store = self.store.open_store()
+        with self._fresh(store) as fresh:
+            return plan_cleaning(store, fresh, self._remote.followed.cluster_id, limits)
+
+    def apply(
+        self, plan: CleanPlan, cluster_id: str, mode: RemovalMode, tell: Callable[[CleanOutcome], None]
+    ) -> tuple[str, CleanOutcome]:
+        """Removes what is planned: the plan's id, and the outcome. Raises TieredctlError if nothing may be removed."""
+        store, plan_id = self.store.open_writable_store(), uuid4().hex
+        with self._fresh(store) as fresh:
+            cleaning = Cleaning(plan, plan_id, cluster_id, store, fresh, self.clock_ms, mode, tell)
+            return plan_id, cleaning.run()
+
+    def plan_purge(self, older_than_ms: int, max_percent: float) -> PurgePlan:
+        """The copies in quarantine that may be deleted now. Raises TieredctlError if that cannot be known."""
+        store = self.store.open_store()
+        with self._fresh(store) as fresh:
+            return plan_purge(store, fresh, self._remote.followed.cluster_id, older_than_ms, max_percent)
+
+    def purge(self, plan: PurgePlan, cluster_id: str, older_than_ms: int) -> Outcome:
+        """Deletes what is planned. Raises TieredctlError if nothing may be deleted."""
+        store = self.store.open_writable_store()
+        with self._fresh(store) as fresh:
+            return purge(plan, store, fresh, cluster_id, older_than_ms, self.clock_ms)
+
+    @contextmanager
+    def _fresh(self, store: ObjectStore) -> Iterator[FreshNeeds]:
+        with self.topics.open(self.clock_ms()) as topics:
+            yield FreshNeeds(store, self._remote, topics, self._cluster, self.clock_ms, self.give_up_after_ms)
+
+
+@contextmanager
+def wal_cleaning(
+    store: StorePlace,
+    metadata: MetadataPlace,
+    topics: TopicsPlace,
+    *,
+    cluster_id: str | None,
+    give_up_after_ms: int,
+    clock_ms: Callable[[], int],
+) -> Iterator[WalCleaning]:
+    """The cleaning of a store by the metadata of remote storage (KIP-405)."""
+    metadata.demand_topic_based()
+    with ExitStack() as stack:
+        followed = stack.enter_context(closing(FollowedMetadata(metadata.open_source)))
+        followed.cluster_id = followed.source().cluster_id or cluster_id
+        cluster = None if metadata.cluster is None else stack.enter_context(metadata.cluster.open())
+        yield WalCleaning(store, topics, give_up_after_ms, clock_ms, RemoteMetadata(followed), cluster)
