@@ -49,6 +49,24 @@ def test_watched_on_a_terminal_it_is_cleared_once(log_dir: Path) -> None:
     assert b"Traceback" not in seen
 
 
+def test_watched_on_a_narrow_terminal_no_command_is_cut(log_dir: Path) -> None:
+    folder = log_dir / ("a-folder-with-a-long-name-" * 3)
+    folder.symlink_to(log_dir)
+    command = [sys.executable, "-m", "tieredctl", "status", "--log-dir", str(folder), "--watch", "-o", "wide"]
+    ours, theirs = pty.openpty()
+    in_terminal = environment(TERM="xterm", COLUMNS="80")
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=theirs, env=in_terminal) as run:
+        os.close(theirs)
+        seen = b""
+        while b"\x1b[J" not in seen:
+            seen += os.read(ours, 65536)  # fails once the run has ended
+        run.send_signal(signal.SIGTERM)
+        run.wait(timeout=60)
+    os.close(ours)
+
+    assert 0 < seen.count(b"tieredctl ") == seen.count(f" --log-dir {folder}".encode())
+
+
 @pytest.mark.parametrize("words", [("--watch", "--interval", "0s"), ("--watch", "-o", "json")])
 def test_what_cannot_be_watched_is_wrong_use(words: tuple[str, ...], log_dir: Path, tieredctl: Tieredctl) -> None:
     assert tieredctl("status", "--log-dir", log_dir, *words).exit_code == 2

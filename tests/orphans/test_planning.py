@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -158,6 +159,14 @@ def test_the_share_may_be_reached_and_not_exceeded(max_percent: float, is_refuse
     options = replace(OPTIONS, max_percent=max_percent)
 
     assert (refusal(options=options) == "plan-too-large") if is_refused else plan(options=options)
+
+
+def test_a_plan_that_is_too_large_names_the_share_that_is_enough() -> None:
+    with pytest.raises(TieredctlError) as refused:
+        plan(options=replace(OPTIONS, max_percent=10.0))
+
+    (enough,) = re.findall(r"--max-percent ([0-9]+)", refused.value.hint or "")
+    assert plan(options=replace(OPTIONS, max_percent=float(enough))).totals.objects == 3
 
 
 def test_limits_keep_a_plan_below_the_share() -> None:

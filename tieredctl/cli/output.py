@@ -24,7 +24,7 @@ Item = Mapping[str, Any]
 
 _MEASURED_ROWS = 1_000
 GAP = "  "
-_STAYS = 2
+_LEAST, _STAYS = 0, 2
 _NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)( (B|[KMGTPE]iB))?")
 """Also one of bytes."""
 _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -189,13 +189,13 @@ def write_table(
 
 
 def _fitting(columns: Sequence[TableColumn], widths: Sequence[int], width: int | None) -> list[int]:
-    """The columns that a line has room for: the least important are left out first, of these the last. All of them
-    where those that stay are too wide anyway."""
+    """The columns that a line has room for: the least important are left out first, of these the last. Where those that
+    stay are too wide anyway, only what matters least is left out."""
     kept = list(range(len(columns)))
     while width is not None and sum(widths[at] for at in kept) + len(GAP) * (len(kept) - 1) > width:
         may_go = [at for at in kept[1:] if columns[at].importance < _STAYS]
         if not may_go:
-            return list(range(len(columns)))
+            return [at for at in range(len(columns)) if at in kept or columns[at].importance > _LEAST]
         kept.remove(min(may_go, key=lambda at: (columns[at].importance, -at)))
     return kept
 

@@ -45,12 +45,19 @@ def watch(show: Callable[[], ExitCode], interval_ms: int) -> ExitCode:
 
 
 def _in_place(text: str, is_first: bool) -> str:
-    """What replaces the screen without clearing it first, which would flicker."""
+    """What replaces the screen without clearing it first, which would flicker. Long lines are the terminal's to break:
+    a command that was cut could not be pasted."""
     width, lines = width_of(sys.stdout), text.splitlines()
     try:
         height = os.get_terminal_size(sys.stdout.fileno()).lines or len(lines) + 1
     except OSError:
         height = len(lines) + 1
-    shown = (line if width is None else line[:width] for line in lines[: height - 1])
-    body = "".join(f"{line}{_REST_OF_LINE}\n" for line in shown)
+    body, rows = "", 0
+    for line in lines:
+        rows += 1 if width is None else max(1, -(-len(line) // width))
+        if rows >= height:
+            break
+        # A line that fills its rows leaves the cursor on the last character: clearing there would take that away.
+        is_full = width is not None and line and len(line) % width == 0
+        body += f"{line}{'' if is_full else _REST_OF_LINE}\n"
     return f"{_CLEAR if is_first else ''}{_HOME}{body}{_REST_OF_SCREEN}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,8 +33,6 @@ class KafkaPythonClient:
         from kafka.net.manager import KafkaConnectionManager
         from kafka.net.selector import NetworkSelector
 
-        # It also logs what it raises, and without a handler Python would write that to stderr.
-        logging.getLogger("kafka").addHandler(logging.NullHandler())
         settings = kafka_python_settings(bootstrap_server, properties)
         demand_connection(bootstrap_server, properties, timeout_seconds)
         self._properties = properties

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -23,6 +24,7 @@ from tieredctl.kafka.cluster import (
 from tieredctl.kafka.patient_cluster import CLUSTER_DENIED, PatientCluster, is_passing
 from tieredctl.kafka.server_connection import server_name
 from tieredctl.model.ids import uuid_text
+from tieredctl.model.nearest import nearest_hint
 
 _SECONDS_FOR_A_SIGN_OF_LIFE = 2.0
 """For requests that brokers answer from memory."""
@@ -64,6 +66,15 @@ class LiveCluster(PatientCluster):
             raise TieredctlError(ErrorCode.USAGE, f"{name!r} is not a valid topic name.", hint=hint)
         self._demand_access(found.error_code, f"topic {name}")
         return TopicDescription(name, uuid_text(found.topic_id.bytes), tuple(map(_partition, _ordered(found))))
+
+    def _unknown_topic(self, name: str) -> TieredctlError:
+        """With the nearest names that the user may see, whichever command asked."""
+        alike = None
+        with suppress(TieredctlError):
+            alike = nearest_hint(name, self.topic_names())
+        return TieredctlError(
+            ErrorCode.UNKNOWN_TOPIC, f"{self._bootstrap_server} has no topic {name}.", hint=alike or ""
+        )
 
     def topic_names(self) -> Sequence[str]:
         return sorted(self.topic_partitions())

@@ -30,6 +30,9 @@ _DEMANDED = {
     "compression.type": "none",
 }
 _HINT = f"The user needs the operations Describe and Write on topic {METADATA_TOPIC}."
+_SILENT = logging.getLogger(__name__)
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
 
 
 class MetadataProducer:
@@ -139,10 +142,7 @@ class MetadataProducer:
 
 def _quiet(kind: Callable[..., Producer], properties: dict[str, Any]) -> Producer:
     """A producer whose fatal errors are raised, but not also written to stderr."""
-    logger = logging.getLogger(__name__)
-    logger.addHandler(logging.NullHandler())
-    logger.propagate = False
-    return kind(properties, logger=logger)
+    return kind(properties, logger=_SILENT)
 
 
 def _confirm(

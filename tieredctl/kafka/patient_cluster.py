@@ -91,9 +91,6 @@ class PatientCluster:
                     yield broker, answered
                     break
 
-    def _unknown_topic(self, name: str) -> TieredctlError:
-        return TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"{self._bootstrap_server} has no topic {name}.", hint="")
-
     def _demand_access(self, error_code: int, what: str, operation: str = "Describe") -> None:
         if error_code in (TOPIC_DENIED, CLUSTER_DENIED):
             operations = "operations" if " and " in operation else "operation"

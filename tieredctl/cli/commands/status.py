@@ -42,7 +42,7 @@ _LEAST_INTERVAL_MS = 1000
 _COLUMNS = (
     TableColumn("ABOUT", "about"),
     TableColumn("ANSWER", "answer", importance=2),
-    TableColumn("MORE", "command"),
+    TableColumn("MORE", "command", importance=0),
 )
 _STORE_COMMANDS = ("remote du", "orphans scan", "orphans quarantine ls", "verify")
 _METADATA_COMMANDS = ("doctor", "orphans scan", "verify")

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding, FindingKind, Severity
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
 
+_NOT_MADE = FindingCode.CHECK_NOT_MADE
 MOST_PARTITIONS = 10_000
 """More are not told apart."""
 
@@ -75,9 +77,11 @@ class FindingGroups:
         return sorted(self.groups.values(), key=lambda group: (-group.severity, not group.makes_incomplete))
 
     def cause(self) -> Group | None:
-        """What to look at first: what makes the answer incomplete, else the gravest; None without findings."""
+        """What to look at first: what makes the answer incomplete, since others may follow from it, else the gravest;
+        None without findings. Nothing follows from a check that was not made: it is no graver than it says."""
         groups = self.by_severity()
-        return next((group for group in groups if group.makes_incomplete), groups[0] if groups else None)
+        incomplete = (group for group in groups if group.makes_incomplete and group.kind.code is not _NOT_MADE)
+        return next(incomplete, groups[0] if groups else None)
 
     def counts(self) -> dict[Severity, int]:
         """How many there are, the gravest first."""

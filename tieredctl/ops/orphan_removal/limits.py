@@ -78,9 +78,15 @@ def demand_age(min_age_ms: int, *, allow_young: bool) -> None:
 
 def demand_share(planned: int, whole: int, max_percent: float, subject: str) -> None:
     """Raises TieredctlError `plan-too-large` if a plan has more of a store's objects than allowed."""
+    demand_percent(planned, whole, max_percent, f"{planned} of the {whole} objects in {subject} would be removed")
+
+
+def demand_percent(planned: int, whole: int, max_percent: float, said: str) -> None:
+    """The same, of what is `said` of them; the hint has the share that would be enough."""
     if planned * 100 > whole * max_percent:
-        message = f"{planned} of the {whole} objects in {subject} would be removed: more than {max_percent:g} %."
-        raise TieredctlError(ErrorCode.PLAN_TOO_LARGE, message)
+        enough = min(100, -(-planned * 100 // whole)) if whole else 100
+        hint = f"Look at them first; if all of them should go, give --max-percent {enough}."
+        raise TieredctlError(ErrorCode.PLAN_TOO_LARGE, f"{said}: more than {max_percent:g} %.", hint=hint)
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ from tieredctl.ops.guards.ledger import plan_record
 from tieredctl.ops.guards.original_times import forget_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_COPIES
 from tieredctl.ops.guards.quarantine_keys import Quarantined, quarantined
+from tieredctl.ops.orphan_removal.limits import demand_percent
 from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.putting_back import not_in_its_place
 from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
@@ -184,10 +185,8 @@ class PurgeCheck:
             return
         enough = int(old * 100 / self.max_percent) + 1 if self.max_percent else None
         all_objects = self._in_quarantine + sum(1 for _ in islice(list_unreserved(self.store), enough))
-        if old * 100 > all_objects * self.max_percent:
-            share = f"{old} of the {all_objects} objects in {self.store.url}, its quarantine included,"
-            message = f"{share} would be deleted for good: more than {self.max_percent:g} %."
-            raise TieredctlError(ErrorCode.PLAN_TOO_LARGE, message)
+        share = f"{old} of the {all_objects} objects in {self.store.url}, its quarantine included,"
+        demand_percent(old, all_objects, self.max_percent, f"{share} would be deleted for good")
 
     def _demand_overlap(self, copies: SpooledBatches) -> None:
         """Metadata that knows nothing that is, or was, in a store belongs to another store."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from tieredctl.kafka.cluster import (
     Cluster,
@@ -65,26 +68,24 @@ class RemotePart:
     unfinished: list[KnownSegment] = field(default_factory=list)
     """Copies and deletions that began and did not end."""
 
-    def add(self, known: KnownSegment) -> None:
-        """One more segment of the partition."""
-        metadata = known.metadata
-        if metadata.state in STORED_STATES:
-            self.segments += 1
-            self.bytes += SizeSum.of([metadata.known_size])
-            before = metadata.max_timestamp_ms if self.newest_timestamp_ms is None else self.newest_timestamp_ms
-            self.newest_timestamp_ms = max(before, metadata.max_timestamp_ms)
-        if metadata.state in _UNFINISHED:
-            self.unfinished.append(known)
-
 
 RemoteParts = Mapping[TopicIdPartition, RemotePart]
 
 
 def remote_parts(stream: EventStream) -> RemoteParts:
-    """What of each partition is in remote storage."""
-    parts: dict[TopicIdPartition, RemotePart] = {}
-    for partition, known in replayed(stream).segments():
-        parts.setdefault(partition, RemotePart()).add(known)
+    """What of each partition is in remote storage. Only unfinished segments become objects."""
+    metadata = replayed(stream)
+    count, stored = len(metadata.partitions), metadata.in_states(STORED_STATES)
+    owners = metadata.rows.partitions[stored].astype(np.int64)
+    segments, sizes = np.bincount(owners, minlength=count).tolist(), metadata.size_by(owners, stored, count)
+    newest = np.full(count, np.iinfo(np.int64).min)
+    np.maximum.at(newest, owners, metadata.max_timestamps(stored))
+    parts = {
+        metadata.partitions[number]: RemotePart(segments[number], sizes[number], int(newest[number]))
+        for number in np.flatnonzero(segments).tolist()
+    }
+    for partition, known in metadata.known(metadata.in_states(_UNFINISHED)):
+        parts.setdefault(partition, RemotePart()).unfinished.append(known)
     return parts
 
 
@@ -97,11 +98,19 @@ def topic_list(cluster: Cluster, parts: RemoteParts, *, every: bool = False) -> 
     seen = readable_topic_configs(cluster, names)
     local = looking.where_allowed("bytes on disks", lambda: cluster.replica_bytes(names))
     known = (name for name in names if name in seen.settings or name in seen.denied)
-    rows = (_listed(name, seen.settings.get(name), partitions[name], local, parts) for name in known)
+    of_topics, on_disks = defaultdict[str, dict[TopicIdPartition, RemotePart]](dict), Counter[str]()
+    for partition, part in parts.items():
+        of_topics[partition.topic][partition] = part
+    for (topic, _), sizes in (local or {}).items():
+        on_disks[topic] += sum(sizes.values())
+    rows = (
+        _listed(name, seen.settings.get(name), partitions[name], on_disks[name], of_topics.get(name, {}))
+        for name in known
+    )
     shown = [row for row in rows if every or row["tiering"] != "off" or row["remoteSegments"]]
     silent = {} if local is None else {row["topic"]: _silent_brokers(row["topic"], partitions, local) for row in shown}
     for row in shown:
-        if silent.get(row["topic"]):
+        if local is None or silent.get(row["topic"]):
             row["localBytes"] = None
     if brokers := sorted(set().union(*silent.values())):
         looking.findings.append(_not_reported(brokers))
@@ -132,10 +141,9 @@ def _listed(
     name: str,
     settings: Mapping[str, ConfigValue] | None,
     partitions: Sequence[PartitionDescription],
-    local: Mapping[tuple[str, int], Mapping[int, int]] | None,
-    parts: RemoteParts,
+    local_bytes: int,
+    own: RemoteParts,
 ) -> Document:
-    own = {partition: part for partition, part in parts.items() if partition.topic == name}
     return {
         "topic": name,
         "topicIds": sorted({partition.topic_id for partition in own}),
@@ -143,9 +151,7 @@ def _listed(
         "tiering": "unknown" if settings is None else _tiering(settings),
         "remoteSegments": sum(part.segments for part in own.values()),
         "remoteBytes": total_size(part.bytes for part in own.values()).known,
-        "localBytes": None
-        if local is None
-        else sum(sum(sizes.values()) for (topic, _), sizes in local.items() if topic == name),
+        "localBytes": local_bytes,
         "unfinished": sum(len(part.unfinished) for part in own.values()),
     }
 
