@@ -115,6 +115,12 @@ def segment_key(number: int, state: RemoteLogSegmentState, partition: TopicIdPar
     return place + number.to_bytes(16) + bytes([state])
 
 
+def text_key(end_offset: int, *, is_update: bool = False, partition: TopicIdPartition = PARTITION) -> bytes:
+    """The key of an event in KIP-1266's other draft."""
+    place = f"{partition.topic_id}:{partition.topic}:{partition.partition}:{end_offset}:0"
+    return f"{place}:UPDATE".encode() if is_update else place.encode()
+
+
 def write_records(log_dir: Path, *records: Record, metadata_partition: int = 0) -> Path:
     """A log directory whose one metadata partition holds these records, one a batch."""
     return write_log(log_dir, metadata_partition, [encode_batch([record]) for record in records])

@@ -16,6 +16,7 @@ from tests.metadata_logs import (
     segment_id,
     segment_key,
     started,
+    text_key,
     tombstone,
     updated,
     write_log,
@@ -23,6 +24,7 @@ from tests.metadata_logs import (
 )
 from tieredctl.errors import ExitCode
 from tieredctl.formats.compression import Codec
+from tieredctl.formats.event_keys import is_event_key
 from tieredctl.formats.record_batches import Record, encode_batch
 from tieredctl.kafka.export_file import ExportFile
 from tieredctl.kafka.log_blocks import MOST_ROWS
@@ -30,13 +32,25 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
 from tieredctl.model.findings import exit_code_of
-from tieredctl.ops.metadata.compaction import is_segment_key
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.export import export_metadata
 from tieredctl.ops.metadata.state import replayed
 
 STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
-RIVAL_KEY = b"ABEiM0RVZneImaq7zN3u_w:t:0:9:0"
+BINARY_KEYS = [segment_key(1, state) for state in RemoteLogSegmentState]
+TEXT_KEYS = [text_key(9), text_key(9, is_update=True)]
+FOREIGN_KEYS = [
+    b"",
+    bytes(36),
+    bytes(38),
+    bytes(36) + b"\x05",
+    TEXT_KEYS[0] + b":DELETE",
+    TEXT_KEYS[0] + b"\n",
+    TEXT_KEYS[0].replace(b":9:", b":-9:"),
+    TEXT_KEYS[0].replace(b":9:", b":9223372036854775808:"),
+    b"ABEiM0RVZneImaq7zN3u_w:0:9:0",
+    b"ABEiM0RVZneImaq7zN3u_x:t:0:9:0",
+]
 WHOLE: list[MetadataEvent] = [*copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED)]
 
 
@@ -105,16 +119,19 @@ def test_an_event_before_the_first_gap_is_illegal_as_ever(tmp_path: Path) -> Non
     assert sorted(codes(as_log(tmp_path, *event_records(left)))) == ["event-illegal", "metadata-compacted"]
 
 
-@pytest.mark.parametrize("key", [RIVAL_KEY, None], ids=["keys", "no keys"])
+@pytest.mark.parametrize("key", [TEXT_KEYS[0], BINARY_KEYS[0], None], ids=["text", "binary", "no keys"])
 def test_without_a_gap_nothing_is_excused(tmp_path: Path, key: bytes | None) -> None:
     (record,) = event_records({0: updated(1, COPIED)})
     assert codes(as_log(tmp_path, record._replace(key=key))) == ["event-illegal"]
 
 
 @SOURCES
-def test_tombstones_before_compaction_change_nothing(tmp_path: Path, source: Callable[..., MetadataSource]) -> None:
+@pytest.mark.parametrize("keys", [BINARY_KEYS, TEXT_KEYS], ids=["binary", "text"])
+def test_tombstones_before_compaction_change_nothing(
+    tmp_path: Path, source: Callable[..., MetadataSource], keys: list[bytes]
+) -> None:
     events = event_records(dict(enumerate([*WHOLE, *copied(2, 10, 19)])))
-    tombstones = [tombstone(6 + state, segment_key(1, state)) for state in RemoteLogSegmentState]
+    tombstones = [tombstone(6 + number, key) for number, key in enumerate(keys)]
     stream = EventStream(source(tmp_path, *events, *tombstones))
 
     store = replayed(stream)
@@ -124,7 +141,7 @@ def test_tombstones_before_compaction_change_nothing(tmp_path: Path, source: Cal
 
 
 @SOURCES
-@pytest.mark.parametrize("key", [RIVAL_KEY, b"", bytes(36), bytes(38), bytes(36) + b"\4"])
+@pytest.mark.parametrize("key", FOREIGN_KEYS)
 def test_what_a_tombstone_of_another_key_took_away_is_unknown(
     tmp_path: Path, source: Callable[..., MetadataSource], key: bytes
 ) -> None:
@@ -182,7 +199,8 @@ def test_a_lost_file_in_the_middle_is_noticed(tmp_path: Path) -> None:
 
 def test_the_key_of_a_segments_state() -> None:
     assert len(segment_key(1, STARTED)) == 37
-    assert all(is_segment_key(segment_key(1, state)) for state in RemoteLogSegmentState)
+    assert all(map(is_event_key, [*BINARY_KEYS, *TEXT_KEYS]))
+    assert not any(map(is_event_key, FOREIGN_KEYS))
 
 
 def test_replicas_that_are_compacted_to_different_extents_fill_each_others_gaps(tmp_path: Path) -> None:

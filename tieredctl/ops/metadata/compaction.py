@@ -14,17 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from tieredctl.formats.event_keys import is_event_key
 from tieredctl.kafka.source import METADATA_TOPIC, RecordChunk
-from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 
 COMPACTED = FindingCode.METADATA_COMPACTED
 """The code of the finding that says so."""
-
-_KEY_BYTES = 37
-"""Topic id (16 bytes), partition (4), segment id (16), state (1)."""
 
 
 @dataclass(slots=True)
@@ -70,7 +67,7 @@ class MetadataCompaction:
 
     def note_tombstone(self, offset: int, key: bytes) -> None:
         self.tombstones += 1
-        if not is_segment_key(key):
+        if not is_event_key(key):
             self.unknown_tombstones += 1
             if self.first_unknown_tombstone is None:
                 self.first_unknown_tombstone = offset
@@ -133,8 +130,3 @@ class CompactionSigns:
             return False
         one = self.by_partition.get(about.metadata_partition)
         return one is not None and about.metadata_offset is not None and one.may_lack_predecessor(about.metadata_offset)
-
-
-def is_segment_key(key: bytes) -> bool:
-    """Whether a key is KIP-1266's of one state of one segment: topic id, partition, segment id, state."""
-    return len(key) == _KEY_BYTES and key[-1] <= max(RemoteLogSegmentState)
