@@ -171,3 +171,4 @@ def test_records_without_keys_are_counted() -> None:
     chunks = list(LivePartition(cast("LiveLog", ModelLeader(batches_of())), TOPIC, 0, OffsetRange(3, COUNT)).chunks())
 
     assert sum(chunk.unkeyed or 0 for chunk in chunks) == COUNT - 3
+    assert [chunk.last_unkeyed for chunk in chunks if chunk.unkeyed][-1] == COUNT - 1

@@ -10,7 +10,7 @@ from typing import Any
 from tieredctl.errors import DecodeError
 from tieredctl.formats.log_scan import Damage, LogBlock, OneByOne, scan_log
 from tieredctl.formats.record_batches import LOG_OVERHEAD, BatchHeader, read_records
-from tieredctl.kafka.source import MetadataRecord, RecordChunk, chunk_of
+from tieredctl.kafka.source import Column, MetadataRecord, RecordChunk, chunk_of
 from tieredctl.model.findings import Finding
 
 COLUMNS_FROM = 1 << 20
@@ -68,13 +68,14 @@ class BlockReader:
                 records.starts[visible],
                 records.ends[visible],
                 unkeyed=int((~records.keyed[visible]).sum()),
+                last_unkeyed=_last(records.offsets[visible][~records.keyed[visible]]),
                 tombstone_keys=records.tombstone_keys(),
             )
 
     def _row_chunk(self, block: LogBlock[list[BatchHeader]]) -> RecordChunk:
         records: list[MetadataRecord] = []
         findings: list[Finding] = []
-        unkeyed = 0
+        unkeyed: list[int] = []
         for position, header in zip(block.positions, block.headers, strict=True):
             if header.is_control:
                 continue
@@ -89,9 +90,10 @@ class BlockReader:
                 if one.offset >= self.first_offset:
                     key = one.key if one.value is None else None
                     records.append(MetadataRecord(one.offset, one.timestamp, one.value, key))
-                    unkeyed += one.key is None
+                    if one.key is None:
+                        unkeyed.append(one.offset)
         chunk = chunk_of(records, findings)
-        chunk.unkeyed = unkeyed
+        chunk.unkeyed, chunk.last_unkeyed = len(unkeyed), _last(unkeyed)
         return chunk
 
 
@@ -125,3 +127,7 @@ def _rises(offsets: Sequence[int]) -> bool:
 
 def _column_rises(offsets: Any) -> bool:
     return bool((offsets[1:] > offsets[:-1]).all())
+
+
+def _last(offsets: Column) -> int | None:
+    return int(offsets[-1]) if len(offsets) else None

@@ -54,6 +54,8 @@ class RecordChunk:
     findings: list[Finding] = field(default_factory=list)
     unkeyed: int | None = None
     """How many of the records have no key; None if the source does not report it."""
+    last_unkeyed: int | None = None
+    """The offset of the last of these; None without one, and if the source does not report it."""
     tombstone_keys: Mapping[int, bytes] = field(default_factory=dict)
     """By offset, the keys of those tombstones that have one."""
 

@@ -201,6 +201,12 @@ DOCTOR_FINDING_KINDS = (
         _TOPIC_OF_METADATA,
     ),
     FindingKind(
+        FindingCode.METADATA_EVENTS_EXPIRE,
+        Severity.ERROR,
+        "events of live segments have no keys, and the metadata topic's retention deletes them",
+        _SET_TOPIC,
+    ),
+    FindingKind(
         FindingCode.METADATA_TOPIC_BLOATED,
         Severity.WARNING,
         "most of the metadata topic is about segments that are gone, which makes a restart slow",

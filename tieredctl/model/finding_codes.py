@@ -111,6 +111,7 @@ class FindingCode(StrEnum):
     TIERING_BEHIND = "tiering-behind"
     LOCAL_DISK_NOT_RECLAIMED = "local-disk-not-reclaimed"
     METADATA_TOPIC_COMPACTION = "metadata-topic-compaction"
+    METADATA_EVENTS_EXPIRE = "metadata-events-expire"
     COPY_LAG_WAITS = "copy-lag-waits"
     KEPT_TWICE = "kept-twice"
     GROUP_READS_REMOTE = "group-reads-remote"

@@ -81,6 +81,8 @@ class ReplayFacts:
     seconds: float
     unkeyed: int | None = None
     """Records without a key; None where unknown."""
+    last_unkeyed: Mapping[int, int] = field(default_factory=dict)
+    """By metadata partition, the offset of the last of them."""
 
 
 @dataclass(frozen=True, slots=True)

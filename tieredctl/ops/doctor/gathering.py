@@ -346,7 +346,9 @@ def _first_young(
 def _read(stream: EventStream) -> ReadMetadata:
     found = statistics(stream, is_described=True)
     total = found.total
-    replay = ReplayFacts(total["events"], total["deadRatio"], total["replaySeconds"], total["unkeyed"])
+    replay = ReplayFacts(
+        total["events"], total["deadRatio"], total["replaySeconds"], total["unkeyed"], found.last_unkeyed
+    )
     return ReadMetadata(found.stores, replay, stream.findings)
 
 

@@ -13,6 +13,7 @@ from tieredctl.ops.cluster.broker_settings import as_number
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, MetadataTopicFacts
 from tieredctl.ops.cluster.topic_settings import CLEANUP_POLICY, RETENTION_BYTES, RETENTION_MS
 from tieredctl.ops.doctor.broker_rules import WISE_REPLICATION
+from tieredctl.ops.doctor.expiring_events import expiring_events
 from tieredctl.ops.doctor.metadata_topic_advice import min_isr_fault, retention_fault
 
 MIN_ISR = "min.insync.replicas"
@@ -33,6 +34,7 @@ def metadata_topic_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
         yield from _durability(cluster.metadata_topic)
         yield from _retention(cluster.metadata_topic, cluster)
         yield from _compactable(cluster.metadata_topic, cluster)
+        yield from expiring_events(cluster.metadata_topic, cluster)
     yield from _bloat(cluster)
 
 

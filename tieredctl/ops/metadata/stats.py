@@ -80,13 +80,18 @@ class MetadataStatistics(NamedTuple):
     partitions: list[Document]
     total: Document
     stores: list[ReplayedMetadata]
+    last_unkeyed: dict[int, int]
+    """By metadata partition, the offset of the last record without a key; those that have none are missing."""
 
 
 def statistics(stream: EventStream, *, is_described: bool = False) -> MetadataStatistics:
     """Reads a stream to its end. What replay finds is added to the stream's findings; it keeps what its segments say if
     it is described."""
     tallies = {partition: _Tally(is_described=is_described) for partition in stream.source.metadata_partitions()}
+    last_unkeyed: dict[int, int] = {}
     for metadata_partition, chunk in stream.chunks():
+        if chunk.last_unkeyed is not None:
+            last_unkeyed[metadata_partition] = chunk.last_unkeyed
         tallies[metadata_partition].count(chunk)
         tallies[metadata_partition].take(event_chunk(stream, metadata_partition, chunk))
     documents, every, stores = [], [], []
@@ -100,7 +105,7 @@ def statistics(stream: EventStream, *, is_described: bool = False) -> MetadataSt
         stores.append(metadata)
     total = _together(every).document()
     total |= {"assumedEventsPerSecond": ASSUMED_EVENTS_PER_SECOND}
-    return MetadataStatistics(documents, total, stores)
+    return MetadataStatistics(documents, total, stores, last_unkeyed)
 
 
 def _partition_document(stream: EventStream, metadata_partition: int, found: EventStatistics) -> Document:
