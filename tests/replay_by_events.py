@@ -21,7 +21,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.refused_events import misplaced_event, refused_event
-from tieredctl.rlmm.states import Refusal, partition_may_become
+from tieredctl.rlmm.states import Refusal, partition_may_become, refusal_once_deleted
 
 
 class RemotePartitionMetadataStore:
@@ -37,6 +37,8 @@ class RemotePartitionMetadataStore:
         self.findings: list[Finding] = []
         self._removed: set[TopicIdPartition] = set()
         """Partitions whose removal finished: whatever is reported later, no broker takes their events."""
+        self._ended: set[tuple[TopicIdPartition, str]] = set()
+        """Segments whose deletion finished, and that did not begin again."""
         self._deleted: dict[TopicIdPartition, dict[str, KnownSegment]] | None = {} if keep_deleted else None
 
     def replay(self, records: Iterable[EventRecord]) -> None:
@@ -77,7 +79,9 @@ class RemotePartitionMetadataStore:
         refusal = cache.add(said_once(metadata, record.metadata_partition, record.metadata_offset))
         if refusal:
             self._note(record, metadata.segment_id, before, refusal)
-        elif self._deleted is not None:
+            return None
+        self._ended.discard((partition, metadata.segment_id))
+        if self._deleted is not None:
             self._deleted.get(partition, {}).pop(metadata.segment_id, None)
 
     def _update(self, update: RemoteLogSegmentMetadataUpdate, record: EventRecord) -> None:
@@ -87,10 +91,14 @@ class RemotePartitionMetadataStore:
             return self._note(record, update.segment_id, None, Refusal.REMOVED_PARTITION)
         before = cache.state_of(update.segment_id)
         result = cache.update(update, record.metadata_partition, record.metadata_offset)
+        name = partition, update.segment_id
         if isinstance(result, Refusal):
-            self._note(record, update.segment_id, before, result)
-        elif update.state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED and self._deleted is not None:
-            self._deleted.setdefault(partition, {})[update.segment_id] = result
+            late = refusal_once_deleted(update.state, result) if name in self._ended else result
+            self._note(record, update.segment_id, before, late or result)
+        elif update.state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
+            self._ended.add(name)
+            if self._deleted is not None:
+                self._deleted.setdefault(partition, {})[update.segment_id] = result
 
     def _cache(self, partition: TopicIdPartition) -> CacheByEvents | None:
         """The cache of a partition; None once its removal is finished."""

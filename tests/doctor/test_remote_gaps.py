@@ -27,6 +27,10 @@ HOLES: dict[str, tuple[list[MetadataEvent], list[tuple[str, list[int]]]]] = {
     "it lacks the end": ([*copied(1, 0, 9)], [("local-remote-gap", [10, 29])]),
     "it lacks the beginning": ([*copied(2, 10, 19), *copied(3, 20, 29)], [("offset-gap", [0, 9])]),
     "it lacks the middle": ([*copied(1, 0, 9), *copied(3, 20, 29)], [("offset-gap", [10, 19])]),
+    "more than what was deleted": (
+        [*copied(1, 0, 9), *copied(2, 12, 15), updated(2, DELETING), updated(2, DELETED), *copied(3, 20, 29)],
+        [("offset-gap", [10, 11]), ("offset-gap", [16, 19])],
+    ),
     "a copy did not end": (
         [*copied(1, 0, 9), *copied(2, 10, 19), started(3, 20, 29)],
         [("local-remote-gap", [20, 29])],
@@ -42,6 +46,15 @@ WHOLE: dict[str, list[MetadataEvent]] = {
     "the first is being deleted": [*copied(1, 0, 9), *copied(2, 10, 29), updated(1, DELETING)],
     "the first was deleted": [*copied(1, 0, 9), *copied(2, 10, 29), updated(1, DELETING), updated(1, DELETED)],
     "all were deleted": [*copied(1, 0, 29), updated(1, DELETING), updated(1, DELETED)],
+    "a later leader's went first": [
+        *copied(1, 0, 9),
+        *(*copied(2, 10, 19, {1: 10}), updated(2, DELETING), updated(2, DELETED)),
+        *copied(3, 20, 29, {1: 20}),
+    ],
+    "a later leader's went first, and they were the last": [
+        *copied(1, 0, 9),
+        *(*copied(2, 10, 29, {1: 10}), updated(2, DELETING), updated(2, DELETED)),
+    ],
     "the copies overlap": [*copied(1, 0, 12), *copied(2, 5, 29)],
 }
 

@@ -361,3 +361,25 @@ def test_metadata_that_shrinks_meanwhile_stops_it() -> None:
     assert outcome.stopped is not None
     assert outcome.stopped.kind.code == "world-changed"
     assert cluster.events == []
+
+
+def test_what_retention_deleted_is_no_gap_whatever_went_first() -> None:
+    """As on Kafka 4.3.1, where 177 to 200 of epoch 1 went 24 s before 162 to 176 of epoch 0."""
+    epochs = ((0, 0), (1, 10))
+    for name, number in {"in the middle": 2, "at the end": 3}.items():
+        cluster = LostMetadata(live=led(0, 30, 40, epochs))
+        segments = [cluster.copy(one, 10 * one - 10, 10 * one - 1, epochs=epochs) for one in (1, 2, 3)]
+        cluster.recover()
+        cluster.events += [updated(number, DELETING), updated(number, DELETED)]
+        for part in PROMISED:
+            cluster.lose(segments[number - 1], part)
+
+        assert codes(cluster) == [], name
+
+
+def test_what_nothing_explains_is_a_gap() -> None:
+    cluster = LostMetadata(live=led(0, 30, 40))
+    cluster.copy(1, 0, 9)
+    cluster.copy(3, 20, 24)
+
+    assert codes(cluster) == ["offset-gap", "local-remote-gap"]

@@ -141,13 +141,14 @@ def note(
 
 
 def refusals(findings: Iterable[Finding]) -> dict[Place, Refusal]:
-    """Why events about segments were refused, by their places."""
+    """Why events about segments were refused, by their places. To Kafka, a deleted segment is one that never was."""
     refused = {}
     for finding in findings:
         said = finding.evidence
         if "segmentId" in said:
             place = int(str(said["metadataPartition"])), int(str(said["metadataOffset"]))
-            refused[place] = next(why for why in Refusal if finding.message.endswith(why.value))
+            why = next(why for why in Refusal if finding.message.endswith(why.value))
+            refused[place] = Refusal.UNKNOWN_SEGMENT if why is Refusal.DELETED_ALREADY else why
     return refused
 
 

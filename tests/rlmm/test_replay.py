@@ -26,6 +26,7 @@ from tieredctl.model.events import (
     RemoteLogSegmentMetadataSnapshot,
     RemotePartitionDeleteState,
 )
+from tieredctl.model.findings import Severity
 from tieredctl.model.ids import TopicIdPartition, uuid_text
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
@@ -117,6 +118,28 @@ def test_a_removal_that_begins_again_brings_no_partition_back() -> None:
 
     assert [finding.evidence["metadataOffset"] for finding in store.findings] == [5, 6, 7]
     assert ids_of(store) == []
+
+
+def test_what_two_leaders_write_of_one_deletion_is_information() -> None:
+    """As three brokers of Kafka 4.3.1 left it where retention ran while leaders moved."""
+    histories = {
+        "both at once": [DELETING, DELETING, DELETED, DELETED],
+        "one after the other": [DELETING, DELETED, DELETING, DELETED],
+    }
+    for name, states in histories.items():
+        store = replay([*copied(1, 0, 9), *(updated(1, state) for state in states), *copied(2, 10, 19)])
+
+        assert {finding.code for finding in store.findings} == {"event-illegal"}, name
+        assert {finding.severity for finding in store.findings} == {Severity.INFO}, name
+        assert ids_of(store) == [segment_id(2)], name
+
+
+def test_a_deletion_of_what_never_began_and_a_copy_that_ends_after_its_deletion_need_attention() -> None:
+    ended = [*copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED)]
+    for name, event in {"unknown": updated(2, DELETING), "deleted": updated(1, COPIED)}.items():
+        (finding,) = replay([*ended, event]).findings
+
+        assert (finding.code, finding.severity) == ("event-illegal", Severity.WARNING), name
 
 
 @pytest.mark.parametrize(

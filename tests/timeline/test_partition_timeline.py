@@ -19,6 +19,7 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.timeline.partition_timeline import KnownLog, partition_timeline
 from tieredctl.ops.verification.lineage_check import EpochRanges, check_lineage
+from tieredctl.rlmm.deleted_offsets import DeletedOffsets
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 OFFSETS = st.integers(0, 40)
@@ -117,7 +118,7 @@ def test_gaps_and_overlaps_are_those_that_verify_reports(
     timeline = partition_timeline(metadata, PARTITION, log).timeline
 
     reached = max((max(one, other) for one, other, _ in segments), default=None)
-    found = check_lineage(PARTITION, ranges, lineage, local, copied=lambda: reached, deleted=lambda: None)
+    found = check_lineage(PARTITION, ranges, lineage, local, copied=lambda: reached, deleted=DeletedOffsets)
     said = {code: set[int]() for code in FindingCode}
     for finding in found:
         offsets_amiss = finding.evidence["offsets"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.rlmm.deleted_offsets import NOTHING_DELETED, DeletedOffsets
 from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
 
 
@@ -31,12 +32,15 @@ class RemoteLogMetadataCache:
         segments: dict[str, KnownSegment] | None = None,
         epochs: dict[int, LeaderEpochState] | None = None,
         highest_deleted_offset: int | None = None,
+        deleted: DeletedOffsets = NOTHING_DELETED,
     ) -> None:
         """Empty, or as events left it."""
         self._segments = {} if segments is None else segments
         self._epochs = {} if epochs is None else epochs
         self.highest_deleted_offset = highest_deleted_offset
         """The greatest end offset (inclusive) of all segments whose deletion has finished."""
+        self.deleted = deleted
+        """All of their offsets."""
 
     def remote_log_segment_metadata(self, epoch: int, offset: int) -> KnownSegment | None:
         """The segment that serves a fetch of `offset` in leader epoch `epoch`, if any does."""

@@ -7,7 +7,7 @@ from enum import IntEnum
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
-from tieredctl.model.findings import Finding
+from tieredctl.model.findings import Finding, Severity
 from tieredctl.rlmm.states import Refusal
 
 
@@ -19,7 +19,8 @@ def refused_event(
     refusal: Refusal,
     segment_id: str | None = None,
 ) -> Finding:
-    """An event that is not taken: `states` are the state before it, and the one that it claims."""
+    """An event that is not taken: `states` are the state before it, and the one that it claims. Only informational for
+    what is late where the deletion has finished."""
     before, after = states
     evidence: dict[str, object] = {
         "metadataPartition": metadata_partition,
@@ -31,7 +32,8 @@ def refused_event(
         evidence["segmentId"] = segment_id
     about = MetadataSubject(metadata_partition, metadata_offset, segment_id=segment_id)
     said = f"{before.name if before is not None else 'nothing'} to {after.name}"
-    return Finding(FindingCode.EVENT_ILLEGAL, subject, f"{said}: {refusal.value}", evidence, about=about)
+    severity = Severity.INFO if refusal is Refusal.DELETED_ALREADY else None
+    return Finding(FindingCode.EVENT_ILLEGAL, subject, f"{said}: {refusal.value}", evidence, severity, about)
 
 
 def unknown_size(metadata: RemoteLogSegmentMetadata, metadata_partition: int, metadata_offset: int) -> Finding:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.deleted_offsets import DeletedOffsets
 from tieredctl.rlmm.event_columns import EventColumns
 from tieredctl.rlmm.event_contents import StartedCopies
 from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
@@ -31,11 +32,13 @@ def replayed_cache(found: SegmentEvents, number: int) -> RemoteLogMetadataCache:
     bucket = replayed_events(events, PartitionRemovals((), len(found.partitions)))
     known = bucket.segments.at(np.flatnonzero(bucket.segments.are_known))
     taken = _taken(events.at(np.flatnonzero(bucket.takes)))
-    ends = found.contents.starts.end_offsets.values[taken.begun[taken.events.states == _DELETED]]
+    starts, gone = found.contents.starts, taken.begun[taken.events.states == _DELETED]
+    firsts, ends = starts.start_offsets.values[gone], starts.end_offsets.values[gone]
     return RemoteLogMetadataCache(
         {segment.metadata.segment_id: segment for _, segment in known_segments(found, known)},
-        _leader_epochs(found.contents.starts, taken),
+        _leader_epochs(starts, taken),
         max(0, int(ends.max())) if len(ends) else None,
+        DeletedOffsets(list(zip(firsts.tolist(), ends.tolist(), strict=True))),
     )
 
 

@@ -23,6 +23,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.size_sum import SizeSum
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.deleted_offsets import NOTHING_DELETED, DeletedOffsets
 from tieredctl.rlmm.event_columns import EventColumns
 from tieredctl.rlmm.failed_copies import FailingCopy, failing_copies, joined_failures
 from tieredctl.rlmm.refused_events import misplaced_event, refused_event, unknown_size
@@ -44,7 +45,7 @@ from tieredctl.rlmm.segment_rows import (
     replayed_buckets,
     state_known,
 )
-from tieredctl.rlmm.states import Refusal, partition_may_become, start_refusal, update_refusal
+from tieredctl.rlmm.states import Refusal, partition_may_become, refusal_once_deleted, start_refusal, update_refusal
 
 _STATES = tuple(RemoteLogSegmentState)
 _STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
@@ -112,6 +113,15 @@ class ReplayedMetadata:
             return self.order[:0]
         first, last = np.searchsorted(self._ordered_ranks, self._ranks[number] + np.arange(2))
         return self.order[first:last]
+
+    def deleted_offsets(self, partition: TopicIdPartition) -> DeletedOffsets:
+        """The offsets of a partition's segments that are deleted, or being deleted."""
+        if partition not in self.caches:
+            return NOTHING_DELETED
+        rows = self.rows_of(partition)
+        rows = rows[self.rows.states[rows] == RemoteLogSegmentState.DELETE_SEGMENT_STARTED]
+        going = zip(self.start_offsets(rows).tolist(), self.end_offsets(rows).tolist(), strict=True)
+        return DeletedOffsets([*self.caches[partition].deleted.stretches, *going])
 
     def known(self, rows: Ints) -> Iterator[tuple[TopicIdPartition, KnownSegment]]:
         """Some rows as objects."""
@@ -269,6 +279,8 @@ class ReplayedMetadata:
             refusal: Refusal | None = Refusal.REMOVED_PARTITION
             if not is_of_removed:
                 refusal = start_refusal(before, after) if starts else update_refusal(before, after)
+                if number == RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
+                    refusal = refusal_once_deleted(after, refusal)
             if refusal is not None:
                 place = metadata_partition, offset
                 yield place, refused_event(*place, segment_id, (before, after), refusal, segment_id)

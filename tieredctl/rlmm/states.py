@@ -46,6 +46,11 @@ class Refusal(Enum):
     START_AS_UPDATE = "an update cannot lead to COPY_SEGMENT_STARTED: Kafka's reader of this topic stops here"
     UNKNOWN_SEGMENT = "no such segment is known: Kafka logs a warning and drops it"
     REMOVED_PARTITION = "its partition was removed: Kafka's reader of this topic stops here"
+    DELETED_ALREADY = "its deletion has finished: of two leaders, the later one wrote this; Kafka drops it"
+    """Every change of leader may leave such events, which say nothing new."""
+
+
+_OF_DELETION = frozenset({Segment.DELETE_SEGMENT_STARTED, Segment.DELETE_SEGMENT_FINISHED})
 
 
 def start_refusal(before: Segment | None, after: Segment) -> Refusal | None:
@@ -62,3 +67,9 @@ def update_refusal(before: Segment | None, after: Segment) -> Refusal | None:
     if not segment_may_become(before, after):
         return Refusal.ILLEGAL_TRANSITION
     return Refusal.START_AS_UPDATE if after is Segment.COPY_SEGMENT_STARTED else None
+
+
+def refusal_once_deleted(after: Segment, refusal: Refusal | None) -> Refusal | None:
+    """Why an update is refused for a segment whose deletion has finished, which the cache no longer knows."""
+    late = refusal is Refusal.UNKNOWN_SEGMENT and after in _OF_DELETION
+    return Refusal.DELETED_ALREADY if late else refusal

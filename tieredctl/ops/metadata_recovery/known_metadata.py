@@ -20,6 +20,7 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.followed_replay import FollowedReplay
 from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
+from tieredctl.rlmm.deleted_offsets import DeletedOffsets
 from tieredctl.rlmm.segment_events import EventChunk
 
 _DELETED = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
@@ -62,6 +63,10 @@ class KnownMetadata:
             self._deleted = UuidSet(self._replay.events.named_in(_DELETED))
         ids, numbers = uuids_of_texts(segment_ids)
         return {segment_ids[numbers[row]] for row in np.flatnonzero(self._deleted.has(ids)).tolist()}
+
+    def deleted_offsets(self, partition: TopicIdPartition) -> DeletedOffsets:
+        """Those of a partition's segments that are deleted or being deleted, as far as their first events are known."""
+        return self._replay.known.deleted_offsets(partition)
 
     def begun_at_most(self, partition: TopicIdPartition, segment_ids: Sequence[str]) -> set[str]:
         """Of which segments the metadata has at most the start of their copy."""

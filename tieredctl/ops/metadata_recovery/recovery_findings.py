@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment
+from tieredctl.rlmm.deleted_offsets import DeletedOffsets
 
 _NORMAL = (Fate.DELETED, Fate.SUPERSEDED, Fate.COPY_NOT_FINISHED, Fate.NOT_IN_LINEAGE)
 """Kafka would not use them either."""
@@ -43,30 +45,36 @@ def _evidence(partition: TopicIdPartition) -> dict[str, object]:
 
 
 def coverage_findings(
-    partition: TopicIdPartition, segments: Sequence[RemoteLogSegmentMetadata], log: LeaderLog | None
+    partition: TopicIdPartition,
+    segments: Sequence[RemoteLogSegmentMetadata],
+    log: LeaderLog | None,
+    deleted: DeletedOffsets,
 ) -> Iterator[Finding]:
     """The gaps between segments, and up to the first local offset if the leader's log is known.
 
-    `segments` are those in the metadata once all are recovered.
+    `segments` are those in the metadata once all are recovered. What was `deleted` by the metadata is no gap; nor is
+    what lies below the log start.
     """
+    first_kept = 0 if log is None else log.log_start_offset
     covered: int | None = None
     for one in sorted(segments, key=lambda segment: segment.start_offset):
         if covered is not None and one.start_offset > covered + 1:
             where = "are in no segment that can be recovered"
-            yield _gap(FindingCode.OFFSET_GAP, partition, covered + 1, one.start_offset - 1, where)
+            for lost in deleted.not_among(max(covered + 1, first_kept), one.start_offset - 1):
+                yield _gap(FindingCode.OFFSET_GAP, partition, lost, where)
         covered = one.end_offset if covered is None else max(covered, one.end_offset)
     if covered is None or log is None:
         return
-    first_needed = max(covered + 1, log.log_start_offset)
-    if log.local_log_start_offset > first_needed:
-        where = "are after the last remote segment and before the local log"
-        yield _gap(FindingCode.LOCAL_REMOTE_GAP, partition, first_needed, log.local_log_start_offset - 1, where)
+    where = "are after the last remote segment and before the local log"
+    for lost in deleted.not_among(max(covered + 1, first_kept), log.local_log_start_offset - 1):
+        yield _gap(FindingCode.LOCAL_REMOTE_GAP, partition, lost, where)
 
 
-def _gap(code: FindingCode, partition: TopicIdPartition, first: int, last: int, where: str) -> Finding:
+def _gap(code: FindingCode, partition: TopicIdPartition, offsets: tuple[int, int], where: str) -> Finding:
     evidence: dict[str, object] = {
         "topic": partition.topic,
         "partition": partition.partition,
-        "offsets": [first, last],
+        "offsets": list(offsets),
     }
-    return Finding(code, str(partition), f"offsets {first} to {last} {where}", evidence)
+    about = PartitionSubject(partition, offsets)
+    return Finding(code, str(partition), f"offsets {offsets[0]} to {offsets[1]} {where}", evidence, about=about)

@@ -154,16 +154,13 @@ def _check_seam(
     def copied() -> int | None:
         return state.caches[partition].highest_offset()
 
-    def deleted() -> int | None:
-        return state.caches[partition].highest_deleted_offset
-
     seam = check_lineage(
         partition,
         EpochRanges.of(state, finished),
         lineage,
         local,
         copied=copied,
-        deleted=deleted,
+        deleted=lambda: state.deleted_offsets(partition),
     )
     for finding in seam:
         # `verify` reports gaps between remote segments.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,12 +17,14 @@ from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.model.local_log import LeaderEpochs, LocalLog
+from tieredctl.rlmm.deleted_offsets import DeletedOffsets
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 _FIRST_OFFSET, _LAST_OFFSET = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _LAST_EPOCH = np.iinfo(np.int32).max
 _WITHOUT_END = _LAST_OFFSET + 1
 _Greatest = Callable[[], int | None]
+_Deleted = Callable[[], DeletedOffsets]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +112,18 @@ def check_lineage(
     local: LocalLog | None,
     *,
     copied: _Greatest,
-    deleted: _Greatest,
+    deleted: _Deleted,
 ) -> list[Finding]:
     """Gaps and overlaps of the segments in COPY_SEGMENT_FINISHED along a lineage, and the seams to the local log.
 
-    `copied` gives the greatest offset that any segment ever had, including deleted ones; `deleted` the greatest that
-    was in a segment deleted since. They are asked where it matters."""
+    `copied` gives the greatest offset that any segment ever had, including deleted ones; `deleted` the offsets of
+    segments deleted since, which explain any hole. They are asked where it matters."""
     pieces = finished.on(lineage).in_order()
-    judge = _Judge(partition, local)
+    judge = _Judge(partition, local, deleted)
     if not len(pieces.firsts):
         judge.seam(copied() if local else None)
         return judge.findings
-    judge.beginning(pieces.piece(0), deleted)
+    judge.beginning(pieces.piece(0))
     reached, reached_by = _reached(pieces)
     for row in (np.flatnonzero(_are_amiss(pieces, reached, reached_by)) + 1).tolist():
         judge.take(pieces.piece(row), int(reached[row - 1]), pieces.piece(int(reached_by[row - 1])).segment_id)
@@ -145,10 +147,11 @@ def _are_amiss(pieces: EpochRanges, reached: Ints, reached_by: Ints) -> Flags:
 
 
 class _Judge:
-    def __init__(self, partition: TopicIdPartition, local: LocalLog | None) -> None:
+    def __init__(self, partition: TopicIdPartition, local: LocalLog | None, deleted: _Deleted) -> None:
         self.findings: list[Finding] = []
         self._partition = partition
         self._local = local
+        self._deleted = deleted
         self._overlapping: set[str] = set()
 
     def take(self, piece: _Piece, reached: int, reached_by: str) -> None:
@@ -167,25 +170,33 @@ class _Judge:
             return
         first = max(-1 if reached is None else reached, -1 if log_start is None else log_start - 1) + 1
         last = self._local.local_start_offset - 1
-        if first <= last:
-            message = f"offsets {first} to {last} are neither in a segment of the metadata nor in the local log"
-            self._add(FindingCode.LOCAL_REMOTE_GAP, message, (first, last), reached_by)
+        for lost in self._lost(first, last):
+            message = f"offsets {lost[0]} to {lost[1]} are neither in a segment of the metadata nor in the local log"
+            self._add(FindingCode.LOCAL_REMOTE_GAP, message, lost, reached_by)
 
-    def beginning(self, piece: _Piece, deleted: _Greatest) -> None:
+    def beginning(self, piece: _Piece) -> None:
         """The first piece must begin where the log does, unless what was before it was deleted: then the broker's
         checkpoint of log starts may be outdated."""
         if self._local is None or self._local.log_start_offset is None:
             return
         first = max(self._local.log_start_offset, 0)
         last = min(piece.first, self._local.local_start_offset) - 1
-        if first <= last and (gone := deleted()) is not None:
+        if first <= last and (gone := self._deleted().highest) is not None:
             first = max(first, gone + 1)
         if first <= last:
             message = f"no segment holds offsets {first} to {last}, the first of the log"
             self._add(FindingCode.OFFSET_GAP, message, (first, last), piece.segment_id)
 
     def _gap(self, piece: _Piece, reached: int, reached_by: str) -> None:
-        first, last = reached + 1, piece.first - 1
+        for lost in self._lost(reached + 1, piece.first - 1):
+            self._hole(piece, *lost, reached_by)
+
+    def _lost(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """What of some offsets no deletion explains."""
+        if first <= last:
+            yield from self._deleted().not_among(first, last)
+
+    def _hole(self, piece: _Piece, first: int, last: int, reached_by: str) -> None:
         log_start = self._local.log_start_offset if self._local else None
         message, severity = f"no segment holds offsets {first} to {last}", None
         if log_start is not None and log_start > last:

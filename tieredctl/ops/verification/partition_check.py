@@ -22,10 +22,9 @@ from tieredctl.ops.verification.lineage_check import EpochRanges, check_lineage
 from tieredctl.ops.verification.object_check import AskedSegments, JudgedBy, check_finished, was_cleared
 from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.deleted_offsets import NOTHING_DELETED, DeletedOffsets
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.protocol import StoredObject
-
-_BEING_DELETED = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
 
 
 def check_segments(
@@ -54,7 +53,9 @@ def lineage_findings(
         return findings_along(partition, metadata, finished, local)
     ranges = EpochRanges.of(metadata, finished)
     lineage = _lineage(metadata, finished, ranges, by)
-    return check_lineage(partition, ranges, lineage, None, copied=_unasked, deleted=_unasked)
+    return check_lineage(
+        partition, ranges, lineage, None, copied=_unasked, deleted=lambda: metadata.deleted_offsets(partition)
+    )
 
 
 def findings_along(
@@ -64,29 +65,18 @@ def findings_along(
     None where it has nothing of the partition."""
     ranges = EpochRanges.said_by(()) if metadata is None else EpochRanges.of(metadata, finished)
 
-    def cache() -> RemoteLogMetadataCache:
-        none = RemoteLogMetadataCache()
-        return none if metadata is None else metadata.caches.get(partition, none)
-
-    def deleted() -> int | None:
-        being_deleted: list[int] = []
-        if metadata is not None:
-            rows = metadata.rows_of(partition)
-            being_deleted = metadata.end_offsets(rows[metadata.rows.states[rows] == _BEING_DELETED]).tolist()
-        return _greatest([cache().highest_deleted_offset, *being_deleted])
+    def deleted() -> DeletedOffsets:
+        return NOTHING_DELETED if metadata is None else metadata.deleted_offsets(partition)
 
     def copied() -> int | None:
-        return cache().highest_offset()
+        none = RemoteLogMetadataCache()
+        return (none if metadata is None else metadata.caches.get(partition, none)).highest_offset()
 
     return check_lineage(partition, ranges, local.leader_epochs, local, copied=copied, deleted=deleted)
 
 
 def _unasked() -> None:
     """Nothing asks for it where no local log is known."""
-
-
-def _greatest(offsets: Iterable[int | None]) -> int | None:
-    return max((offset for offset in offsets if offset is not None), default=None)
 
 
 def _lineage(metadata: ReplayedMetadata, finished: Ints, ranges: EpochRanges, by: JudgedBy) -> LeaderEpochs:

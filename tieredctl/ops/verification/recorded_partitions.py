@@ -7,6 +7,7 @@ an id that partitions of several buckets claim.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -90,7 +91,8 @@ def lineage_findings(records: pa.Table) -> Iterator[Finding]:
         rows = finished[owners == number]
         if len(rows) and partition not in metadata.partition_deletes:
             ranges = EpochRanges.of(metadata, rows)
-            yield from check_lineage(partition, ranges, ranges.joined(), None, copied=_unasked, deleted=_unasked)
+            deleted = partial(metadata.deleted_offsets, partition)
+            yield from check_lineage(partition, ranges, ranges.joined(), None, copied=_unasked, deleted=deleted)
 
 
 def _unasked() -> None:
