@@ -1,4 +1,4 @@
-"""One of three brokers dies while a topic is changed: the others carry it through."""
+"""Three brokers: leaders move while a cluster is looked at, and one dies while a topic is changed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from confluent_kafka.cimpl import NewTopic
 from tests.cli.command_line import Outcome, this_process
 from tests.cli.running_exporter import exporter, is_up
 from tests.rigs.broker import METADATA_TOPIC
+from tests.rigs.churn import churning
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.three_brokers import NODE_IDS, ThreeBrokers, three_brokers
-from tests.rigs.topics import create_topics
+from tests.rigs.topics import create_topics, delete_topic
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 from tieredctl.kafka.live_cluster import LiveCluster
@@ -91,6 +92,44 @@ def is_tiered(three: ThreeBrokers, name: str) -> str | None:
         return cluster.topic_configs([name])[name]["remote.storage.enable"].value
     finally:
         cluster.close()
+
+
+def deleted_segments(three: ThreeBrokers) -> int:
+    """How many segments retention has deleted by now."""
+    found = this_process("metadata", "segments", "--all", "--bootstrap-server", three.bootstrap_servers, "-o", "jsonl")
+    return sum(segment["state"] == "DELETE_SEGMENT_FINISHED" for segment in found.lines())
+
+
+def attended(three: ThreeBrokers, words: tuple[str, ...]) -> set[tuple[str, str]]:
+    """What a command finds above info: code and subject, or status and cause."""
+    store = ("--store", f"file:{three.nodes[1].remote_dir}", "--layout", "local")
+    outcome = this_process(*words, "--bootstrap-server", three.bootstrap_servers, *store, "-o", "json")
+    assert outcome.out, outcome.err
+    document = outcome.document()
+    told = document["summary"].get("findings")
+    found = [*document["items"], *(told if isinstance(told, list) else [])]
+    graves = {(one["code"], one["subject"]) for one in found if one.get("severity") not in (None, "info")}
+    return graves | {(one["status"], str(one["cause"])) for one in found if one.get("status") in ("orphan", "unknown")}
+
+
+@pytest.mark.parametrize("three", ["4.3.1"], indirect=True)
+def test_what_moves_while_it_is_looked_at_is_not_reported(three: ThreeBrokers) -> None:
+    """Retention runs and leaders move: what is found then, the same command finds at rest."""
+    looks = [
+        *(("verify",), ("status",), ("doctor",), ("orphans", "scan", "--min-age", "0s"), ("recover", "metadata")),
+        *(("recover", "metadata"), ("verify", "--level", "headers"), ("recover", "metadata")),
+    ]
+    topics: dict[str, dict[str, str]] = {"quick": {"retention.ms": "8000"}, "steady": {}}
+    found = []
+    try:
+        with churning(three, topics, seconds_a_leader=3) as churn:
+            wait_until(lambda: churn.moves > 2 and deleted_segments(three) > 2, "retention follows leaders", SECONDS)
+            found = [(words, attended(three, words)) for words in looks]
+        for words, moving in found:
+            assert moving - attended(three, words) == set(), words
+    finally:
+        for name in topics:
+            delete_topic(three.bootstrap_servers, name)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9], ids=["at the first checks", "at the estimate", "at the end"])

@@ -265,18 +265,21 @@ DOCTOR_FINDING_KINDS = (
         Severity.WARNING,
         "segments wholly below the log start offset are still there: the partition's cleanup does not work",
         "tieredctl metadata segments --topic {topic} --partition {partition} …",
+        moving=True,
     ),
     FindingKind(
         FindingCode.TIERING_BEHIND,
         Severity.WARNING,
         "closed segments wait to be copied",
         _STATUS,
+        moving=True,
     ),
     FindingKind(
         FindingCode.LOCAL_DISK_NOT_RECLAIMED,
         Severity.WARNING,
         "segments in remote storage and past local retention are still on the leader's disk",
         _STATUS,
+        moving=True,
     ),
     FindingKind(
         FindingCode.METADATA_TOPIC_COMPACTION,
@@ -307,6 +310,7 @@ DOCTOR_FINDING_KINDS = (
         Severity.WARNING,
         "a consumer group's committed offset is below the log start: it missed records, and its next read resets it",
         _DESCRIBE_GROUP,
+        moving=True,
     ),
     FindingKind(
         FindingCode.FOLLOWER_STATE_MISSING,

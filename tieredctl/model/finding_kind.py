@@ -50,6 +50,9 @@ class FindingKind:
     """True where the finding means that not everything could be checked."""
     altered: bool = False
     """True where the finding, about an object of the remote store, proves that the object was altered."""
+    moving: bool = False
+    """True where it compares two sources that move: it is said only if a second look makes it too
+    (`ops/guards/second_look.py`)."""
     many: str = ""
     """What several of them are: "objects that …"; empty where that is said of each alone."""
     remedy_of_segment: str | None = None

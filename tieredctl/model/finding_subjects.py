@@ -79,6 +79,17 @@ class SegmentSubject(PartitionSubject):
 
 
 @dataclass(frozen=True, slots=True)
+class SegmentsSubject(Subject):
+    """Several segments together, as of a partition."""
+
+    ids: tuple[str, ...]
+
+    @property
+    def segment_ids(self) -> tuple[str, ...]:
+        return self.ids
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectSubject(Subject):
     """An object that no segment explains."""
 

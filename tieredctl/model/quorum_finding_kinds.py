@@ -85,12 +85,14 @@ QUORUM_FINDING_KINDS = (
         Severity.WARNING,
         "a controller that votes does not keep up with the leader: the quorum tolerates one failure less",
         _REPLICATION,
+        moving=True,
     ),
     FindingKind(
         FindingCode.QUORUM_OBSERVER_LAGS,
         Severity.WARNING,
         "a broker does not keep up with the metadata log: it does not learn of new leaders and settings",
         _REPLICATION,
+        moving=True,
     ),
     FindingKind(
         FindingCode.METADATA_SNAPSHOT,

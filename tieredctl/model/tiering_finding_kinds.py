@@ -38,6 +38,7 @@ TIERING_FINDING_KINDS = (
         Severity.ERROR,
         "closed segments have no producer snapshot at their end, as before 2.8: copying them and all after them fails",
         "kafka-reassign-partitions --bootstrap-server … --execute --reassignment-json-file FILE",
+        moving=True,
     ),
     FindingKind(
         FindingCode.TOPIC_DISABLE_UNSUPPORTED,

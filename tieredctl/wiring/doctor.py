@@ -23,6 +23,7 @@ from tieredctl.ops.doctor.gathering import (
 )
 from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
 from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.second_look import look_twice
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 from tieredctl.wiring.places import (
@@ -53,7 +54,7 @@ def diagnose_cluster(
     log_dirs: Sequence[Path] = (),
     controllers: QuorumPlace | None = None,
 ) -> Diagnosed:
-    """All checks of a live cluster that need no bulk read.
+    """All checks of a live cluster that need no bulk read. What may be movement is looked at twice.
 
     Brokers that are at a standstill answer from old state, so nothing more is asked of them. `release` is the brokers'
     release, if given; with `store`, small objects are read too, with `log_dirs` what is on these disks, and with
@@ -70,14 +71,18 @@ def diagnose_cluster(
         source = live.describe()
         if standstill := brokers_at_a_standstill(live, Watch()):
             return Diagnosed(diagnose_standstill(standstill), source)
-        facts = with_tiered_data(gather_settings(live, clock, release), live, read)
-        facts = with_group_offsets(facts, live)
         leader = None if controllers is None else stack.enter_context(controllers.open())
-        facts = with_metadata_logs(facts, metadata_logs, leader)
-        if remote is not None:
-            facts = with_objects(facts, *remote, read)
-        facts = replace(facts, replicas=replicas)
-        return Diagnosed(diagnose(facts), source, facts)
+
+        def look() -> ClusterSnapshot:
+            facts = with_tiered_data(gather_settings(live, clock, release), live, read)
+            facts = with_group_offsets(facts, live)
+            facts = with_metadata_logs(facts, metadata_logs, leader)
+            if remote is not None:
+                facts = with_objects(facts, *remote, read)
+            return replace(facts, replicas=replicas)
+
+        facts, findings = look_twice(look, lambda seen: diagnose(seen).findings)
+        return Diagnosed(replace(diagnose(facts), findings=findings), source, facts)
 
 
 def diagnose_offline(

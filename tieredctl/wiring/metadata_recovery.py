@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -153,7 +153,8 @@ def _planned(
     metadata_partitions: int | None,
 ) -> Recovery:
     """Lists first, and reads the metadata afterwards: a copy that a broker makes meanwhile is in the metadata before it
-    is in the store."""
+    is in the store. The leaders, asked last, may be further then: partitions with findings that may be movement are
+    looked at again, from the listing on."""
     stored = list(listing.partitions())
     known.refresh()
     live = None if cluster is None else LivePartitions(cluster)
@@ -162,4 +163,13 @@ def _planned(
         traits = traits._replace(tells_txn=live.tell_txn())
     look = None if live is None else live.look
     judge = SegmentJudge(known, listing.store, listing.layout, traits)
-    return RecoveryPlanner(known, judge, look, metadata_partitions).plan(listing, stored)
+    planner = RecoveryPlanner(known, judge, look, metadata_partitions)
+    recovery = planner.plan(listing, stored)
+    doubtful = recovery.in_doubt()
+    if cluster is None or not doubtful:
+        return recovery
+    again = StoreListing(listing.store, listing.layout, listing.selection)
+    stored_now = [(partition, segments) for partition, segments in again.partitions() if partition in doubtful]
+    known.refresh()
+    look_again = replace(planner, look=LivePartitions(cluster).look)
+    return recovery.looked_at_again(look_again.partitions(stored_now))

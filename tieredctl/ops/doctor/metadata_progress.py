@@ -20,16 +20,18 @@ _SECONDS_BETWEEN_LOOKS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """How long a broker must stand still before that is reported, and how to spend the time between two checks."""
+    """How long a broker must stand still before that is reported, and how to spend the time between two checks. One
+    that starts may take some seconds to apply the first changes after those that it began with."""
 
-    seconds: float = 5.0
+    seconds: float = 15.0
     pause: Callable[[], None] = lambda: time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 def brokers_at_a_standstill(cluster: Cluster, watch: Watch) -> Finding | None:
     """The finding that brokers lag the controllers' metadata and do not advance. One check is enough where none lags.
 
-    Raises TieredctlError as the cluster does.
+    One that stops answering is stopped, or starts again: where it stands is unknown. Raises TieredctlError as the
+    cluster does.
     """
     first = last = cluster.metadata_progress()
     still = _behind(first)
@@ -38,6 +40,7 @@ def brokers_at_a_standstill(cluster: Cluster, watch: Watch) -> Finding | None:
         watch.pause()
         last = cluster.metadata_progress()
         still = {broker: offset for broker, offset in still.items() if last.applied.get(broker) in (offset, None)}
+    still = {broker: offset for broker, offset in still.items() if last.applied.get(broker) == offset}
     # The last record may be one that only controllers apply: a log that does not grow proves nothing.
     return _finding(still, last, watch.seconds) if still and _end(last) > _end(first) else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import PartitionSubject, SegmentsSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.known_sum import known_sum
 from tieredctl.model.quantities import size_text
@@ -80,7 +82,8 @@ def _below_log_start(facts: PartitionFacts, clock: Clock) -> Iterator[Finding]:
         size = SizeSum.of(segment.known_size for segment in below)
         message = f"{counted(len(below), 'segment')} ({size}) below the log start offset {log_start}"
         evidence = {"logStartOffset": log_start, "bytes": size.known, "segmentIds": [one.segment_id for one in below]}
-        yield _finding(FindingCode.SEGMENTS_BELOW_LOG_START, facts, message, evidence)
+        found = _finding(FindingCode.SEGMENTS_BELOW_LOG_START, facts, message, evidence)
+        yield replace(found, about=SegmentsSubject(tuple(one.segment_id for one in below)))
 
 
 def _overlapping(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
@@ -135,7 +138,8 @@ def _seam(facts: PartitionFacts) -> Iterator[Finding]:
     if facts.latest_tiered is None or tiered is None or local is None or local <= tiered + 1:
         return
     message = f"offsets {tiered + 1} to {local - 1} are neither in a segment of the metadata nor in the local log"
-    yield _finding(FindingCode.LOCAL_REMOTE_GAP, facts, message, {"offsets": [tiered + 1, local - 1]})
+    found = _finding(FindingCode.LOCAL_REMOTE_GAP, facts, message, {"offsets": [tiered + 1, local - 1]})
+    yield replace(found, about=PartitionSubject(facts.partition, (tiered + 1, local - 1)))
 
 
 class Untiered(NamedTuple):

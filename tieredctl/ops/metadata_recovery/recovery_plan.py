@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout
@@ -13,6 +13,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.work import note
 from tieredctl.ops.documents import Document, partition_document
+from tieredctl.ops.guards.second_look import are_in_doubt, confirmed
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.moved_log_start import MovedLogStart, moved_log_start
@@ -88,6 +89,23 @@ class Recovery:
         """The partitions whose leaders' logs start above what the store has."""
         return [one for one in self.partitions if one.moved is not None]
 
+    def in_doubt(self) -> set[TopicIdPartition]:
+        """The partitions with findings that may be movement."""
+        return {one.partition for one in self.partitions if are_in_doubt(one.findings)}
+
+    def looked_at_again(self, partitions: Iterable[PartitionRecovery]) -> Recovery:
+        """With these partitions as a second look found them, and those of their findings that it confirms. What is in
+        the store no more has nothing to recover."""
+        now, doubtful = {one.partition: one for one in partitions}, self.in_doubt()
+        kept = [now.get(one.partition) if one.partition in doubtful else one for one in self.partitions]
+        before = {one.partition: one.findings for one in self.partitions}
+        confirmed_now = [
+            replace(one, findings=confirmed(before[one.partition], one.findings)) if one.partition in doubtful else one
+            for one in kept
+            if one is not None
+        ]
+        return replace(self, partitions=confirmed_now)
+
     def all_findings(self) -> list[Finding]:
         """Of the metadata, then of each partition."""
         return [*self.findings, *(finding for one in self.partitions for finding in one.findings)]
@@ -128,11 +146,10 @@ class RecoveryPlanner:
             raise TieredctlError(ErrorCode.NO_OVERLAP, f"{self.judge.store.url} has no segment.")
         named = {*listing.others, *(partition for partition, _ in stored)}
         listing.selection.demand_known(named, f"{self.judge.store.url} has no segment of")
-        return Recovery(
-            list(self._partitions(stored)), listing.objects, listing.unexplained, tuple(self.known.findings)
-        )
+        return Recovery(list(self.partitions(stored)), listing.objects, listing.unexplained, tuple(self.known.findings))
 
-    def _partitions(self, stored: StoredPartitions) -> Iterator[PartitionRecovery]:
+    def partitions(self, stored: StoredPartitions) -> Iterator[PartitionRecovery]:
+        """The plan for each of these. Raises TieredctlError as the store and the cluster do."""
         total, done = sum(len(segments) for _, segments in stored), 0
         for partition, segments in stored:
             yield self._partition(partition, segments)
@@ -145,7 +162,8 @@ class RecoveryPlanner:
         log = None if live is None else live.log
         moved = None if log is None else moved_log_start(partition, judged, log, self.judge.store, self.judge.layout)
         held = [one.metadata for one in judged if one.fate in (Fate.RECOVER, Fate.IN_METADATA) and one.metadata]
-        findings = [*segment_findings(partition, judged), *coverage_findings(partition, held, log)]
+        deleted = self.known.deleted_offsets(partition)
+        findings = [*segment_findings(partition, judged), *coverage_findings(partition, held, log, deleted)]
         if moved is not None:
             findings.append(moved.finding())
         return PartitionRecovery(partition, self._place(partition), judged, live, moved, findings)
