@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
-from tests.metadata_logs import DELETING, FIRST_TIMESTAMP_MS, copied, updated, write_events
+from tests.metadata_logs import DELETING, FIRST_TIMESTAMP_MS, copied, started, updated, write_events
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata
 from tieredctl.model.ids import TopicIdPartition, uuid_text
+from tieredctl.ops.orphan_removal.removed_keys import note_removed
+from tieredctl.storage.registry import open_writable_store
 
 LAYOUT = layout_named("local")
 CLUSTER_ID = "rTFWgbQKRvehFNx-PhMpIg"
@@ -94,7 +96,7 @@ def churn(tieredctl: Tieredctl, tmp_path: Path) -> Churn:
 
 def findings(outcome: Outcome) -> list[tuple[str, str, int, int]]:
     return [
-        (one["code"], one["severity"], one["evidence"]["segments"], one["evidence"]["objects"])
+        (one["code"], one["severity"], one["evidence"]["segments"], one["evidence"].get("objects", 0))
         for one in outcome.document()["items"]
     ]
 
@@ -110,7 +112,8 @@ def test_three_nights_of_removal_are_verified_clean(churn: Churn, asked: bool) -
         outcome = churn.verify(*said)
 
         assert outcome.exit_code == 0
-        assert findings(outcome) == [("topic-gone", "info", SEGMENTS, 0)] * night
+        code = "topic-gone" if asked else "object-removed"  # which topics are gone, the ledger does not prove
+        assert findings(outcome) == [(code, "info", SEGMENTS, 0)] * night
         assert outcome.document()["summary"]["complete"] is True
 
 
@@ -133,6 +136,29 @@ def test_what_is_missing_of_a_live_topic_is_missing_whatever_the_ledger_says(chu
 
     assert outcome.exit_code == 4
     assert {one["code"] for one in outcome.document()["items"]} >= {"object-missing"}
+
+
+def test_what_a_plan_removed_is_no_proof_that_its_topic_is_gone(churn: Churn) -> None:
+    churn.delete_topic()
+    assert churn.remove_orphans().exit_code == 0
+    live = churn.live[0]
+    segment = started(7_000, 30, 39, partition=live)
+    churn.add(segment)
+    for key in LAYOUT.promised_objects(segment).values():
+        (churn.store / key).write_bytes(b"")
+    stuck = churn.verify(*churn.live_topics())
+    for key in LAYOUT.promised_objects(segment).values():
+        (churn.store / key).unlink()
+    store = open_writable_store(f"file:{churn.store}", {})
+    note_removed(store, "plan-7", list(LAYOUT.promised_objects(segment).values()))
+
+    for words in ((), churn.live_topics()):
+        outcome = churn.verify(*words)
+
+        found = {one["evidence"].get("planId"): one["code"] for one in outcome.document()["items"]}
+        assert (outcome.exit_code, found["plan-7"]) == (0, "object-removed"), words
+        assert ("topic-gone" in found.values()) is bool(words)
+    assert (stuck.exit_code, "copy-stuck" in {one["code"] for one in stuck.document()["items"]}) == (3, True)
 
 
 def test_what_is_missing_besides_what_was_removed_is_missing(churn: Churn) -> None:

@@ -23,6 +23,7 @@ def test_what_was_removed_is_told_from_what_was_not() -> None:
 
     assert removed.among(["a", "b", "c", ODD]).tolist() == [True, True, False, True]
     assert (ODD in removed, "c" in removed, len(removed)) == (True, False, 3)
+    assert [removed.plan_of(key) for key in ("a", "b", ODD, "c")] == ["plan", "other", "plan", None]
 
 
 def test_a_store_of_which_nothing_was_removed_has_nothing() -> None:

@@ -28,6 +28,7 @@ class FindingCode(StrEnum):
     OBJECT_OLDER_THAN_METADATA = "object-older-than-metadata"
     OBJECT_NOT_COVERED = "object-not-covered"
     TOPIC_GONE = "topic-gone"
+    OBJECT_REMOVED = "object-removed"
     MULTIPART_DEBRIS = "multipart-debris"
     EVENT_UNDECODABLE = "event-undecodable"
     EVENT_ILLEGAL = "event-illegal"

@@ -110,6 +110,7 @@ SEGMENT_FINDING_KINDS = (
         "offsets that no remote segment holds",
         _RECOVER,
         many="gaps: offsets that no remote segment holds",
+        moving=True,
     ),
     FindingKind(
         FindingCode.OFFSET_OVERLAP,
@@ -131,6 +132,7 @@ SEGMENT_FINDING_KINDS = (
         "offsets between the remote end and the local log start are in neither",
         _RECOVER,
         many="gaps between the remote end and the local log start: these offsets are in neither",
+        moving=True,
     ),
     FindingKind(
         FindingCode.OBJECT_UNREFERENCED,
@@ -160,6 +162,13 @@ SEGMENT_FINDING_KINDS = (
         "segments of a topic that is gone, which the metadata still promises",
         "tieredctl partition remove {topicId} …",
         many="topics that are gone, whose segments the metadata still promises",
+    ),
+    FindingKind(
+        FindingCode.OBJECT_REMOVED,
+        Severity.INFO,
+        "segments whose objects tieredctl removed, which the metadata still names",
+        "tieredctl orphans restore …",
+        many="topics and plans: tieredctl removed the objects of their segments, which the metadata still names",
     ),
     FindingKind(
         FindingCode.MULTIPART_DEBRIS,
@@ -195,6 +204,7 @@ SEGMENT_FINDING_KINDS = (
         "a stored segment that will not be re-registered in the metadata",
         "tieredctl remote ls --segment-id {segmentId} …",
         many="stored segments that will not be re-registered in the metadata",
+        moving=True,
     ),
     FindingKind(
         FindingCode.TOPIC_NOT_IN_CLUSTER,
@@ -202,12 +212,14 @@ SEGMENT_FINDING_KINDS = (
         "the store has segments of a topic id that the cluster does not have",
         "tieredctl orphans scan --topic-id {topicId} …",
         many="topic ids in the store that the cluster does not have",
+        moving=True,
     ),
     FindingKind(
         FindingCode.LOG_START_ABOVE_STORE,
         Severity.ERROR,
         "a leader's log starts above segments in the store: brokers would delete them if they were registered",
         "tieredctl recover metadata --topic {topic} --partition {partition} -o json …",
+        moving=True,
     ),
     FindingKind(
         FindingCode.COPY_STUCK,

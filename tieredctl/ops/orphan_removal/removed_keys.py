@@ -11,7 +11,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 from uuid import uuid4
@@ -50,12 +50,22 @@ class RemovedKeys:
     """Ascending."""
     unreadable: Sequence[str] = ()
     """The notes that could not be read: their keys are missing here."""
+    plan_ids: Sequence[str] = ()
+    plan_numbers: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """Of each digest, by which plan: a row of `plan_ids`."""
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and bool(self.among([key])[0])
 
     def __len__(self) -> int:
         return len(self.digests)
+
+    def plan_of(self, key: str) -> str | None:
+        """The id of a plan that removed a key; None where none did."""
+        if key not in self:
+            return None
+        place = int(np.searchsorted(self.digests, _digests([key])[0]))
+        return self.plan_ids[int(self.plan_numbers[place])]
 
     def among(self, keys: Iterable[str]) -> npt.NDArray[np.bool_]:
         """For each key, whether it was removed."""
@@ -76,7 +86,9 @@ def read_removed_keys(store: ObjectStore) -> RemovedKeys:
         else:
             by_plan.setdefault(plan_id, _Collected()).add(note)
     removed = [collected.not_put_back() for collected in by_plan.values()]
-    return RemovedKeys(np.unique(_joined(removed)), unreadable)
+    digests, places = np.unique(_joined(removed), return_index=True)
+    numbers = np.repeat(np.arange(len(removed)), [len(one) for one in removed])
+    return RemovedKeys(digests, unreadable, list(by_plan), numbers[places])
 
 
 def keys_removed_since(store: ObjectStore, since_ms: int) -> Iterator[str]:

@@ -6,9 +6,8 @@ they could not reach the store: the metadata keeps such segments as finished for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
@@ -40,24 +39,15 @@ class GoneTopics:
 
     live: LiveTopics
     """The source of which topics exist."""
-    read_removed: Callable[[], Container[str]]
-    """The keys of what tieredctl removed from the store; asked only where something is missing."""
     _found: dict[tuple[str, str], _Gone] = field(default_factory=dict)
 
     def has(self, partition: TopicIdPartition) -> bool:
         """Whether a partition's topic is known to be deleted."""
         return self.live.is_live(partition.topic_id) is False
 
-    def was_removed(self, partition: TopicIdPartition, keys: Sequence[str]) -> bool:
-        """Whether tieredctl removed all of these objects, and no source has their topic as live: of a live one, nothing
-        should have been removed."""
-        if not keys or self.live.is_live(partition.topic_id) is True:
-            return False
-        return all(map(self.is_noted_as_removed, keys))
-
-    def is_noted_as_removed(self, key: str) -> bool:
-        """Whether tieredctl noted in the store that it removed an object."""
-        return key in self._removed
+    def is_live(self, partition: TopicIdPartition) -> bool:
+        """Whether a partition's topic is known to exist."""
+        return self.live.is_live(partition.topic_id) is True
 
     def add(self, partition: TopicIdPartition, segments: int, objects: int = 0, size: int = 0) -> None:
         """Counts a partition's segments of a deleted topic, with how many of their objects are still listed, and their
@@ -70,10 +60,6 @@ class GoneTopics:
     def findings(self) -> list[Finding]:
         """One finding per topic; only informational where none of its objects is left."""
         return [_finding(*named, gone) for named, gone in sorted(self._found.items()) if gone.segments]
-
-    @cached_property
-    def _removed(self) -> Container[str]:
-        return self.read_removed()
 
 
 def _finding(topic: str, topic_id: str, gone: _Gone) -> Finding:

@@ -17,6 +17,7 @@ from tieredctl.ops.remote.part_finding import part_finding
 from tieredctl.ops.verification.gone_topics import GoneTopics
 from tieredctl.ops.verification.other_forms import report_missing
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
+from tieredctl.ops.verification.removed_objects import RemovedSegments
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ops.verification.silence import Silence
 from tieredctl.ops.verification.unread import report_archived, report_unread
@@ -32,6 +33,7 @@ class JudgedBy:
     clock: Clock
     transaction_indexes: PromisedTransactionIndexes
     gone: GoneTopics
+    removed: RemovedSegments
     silence: Silence = field(default_factory=Silence)
 
 
@@ -81,7 +83,7 @@ def check_finished(
     metadata: RemoteLogSegmentMetadata, objects: Mapping[str, StoredObject], by: JudgedBy, report: AskedSegments
 ) -> None:
     """Looks at a segment's listed `objects`, by key, and asks for the others by name."""
-    store, layout, gone = by.store, by.layout, by.gone
+    store, layout, partition = by.store, by.layout, metadata.topic_id_partition
     promised, optional = layout.promised_objects(metadata), layout.optional_objects(metadata)
     present = {part: objects[key] for part, key in (promised | optional).items() if key in objects}
     findings = SegmentFindings(metadata, promised | optional)
@@ -104,8 +106,8 @@ def check_finished(
             else:
                 missing.append(key)
                 report_missing(part, findings)
-    if gone.was_removed(metadata.topic_id_partition, missing):
-        gone.add(metadata.topic_id_partition, segments=1)
+    if missing and not by.gone.is_live(partition) and (plan_id := by.removed.plan_of_all(missing)) is not None:
+        by.removed.add(partition, plan_id)
         report.removed.add(metadata.segment_id)
         return
     if missing and len(missing) == len(promised) and not present:
@@ -122,10 +124,10 @@ def check_finished(
 
 def was_cleared(metadata: RemoteLogSegmentMetadata, by: JudgedBy) -> bool:
     """Whether tieredctl removed the leftovers of an unfinished copy or deletion of which nothing was listed."""
-    keys = by.layout.promised_objects(metadata).values()
-    if not any(by.gone.was_removed(metadata.topic_id_partition, [key]) for key in keys):
+    plan_id = by.removed.plan_of_any(by.layout.promised_objects(metadata).values())
+    if plan_id is None:
         return False
-    by.gone.add(metadata.topic_id_partition, segments=1)
+    by.removed.add(metadata.topic_id_partition, plan_id)
     return True
 
 

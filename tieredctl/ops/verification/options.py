@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,7 @@ from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.model.local_log import LocalLog
 from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES, TopicSources
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.verification.removed_objects import NothingRemoved, RemovedObjects
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 
 _HASH_RANGE = 1 << 32
@@ -73,5 +74,5 @@ class VerifyOptions:
     local_logs: Mapping[TopicIdPartition, LocalLog] = field(default_factory=dict)
     topic_sources: TopicSources = NO_TOPIC_SOURCES
     """Knows which topics were deleted: of their segments nothing is missing."""
-    read_removed: Callable[[], Container[str]] = frozenset
-    """Gives the keys of what tieredctl removed from the store, which is not missing either."""
+    read_removed: Callable[[], RemovedObjects] = NothingRemoved
+    """Gives what tieredctl removed from the store, which is not missing either."""

@@ -12,7 +12,7 @@ from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import Inventory
-from tieredctl.ops.verification.gone_topics import GoneTopics
+from tieredctl.ops.verification.removed_objects import RemovedSegments
 from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
 
 _ASKED_BY_NAME = 16
@@ -35,7 +35,7 @@ class Overlap:
         promised: Iterable[RemoteLogSegmentMetadata],
         known_topic_ids: Container[str],
         selection: Selection,
-        gone: GoneTopics,
+        removed: RemovedSegments,
     ) -> None:
         """Raises TieredctlError `no-overlap` where segments are promised and the store has nothing of their cluster.
 
@@ -44,7 +44,7 @@ class Overlap:
         if self.of_known_topics or self.layout.form_outside is not None:
             return
         asked = list(islice(promised, _ASKED_BY_NAME))
-        if not asked or any(self._has(segment) or self._had(segment, gone) for segment in asked):
+        if not asked or any(self._has(segment) or self._had(segment, removed) for segment in asked):
             return
         if selection != Selection() and self._looks_right(known_topic_ids):
             return
@@ -58,10 +58,9 @@ class Overlap:
                 raise
             return True  # that it is unknown is reported for each object
 
-    def _had(self, segment: RemoteLogSegmentMetadata, gone: GoneTopics) -> bool:
+    def _had(self, segment: RemoteLogSegmentMetadata, removed: RemovedSegments) -> bool:
         """Whether tieredctl removed one of its objects from here: then this is the store."""
-        keys = self.layout.promised_objects(segment).values()
-        return any(gone.is_noted_as_removed(key) for key in keys)
+        return removed.plan_of_any(self.layout.promised_objects(segment).values()) is not None
 
     def _looks_right(self, known_topic_ids: Container[str]) -> bool:
         """Whether the rest of the store, outside the selection, has anything of the metadata's topics."""

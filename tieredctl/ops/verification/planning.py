@@ -83,13 +83,13 @@ class VerificationPlan:
         unlisted = [number for number in judged.numbers.values() if number not in self._listed.partitions]
         for number in self._listed.partitions:
             self._check(number)
-        overlap.demand(_promised(metadata, self.by.gone), topic_ids, selection, self.by.gone)
+        overlap.demand(_promised(metadata, self.by.gone), topic_ids, selection, self.by.removed)
         for number in unlisted:
             self._check(number)
         self._count_sound()
         self.result.findings += OtherForms(self.by.store, self.by.layout).judge(self._absent)
         self.result.findings = self._without_referenced(self.result.findings)
-        self.result.findings += [*elsewhere.findings(), *self.by.gone.findings()]
+        self.result.findings += [*elsewhere.findings(), *self.by.gone.findings(), *self.by.removed.findings()]
 
     def tasks(self) -> Iterator[pa.RecordBatch]:
         """The segments to be read, in batches by TASK_SCHEMA; `result.segments` in all."""

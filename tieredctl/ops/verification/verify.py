@@ -23,6 +23,7 @@ from tieredctl.ops.verification.object_check import JudgedBy
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.planning import VerificationPlan
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
+from tieredctl.ops.verification.removed_objects import RemovedSegments
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.silence import not_looked_at
@@ -51,8 +52,8 @@ def verify(
     _demand_known_segment(metadata, selection, stream.coverage)
     # Not earlier: the topics asked about must be older than the answer.
     live = believable_topics(options.topic_sources, metadata, stream)
-    gone = GoneTopics(live, options.read_removed)
-    by = JudgedBy(store, layout, options.clock, PromisedTransactionIndexes.by(metadata), gone)
+    indexes, removed = PromisedTransactionIndexes.by(metadata), RemovedSegments(options.read_removed)
+    by = JudgedBy(store, layout, options.clock, indexes, GoneTopics(live), removed)
     with VerificationPlan(metadata, stream, by, options) as plan:
         plan.make()
         result = plan.result
