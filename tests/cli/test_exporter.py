@@ -122,12 +122,25 @@ def test_metadata_with_an_event_that_cannot_be_read_is_not_complete_and_has_no_s
     assert not any(key[0] in ("tieredctl_remote_bytes", "tieredctl_stuck_copies") for key in samples)
 
 
-def test_a_result_that_is_missing_is_named(cluster: CrashedClusterOnDisk, tmp_path: Path) -> None:
-    with exporter("--log-dir", cluster.log_dir, "--result", tmp_path / "scan.json") as running:
-        running.awaited(lambda samples: samples.get(("tieredctl_exporter_failures_total", "part=results"), 0) >= 1)
+def test_a_result_that_is_not_there_yet_is_named_and_unknown_and_no_failure(
+    cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, tmp_path: Path
+) -> None:
+    places: tuple[str | Path, ...] = ("--log-dir", cluster.log_dir, *cluster.store)
+    scan, written = tmp_path / "scan.json", tmp_path / "written.json"
+    written.write_text(tieredctl("orphans", "scan", *places, "-o", "json").out)
+    (tmp_path / "marks").mkdir()
+    with exporter(*places, "--result", scan, "--result", tmp_path / "marks") as running:
+        before = running.awaited(is_up)
+        written.rename(scan)
+        known = running.awaited(lambda seen: seen.get(("tieredctl_orphaned_objects",)) == ORPHANS)
+        scan.unlink()
+        vanished = running.awaited(lambda seen: not is_up(seen))
         running.stop(signal.SIGTERM)
 
-    assert f"There is no {tmp_path / 'scan.json'}." in running.said
+    assert not {key for key in before if key[0] == "tieredctl_orphaned_objects" or "part=results" in key}
+    assert is_up(known)
+    assert vanished["tieredctl_exporter_part_up", "part=results"] == 0
+    assert f"There is no {scan}." in running.said
 
 
 def test_more_topics_than_series_are_one_and_none_is_lost(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from tieredctl.ops.metadata.stats import ASSUMED_EVENTS_PER_SECOND
 from tieredctl.ops.monitoring.followed_events import FindingCounts, FollowedEvents, FollowedFigures
 from tieredctl.ops.monitoring.topic_figures import SeriesCap, TopicFigures, topic_figures
 from tieredctl.ops.status.board import StoreFacts
-from tieredctl.ops.status.last_results import LastResults, read_results, result_files
+from tieredctl.ops.status.last_results import LastResults, is_awaited, read_results, result_files
 from tieredctl.wiring.places import ClusterPlace
 from tieredctl.wiring.status import StatusPlaces, store_facts
 
@@ -117,6 +117,10 @@ class Exporter:
     _diagnosed_metadata: bool = False
     """Whether the last diagnosis knew the metadata: what it found there is not known while that cannot be read."""
     _results: LastResults | None = None
+    _written: set[Path] = field(default_factory=set)
+    """Where there was a result once: until then, it is not known yet."""
+    _named: set[Path] = field(default_factory=set)
+    """Those of which it was told that they are not there yet."""
     _signs: Sequence[list[tuple[int, int, int]] | None] = ()
     _ours: tuple[str | None, str | None] = (None, None)
     """The store and the cluster, as last known, that results have to be of."""
@@ -226,8 +230,17 @@ class Exporter:
     def _read_results(
         self, store: StoreFacts | None, cluster: ClusterSeen | None, metadata: FollowedFigures | None
     ) -> None:
-        """Those of earlier runs, where their files changed. One that is being written leaves what was read before."""
-        signs = [_sign(path) for path in self.places.results]
+        """Those of earlier runs, where their files changed. One that is being written leaves what was read before; one
+        that was never written is unknown, and nothing failed."""
+        self._written.update(one for one in self.places.results if not is_awaited(one))
+        paths = [one for one in self.places.results if one in self._written]
+        for path in self.places.results:
+            if path not in self._written and path not in self._named:
+                self._named.add(path)
+                self.tell(RESULTS, TieredctlError(ErrorCode.PATH_MISSING, f"There is no {path}.", hint=""))
+        if not paths:
+            return
+        signs = [_sign(path) for path in paths]
         ours = self._known_places(store, cluster, metadata)
         state = self._states.get(RESULTS)
         if state is not None and state.is_up and (signs, ours) == (self._signs, self._ours):
@@ -235,7 +248,7 @@ class Exporter:
             return
         if ours != self._ours:
             self._results, self._ours = None, ours  # what was read may be of another one
-        found = self._part(RESULTS, lambda: read_results(self.places.results, *ours))
+        found = self._part(RESULTS, lambda: read_results(paths, *ours))
         if found is not None:
             self._results, self._signs = found, signs
 

@@ -243,6 +243,18 @@ def result_files(path: Path) -> list[Path]:
     return found
 
 
+def is_awaited(path: Path) -> bool:
+    """Whether there is no result yet: no file, no folder, or an empty one. What cannot be looked at may be there."""
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            return not any(path.iterdir())
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[TextIO, int]]:
     """The file, and when it was written, in ms."""
