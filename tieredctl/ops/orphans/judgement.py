@@ -91,6 +91,12 @@ class Verdicts:
         orphans: Flags = self.codes // len(_WHYS) == _STATUSES.index(ObjectStatus.ORPHAN)
         return orphans
 
+    def in_progress_at(self, rows: Ints) -> Verdicts:
+        """With some rows in progress instead."""
+        codes = self.codes.copy()
+        codes[rows] = _STATUSES.index(ObjectStatus.IN_PROGRESS) * len(_WHYS)
+        return Verdicts(codes, self.segments, self.modified_ms)
+
     def at(self, rows: Ints) -> Verdicts:
         """Some of the rows."""
         return Verdicts(self.codes[rows], self.segments[rows], self.modified_ms[rows])

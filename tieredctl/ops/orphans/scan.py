@@ -46,6 +46,7 @@ from tieredctl.ops.orphans.judgement import (
     verdict_of,
 )
 from tieredctl.ops.orphans.metadata_begins import MetadataBegins
+from tieredctl.ops.orphans.moved_segments import MovedSegments
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, selected_rows
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import segment_states
@@ -103,9 +104,13 @@ class Scan:
     lists_all: bool = True
     """Whether all objects have documents, or orphans alone."""
     groups: dict[Group, GroupTotals] = field(default_factory=dict)
+    _moved: MovedSegments = field(init=False)
     findings: list[Finding] = field(default_factory=list)
     """What was odd about the metadata, and one finding for each cause of orphans; there when the last document was
     read."""
+
+    def __post_init__(self) -> None:
+        self._moved = MovedSegments(self.read_metadata)
 
     def documents(self) -> Iterator[Document]:
         """Every object that was selected, or every orphan, in the order of the listing, with its verdict and the
@@ -136,7 +141,7 @@ class Scan:
             has_any = False
             for objects, found in judged_objects(judge, known, unreserved.batches(), self.layout):
                 has_any |= len(objects.sizes) > 0
-                there, verdicts = self._still_there(objects, found)
+                there, verdicts = self._still_there(judge, objects, found)
                 self._count(there, verdicts)
                 note_more("objects judged", len(there.sizes))
                 yield judge, there, verdicts
@@ -145,15 +150,20 @@ class Scan:
         incomplete = self.options.topic_sources.findings()
         self.findings += [*stream.findings, *incomplete, *self._totals.findings(self.subject)]
 
-    def _still_there(self, objects: ObjectColumns, verdicts: Verdicts) -> tuple[ObjectColumns, Verdicts]:
-        """All but the orphans that no longer exist, or are younger than they were listed to be."""
+    def _still_there(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts) -> tuple[ObjectColumns, Verdicts]:
+        """All but the orphans that no longer exist, or are younger than they were listed to be; in progress are those
+        whose segments go on meanwhile."""
         if self.store is None:
             return objects, verdicts
         orphans = np.flatnonzero(verdicts.are_orphans)
         orphans = orphans[np.isin(orphans, self.selected(objects))]
+        # Before the objects are asked for: a broker writes that it deleted a segment once its objects are gone.
+        named = orphans[verdicts.segments[orphans] != NO_SEGMENT]
+        moved = named[self._moved.have_moved(judge.segments, verdicts.segments[named])]
         keys = [key_text(key) for key in objects.keys.take(pa.array(orphans)).to_pylist()]
         times: list[int] = objects.last_modified_ms[orphans].tolist()
         there = keys_still_there(self.store, dict(zip(keys, times, strict=True)))
+        verdicts = verdicts.in_progress_at(moved)
         if len(there) == len(keys):
             return objects, verdicts
         gone = orphans[[key not in there for key in keys]]
