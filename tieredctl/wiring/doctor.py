@@ -22,9 +22,11 @@ from tieredctl.ops.doctor.gathering import (
     with_tiered_data,
 )
 from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
+from tieredctl.ops.doctor.removed_leftovers import RemovalNotes, with_removed
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.second_look import look_twice
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.orphan_removal.removed_keys import read_removed_keys
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 from tieredctl.wiring.places import (
     ClusterPlace,
@@ -53,15 +55,18 @@ def diagnose_cluster(
     store: StorePlace | None = None,
     log_dirs: Sequence[Path] = (),
     controllers: QuorumPlace | None = None,
+    notes: StorePlace | None = None,
 ) -> Diagnosed:
     """All checks of a live cluster that need no bulk read. What may be movement is looked at twice.
 
     Brokers that are at a standstill answer from old state, so nothing more is asked of them. `release` is the brokers'
-    release, if given; with `store`, small objects are read too, with `log_dirs` what is on these disks, and with
-    `controllers` the leader is asked for its snapshot. Raises TieredctlError as the places do.
+    release, if given; with `store`, small objects are read too, with `notes` only what tieredctl removed from there,
+    with `log_dirs` what is on these disks, and with `controllers` the leader is asked for its snapshot. Raises
+    TieredctlError as the places do.
     """
     replicas, metadata_logs = local_replicas(log_dirs), local_metadata_logs(log_dirs)
     remote = None if store is None else store.open()
+    noted = remote if notes is None else notes.open()
     with ExitStack() as stack:
 
         def read() -> EventStream:
@@ -75,6 +80,8 @@ def diagnose_cluster(
 
         def look() -> ClusterSnapshot:
             facts = with_tiered_data(gather_settings(live, clock, release), live, read)
+            if noted is not None and facts.unfinished:
+                facts = with_removed(facts, RemovalNotes(*noted, read_removed_keys))
             facts = with_group_offsets(facts, live)
             facts = with_metadata_logs(facts, metadata_logs, leader)
             if remote is not None:

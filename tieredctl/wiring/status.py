@@ -47,7 +47,7 @@ def status_of(places: StatusPlaces, clock: Clock, *, draws: bool = False) -> Sta
     cluster = store = None
     if places.metadata is not None:
         try:
-            cluster = _cluster(places.metadata, clock, draws=draws)
+            cluster = _cluster(places.metadata, places.store, clock, draws=draws)
         except TieredctlError as error:
             failed["cluster"] = _unless_usage(error)
         except OSError as error:
@@ -71,9 +71,9 @@ def _unless_usage(error: TieredctlError) -> TieredctlError:
     return error
 
 
-def _cluster(place: MetadataPlace, clock: Clock, *, draws: bool) -> ClusterFacts:
+def _cluster(place: MetadataPlace, store: StorePlace | None, clock: Clock, *, draws: bool) -> ClusterFacts:
     if place.cluster is not None:
-        found = diagnose_cluster(place.cluster, clock)
+        found = diagnose_cluster(place.cluster, clock, notes=_readable(store))
         cluster_id = found.source.get("clusterId")
         if found.facts is None:
             return ClusterFacts(True, cluster_id, findings=found.diagnosis.findings)
@@ -84,6 +84,16 @@ def _cluster(place: MetadataPlace, clock: Clock, *, draws: bool) -> ClusterFacts
     logs = known_logs(place, Selection()) if draws else {}  # before the metadata: what they gave up since looks missing
     with place.open() as stream:
         return _of_metadata(stream, place, clock, logs if draws else None)
+
+
+def _readable(store: StorePlace | None) -> StorePlace | None:
+    """None for one that cannot be opened: why is said of the store itself."""
+    try:
+        if store is not None:
+            store.open()
+    except TieredctlError:
+        return None
+    return store
 
 
 def _of_metadata(

@@ -128,6 +128,8 @@ class ClusterSnapshot:
     metadata is not known to be whole."""
     unfinished: Sequence[KnownSegment] = ()
     """Copies and deletions that began and did not end, including those of deleted topics."""
+    removed: Sequence[Finding] = ()
+    """What would be among them, had tieredctl not removed its objects."""
     failing: Sequence[FailingCopy] = ()
     """Partitions whose copies fail again and again; where leaders were asked, of the topics that there are."""
     stores: Sequence[ReplayedMetadata] = ()

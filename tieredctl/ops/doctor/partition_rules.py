@@ -35,6 +35,7 @@ _COUNTS_FINISHED_ONLY_SINCE = (3, 8)
 def partition_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
     """For every partition of every tiered topic; what is stuck, for every topic that the metadata knows."""
     yield from _stuck(cluster.unfinished, cluster.clock)
+    yield from cluster.removed
     yield from cluster.gaps or ()
     yield from (failing_finding(one, cluster.clock.now_ms) for one in cluster.failing)
     for facts in cluster.partitions:
