@@ -142,7 +142,7 @@ def note(
 
 def refusals(findings: Iterable[Finding]) -> dict[Place, Refusal]:
     """Why events about segments were refused, by their places. To Kafka, a deleted segment is one that never was."""
-    refused = {}
+    refused: dict[Place, Refusal] = {}
     for finding in findings:
         said = finding.evidence
         if "segmentId" in said:
