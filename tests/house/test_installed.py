@@ -187,7 +187,6 @@ def test_what_uv_installs_completes_and_has_its_manual(tool: Path) -> None:
         ("kafka", ("metadata", "segments", "--bootstrap-server", "localhost:1")),
         ("s3", ("remote", "ls", "--store", "s3://bucket")),
         ("gs", ("remote", "ls", "--store", "gs://bucket")),
-        ("diskless", ("diskless", "status", "--control-plane", "postgresql://localhost:1/inkless")),
         ("report", ("verify", "--log-dir", ".", "--store", "file:.", "--layout", "local", "--report", "a.html")),
     ],
 )
@@ -196,6 +195,20 @@ def test_a_command_that_needs_an_extra_says_how_to_install_it(tool: Path, extra:
 
     assert refused.returncode == 1
     assert f"uv tool install 'tieredctl[{extra}]'" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "package"),
+    [(("diskless", "status"), "tieredctl-inkless"), (("wal", "inspect"), "tieredctl-proposals")],
+    ids=lambda one: " ".join(one) if isinstance(one, tuple) else one,
+)
+def test_a_command_that_needs_a_package_says_how_to_install_it(
+    tool: Path, words: tuple[str, ...], package: str
+) -> None:
+    refused = run(tool, *words)
+
+    assert refused.returncode == 2
+    assert f"uv tool install tieredctl --with {package}" in refused.stderr
 
 
 def test_every_extra_that_a_message_or_a_page_names_is_declared() -> None:

@@ -22,6 +22,7 @@ from tests.cli.wal.store_of_uploads import (
     store_upload,
     upload_words,
 )
+from tests.metadata_logs import copied, write_events
 from tests.wal.local_partitions import ORDERS, OTHER, batch, write_partition
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.storage.file import FileStore
@@ -196,3 +197,43 @@ def test_where_everything_was_deleted_nothing_is_restored(uploaded: Path, tmp_pa
 
     assert (code, (tmp_path / "to").exists()) == (2, False)
     assert "nothing is uploaded" in said
+
+
+def test_what_goes_on_from_remote_storage_is_restored_with_the_epochs_below_it(
+    tmp_path: Path, store: Path, tieredctl: Tieredctl
+) -> None:
+    write_partition(tmp_path / "logs", ORDERS[0], FIRST[4:], base=4)
+    assert tieredctl(*upload_words(tmp_path / "logs", store), "--apply").exit_code == 0
+    events = [*copied(1, 0, 2, {0: 0}, partition=ORDERS[0]), *copied(2, 3, 4, {1: 3}, partition=ORDERS[0])]
+    write_events(tmp_path / "broker", *events)
+    line = ("wal", "restore", "--store", f"file:{store}", "--to", tmp_path / "to")
+
+    alone, both = tieredctl(*line), tieredctl(*line, "--log-dir", tmp_path / "broker")
+
+    assert (alone.exit_code, both.exit_code) == (2, 0), both.err
+    assert (tmp_path / "to/orders-0/leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n1 3\n"
+    assert [file.name for file in tmp_path.glob("to/*/*.log")] == [f"{4:020d}.log"]
+
+
+def test_a_partition_is_not_left_to_begin_at_0_where_remote_storage_has_its_records(
+    tmp_path: Path, store: Path, tieredctl: Tieredctl
+) -> None:
+    write_partition(tmp_path / "logs", ORDERS[0], FIRST[:2])
+    assert tieredctl(*upload_words(tmp_path / "logs", store), "--apply").exit_code == 0
+    tiered_further, tiered_whole = (
+        copied(1, 0, 7, {0: 0}, partition=ORDERS[0]),
+        copied(2, 0, 9, {0: 0, 3: 5}, partition=ORDERS[1]),
+    )
+    write_events(tmp_path / "broker", *tiered_further, *tiered_whole)
+    line = ("wal", "restore", "--store", f"file:{store}", "--to", tmp_path / "to", "--log-dir", tmp_path / "broker")
+
+    refused = tieredctl(*line)
+    nothing_written = not (tmp_path / "to").exists()
+    forced = tieredctl(*line, "--with-gaps")
+
+    assert (refused.exit_code, nothing_written, forced.exit_code) == (4, True, 4)
+    assert sorted(file.relative_to(tmp_path / "to").as_posix() for file in tmp_path.glob("to/*/*.log")) == [
+        f"orders-0/{8:020d}.log",
+        f"orders-1/{10:020d}.log",
+    ]
+    assert (tmp_path / "to/orders-1/leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n3 5\n"

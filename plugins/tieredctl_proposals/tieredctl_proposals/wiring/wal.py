@@ -21,13 +21,14 @@ from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
+from tieredctl_proposals.ops.wal.both_tiers import RemoteSegments, local_parts, remote_segments
 from tieredctl_proposals.ops.wal.clean import Cleaning, CleanLimits, CleanOutcome, CleanPlan, plan_cleaning
 from tieredctl_proposals.ops.wal.contents import KnownEvents, demand_whole, events_of_objects, read_events
-from tieredctl_proposals.ops.wal.line_of_leaders import Partitions, by_partition, gaps_in, last_line
+from tieredctl_proposals.ops.wal.line_of_leaders import Partitions, by_partition
 from tieredctl_proposals.ops.wal.local_batches import LocalActiveLog, local_active_logs
 from tieredctl_proposals.ops.wal.need import FreshNeeds, RemoteMetadata
 from tieredctl_proposals.ops.wal.purge import PurgePlan, plan_purge, purge
-from tieredctl_proposals.ops.wal.restore import RestoreOptions, RestoreOutcome, demand_untiered, restore
+from tieredctl_proposals.ops.wal.restore import RestoreOptions, RestoreOutcome, demand_epochs, restore
 from tieredctl_proposals.ops.wal.restored_log import RestoredLog
 from tieredctl_proposals.ops.wal.upload import (
     UNKNOWN_BROKER,
@@ -106,9 +107,16 @@ class Restored(NamedTuple):
     outcome: RestoreOutcome | None
 
 
-def restore_wal(place: StorePlace, to: Path, options: RestoreOptions, tell: Callable[[RestoredLog], None]) -> Restored:
-    """Restores the partitions of a store, or those that are named; a dry run only reads them. Raises TieredctlError
-    where that is not possible."""
+def restore_wal(
+    place: StorePlace,
+    to: Path,
+    options: RestoreOptions,
+    tell: Callable[[RestoredLog], None],
+    metadata: MetadataPlace | None = None,
+) -> Restored:
+    """Restores the partitions of a store, or those that are named; a dry run only reads them. With the metadata of
+    remote storage (KIP-405), also what goes on from there, and nothing that a broker would begin anew is left out.
+    Raises TieredctlError where that is not possible."""
     store = place.open_store()
     events = events_of_objects(store) if options.without_events else read_events(store)
     if not events.log.is_there and not events.findings:
@@ -119,7 +127,11 @@ def restore_wal(place: StorePlace, to: Path, options: RestoreOptions, tell: Call
         raise TieredctlError(ErrorCode.PATH_MISSING, message, hint=hint)
     demand_whole(events, store.url)
     partitions = {one: some for one, some in _readable(events).items() if options.selection.has(one)}
-    if not partitions:
+    remote: RemoteSegments = {}
+    if metadata is not None:
+        with metadata.open() as stream:
+            remote = remote_segments(stream, options.selection)
+    if not partitions and not remote:
         wanted = "" if options.selection == Selection() else f" of {options.selection}"
         message = f"By the events in {store.url}, nothing{wanted} is uploaded."
         hint = "List what is there with `tieredctl wal inspect`."
@@ -127,12 +139,11 @@ def restore_wal(place: StorePlace, to: Path, options: RestoreOptions, tell: Call
         raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
     if options.selection.names_several:
         options.selection.demand_known(events.replayed.partitions, f"{store.url} has nothing of")
-    lines = {partition: last_line(segments) for partition, segments in partitions.items()}
-    gaps = gaps_in(lines, partitions)
-    demand_untiered(lines, options.untiered_topics)
+    parts, gaps = local_parts(partitions, remote)
+    demand_epochs(parts, options.untiered_topics)
     if gaps and not options.with_gaps:
         return Restored(store.url, gaps, None)
-    outcome = restore(store, lines, to, broker_files_from=options.broker_files_from, dry_run=options.dry_run, tell=tell)
+    outcome = restore(store, parts, to, broker_files_from=options.broker_files_from, dry_run=options.dry_run, tell=tell)
     return Restored(store.url, gaps, outcome)
 
 

@@ -10,7 +10,7 @@ import typer
 from tieredctl.cli.arguments import given_path
 from tieredctl.cli.options import DryRun
 from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.places import PartitionOptions
+from tieredctl.cli.places import MetadataOptions, PartitionOptions
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ExitCode
@@ -59,6 +59,7 @@ def restore(
     with_gaps: Annotated[
         bool, typer.Option("--with-gaps", help="Restore what there is of partitions with missing offsets.")
     ] = False,
+    metadata_options: MetadataOptions,
     without_events: Annotated[
         bool,
         typer.Option(
@@ -72,9 +73,9 @@ def restore(
     """Write a log directory that a broker can start on, from combined objects: every uploaded batch, byte for byte.
 
     Writes partition folders with logs, leader epochs and topic ids; a broker rebuilds the indexes. Either all of it
-    appears or nothing. A topic that begins above offset 0 is restored only if it is not tiered: its earlier leader
-    epochs are not in a store. Exit 4 if offsets are missing. For example: tieredctl wal restore --store file:/tmp/wal
-    --to /var/lib/kafka-restored --broker-files-from /var/lib/kafka
+    appears or nothing. What begins above offset 0 needs the metadata of remote storage, which has the leader epochs
+    below it, unless its topic is not tiered. Exit 4 if offsets are missing. For example: tieredctl wal restore
+    --store file:/tmp/wal --to /var/lib/kafka-restored --broker-files-from /var/lib/kafka --export metadata.jsonl
     """
     from tieredctl_proposals.ops.wal.restore import RestoreOptions
     from tieredctl_proposals.wiring.wal import restore_wal
@@ -82,7 +83,8 @@ def restore(
     options = RestoreOptions(
         selected.selection(), broker_files_from, untiered_topic or (), with_gaps, without_events, dry_run
     )
-    restored = restore_wal(store_options.place(), to, options, view.teller(_progress))
+    metadata = metadata_options.place() if metadata_options.are_given else None
+    restored = restore_wal(store_options.place(), to, options, view.teller(_progress), metadata)
     outcome = restored.outcome
     rows = [] if outcome is None else outcome.rows()
     summary = {

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import partition_document
+from tieredctl.rlmm.cache import KnownSegment
 from tieredctl_proposals.wal.replayed import KnownWalSegment
 
 NO_END = 1 << 63
 """Of the last leader epoch."""
+_Segment = TypeVar("_Segment", bound=KnownSegment | KnownWalSegment)
+"""Of either tier."""
 Partitions = dict[TopicIdPartition, list[KnownWalSegment]]
 
 
@@ -24,7 +28,7 @@ def by_partition(segments: Sequence[KnownWalSegment]) -> Partitions:
     return found
 
 
-def last_line(segments: Sequence[KnownWalSegment]) -> list[KnownWalSegment]:
+def last_line(segments: Sequence[_Segment]) -> list[_Segment]:
     """Those of a partition that agree with every one of a later leader about where leader epochs begin and end.
 
     A segment with records that a later leader does not have is left out whole: that leader uploaded what it has of it
@@ -54,7 +58,7 @@ def gaps_in(lines: Partitions, uploaded: Partitions) -> list[Finding]:
     return gaps
 
 
-def starts_of_epochs(segments: Sequence[KnownWalSegment]) -> dict[int, int]:
+def starts_of_epochs(segments: Sequence[KnownSegment | KnownWalSegment]) -> dict[int, int]:
     """The first offset of each leader epoch."""
     starts: dict[int, int] = {}
     for segment in segments:
@@ -81,7 +85,7 @@ def _agrees(one: tuple[int, int, int], firsts: Mapping[int, int], lasts: Mapping
     )
 
 
-def _last_epoch(segment: KnownWalSegment) -> int:
+def _last_epoch(segment: KnownSegment | KnownWalSegment) -> int:
     return max((epoch for epoch, _ in segment.metadata.segment_leader_epochs), default=-1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from fcntl import LOCK_EX, LOCK_NB, flock
@@ -14,12 +14,13 @@ from secrets import token_hex
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.interruption import ending
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.replaced_file import demand_writable
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.storage.protocol import UNFINISHED, ObjectStore
-from tieredctl_proposals.ops.wal.line_of_leaders import Partitions
+from tieredctl_proposals.ops.wal.both_tiers import LocalPart
 from tieredctl_proposals.ops.wal.restored_log import RestoredLog, folder_name, sync, write_log
 
 BROKER_FILES = (META_PROPERTIES_FILE, BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER)
@@ -63,26 +64,28 @@ class RestoreOutcome:
         ]
 
 
-def demand_untiered(partitions: Partitions, untiered_topics: Collection[str]) -> None:
-    """Raises TieredctlError `epochs-unknown` where a partition begins above offset 0, unless its topic is named.
+def demand_epochs(partitions: Mapping[TopicIdPartition, LocalPart], untiered_topics: Collection[str]) -> None:
+    """Raises TieredctlError `epochs-unknown` where a partition begins above offset 0 and its leader epochs below are
+    not known, unless its topic is named.
 
     By the epochs of the restored records alone, a leader of a tiered topic deletes all remote segments of earlier
     epochs (RemoteLogManager.cleanupExpiredRemoteLogSegments), and reads nothing below its first epoch.
     """
-    for partition, segments in partitions.items():
-        start = segments[0].metadata.start_offset
-        if start > 0 and partition.topic not in untiered_topics:
+    for partition, part in partitions.items():
+        start = part.start_offset
+        if start > 0 and not part.epochs and partition.topic not in untiered_topics:
             message = (
                 f"{partition.topic}-{partition.partition} begins at offset {start}, and a store does not have the "
             )
             message += "leader epochs below it: if the topic is tiered, a broker would delete its remote segments."
-            hint = f"If {partition.topic} is not tiered, give --untiered-topic {partition.topic}."
+            hint = "Give the metadata of remote storage, by --log-dir, --export or --bootstrap-server; if "
+            hint += f"{partition.topic} is not tiered, give --untiered-topic {partition.topic}."
             raise TieredctlError(ErrorCode.EPOCHS_UNKNOWN, message, hint=hint)
 
 
 def restore(
     store: ObjectStore,
-    partitions: Partitions,
+    partitions: Mapping[TopicIdPartition, LocalPart],
     to: Path,
     *,
     broker_files_from: Path | None = None,
@@ -103,8 +106,8 @@ def restore(
         if dry_run:
             demand_writable(_nearest(to))
             _demand_absent(to, (*folders, *copied))
-            for partition, segments in partitions.items():
-                outcome.logs.append(write_log(store, partition, segments, None))
+            for partition, part in partitions.items():
+                outcome.logs.append(write_log(store, partition, part, None))
                 tell(outcome.logs[-1])
             return outcome
         with _locked(to):
@@ -112,8 +115,8 @@ def restore(
             for left in to.glob(f"{UNFINISHED}*"):  # by a run that was killed; no broker starts with it
                 shutil.rmtree(left)
             with _aside(to) as aside:
-                for (partition, segments), name in zip(partitions.items(), folders, strict=True):
-                    log = write_log(store, partition, segments, aside / name)
+                for (partition, part), name in zip(partitions.items(), folders, strict=True):
+                    log = write_log(store, partition, part, aside / name)
                     outcome.logs.append(log)
                     tell(log)
                 for name in copied:
@@ -189,7 +192,7 @@ def _put_in_place(aside: Path, to: Path, names: Sequence[str]) -> None:
         raise
 
 
-def _demand_distinct(partitions: Partitions, folders: Sequence[str]) -> None:
+def _demand_distinct(partitions: Mapping[TopicIdPartition, LocalPart], folders: Sequence[str]) -> None:
     twice = {name for name in folders if folders.count(name) > 1}
     if twice:
         ids = ", ".join(one.topic_id for one, name in zip(partitions, folders, strict=True) if name in twice)

@@ -30,6 +30,7 @@ from tieredctl.formats.partition_metadata import (
 from tieredctl.formats.record_batches import BatchHeader
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.storage.protocol import ObjectStore
+from tieredctl_proposals.ops.wal.both_tiers import LocalPart
 from tieredctl_proposals.ops.wal.line_of_leaders import NO_END, ends_of_epochs
 from tieredctl_proposals.wal.places import object_key
 from tieredctl_proposals.wal.reading import fetch_log_segment
@@ -67,22 +68,22 @@ def folder_name(partition: TopicIdPartition) -> str:
     return name
 
 
-def write_log(
-    store: ObjectStore, partition: TopicIdPartition, segments: Sequence[KnownWalSegment], folder: Path | None
-) -> RestoredLog:
-    """Writes a partition from segments of one line of leaders, by rising offset, into a new folder; all is on disk
-    when it returns. Without a folder, the segments are only read and checked.
+def write_log(store: ObjectStore, partition: TopicIdPartition, part: LocalPart, folder: Path | None) -> RestoredLog:
+    """Writes a partition's log into a new folder; all is on disk when it returns. Without a folder, its segments are
+    only read and checked.
 
     Raises TieredctlError `undecodable` where an object does not have what the events say, `object-missing`, and
     `unwritable`.
     """
-    restored = RestoredLog(partition, segments[0].metadata.start_offset, segments[0].metadata.start_offset - 1)
-    epochs: dict[int, int] = {}
+    restored = RestoredLog(partition, part.start_offset, part.start_offset - 1)
+    epochs = dict(part.epochs)
     writer = _LogWriter(folder)
     try:
         if folder is not None:
             folder.mkdir()
-        for header, data in _batches(store, segments):
+        if not part.segments:
+            writer.begin(part.start_offset)
+        for header, data in _batches(store, part.segments):
             epochs.setdefault(header.partition_leader_epoch, header.base_offset)
             writer.write(header, data)
             restored.end_offset = header.last_offset
@@ -118,7 +119,7 @@ def sync(path: Path) -> None:
 
 def _batches(store: ObjectStore, segments: Sequence[KnownWalSegment]) -> Iterator[tuple[BatchHeader, bytes]]:
     """Each batch once, checked: its CRC, its place in the object, and that offsets and leader epochs rise."""
-    following, ends = segments[0].metadata.start_offset, ends_of_epochs(segments)
+    following, ends = (segments[0].metadata.start_offset if segments else 0), ends_of_epochs(segments)
     for segment in segments:
         key = object_key(segment.combined_segment_id)
         try:
@@ -169,15 +170,19 @@ class _LogWriter:
     def write(self, header: BatchHeader, data: bytes) -> None:
         is_full = self._size + len(data) > _MOST_LOG_BYTES
         if not self.files or is_full or header.last_offset - self._base_offset > _MOST_OFFSETS:
-            self.close()
-            name = segment_file_name(header.base_offset, SegmentPart.LOG)
-            if self._folder is not None:
-                self._descriptor = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-            self._base_offset, self._size = header.base_offset, 0
-            self.files += 1
+            self.begin(header.base_offset)
         if self._descriptor is not None:
             _write_all(self._descriptor, data)
         self._size += len(data)
+
+    def begin(self, base_offset: int) -> None:
+        """Another log file."""
+        self.close()
+        if self._folder is not None:
+            path = self._folder / segment_file_name(base_offset, SegmentPart.LOG)
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        self._base_offset, self._size = base_offset, 0
+        self.files += 1
 
     def close(self) -> None:
         if self._descriptor is not None:
