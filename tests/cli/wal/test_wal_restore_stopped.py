@@ -18,6 +18,8 @@ from tests.wal.killed_store import Killed
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.storage.protocol import ObjectStore
 
+KILLED = 137
+
 
 def test_what_is_there_already_is_never_written_over(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
     (tmp_path / "to/orders-1").mkdir(parents=True)
@@ -58,7 +60,7 @@ def test_a_restore_that_is_interrupted_leaves_nothing(
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-@pytest.mark.parametrize("moved", range(3))
+@pytest.mark.parametrize("moved", range(4))
 @pytest.mark.parametrize("fault", [OSError(ENOSPC, os.strerror(ENOSPC)), Killed()])
 def test_a_restore_that_fails_while_it_puts_folders_in_place_leaves_none(
     *,
@@ -86,7 +88,7 @@ def test_a_restore_that_fails_while_it_puts_folders_in_place_leaves_none(
         with suppress(Killed):
             assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 1
 
-    assert len(renamed) == 2 * moved + 1
+    assert len(renamed) == max(2 * moved, 1)
     assert (tmp_path / "to").exists() is not is_new
     assert is_new or not list((tmp_path / "to").iterdir())
 
@@ -121,3 +123,28 @@ def test_what_somebody_else_writes_into_a_new_folder_stays_when_a_restore_fails(
         restored(tieredctl, uploaded, tmp_path / "to")
 
     assert [path.name for path in (tmp_path / "to").iterdir()] == ["mine"]
+
+
+def test_what_a_killed_restore_had_written_whole_is_put_into_its_place_by_the_next(
+    uploaded: Path, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.rename
+    for moved in range(1, 4):
+        to, renamed = tmp_path / f"to-{moved}", list[str]()
+
+        def killed(self: Path, target: Path, moved: int = moved, renamed: list[str] = renamed) -> Path:
+            if len(renamed) == moved:
+                os._exit(KILLED)
+            renamed.append(self.name)
+            return real(self, target)
+
+        if (child := os.fork()) == 0:
+            monkeypatch.setattr(Path, "rename", killed)
+            restored(tieredctl, uploaded, to)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == KILLED
+        assert {path.name for path in to.iterdir()} != {"orders-0", "orders-1", "other-0"}
+
+        code, said = restored(tieredctl, uploaded, to)
+
+        assert (code, {path.name for path in to.iterdir()}) == (0, {"orders-0", "orders-1", "other-0"}), (moved, said)

@@ -26,6 +26,9 @@ from tieredctl_proposals.ops.wal.restored_log import RestoredLog, folder_name, s
 BROKER_FILES = (META_PROPERTIES_FILE, BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER)
 """What a node has in its log directory that is of no partition in a store."""
 
+_WHOLE = ".tieredctl-restored"
+"""The folder of what is written whole, and not all in its place yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class RestoreOptions:
@@ -94,7 +97,8 @@ def restore(
 ) -> RestoreOutcome:
     """Writes the folders of all partitions into a log directory, which may exist, but must have none of them.
 
-    Everything is written aside and put into its place at the end; a failure leaves nothing. Raises TieredctlError as
+    Everything is written aside and put into its place at the end; a failure leaves nothing, and what a killed run had
+    written whole is put into its place by the next one. Raises TieredctlError as
     `write_log` does, `locked` while another run restores into it, and `unwritable` where something is in the way. A
     dry run reads and checks all of it, and writes nothing.
     """
@@ -111,6 +115,11 @@ def restore(
                 tell(outcome.logs[-1])
             return outcome
         with _locked(to):
+            if _finished(to) and all((to / name).exists() for name in (*folders, *copied)):
+                for partition, part in partitions.items():
+                    outcome.logs.append(write_log(store, partition, part, None))
+                    tell(outcome.logs[-1])
+                return outcome
             _demand_absent(to, (*folders, *copied))
             for left in to.glob(f"{UNFINISHED}*"):  # by a run that was killed; no broker starts with it
                 shutil.rmtree(left)
@@ -179,17 +188,41 @@ def _aside(to: Path) -> Iterator[Path]:
 
 @ending()
 def _put_in_place(aside: Path, to: Path, names: Sequence[str]) -> None:
-    """All of them or none."""
-    moved = list[str]()
+    """All of them or none: a run that is killed meanwhile leaves a folder that the next one finds, and no broker starts
+    with."""
+    whole, moved = to / _WHOLE, list[str]()
+    sync(aside)
+    aside.rename(whole)
+    sync(to)
     try:
         for name in names:
-            (aside / name).rename(to / name)
+            (whole / name).rename(to / name)
             moved.append(name)
+        whole.rmdir()
         sync(to)
     except BaseException:
         for name in reversed(moved):
-            (to / name).rename(aside / name)
+            (to / name).rename(whole / name)
+        shutil.rmtree(whole)
         raise
+
+
+@ending()
+def _finished(to: Path) -> bool:
+    """Whether an earlier run was killed while it put what it had written into its place: the rest of it is there now.
+    Raises TieredctlError `unwritable` where something else came there meanwhile."""
+    whole = to / _WHOLE
+    if not whole.is_dir():
+        return False
+    # meta.properties comes last here too.
+    names = sorted((path.name for path in whole.iterdir()), key=lambda name: name in BROKER_FILES)
+    names.sort(key=lambda name: name == META_PROPERTIES_FILE)
+    _demand_absent(to, names)
+    for name in names:
+        (whole / name).rename(to / name)
+    whole.rmdir()
+    sync(to)
+    return True
 
 
 def _demand_distinct(partitions: Mapping[TopicIdPartition, LocalPart], folders: Sequence[str]) -> None:
