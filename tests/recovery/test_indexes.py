@@ -19,7 +19,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentSta
 from tieredctl.ops.guards.lease import Unguarded
 from tieredctl.ops.guards.store_clock import StoreClock
 from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome, demand_conditional_writes
-from tieredctl.ops.index_recovery.index_plan import Action, IndexRecoveryPlan, finished_segment, plan_index_recovery
+from tieredctl.ops.index_recovery.index_plan import Action, IndexRecoveryPlan, SegmentsOnce, plan_index_recovery
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import RESERVED_FOLDER, Capability
@@ -58,7 +58,7 @@ def stream_of(cluster: Cluster) -> EventStream:
 
 
 def plan(cluster: Cluster, store: MemoryStore | None = None, segment_id: str = SEGMENT_ID) -> IndexRecoveryPlan:
-    segment = finished_segment(stream_of(cluster), segment_id)
+    segment = SegmentsOnce.of(stream_of(cluster)).finished(segment_id)
     return plan_index_recovery(segment, store or cluster.store(), LAYOUT, INTERVAL)
 
 
@@ -76,7 +76,7 @@ class Recovery:
     planned: IndexRecoveryPlan
 
     def run(self, read: Callable[[], EventStream] | None = None) -> IndexRecoveryOutcome:
-        recovery = IndexRecovery(self.planned, self.store, read or (lambda: stream_of(self.cluster)))
+        recovery = IndexRecovery([self.planned], self.store, read or (lambda: stream_of(self.cluster)))
         return recovery.run(Unguarded(StoreClock(lambda: 0, 0)))
 
     def objects(self) -> dict[str, bytes]:
@@ -140,8 +140,9 @@ def test_what_is_replaced_is_kept_in_quarantine(cluster: Cluster) -> None:
 
     outcome = mending.run()
 
-    assert mending.store.read(outcome.quarantined[Part.TIME_INDEX]) == GARBAGE
-    assert outcome.quarantined[Part.TIME_INDEX].startswith(".tieredctl/quarantine/")
+    (segment,) = outcome.segments
+    assert mending.store.read(segment.quarantined[Part.TIME_INDEX]) == GARBAGE
+    assert segment.quarantined[Part.TIME_INDEX].startswith(".tieredctl/quarantine/")
 
 
 def test_nothing_is_left_to_do_afterwards(cluster: Cluster) -> None:
@@ -338,7 +339,7 @@ def test_nothing_is_written_over_what_somebody_wrote_meanwhile(cluster: Cluster,
 
     assert outcome.stopped is not None
     assert outcome.stopped.kind.code == "world-changed"
-    assert outcome.written == []
+    assert outcome.written == 0
     assert mending.store.read(key_of(metadata, part)) == b"somebody's"
 
 

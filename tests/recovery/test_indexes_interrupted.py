@@ -13,7 +13,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.guards.own_objects import CLOCK_KEY, LEASE_KEY
 from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome
-from tieredctl.ops.index_recovery.index_plan import finished_segment, plan_index_recovery
+from tieredctl.ops.index_recovery.index_plan import SegmentsOnce, plan_index_recovery
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
@@ -96,9 +96,9 @@ def run(cluster: Cluster, store: MortalStore, now_ms: int = 0) -> IndexRecoveryO
         return EventStream(EventsInMemory(cluster.events))
 
     store.now_ms = now_ms
-    plan = plan_index_recovery(finished_segment(read(), SEGMENT_ID), store, LAYOUT, INTERVAL)
+    plan = plan_index_recovery(SegmentsOnce.of(read()).finished(SEGMENT_ID), store, LAYOUT, INTERVAL)
     with lease_held(store, "recover indexes", store.clock_ms) as lease:
-        return IndexRecovery(plan, store, read).run(lease)
+        return IndexRecovery([plan], store, read).run(lease)
 
 
 def objects(store: MortalStore) -> dict[str, bytes]:
@@ -145,7 +145,7 @@ def test_killed_again_and_again_it_still_ends(broken: Cluster) -> None:
 def test_indexes_of_a_segment_whose_metadata_changed_since_the_plan_are_not_written(broken: Cluster) -> None:
     store = store_of(broken)
     plan = plan_index_recovery(
-        finished_segment(EventStream(EventsInMemory(broken.events)), SEGMENT_ID), store, LAYOUT, INTERVAL
+        SegmentsOnce.of(EventStream(EventsInMemory(broken.events))).finished(SEGMENT_ID), store, LAYOUT, INTERVAL
     )
     before = objects(store)
     other = [
@@ -156,7 +156,7 @@ def test_indexes_of_a_segment_whose_metadata_changed_since_the_plan_are_not_writ
     ]
 
     with lease_held(store, "recover indexes", lambda: 0) as lease:
-        outcome = IndexRecovery(plan, store, lambda: EventStream(EventsInMemory(other))).run(lease)
+        outcome = IndexRecovery([plan], store, lambda: EventStream(EventsInMemory(other))).run(lease)
 
     assert outcome.stopped is not None
     assert outcome.stopped.kind.code == "world-changed"

@@ -15,7 +15,7 @@ from tieredctl.formats.record_batches import HEADER_BYTES
 from tieredctl.formats.segment_parts import offset_index_entries, time_index_entries
 from tieredctl.layouts.protocol import Part
 from tieredctl.ops.index_recovery.index_diagnosis import Condition
-from tieredctl.ops.index_recovery.index_plan import finished_segment, plan_index_recovery
+from tieredctl.ops.index_recovery.index_plan import SegmentsOnce, plan_index_recovery
 from tieredctl.ops.metadata.event_stream import EventStream
 
 INTERVAL = 4_096
@@ -101,7 +101,7 @@ def test_recovery_calls_a_cut_time_index_damaged_though_the_log_is_too(
     cut = index[: int(len(index) // 12 * kept) * 12]
     log = with_bad_batch(long_segment, long_segment.batches[1])
     damaged = made_of([long_segment]).with_part(metadata, Part.LOG, log).with_part(metadata, Part.TIME_INDEX, cut)
-    segment = finished_segment(EventStream(EventsInMemory(damaged.events)), metadata.segment_id)
+    segment = SegmentsOnce.of(EventStream(EventsInMemory(damaged.events))).finished(metadata.segment_id)
 
     plan = plan_index_recovery(segment, damaged.store(), LAYOUT, INTERVAL)
 

@@ -1,38 +1,77 @@
-"""`recover indexes`: plans which of a segment's indexes are missing or damaged, and writes what was planned."""
+"""`recover indexes`: plans which indexes of some segments are missing or damaged, and writes what was planned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
+from tieredctl.layouts.protocol import Part
 from tieredctl.model.findings import Finding
-from tieredctl.ops.documents import Document
+from tieredctl.model.work import note
+from tieredctl.ops.change import demand_same_cluster
+from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.lease import lease_held
-from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome, demand_conditional_writes
+from tieredctl.ops.index_recovery.applying import (
+    IndexRecovery,
+    IndexRecoveryOutcome,
+    RecoveredSegment,
+    demand_conditional_writes,
+)
 from tieredctl.ops.index_recovery.broker_cache import cached_file_names, cached_files
-from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan, finished_segment, plan_index_recovery
+from tieredctl.ops.index_recovery.index_diagnosis import Condition
+from tieredctl.ops.index_recovery.index_plan import Action, IndexRecoveryPlan, SegmentsOnce, plan_index_recovery
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES
-from tieredctl.storage.protocol import WritableObjectStore
+from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
 
 _INDEX_INTERVAL = "index.interval.bytes"
+_MOST_BYTES = 512 << 20
+"""Of rebuilt parts that a plan holds; segments after that are left for another run."""
+_PASSED_OVER = (ErrorCode.UNKNOWN_SEGMENT, ErrorCode.USAGE, ErrorCode.METADATA_INCOMPLETE)
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentRecovery:
-    """A plan, and what applies it."""
+class WantedSegments:
+    """Which segments a recovery is about: those named, else all that are selected."""
 
-    plan: IndexRecoveryPlan
-    index_interval_bytes: int
+    segment_ids: Collection[str] | None = None
+    selection: Selection = Selection()
+    cluster_id: str | None = None
+    """The cluster that they are from, if whoever named them knows."""
+
+    @property
+    def the_one(self) -> str | None:
+        """The segment, where one alone was named: its plan shows every part, and what keeps it from being made is an
+        error."""
+        ids = self.segment_ids or ()
+        return next(iter(ids)) if len(ids) == 1 and self.cluster_id is None else None
+
+
+@dataclass(slots=True)
+class IndexesRecovery:
+    """A plan for some segments, and what applies it."""
+
+    wanted: WantedSegments
     cluster_id: str | None
     store_url: str
     _source: Document
     _metadata: MetadataPlace
     _remote: Remote[WritableObjectStore] | None
     """None if the store was opened for reading only."""
+    plans: list[IndexRecoveryPlan] = field(default_factory=list)
+    intervals: dict[str, int] = field(default_factory=dict)
+    """The index interval of each topic, in bytes."""
+    passed_over: dict[str, str] = field(default_factory=dict)
+    """Segments of which nothing is rebuilt, and why: the metadata no longer promises their objects."""
+    left_over: int = 0
+    """How many segments were not looked at: the plan holds enough."""
 
     def source(self) -> Document:
         """What it is about."""
@@ -42,37 +81,133 @@ class SegmentRecovery:
         """None: the rows show what is wrong with each part."""
         return []
 
+    def to_write(self) -> int:
+        """How many objects."""
+        return sum(len(one.to_write()) for one in self.plans)
+
+    def impossible(self) -> int:
+        """How many parts stay as they are although they are not sound."""
+        return sum(len(one.impossible()) for one in self.plans)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether all that was wanted was looked at, and is sound."""
+        return not (self.to_write() or self.impossible() or self.passed_over or self.left_over)
+
+    def in_need(self) -> list[IndexRecoveryPlan]:
+        """The plans of segments with a part that is not sound."""
+        return [one for one in self.plans if one.to_write() or one.impossible() or one.log_damage is not None]
+
     def rows(self) -> list[Document]:
-        """One for each part."""
-        return [part.document() for part in self.plan.parts]
+        """One for each part of the one segment; of several, one for each part that is not sound."""
+        if self.wanted.the_one is not None:
+            return [part.document() for one in self.plans for part in one.parts]
+        return [row for one in self.in_need() for row in _rows(one, [part.document() for part in one.parts])]
+
+    def rows_done(self, outcome: IndexRecoveryOutcome) -> list[Document]:
+        """The same rows, each with its outcome."""
+        if self.wanted.the_one is not None:
+            return [row for one in outcome.segments for row in one.rows()]
+        return [row for one in outcome.segments for row in _rows(one.plan, one.rows())]
 
     def summary(self) -> Document:
-        """The segment, and how many parts are in each condition."""
+        """The segments, and how many parts are in each condition."""
         cached = {"files": self.cached_file_names(), "found": [str(path) for path in self.cached_files()]}
-        return {**self.plan.summary(), "indexIntervalBytes": self.index_interval_bytes, "brokerCache": cached}
+        if self.wanted.the_one is not None:
+            (plan,) = self.plans
+            (interval,) = self.intervals.values()
+            return {**plan.summary(), "indexIntervalBytes": interval, "brokerCache": cached}
+        conditions = Counter(part.found.condition for one in self.plans for part in one.parts)
+        return {
+            "segments": len(self.plans),
+            "segmentsInNeed": len(self.in_need()),
+            "logsDamaged": sum(one.log_damage is not None for one in self.plans),
+            **{condition.value: conditions[condition] for condition in Condition},
+            "toWrite": self.to_write(),
+            "impossible": self.impossible(),
+            "passedOver": [{"segmentId": one, "reason": why} for one, why in self.passed_over.items()],
+            "segmentsLeftOver": self.left_over,
+            "indexIntervalBytes": self.intervals,
+            "brokerCache": cached,
+        }
 
     def cached_file_names(self) -> list[str]:
-        """The files that a broker keeps in its cache after reading the segment."""
-        return cached_file_names(self.plan.metadata)
+        """The files that a broker keeps in its cache after reading the one segment, or those that are in need."""
+        return [name for one in self._cached() for name in cached_file_names(one.metadata)]
 
     def cached_files(self) -> list[Path]:
         """Those of them that are in the log directories whose metadata is read."""
-        return cached_files(self.plan.metadata, self._metadata.log_dirs)
+        return [path for one in self._cached() for path in cached_files(one.metadata, self._metadata.log_dirs)]
 
-    def apply(self, clock_ms: Callable[[], int]) -> IndexRecoveryOutcome:
+    def _cached(self) -> Sequence[IndexRecoveryPlan]:
+        return self.plans if self.wanted.the_one is not None else self.in_need()
+
+    def apply(self, clock_ms: Callable[[], int], tell: Callable[[RecoveredSegment], None]) -> IndexRecoveryOutcome:
         """Writes what was shown, while it holds the store's lease. Whatever stops it is in the outcome. Raises
         TieredctlError if it cannot begin."""
         if self._remote is None:
             raise TypeError("a store that was opened to be read is not changed")
         store = self._remote.store
         with lease_held(store, "recover indexes", clock_ms) as lease, ExitStack() as opened:
-            return IndexRecovery(self.plan, store, lambda: opened.enter_context(self._metadata.open())).run(lease)
+
+            def read() -> EventStream:
+                opened.close()
+                return opened.enter_context(self._metadata.open())
+
+            outcome = IndexRecovery(self.plans, store, read, clock_ms, tell).run(lease)
+        outcome.skipped = len(self.passed_over) + self.left_over
+        return outcome
+
+    def plan(self, known: SegmentsOnce, opened: Remote[ObjectStore], interval_bytes: Callable[[str], int]) -> None:
+        """Plans each segment, in the order in which one's producers are needed for the next."""
+        rebuilt: dict[str, bytes] = {}
+        wanted, held = self.wanted, 0
+        ids = known.ids(wanted.selection) if wanted.segment_ids is None else known.in_order(wanted.segment_ids)
+        for number, segment_id in enumerate(ids):
+            if held > _MOST_BYTES:
+                self.left_over = len(ids) - number
+                return
+            try:
+                segment = known.finished(segment_id)
+            except TieredctlError as error:
+                if wanted.the_one is not None or error.code not in _PASSED_OVER:
+                    raise
+                self.passed_over[segment_id] = error.message
+                continue
+            topic = segment.metadata.topic_id_partition.topic
+            if topic not in self.intervals:
+                self.intervals[topic] = interval_bytes(topic)
+            plan = plan_index_recovery(segment, opened.store, opened.layout, self.intervals[topic], rebuilt)
+            held += plan.rebuilt_bytes
+            if plan.rebuilt_snapshot is not None:
+                rebuilt[segment_id] = plan.rebuilt_snapshot
+            self.plans.append(plan)
+            note("segments", number + 1, len(ids))
 
 
-def plan_segment_recovery(
-    segment_id: str, metadata: MetadataPlace, store: StorePlace, index_interval_bytes: int | None, *, to_apply: bool
-) -> SegmentRecovery:
-    """The plan for a segment's indexes, made from its whole log. Changes nothing.
+def _rows(plan: IndexRecoveryPlan, parts: Sequence[Document]) -> list[Document]:
+    """Those of a segment's parts that are not sound, with the segment; first one for the log where that is damaged."""
+    metadata = plan.metadata
+    of = {
+        **partition_document(metadata.topic_id_partition),
+        "startOffset": metadata.start_offset,
+        "segmentId": metadata.segment_id,
+    }
+    log = {"part": Part.LOG.value, "condition": Condition.DAMAGED.value, "action": Action.IMPOSSIBLE.value}
+    rows = [part for part in parts if part["condition"] != Condition.SOUND.value]
+    return [of | one for one in ([] if plan.log_damage is None else [log | {"reason": plan.log_damage}]) + rows]
+
+
+def plan_recovery_of_indexes(
+    wanted: WantedSegments,
+    metadata: MetadataPlace,
+    store: StorePlace,
+    index_interval_bytes: int | None,
+    *,
+    to_apply: bool,
+) -> IndexesRecovery:
+    """The plan for the indexes of some segments, made from their whole logs by one reading of the metadata. Changes
+    nothing.
 
     Without `index_interval_bytes` the live cluster is asked. Raises TieredctlError as opening does, and
     `store-incapable` if the plan is to be applied but this store does not allow it.
@@ -80,15 +215,19 @@ def plan_segment_recovery(
     opened, remote = store.open_to(apply=to_apply)
     with metadata.open() as stream:
         metadata.demand_topic_based()
-        segment = finished_segment(stream, segment_id)
         cluster_id = stream.source.cluster_id
+        demand_same_cluster(cluster_id, wanted.cluster_id)
+        known = SegmentsOnce.of(stream)
         source = {**stream.source.describe(), "store": opened.store.url, "layout": opened.layout.name}
-    if index_interval_bytes is None:
-        index_interval_bytes = _index_interval(segment.metadata.topic_id_partition.topic, metadata)
-    plan = plan_index_recovery(segment, opened.store, opened.layout, index_interval_bytes)
-    if remote is not None and plan.to_write():
+    recovery = IndexesRecovery(wanted, cluster_id, opened.store.url, source, metadata, remote)
+
+    def interval_bytes(topic: str) -> int:
+        return _index_interval(topic, metadata) if index_interval_bytes is None else index_interval_bytes
+
+    recovery.plan(known, opened, interval_bytes)
+    if remote is not None and recovery.to_write():
         demand_conditional_writes(remote.store)
-    return SegmentRecovery(plan, index_interval_bytes, cluster_id, opened.store.url, source, metadata, remote)
+    return recovery
 
 
 def _index_interval(topic: str, place: MetadataPlace) -> int:

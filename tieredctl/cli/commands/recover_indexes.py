@@ -1,25 +1,30 @@
-"""`tieredctl recover indexes`: a segment's indexes, rebuilt from its log."""
+"""`tieredctl recover indexes`: segments' indexes, rebuilt from their logs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tieredctl.cli.arguments import clock_ms, kafka_id
+from tieredctl.cli.arguments import clock_ms, given_path, kafka_id
 from tieredctl.cli.change_options import ApplyChoice
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.options import ClusterId, Yes
 from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.places import MetadataOptions, RemoteOptions
+from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
+from tieredctl.ops.index_recovery.applying import RecoveredSegment
 from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan
 from tieredctl.ops.store_check.local_stores import REMOTE_LOG_INDEX_CACHE
-from tieredctl.wiring.index_recovery import SegmentRecovery, plan_segment_recovery
+from tieredctl.wiring.index_recovery import IndexesRecovery, WantedSegments, plan_recovery_of_indexes
+
+if TYPE_CHECKING:
+    from tieredctl.ops.metadata.selection import Selection
 
 _COLUMNS = (
     TableColumn("PART", "part"),
@@ -30,21 +35,35 @@ _COLUMNS = (
     TableColumn("REASON", "reason", wide=True),
     TableColumn("KEY", "key", wide=True),
 )
+_SEGMENT_COLUMNS = (
+    TableColumn("TOPIC", "topic"),
+    TableColumn("PARTITION", "partition"),
+    TableColumn("START", "startOffset"),
+    TableColumn("SEGMENT-ID", "segmentId"),
+)
+_SEGMENT_FIELDS = ("topic", "topicId", "partition", "startOffset", "segmentId")
 _OUTCOME_COLUMNS = (
-    *_COLUMNS,
     TableColumn("WRITTEN", "written"),
     TableColumn("QUARANTINED-AS", "quarantinedAs", wide=True),
 )
 _FIELDS = ("part", "condition", "action", "bytes", "rebuiltBytes", "key", "reason", "obstacle")
+_OUTCOME_FIELDS = ("written", "quarantinedAs")
 
 
 def indexes(
     *,
-    segment_id: Annotated[
-        str, typer.Argument(metavar="SEGMENT-ID", parser=kafka_id, help="The segment's id, 22 characters.")
-    ],
+    segment_ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SEGMENT-ID]...", parser=kafka_id, help="The segments' ids, 22 characters each."),
+    ] = None,
     remote_options: RemoteOptions,
     metadata_options: MetadataOptions,
+    selected: PartitionOptions,
+    verified: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", parser=given_path, help="The segments of which `verify -o json` reported a part."),
+    ] = None,
+    all_segments: Annotated[bool, typer.Option("--all", help="All segments: every log in the store is read.")] = False,
     index_interval_bytes: Annotated[
         int | None,
         typer.Option(
@@ -59,42 +78,89 @@ def indexes(
     yes: Yes = False,
     view: ProgressView,
 ) -> ExitCode:
-    """Rebuild the missing or damaged indexes of a segment, and its producer snapshot, from its log.
+    """Rebuild missing or damaged indexes of segments, and producer snapshots, from the segments' logs.
 
-    Damaged objects are first copied to quarantine. Exit 3 if something needs repair, 5 if something stays unrepaired.
+    Name segments, a topic, what verify found, or all of them: the metadata is read once. Damaged objects are first
+    copied to quarantine. Exit 3 if something needs repair, 5 if something stays unrepaired.
 
     For example: tieredctl recover indexes zYJ8cWbWS6Wrn_UH97CRKw --bootstrap-server broker:9092 --store s3://tiered
     """
     apply = choice.is_made
-    place = metadata_options.place()
-    remote = remote_options.place()
-    recovery = plan_segment_recovery(segment_id, place, remote, index_interval_bytes, to_apply=apply)
-    plan = recovery.plan
+    wanted = _wanted(segment_ids or [], selected.selection(), verified, all_segments=all_segments)
+    recovery = plan_recovery_of_indexes(
+        *(wanted, metadata_options.place(), remote_options.place(), index_interval_bytes), to_apply=apply
+    )
+    is_one = wanted.the_one is not None
+    columns = _COLUMNS if is_one else (*_SEGMENT_COLUMNS, *_COLUMNS)
+    fields = _FIELDS if is_one else (*_SEGMENT_FIELDS, *_FIELDS)
+    to_write = recovery.to_write()
     advice = _advice(recovery)
-    view.say(*_sentences(plan))
-    if not apply or not plan.to_write():
-        advice = [*advice, *choice.advice(changes=bool(plan.to_write()))]
-        return view.plan("IndexRecoveryPlan", recovery, _COLUMNS, _FIELDS, _code(plan, apply), advice)
-    what = f"Writing {counted(len(plan.to_write()), 'object')} of segment {segment_id} to {recovery.store_url}"
+    view.say(*(_sentences(recovery.plans[0]) if is_one else _sentences_of_several(recovery)))
+    if not apply or not to_write:
+        advice = [*advice, *choice.advice(changes=bool(to_write))]
+        return view.plan("IndexRecoveryPlan", recovery, columns, fields, _code(recovery, apply), advice)
+    of = f"segment {wanted.the_one}" if is_one else counted(len(recovery.in_need()), "segment")
+    what = f"Writing {counted(to_write, 'object')} of {of} to {recovery.store_url}"
     known_cluster_id = recovery.cluster_id or cluster_id
     if known_cluster_id is None:
         message = "It is unknown which cluster this is."
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, message, hint="Give --cluster-id.")
     demand_confirmation(what, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)
-    outcome = recovery.apply(clock_ms)
-    done = {**recovery.summary(), "applied": True, "written": len(outcome.written)}
-    fields = (*_FIELDS, "written", "quarantinedAs")
-    listing = Listing("IndexRecovery", recovery.source(), outcome.rows(), _OUTCOME_COLUMNS, done, fields)
+    outcome = recovery.apply(clock_ms, view.teller(_progress))
+    done = {**recovery.summary(), "applied": True, "written": outcome.written}
+    rows, fields = recovery.rows_done(outcome), (*fields, *_OUTCOME_FIELDS)
+    listing = Listing("IndexRecovery", recovery.source(), rows, (*columns, *_OUTCOME_COLUMNS), done, fields)
     return view.end(listing, outcome, advice=advice)
 
 
-def _code(plan: IndexRecoveryPlan, apply: bool) -> ExitCode:
+def _wanted(
+    segment_ids: Sequence[str], selection: Selection, verified: Path | None, *, all_segments: bool
+) -> WantedSegments:
+    """Raises TieredctlError unless the segments are named in exactly one way."""
+    from tieredctl.ops.index_recovery.verified_segments import read_verified_segments
+    from tieredctl.ops.metadata.selection import Selection
+
+    ways = [bool(segment_ids), selection != Selection(), verified is not None, all_segments]
+    if sum(ways) != 1:
+        message = (
+            "Name the segments in one way: their ids, a topic (--topic, --topic-id, --partition), --verified, --all."
+        )
+        raise TieredctlError(ErrorCode.USAGE, message)
+    if verified is not None:
+        found = read_verified_segments(verified)
+        return WantedSegments(found.segment_ids, cluster_id=found.cluster_id)
+    return WantedSegments(tuple(dict.fromkeys(segment_ids)) or None, selection)
+
+
+def _progress(segment: RecoveredSegment) -> str:
+    return f"{segment.plan.metadata.segment_id}: {counted(len(segment.written), 'object')} written"
+
+
+def _code(recovery: IndexesRecovery, apply: bool) -> ExitCode:
     """For a run that writes nothing."""
-    if plan.log_damage is not None:
+    if any(one.log_damage is not None for one in recovery.plans):
         return ExitCode.CORRUPTION
-    if not plan.to_write() and not plan.impossible():
+    if recovery.is_clean:
         return ExitCode.CLEAN
-    return ExitCode.INCOMPLETE if apply else ExitCode.FINDINGS
+    is_left = bool(recovery.passed_over or recovery.left_over)
+    return ExitCode.INCOMPLETE if apply or is_left else ExitCode.FINDINGS
+
+
+def _sentences_of_several(recovery: IndexesRecovery) -> Iterator[str]:
+    for segment_id, reason in recovery.passed_over.items():
+        yield f"Passed over: {segment_id}: {reason}"
+    if recovery.left_over:
+        yield f"{counted(recovery.left_over, 'segment')} left for another run of the same command."
+    looked_at = counted(len(recovery.plans), "segment")
+    if not recovery.in_need():
+        yield f"All indexes of {looked_at} are intact: there is nothing to write."
+        return
+    damaged = sum(one.log_damage is not None for one in recovery.plans)
+    if damaged:
+        yield f"The logs of {counted(damaged, 'segment')} are damaged: nothing can be rebuilt from them."
+    if recovery.impossible():
+        yield f"{counted(recovery.impossible(), 'part')} cannot be rebuilt: -o wide has the reasons."
+    yield f"{counted(recovery.to_write(), 'object')} to write for {len(recovery.in_need())} of {looked_at}."
 
 
 def _sentences(plan: IndexRecoveryPlan) -> Iterator[str]:
@@ -109,11 +175,16 @@ def _sentences(plan: IndexRecoveryPlan) -> Iterator[str]:
         yield f"All indexes of {where} are intact: there is nothing to write."
 
 
-def _advice(recovery: SegmentRecovery) -> list[str]:
+def _advice(recovery: IndexesRecovery) -> list[str]:
     """What the operator has to do about the brokers, which keep using what they fetched before."""
+    if recovery.wanted.the_one is None and not recovery.in_need():
+        return []
+    is_one = recovery.wanted.the_one is not None
+    files = ",".join(recovery.cached_file_names()) if is_one else "*_SEGMENT-ID.index,…timeindex,…txnindex"
+    these = "this segment" if is_one else "these segments"
     return [
-        "A broker that has read this segment keeps using the indexes it cached, even after a restart:",
-        f"  {REMOTE_LOG_INDEX_CACHE}/{{{','.join(recovery.cached_file_names())}}}",
+        f"A broker that has read {these} keeps using the indexes it cached, even after a restart:",
+        f"  {REMOTE_LOG_INDEX_CACHE}/{{{files}}}",
         *(f"  found: {path}" for path in recovery.cached_files()),
         (
             "While it runs, set remote.log.index.file.cache.total.size.bytes to 1 with kafka-configs, which empties "

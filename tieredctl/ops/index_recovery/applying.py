@@ -6,7 +6,7 @@ place in quarantine as before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -18,14 +18,18 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.comparison import same_by
 from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
-from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan, PlannedPart, finished_segment
+from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan, PlannedPart, SegmentsOnce
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.storage.protocol import Capability, StoredObject, WritableObjectStore
 
+LOOK_AGAIN_MS = 60_000
+"""How old the metadata may be by which a segment is written to: reading it may take as long as many segments do."""
+_OF_ONE_SEGMENT = (ErrorCode.WORLD_CHANGED, ErrorCode.UNKNOWN_SEGMENT, ErrorCode.USAGE)
+
 
 @dataclass(slots=True, kw_only=True)
-class IndexRecoveryOutcome(Outcome):
-    """How much of a plan was applied."""
+class RecoveredSegment(Outcome):
+    """How much of the plan for one segment was applied."""
 
     plan: IndexRecoveryPlan
     written: list[Part] = field(default_factory=list)
@@ -49,6 +53,23 @@ class IndexRecoveryOutcome(Outcome):
         ]
 
 
+@dataclass(slots=True, kw_only=True)
+class IndexRecoveryOutcome(Outcome):
+    """How much of the plans was applied."""
+
+    segments: list[RecoveredSegment] = field(default_factory=list)
+
+    @property
+    def left(self) -> int:
+        """How many parts are not sound yet."""
+        return sum(one.left for one in self.segments)
+
+    @property
+    def written(self) -> int:
+        """How many objects were written."""
+        return sum(len(one.written) for one in self.segments)
+
+
 def demand_conditional_writes(store: WritableObjectStore) -> None:
     """Raises TieredctlError `store-incapable` for a store that would overwrite an object written by others
     meanwhile."""
@@ -56,52 +77,75 @@ def demand_conditional_writes(store: WritableObjectStore) -> None:
         raise TieredctlError(ErrorCode.STORE_INCAPABLE, f"{store.url} does not support conditional writes.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class IndexRecovery:
-    """One run over a plan."""
+    """One run over the plans for some segments."""
 
-    plan: IndexRecoveryPlan
+    plans: Sequence[IndexRecoveryPlan]
     store: WritableObjectStore
     read_metadata: Callable[[], EventStream]
     """Reads the metadata once more, up to its current end offsets."""
+    clock_ms: Callable[[], int] = lambda: 0
+    tell: Callable[[RecoveredSegment], None] = lambda _segment: None
+    """Called with each segment that was come to."""
+    _known: SegmentsOnce | None = None
+    _cluster_id: str | None = None
+    _read_ms: int = 0
 
     def run(self, lease: Hold) -> IndexRecoveryOutcome:
-        """Writes what the plan has to write. Whatever stops it is in the outcome."""
-        outcome = IndexRecoveryOutcome(plan=self.plan)
-        try:
-            cluster_id = self._demand_unchanged()
-            parts = self.plan.to_write()
-            for part in parts:
-                lease.renew()
-                with unbroken():
-                    self._write(part, cluster_id, outcome)
-                    outcome.written.append(part.found.part)
-                    if part is parts[-1]:
-                        nothing_is_left()
-        except TieredctlError as error:
-            outcome.stopped = error
+        """Writes what the plans have to write. A segment that changed meanwhile is left alone. Whatever stops it, or
+        the first such change, is in the outcome."""
+        outcome = IndexRecoveryOutcome(segments=[RecoveredSegment(plan=plan) for plan in self.plans])
+        to_do = [one for one in outcome.segments if one.plan.to_write()]
+        for segment in to_do:
+            try:
+                self._recover(segment, lease, is_last=segment is to_do[-1])
+            except TieredctlError as error:
+                outcome.stopped = outcome.stopped or error
+                if error.code not in _OF_ONE_SEGMENT:
+                    break
+            self.tell(segment)
         return outcome
 
-    def _demand_unchanged(self) -> str | None:
-        """The cluster's id, if the metadata has it. Raises TieredctlError where the segment changed since it was read:
-        an object written for a segment that is being deleted would be left over."""
-        segment_id, stream = self.plan.metadata.segment_id, self.read_metadata()
-        if finished_segment(stream, segment_id).metadata != self.plan.metadata:
+    def _recover(self, segment: RecoveredSegment, lease: Hold, *, is_last: bool) -> None:
+        self._demand_unchanged(segment.plan)
+        parts = segment.plan.to_write()
+        for part in parts:
+            lease.renew()
+            with unbroken():
+                self._write(part, segment)
+                segment.written.append(part.found.part)
+                if is_last and part is parts[-1]:
+                    nothing_is_left()
+
+    def _demand_unchanged(self, plan: IndexRecoveryPlan) -> None:
+        """Raises TieredctlError where a segment changed since it was read: an object written for a segment that is
+        being deleted would be left over."""
+        segment_id = plan.metadata.segment_id
+        if self._now().finished(segment_id).metadata != plan.metadata:
             raise TieredctlError(
                 ErrorCode.WORLD_CHANGED, f"The metadata of segment {segment_id} changed since it was read."
             )
-        log = self.plan.log
+        log = plan.log
         if log is None or self.store.head(log.key) != log:
-            raise TieredctlError(ErrorCode.WORLD_CHANGED, "The segment's log was rewritten since it was read.")
-        return stream.source.cluster_id
+            message = f"The log of segment {segment_id} was rewritten since it was read."
+            raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
 
-    def _write(self, part: PlannedPart, cluster_id: str | None, outcome: IndexRecoveryOutcome) -> None:
+    def _now(self) -> SegmentsOnce:
+        """What the metadata says, as of at most `LOOK_AGAIN_MS` ago."""
+        if self._known is None or self.clock_ms() - self._read_ms >= LOOK_AGAIN_MS:
+            self._read_ms = self.clock_ms()
+            stream = self.read_metadata()
+            self._known, self._cluster_id = SegmentsOnce.of(stream), stream.source.cluster_id
+        return self._known
+
+    def _write(self, part: PlannedPart, outcome: RecoveredSegment) -> None:
         if part.key is None or part.rebuilt is None:
             raise TypeError(f"{part.found.part} has nothing to write")
         if part.stored is None:
             done = self.store.put_if_absent(part.key, part.rebuilt)
         else:
-            outcome.quarantined[part.found.part] = self._quarantine(part.stored, cluster_id)
+            outcome.quarantined[part.found.part] = self._quarantine(part.stored, outcome.plan)
             done = self.store.replace(part.stored, part.rebuilt)
         # A retry after a lost answer finds the object already written.
         if done is None and not self._is_there(part.key, part.rebuilt):
@@ -109,10 +153,10 @@ class IndexRecovery:
                 ErrorCode.WORLD_CHANGED, f"{part.key} was written by another process since it was checked."
             )
 
-    def _quarantine(self, stored: StoredObject, cluster_id: str | None) -> str:
+    def _quarantine(self, stored: StoredObject, plan: IndexRecoveryPlan) -> str:
         """Copies an object to quarantine; returns the copy's key."""
         version = sha256(stored.version.encode()).hexdigest()[:12]
-        key = quarantine_key(cluster_id, f"{self.plan.metadata.segment_id}-{version}", stored)
+        key = quarantine_key(self._cluster_id, f"{plan.metadata.segment_id}-{version}", stored)
         copy = self.store.copy(stored, key)
         if copy is None or same_by(self.store, stored, copy) is None:
             message = f"{stored.key} could not be copied to quarantine and was not changed."

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
@@ -23,11 +24,21 @@ class EarlierProducers:
     unknown_because: str | None = None
 
 
+NOTHING_REBUILT: Mapping[str, bytes] = MappingProxyType({})
+
+
 def earlier_producers(
-    metadata: RemoteLogSegmentMetadata, cache: RemoteLogMetadataCache, store: ObjectStore, layout: Layout
+    metadata: RemoteLogSegmentMetadata,
+    cache: RemoteLogMetadataCache,
+    store: ObjectStore,
+    layout: Layout,
+    rebuilt: Mapping[str, bytes] = NOTHING_REBUILT,
 ) -> EarlierProducers:
     """A broker copies with each segment the snapshot that it took after the segment's last offset. So this is the
-    snapshot of the previous segment, if that ends where this one begins and the same leaders wrote it."""
+    snapshot of the previous segment, if that ends where this one begins and the same leaders wrote it.
+
+    `rebuilt` has snapshots that are rebuilt in the same plan, by segment id: each stands for one that is missing or
+    damaged."""
     if metadata.start_offset == 0:
         return EarlierProducers([])
     candidates = [
@@ -45,13 +56,17 @@ def earlier_producers(
     if before is None:
         why = f"the segment before it was not written in the expected leader epoch, {epoch}"
         return EarlierProducers(None, why)
-    return _snapshot_of(before, store, layout)
+    return _snapshot_of(before, store, layout, rebuilt.get(before.segment_id))
 
 
-def _snapshot_of(segment: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout) -> EarlierProducers:
+def _snapshot_of(
+    segment: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout, rebuilt: bytes | None
+) -> EarlierProducers:
     snapshot = f"the producer snapshot of segment {segment.segment_id}, which must be rebuilt first,"
     try:
-        entries = read_producer_snapshot(layout.open_segment(store, segment).read(Part.PRODUCER_SNAPSHOT))
+        if rebuilt is None:
+            rebuilt = layout.open_segment(store, segment).read(Part.PRODUCER_SNAPSHOT)
+        entries = read_producer_snapshot(rebuilt)
     except DecodeError as error:
         return EarlierProducers(None, f"{snapshot} is damaged: {error.reason}")
     except TieredctlError as error:

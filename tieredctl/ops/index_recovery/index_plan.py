@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document, partition_document
-from tieredctl.ops.index_recovery.earlier_producers import earlier_producers
+from tieredctl.ops.index_recovery.earlier_producers import NOTHING_REBUILT, earlier_producers
 from tieredctl.ops.index_recovery.index_diagnosis import (
     Condition,
     FoundPart,
@@ -19,11 +21,12 @@ from tieredctl.ops.index_recovery.index_diagnosis import (
     with_earlier_transactions,
 )
 from tieredctl.ops.index_recovery.index_rebuilding import rebuilt_parts
-from tieredctl.ops.metadata.completeness import demand_whole
+from tieredctl.ops.metadata.completeness import demand_whole, demand_whole_since_it_begins
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed, segments
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 _CHECK = "See what else is known of it with `tieredctl verify --segment-id …`."
@@ -84,6 +87,17 @@ class IndexRecoveryPlan:
         """The parts whose object is to be written or replaced."""
         return [part for part in self.parts if part.action in (Action.PUT, Action.REPLACE)]
 
+    @property
+    def rebuilt_snapshot(self) -> bytes | None:
+        """The producer snapshot that is to be written, if one is."""
+        found = (one.rebuilt for one in self.to_write() if one.found.part is Part.PRODUCER_SNAPSHOT)
+        return next(found, None)
+
+    @property
+    def rebuilt_bytes(self) -> int:
+        """How much it holds in memory."""
+        return sum(len(one.rebuilt or b"") for one in self.parts)
+
     def impossible(self) -> list[PlannedPart]:
         """The parts that stay as they are although they are not sound."""
         return [part for part in self.parts if part.action is Action.IMPOSSIBLE]
@@ -111,40 +125,79 @@ class KnownSegmentOfPartition:
     cache: RemoteLogMetadataCache
 
 
-def finished_segment(stream: EventStream, segment_id: str) -> KnownSegmentOfPartition:
-    """A segment whose objects are promised. Raises TieredctlError: `metadata-incomplete`, also where its log's size is
-    unknown; `unknown-segment`; `usage` where it is still copied, or being deleted."""
-    state = replayed(stream, Selection())
-    demand_whole(stream.findings)
-    found = next(state.known(segments(state, Selection.of(segment_id=segment_id))), None)
-    if found is None:
-        message = f"The metadata has no segment {segment_id}, or it was deleted."
-        raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, message)
-    partition, known = found
-    if known.metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
-        message = f"Segment {segment_id} is in {known.metadata.state.name}: its objects are not promised."
-        hint = "Only indexes of segments in COPY_SEGMENT_FINISHED are rebuilt."
-        raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
-    if known.metadata.known_size is None:
-        message = f"The metadata gives segment {segment_id} {known.metadata.segment_size_in_bytes} bytes"
-        why = "whether its log is whole is unknown, and nothing is rebuilt from it"
-        raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, f"{message}: {why}.", hint=_CHECK)
-    return KnownSegmentOfPartition(known.metadata, state.caches[partition])
+@dataclass(slots=True)
+class SegmentsOnce:
+    """The segments after one reading of the metadata, by which any number of them is asked for."""
+
+    findings: Sequence[Finding]
+    """About the metadata. A lost beginning forbids nothing here: the events of a segment that is known are all there,
+    and its indexes are made of its own log."""
+    _state: ReplayedMetadata
+    _caches: dict[TopicIdPartition, RemoteLogMetadataCache] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, stream: EventStream) -> SegmentsOnce:
+        """Reads a stream to its end. Raises TieredctlError `metadata-incomplete` where some of it cannot be read."""
+        state = replayed(stream)
+        demand_whole_since_it_begins(stream.findings)
+        return cls(stream.findings, state)
+
+    def ids(self, selection: Selection) -> list[str]:
+        """The segments in COPY_SEGMENT_FINISHED that are selected, in the order in which one's producers are needed for
+        the next: by partition, then offset. Raises TieredctlError as `Selection.demand_known` does."""
+        if not any(map(selection.has, self._state.partitions)):
+            demand_whole(self.findings)
+        selection.demand_known(self._state.partitions, "The metadata has no event of")
+        rows = segments(self._state, selection, RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
+        return [known.metadata.segment_id for _, known in self._state.known(rows)]
+
+    def in_order(self, segment_ids: Collection[str]) -> list[str]:
+        """These segments, once each, in that order; then those that are not among the segments in it."""
+        wanted = {*segment_ids}
+        known = [one for one in self.ids(Selection()) if one in wanted]
+        return [*known, *sorted(wanted - {*known})]
+
+    def finished(self, segment_id: str) -> KnownSegmentOfPartition:
+        """A segment whose objects are promised. Raises TieredctlError: `unknown-segment`; `metadata-incomplete` where
+        it may be in what was lost, and where its log's size is unknown; `usage` where it is still copied, or being
+        deleted."""
+        found = next(self._state.known(segments(self._state, Selection.of(segment_id=segment_id))), None)
+        if found is None:
+            demand_whole(self.findings)
+            message = f"The metadata has no segment {segment_id}, or it was deleted."
+            raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, message)
+        partition, known = found
+        if known.metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+            message = f"Segment {segment_id} is in {known.metadata.state.name}: its objects are not promised."
+            hint = "Only indexes of segments in COPY_SEGMENT_FINISHED are rebuilt."
+            raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
+        if known.metadata.known_size is None:
+            message = f"The metadata gives segment {segment_id} {known.metadata.segment_size_in_bytes} bytes"
+            why = "whether its log is whole is unknown, and nothing is rebuilt from it"
+            raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, f"{message}: {why}.", hint=_CHECK)
+        if partition not in self._caches:
+            self._caches = {partition: self._state.caches[partition]}
+        return KnownSegmentOfPartition(known.metadata, self._caches[partition])
 
 
 def plan_index_recovery(
-    segment: KnownSegmentOfPartition, store: ObjectStore, layout: Layout, index_interval_bytes: int
+    segment: KnownSegmentOfPartition,
+    store: ObjectStore,
+    layout: Layout,
+    index_interval_bytes: int,
+    rebuilt_before: Mapping[str, bytes] = NOTHING_REBUILT,
 ) -> IndexRecoveryPlan:
     """Reads the whole segment, then its log once more. Changes nothing.
 
-    Raises TieredctlError where the store does not answer, or what is in it changes meanwhile.
+    `rebuilt_before` has producer snapshots of other segments that are rebuilt too, by segment id. Raises TieredctlError
+    where the store does not answer, or what is in it changes meanwhile.
     """
     metadata = segment.metadata
     diagnosis = diagnose(metadata, store, layout, index_interval_bytes)
     if diagnosis.log_damage is not None:
         parts = _planned(diagnosis, {}, f"the log itself is not sound: {diagnosis.log_damage}", metadata, layout)
         return IndexRecoveryPlan(metadata, diagnosis.stored.get(Part.LOG), diagnosis.log_damage, parts)
-    before = earlier_producers(metadata, segment.cache, store, layout)
+    before = earlier_producers(metadata, segment.cache, store, layout, rebuilt_before)
     rebuilt = rebuilt_parts(metadata, store, layout, index_interval_bytes, before.entries)
     diagnosis = with_earlier_transactions(diagnosis, rebuilt, layout.open_segment(store, metadata))
     unknown = f"the producers as of the segment's first offset are unknown: {before.unknown_because}"

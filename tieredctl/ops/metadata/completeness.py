@@ -9,8 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.metadata.coverage import MISSING, READ_ALL
+
+BEGINNING_LOST = FindingCode.METADATA_TRUNCATED
+"""The code of the finding that says that events were deleted from the beginning of a log. It stays for good, also once
+`recover metadata` has written the events of stored segments again."""
+_NEEDS_THE_LOST = (
+    "This needs the lost events: they may have named what looks as if nobody named it. What needs only what became of "
+    "segments whose first event is there can go on: `recover metadata`, `recover indexes`, `verify`."
+)
 
 
 def doubts(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -29,9 +38,22 @@ def is_whole_for_partitions_here(findings: Iterable[Finding]) -> bool:
     return is_whole(finding for finding in findings if finding.code != MISSING)
 
 
+def doubts_since_it_begins(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The same, but for a beginning that was lost. Its events can be asked of a segment whose first event is there: a
+    log has all later ones, and brokers read no other. They cannot prove that anything was never named, so that nobody
+    who removes may ask here."""
+    return (finding for finding in doubts(findings) if finding.code != BEGINNING_LOST)
+
+
+def demand_whole_since_it_begins(findings: Iterable[Finding]) -> None:
+    """Raises as `demand_whole` does, but for a lost beginning, with the limits of `doubts_since_it_begins`."""
+    demand_whole(doubts_since_it_begins(findings))
+
+
 def demand_whole(findings: Iterable[Finding]) -> None:
     """Raises TieredctlError `metadata-incomplete` unless metadata with these findings has every event."""
+    hints = {MISSING: READ_ALL, BEGINNING_LOST: _NEEDS_THE_LOST}
     for finding in doubts(findings):
-        hint = READ_ALL if finding.code == MISSING else None
+        hint = hints.get(finding.code)
         message = f"{finding.code}: {finding.subject}: {finding.message}."
         raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message, hint=hint)

@@ -11,10 +11,9 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.uuid_columns import uuids_of_texts
 from tieredctl.formats.uuid_lookup import UuidSet
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.metadata.completeness import demand_whole, doubts
+from tieredctl.ops.metadata.completeness import BEGINNING_LOST, demand_whole, doubts_since_it_begins
 from tieredctl.ops.metadata.coverage import MISSING
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
@@ -24,7 +23,6 @@ from tieredctl.rlmm.deleted_offsets import DeletedOffsets
 from tieredctl.rlmm.segment_events import EventChunk
 
 _DELETED = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
-_BEGINNING_GONE = FindingCode.METADATA_TRUNCATED
 _WAY_OUT = "Delete the events up to the next sound one (kafka-delete-records.sh), and run the command again."
 
 
@@ -90,7 +88,7 @@ class KnownMetadata:
         self.metadata_partitions = len(stream.source.metadata_partitions())
         found = [_expected(finding) for finding in stream.findings]
         self.findings = found or self.findings
-        for finding in doubts(found):
+        for finding in doubts_since_it_begins(found):
             if finding.code == MISSING:
                 demand_whole([finding])
             message = f"{finding.code}: {finding.subject}: {finding.message}."
@@ -100,4 +98,4 @@ class KnownMetadata:
 
 def _expected(finding: Finding) -> Finding:
     """A missing beginning is expected of a topic that is being rebuilt."""
-    return replace(finding, severity_override=Severity.INFO) if finding.code == _BEGINNING_GONE else finding
+    return replace(finding, severity_override=Severity.INFO) if finding.code == BEGINNING_LOST else finding

@@ -1,0 +1,136 @@
+"""`recover indexes` of a topic, of what verify found, and of everything: one reading of the metadata, one run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import Tieredctl
+from tieredctl.kafka.log_directory import LogDirectories
+
+CLUSTER_ID = "preTTRqnQOeby9xOnCMfyA"
+CONFIRMED = ("--apply", "--yes", "--cluster-id", CLUSTER_ID)
+TOPIC, PARTITION = "orders7", "orders7-0-Ex-aw3fEQIi3do0H9Y7cKQ"
+REBUILT = ("index", "timeindex", "txnindex", "snapshot")
+
+
+@pytest.fixture
+def data(captures: Path) -> Path:
+    return captures / "kafka-4.3.1" / "data"
+
+
+@pytest.fixture
+def store(captures: Path, tmp_path: Path) -> Path:
+    """One partition of 30 segments, each of which lacks all that can be rebuilt."""
+    whole = captures / "kafka-4.3.1" / "remote" / "kafka-tiered-storage" / PARTITION
+    shutil.copytree(whole, tmp_path / "store" / PARTITION)
+    for suffix in REBUILT:
+        for file in (tmp_path / "store" / PARTITION).glob(f"*.{suffix}"):
+            file.unlink()
+    return tmp_path / "store"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def verified(tieredctl: Tieredctl, store: Path, data: Path, to: Path) -> dict[str, Any]:
+    words = ("--store", f"file:{store}", "--log-dir", data, "--topic", TOPIC, "--partition", "0", "--level", "full")
+    outcome = tieredctl("verify", *words, "-o", "json")
+    to.write_text(outcome.out)
+    return outcome.document()
+
+
+def test_a_chain_of_segments_without_any_index_is_mended_in_one_run_by_one_reading(
+    tieredctl: Tieredctl,
+    captures: Path,
+    store: Path,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each segment's producer snapshot is made on that of the one before it, which is made in the same run."""
+    whole = files(captures / "kafka-4.3.1" / "remote" / "kafka-tiered-storage" / PARTITION)
+    where = ("--store", f"file:{store}", "--log-dir", data, "-o", "json")
+    result = tmp_path / "verify.json"
+    verified(tieredctl, store, data, result)
+    readings = []
+    chunks = LogDirectories.chunks
+    monkeypatch.setattr(
+        LogDirectories, "chunks", lambda *words, **named: (readings.append(words[1]), chunks(*words, **named))[1]
+    )
+
+    planned = tieredctl("recover", "indexes", "--verified", result, *where)
+    read_once = len(readings)
+    outcome = tieredctl("recover", "indexes", "--verified", result, *where, *CONFIRMED)
+    again = tieredctl("recover", "indexes", "--topic", TOPIC, "--partition", "0", *where)
+
+    summary = planned.document()["summary"]
+    assert planned.exit_code == 3
+    assert read_once == len(set(readings))
+    assert (summary["segments"], summary["segmentsInNeed"], summary["impossible"]) == (30, 30, 0)
+    assert (outcome.exit_code, outcome.document()["summary"]["written"]) == (0, summary["toWrite"]), outcome.err
+    assert len(readings) == 4 * read_once  # a plan, a plan and its application, a plan
+    assert files(store / PARTITION).keys() == whole.keys()
+    for name, content in files(store / PARTITION).items():
+        assert sorted(content) == sorted(whole[name]), name  # of a snapshot's producers the order differs
+    assert (again.exit_code, again.document()["items"]) == (0, [])
+
+
+def test_every_way_to_name_segments_plans_the_same(
+    tieredctl: Tieredctl, store: Path, data: Path, tmp_path: Path
+) -> None:
+    where = ("--store", f"file:{store}", "--log-dir", data, "-o", "json")
+    result = tmp_path / "verify.json"
+    verified(tieredctl, store, data, result)
+    ways = {
+        "a topic": ("--topic", TOPIC, "--partition", "0"),
+        "a result": ("--verified", result),
+        "ids": tuple({item["evidence"]["segmentId"] for item in json.loads(result.read_text())["items"]}),
+    }
+
+    items = {name: tieredctl("recover", "indexes", *words, *where).document()["items"] for name, words in ways.items()}
+
+    assert len(items["a topic"]) >= 3 * 30
+    for name, found in items.items():
+        assert found == items["a topic"], name
+
+
+def test_what_cannot_be_meant_is_refused(tieredctl: Tieredctl, store: Path, data: Path, tmp_path: Path) -> None:
+    where = ("--store", f"file:{store}", "--log-dir", data)
+    broken, foreign = tmp_path / "broken.json", tmp_path / "foreign.json"
+    broken.write_text('{"kind": "RemoteObjects", "source": {}, "items": []}')
+    foreign.write_text('{"kind": "Verification", "source": {"clusterId": "AAAAAAAAQAAAAAAAAAAAAQ"}, "items": []}')
+    cases = {
+        "nothing": (),
+        "two ways": ("--all", "--topic", TOPIC),
+        "no result": ("--verified", broken),
+        "a result of another cluster": ("--verified", foreign),
+        "a topic that is not there": ("--topic", "nowhere"),
+    }
+    before = files(store / PARTITION)
+
+    for name, words in cases.items():
+        outcome = tieredctl("recover", "indexes", *words, *where, *CONFIRMED)
+
+        assert (outcome.exit_code, outcome.out) == (2, ""), name
+    assert files(store / PARTITION) == before
+
+
+def test_segments_that_are_no_longer_promised_are_passed_over(
+    tieredctl: Tieredctl, store: Path, data: Path, tmp_path: Path
+) -> None:
+    gone = "AAAAAAAAQAAAAAAAAAAAAQ"
+    result = tmp_path / "verify.json"
+    items = [{"code": "object-missing", "evidence": {"segmentId": gone}}]
+    result.write_text(json.dumps({"kind": "Verification", "source": {"clusterId": CLUSTER_ID}, "items": items}))
+
+    words = ("--verified", result, "--store", f"file:{store}", "--log-dir", data, "-o", "json")
+    outcome = tieredctl("recover", "indexes", *words)
+
+    assert outcome.exit_code == 5
+    assert [one["segmentId"] for one in outcome.document()["summary"]["passedOver"]] == [gone]
