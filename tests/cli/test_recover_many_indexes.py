@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.cli.command_line import Tieredctl
 from tieredctl.kafka.log_directory import LogDirectories
+from tieredctl.kafka.source import RecordChunk
 
 CLUSTER_ID = "preTTRqnQOeby9xOnCMfyA"
 CONFIRMED = ("--apply", "--yes", "--cluster-id", CLUSTER_ID)
@@ -58,11 +60,14 @@ def test_a_chain_of_segments_without_any_index_is_mended_in_one_run_by_one_readi
     where = ("--store", f"file:{store}", "--log-dir", data, "-o", "json")
     result = tmp_path / "verify.json"
     verified(tieredctl, store, data, result)
-    readings = []
+    readings: list[int] = []
     chunks = LogDirectories.chunks
-    monkeypatch.setattr(
-        LogDirectories, "chunks", lambda *words, **named: (readings.append(words[1]), chunks(*words, **named))[1]
-    )
+
+    def counted(source: LogDirectories, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
+        readings.append(metadata_partition)
+        return chunks(source, metadata_partition, from_offset)
+
+    monkeypatch.setattr(LogDirectories, "chunks", counted)
 
     planned = tieredctl("recover", "indexes", "--verified", result, *where)
     read_once = len(readings)
