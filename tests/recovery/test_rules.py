@@ -19,7 +19,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentSta
 from tieredctl.model.findings import Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
-from tieredctl.ops.metadata_recovery.segment_judgement import Fate
+from tieredctl.ops.metadata_recovery.segment_judgement import REBUILT_PARTS, Fate
 from tieredctl.ops.metadata_recovery.steps import steps
 
 OTHER_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
@@ -64,6 +64,31 @@ def test_a_segment_without_one_of_its_objects_is_partial(part: Part) -> None:
 
     assert cluster.fates() == {1: Fate.PARTIAL}
     assert codes(cluster) == ["segment-not-recovered"]
+
+
+@pytest.mark.parametrize("part", REBUILT_PARTS)
+def test_a_segment_that_lacks_only_what_its_log_gives_is_recovered_where_the_disk_proves_its_copy(part: Part) -> None:
+    proven, on_disk = led(0, 10, 25), led(0, 9, 25)
+    cluster = LostMetadata(live=proven)
+    cluster.lose(segment := cluster.copy(1, 0, 9), part)
+    cluster.live = on_disk
+    kept = cluster.fates()
+    cluster.live = proven
+
+    found_before, outcome = codes(cluster), cluster.recover()
+
+    assert kept == {1: Fate.PARTIAL}
+    assert found_before == ["object-missing"]
+    assert outcome.is_complete
+    assert found(cluster) == [as_copied(segment).metadata]
+
+
+@pytest.mark.parametrize("part", [Part.LOG, Part.LEADER_EPOCH])
+def test_a_segment_without_its_log_or_its_epochs_is_partial_whatever_the_disk_proves(part: Part) -> None:
+    cluster = LostMetadata(live=led(0, 10, 25))
+    cluster.lose(cluster.copy(1, 0, 9), part)
+
+    assert cluster.fates() == {1: Fate.PARTIAL}
 
 
 def test_a_log_that_is_cut_is_damaged() -> None:

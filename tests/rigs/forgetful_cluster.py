@@ -110,6 +110,10 @@ class ForgetfulCluster:
         self.broker.start()
         wait_until(lambda: self.log_starts() == self.local_starts(), "the log starts have moved", _SETTLE_SECONDS)
 
+    def forget_caches(self) -> None:
+        """Takes the indexes that the stopped broker has cached of remote segments."""
+        shutil.rmtree(self.broker.log_dir / "remote-log-index-cache", ignore_errors=True)
+
     def hold_back(self, properties: Sequence[str]) -> None:
         """For the next start."""
         self._settings_file.write_text(self._settings_text + "".join(f"{line}\n" for line in properties))

@@ -33,7 +33,7 @@ class Unfit(Exception):
 def rebuild(
     stored: StoredSegment, store: ObjectStore, layout: Layout, traits: BrokerTraits
 ) -> RemoteLogSegmentMetadata:
-    """The metadata of a segment in COPY_SEGMENT_FINISHED whose promised objects are all there.
+    """The metadata of a segment in COPY_SEGMENT_FINISHED whose log and leader epochs are there.
 
     Broker id and event time are no longer known. Raises Unfit, and TieredctlError if the store does not answer.
     """
@@ -179,9 +179,9 @@ def _indexes_transactions(stored: StoredSegment) -> bool:
 def _demand_own_objects(promised: Mapping[Part, str], stored: StoredSegment) -> None:
     """Raises Unfit if brokers would look for the segment's objects elsewhere."""
     for part, key in promised.items():
-        found = stored.objects[part].key
-        if found != key:
-            raise Unfit(f"its metadata would name {key}, but the object is {found}")
+        found = stored.objects.get(part)
+        if found is not None and found.key != key:
+            raise Unfit(f"its metadata would name {key}, but the object is {found.key}")
 
 
 def _demand_agreement(recorded: RecordedMetadata, stored: StoredSegment) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.finding_subjects import PartitionSubject
+from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
@@ -27,6 +27,8 @@ def segment_findings(partition: TopicIdPartition, segments: Sequence[JudgedSegme
         message = f"{counted(len(unknown), 'segment is', 'segments are')} not recovered: {unknown[0].reason}"
         yield Finding(FindingCode.TOPIC_NOT_IN_CLUSTER, str(partition), message, _evidence(partition))
     for one in segments:
+        if one.fate is Fate.RECOVER and one.lacks:
+            yield _without_indexes(partition, one)
         if one.fate in _REPORTED_ELSEWHERE or one.fate is Fate.TOPIC_UNKNOWN:
             continue
         identity = one.stored.identity
@@ -38,6 +40,16 @@ def segment_findings(partition: TopicIdPartition, segments: Sequence[JudgedSegme
         severity = Severity.INFO if one.fate in _NORMAL else None
         subject = f"{partition.topic}-{partition.partition} {identity.segment_id}"
         yield Finding(FindingCode.SEGMENT_NOT_RECOVERED, subject, f"{one.fate}: {one.reason}", evidence, severity)
+
+
+def _without_indexes(partition: TopicIdPartition, segment: JudgedSegment) -> Finding:
+    """No record is lost, but brokers read none of the segment before its indexes are back."""
+    identity, lacks = segment.stored.identity, [part.value for part in segment.lacks]
+    message = f"the store lacks its {', '.join(lacks)}: rebuild them once the segment is recovered"
+    evidence = _evidence(partition) | {"segmentId": identity.segment_id, "startOffset": identity.start_offset}
+    subject = f"{partition.topic}-{partition.partition} {identity.segment_id}"
+    about = SegmentSubject(partition, None, identity.segment_id, lacks[0])
+    return Finding(FindingCode.OBJECT_MISSING, subject, message, evidence | {"parts": lacks}, Severity.WARNING, about)
 
 
 def _evidence(partition: TopicIdPartition) -> dict[str, object]:

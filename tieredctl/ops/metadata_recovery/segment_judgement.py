@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tieredctl.layouts.protocol import Layout
+from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import (
     RemoteLogSegmentMetadata,
     RemoteLogSegmentMetadataUpdate,
@@ -26,6 +26,9 @@ from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
 from tieredctl.rlmm.remote_retention import is_within_leader_epochs
 from tieredctl.storage.protocol import ObjectStore
 
+REBUILT_PARTS = (Part.OFFSET_INDEX, Part.TIME_INDEX, Part.PRODUCER_SNAPSHOT)
+"""Promised parts that `recover indexes` makes of a segment's log."""
+
 
 class Fate(StrEnum):
     """What becomes of a stored segment."""
@@ -34,7 +37,8 @@ class Fate(StrEnum):
     IN_METADATA = "in-metadata"
     """Its COPY_SEGMENT_FINISHED is there already."""
     PARTIAL = "partial"
-    """Promised objects are missing."""
+    """Promised objects are missing: the log or its leader epochs, or what is made of them while nothing proves that the
+    copy ever ended."""
     DAMAGED = "damaged"
     """Its objects contradict each other."""
     DELETED = "deleted"
@@ -62,6 +66,8 @@ class JudgedSegment:
     """As rebuilt, if it got that far, or as known."""
     begun: RemoteLogSegmentMetadata | None = None
     """The event that started its copy, if it is left: an earlier recovery's, or a broker's."""
+    lacks: Sequence[Part] = ()
+    """The promised objects that are to be rebuilt from its log once it is recovered."""
 
     @property
     def needs_start(self) -> bool:
@@ -110,26 +116,30 @@ class SegmentJudge:
         if known is not None and known.author != NO_BROKER and not _must_have_finished(known, live):
             reason = f"broker {known.author} began to copy it, and has not recorded that the copy finished"
             return JudgedSegment(stored, Fate.COPY_NOT_FINISHED, reason)
-        if missing := stored.missing(self.layout):
-            return JudgedSegment(stored, Fate.PARTIAL, f"the store lacks its {', '.join(missing)}")
+        missing = stored.missing(self.layout)
+        partial = JudgedSegment(stored, Fate.PARTIAL, f"the store lacks its {', '.join(missing)}")
+        if any(part not in REBUILT_PARTS or part not in self.layout.verbatim_parts for part in missing):
+            return partial
         if live is not None and live.log is None:
             return JudgedSegment(stored, Fate.TOPIC_UNKNOWN, _why_unknown(partition, live))
         try:
             metadata = rebuild(stored, self.store, self.layout, self.traits)
         except Unfit as unfit:
             return JudgedSegment(stored, Fate.DAMAGED, str(unfit))
+        if missing and not _must_have_finished(metadata, live):
+            return partial
         if known is not None and known.author != NO_BROKER:
             # A log with only an aborted transaction's marker does not tell whether it had data; the broker knew.
             metadata = replace(metadata, txn_idx_empty=known.txn_idx_empty)
             if not _is_same_copy(known, metadata):
                 return JudgedSegment(stored, Fate.DAMAGED, "it differs from what the broker began to copy")
         fate, reason = (Fate.RECOVER, "") if live is None or live.log is None else _placed(metadata, live.log)
-        return JudgedSegment(stored, fate, reason, metadata, known)
+        return JudgedSegment(stored, fate, reason, metadata, known, missing)
 
 
 def _must_have_finished(begun: RemoteLogSegmentMetadata, live: LivePartition | None) -> bool:
-    """Whether the leader's disk no longer has what a broker began to copy: nothing is deleted there before it is in
-    remote storage, so the event that recorded that is lost."""
+    """Whether the leader's disk no longer has what a broker copied, or began to copy: nothing is deleted there before
+    it is in remote storage, so the event that recorded that is lost."""
     return live is not None and live.log is not None and begun.end_offset < live.log.local_log_start_offset
 
 

@@ -16,6 +16,10 @@ neither moves its log start nor copies or deletes meanwhile. `rlmm.config.` is
 remote.log.metadata.manager.impl.prefix."""
 
 AFTERWARDS = "If brokers were held back, remove those lines from their properties, and restart them one by one."
+_INDEXES = (
+    "Rebuild the indexes that are lost as well, before anything reads: tieredctl recover indexes --all … --apply, or "
+    "with the topics that lack some, or with what `verify -o json` wrote."
+)
 _GIVEN_UP = "If DeleteRecords or retention moved the log start, there is nothing to do: these segments are deleted."
 _FILES = (
     "For each partition with `restore` in -o json, in each log directory that has the partition, write its "
@@ -31,6 +35,7 @@ def steps(recovery: Recovery, *, is_live: bool) -> list[str]:
         return _put_back() if known else [_GIVEN_UP, "Otherwise, see each partition's log-start-above-store finding."]
     if not recovery.to_recover:
         return []
+    without_indexes = any(segment.lacks for one in recovery.partitions for segment in one.to_recover())
     before = (
         "Until this is done, do not restart brokers or move leaders: one that starts with an empty metadata topic moves"
     )
@@ -40,6 +45,7 @@ def steps(recovery: Recovery, *, is_live: bool) -> list[str]:
         "If the brokers are down, start them held back, with these lines in each one's properties: "
         + "; ".join(HOLD_BACK),
         f"{run} --apply, and with the brokers' remote.log.metadata.topic.num.partitions as --metadata-partitions.",
+        *([_INDEXES] if without_indexes else ()),
         AFTERWARDS,
     ]
 
