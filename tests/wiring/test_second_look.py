@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.faults.lost_metadata import LostMetadata, led
+from tests.metadata_logs import COPIED, updated
+from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject, SegmentsSubject
 from tieredctl.model.findings import FINDING_KINDS, Finding, Severity
@@ -81,3 +85,16 @@ def test_a_recovery_says_a_gap_that_stays() -> None:
     again = cluster.plan().looked_at_again(cluster.plan().partitions)
 
     assert [(one.code, one.evidence["offsets"]) for one in again.all_findings()] == [("local-remote-gap", [10, 29])]
+
+
+def test_a_copy_that_ended_after_the_metadata_was_read_is_not_to_be_recovered() -> None:
+    cluster = LostMetadata(live=led(0, 20, 40))
+    segment = cluster.copy(1, 0, 19)
+    cluster.events.append(replace(segment.metadata, state=RemoteLogSegmentState.COPY_SEGMENT_STARTED))
+    first = cluster.plan()
+    cluster.events.append(updated(1, COPIED))
+
+    again = first.looked_at_again(cluster.plan().partitions)
+
+    assert (first.to_recover, len(first.in_doubt())) == (1, 1)
+    assert (again.to_recover, again.all_findings()) == (0, [])

@@ -14,6 +14,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.work import note
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.second_look import are_in_doubt, confirmed
+from tieredctl.ops.metadata.event_publisher import NO_BROKER
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.moved_log_start import MovedLogStart, moved_log_start
@@ -43,6 +44,13 @@ class PartitionRecovery:
         depend on which it learns of last."""
         found = [one for one in self.segments if one.fate is Fate.RECOVER]
         return sorted(found, key=lambda one: (one.stored.stored_ms, one.stored.identity.start_offset))
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it may be movement: a copy that a broker began may have ended since the metadata was read, before the
+        leader was asked what it has trimmed."""
+        begun = (one.begun for one in self.segments if one.fate is Fate.RECOVER)
+        return are_in_doubt(self.findings) or any(one is not None and one.author != NO_BROKER for one in begun)
 
     def recovered(self) -> list[RemoteLogSegmentMetadata]:
         """Those of `to_recover`, as they are rebuilt."""
@@ -90,8 +98,8 @@ class Recovery:
         return [one for one in self.partitions if one.moved is not None]
 
     def in_doubt(self) -> set[TopicIdPartition]:
-        """The partitions with findings that may be movement."""
-        return {one.partition for one in self.partitions if are_in_doubt(one.findings)}
+        """The partitions of which something may be movement."""
+        return {one.partition for one in self.partitions if one.is_in_doubt}
 
     def looked_at_again(self, partitions: Iterable[PartitionRecovery]) -> Recovery:
         """With these partitions as a second look found them, and those of their findings that it confirms. What is in
