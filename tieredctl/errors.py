@@ -388,7 +388,8 @@ def system_error(fault: OSError | MemoryError) -> TieredctlError:
     """An error of the system that the place where it arose could not name better."""
     if isinstance(fault, MemoryError):
         return TieredctlError(ErrorCode.UNREADABLE, "There is not enough memory.", hint="")
-    where = fault.filename or "the input or output"
+    # Of a file that was opened by its number Python knows no name.
+    where = fault.filename if isinstance(fault.filename, str | bytes) and fault.filename else "the input or output"
     what = f"{where}: {fault.strerror or fault}"
     if isinstance(fault, FileNotFoundError):
         return TieredctlError(ErrorCode.PATH_MISSING, f"There is no {where}")

@@ -69,7 +69,7 @@ def test_no_format_shows_a_secret(tieredctl: Tieredctl, tmp_path: Path, output: 
         (("{data}", "--cluster", "--type", "TOPIC"), ExitCode.USAGE),
         (("nowhere", "--cluster"), ExitCode.USAGE),
         (("/dev/null", "--cluster"), ExitCode.FAILURE),
-        (("{data}/__cluster_metadata-0/quorum-state", "--cluster"), ExitCode.CORRUPTION),
+        (("{data}/__cluster_metadata-0/quorum-state", "--cluster"), ExitCode.USAGE),
     ],
 )
 def test_what_is_not_one_cluster_ends_in_a_sentence(

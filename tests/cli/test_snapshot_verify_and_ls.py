@@ -159,3 +159,21 @@ def test_snapshots_on_both_sides_of_the_log(tieredctl: Tieredctl, node: Path) ->
 
     assert {offset: row["log"] for offset, row in rows.items()} == {50: "before", 85: "within", 107: "after"}
     assert rows[50]["mayBeDeleted"] is True
+
+
+def test_a_file_of_another_kind_is_wrong_use_not_damage(captures: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    data = captures / "kafka-4.3.1/data"
+    text, empty = tmp_path / "hostname", tmp_path / "empty"
+    text.write_text("broker-1.example.com\n" * 9)
+    empty.touch()
+    for file in (text, empty, data / "meta.properties"):
+        for words in (
+            ("snapshot", "inspect", file),
+            ("snapshot", "inspect", file, "--cluster"),
+            ("snapshot", "verify", file),
+            ("snapshot", "compare", file, file),
+            ("doctor", "--kraft-snapshot", file),
+        ):
+            outcome = tieredctl(*words)
+
+            assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, ""), (words, outcome)

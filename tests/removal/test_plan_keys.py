@@ -111,6 +111,12 @@ def test_what_is_not_a_file_is_refused(key_file: Path) -> None:
     assert "it is not a file" in refusal()
 
 
+def test_a_folder_in_its_place_is_refused(key_file: Path) -> None:
+    key_file.mkdir(parents=True)
+
+    assert f"{key_file}, cannot be used: it is not a file" in refusal()
+
+
 def test_a_key_that_cannot_be_made_is_reported_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))

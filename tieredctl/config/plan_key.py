@@ -68,9 +68,11 @@ def _read(path: Path) -> bytes | None:
     except OSError as error:
         reason = "it is a link" if path.is_symlink() else f"it cannot be read: {error.strerror}"
         raise _unusable(path, reason) from None
-    with os.fdopen(descriptor, "rb") as file:
-        _demand_private(path, os.fstat(descriptor))
-        text = file.read(2 * _KEY_BYTES + 2)
+    try:
+        _demand_private(path, os.fstat(descriptor))  # first: Python opens no folder as a file
+        text = os.read(descriptor, 2 * _KEY_BYTES + 2)
+    finally:
+        os.close(descriptor)
     try:
         key = bytes.fromhex(text.decode("ascii"))
     except ValueError:

@@ -19,7 +19,7 @@ from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.kraft.replica import SnapshotId
 from tieredctl.ops.cluster.image_cluster import ImageCluster
 from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS, OfflineCluster
-from tieredctl.ops.snapshots.record_files import metadata_log_folder
+from tieredctl.ops.snapshots.record_files import demand_metadata_log_file, metadata_log_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,7 @@ _HINT = "Give a complete `<offset>-<epoch>.checkpoint`, or the __cluster_metadat
 
 
 def _alone(path: Path) -> OfflineCluster:
+    demand_metadata_log_file(path)
     name = parse_kraft_snapshot_name(path.name)
     size = path.stat().st_size
     end_offset, epoch = (0, 0) if name is None else (name.end_offset, name.epoch)

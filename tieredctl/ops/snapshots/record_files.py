@@ -19,7 +19,7 @@ from tieredctl.formats.kraft_json import RecordLines
 from tieredctl.formats.kraft_log import KraftLogRecord, batch_records, sound_batches
 from tieredctl.formats.kraft_snapshot import SnapshotOrder, begins_as_snapshot
 from tieredctl.formats.log_scan import Damage, LogBlock, scan_log
-from tieredctl.formats.record_batches import BatchHeader
+from tieredctl.formats.record_batches import HEADER_BYTES, BatchHeader, read_batch_header
 from tieredctl.formats.snapshot_times import FIRST_BATCH_WITHIN, snapshot_times
 from tieredctl.model.work import note_more
 from tieredctl.ops.file_reading import LARGEST_BATCH_FILE, demand_size, file_chunks, reading, regular_size
@@ -173,9 +173,25 @@ def _record_file(path: Path) -> RecordFile:
     segment = parse_segment_file_name(path.name)
     if segment is not None and segment.part is SegmentPart.LOG:
         return RecordFile(path, is_snapshot=False, base_offset=segment.offset)
+    if not path.name.endswith(SegmentPart.LOG.value):
+        demand_metadata_log_file(path)
     if path.name.endswith(SegmentPart.LOG.value) or not (is_named_snapshot(path.name) or _begins_as_snapshot(path)):
         return RecordFile(path, is_snapshot=False)
     return RecordFile(path, is_snapshot=True)
+
+
+def demand_metadata_log_file(path: Path) -> None:
+    """Raises TieredctlError `usage` for a file that has neither a name of the metadata log's files nor begins with a
+    record batch: it is another kind of file, not a damaged one."""
+    if is_named_snapshot(path.name):
+        return
+    head = next(file_chunks(path, min(regular_size(path), HEADER_BYTES)), b"")
+    try:
+        read_batch_header(head, 0, len(head))
+    except DecodeError:
+        message = f"{path} is neither a KRaft snapshot nor a part of the metadata log."
+        hint = f"Give `<offset>-<epoch>.checkpoint`, a log file of {CLUSTER_METADATA_FOLDER}, or that folder."
+        raise TieredctlError(ErrorCode.USAGE, message, hint=hint) from None
 
 
 def is_named_snapshot(name: str) -> bool:
