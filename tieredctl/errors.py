@@ -112,6 +112,8 @@ class ErrorCode(StrEnum):
     RECEIPTS_DAMAGED = "receipts-damaged"
     WORLD_CHANGED = "world-changed"
     REMOVAL_FAILED = "removal-failed"
+    COPY_ALTERED = "copy-altered"
+    COPY_UNVERIFIED = "copy-unverified"
     LOCKED = "locked"
     NODE_RUNNING = "node-running"
     NODE_UNCLEAR = "node-unclear"
@@ -302,6 +304,17 @@ _TABLE = (
     ErrorKind(ErrorCode.RECEIPTS_DAMAGED, ExitCode.FAILURE, "Name the right receipts for this plan."),
     ErrorKind(ErrorCode.WORLD_CHANGED, ExitCode.INCOMPLETE, "Look at what changed, and make a new plan."),
     ErrorKind(ErrorCode.REMOVAL_FAILED, ExitCode.INCOMPLETE, "Run it again once the cause is resolved: it resumes."),
+    ErrorKind(
+        ErrorCode.COPY_ALTERED,
+        ExitCode.INCOMPLETE,
+        "Somebody wrote other bytes there. If the bucket keeps versions, bring back the earlier one, and run it again.",
+    ),
+    ErrorKind(
+        ErrorCode.COPY_UNVERIFIED,
+        ExitCode.INCOMPLETE,
+        "Use the key that the plan was applied with; or `tieredctl orphans restore --accept-unverified`, which puts "
+        "back what is in quarantine, whoever wrote it.",
+    ),
     ErrorKind(
         ErrorCode.LOCKED,
         ExitCode.LOCKED,

@@ -8,10 +8,10 @@ from hashlib import md5
 import pytest
 
 from tieredctl.errors import TieredctlError
-from tieredctl.ops.guards.comparison import BYTES, demand_same, same_by
+from tieredctl.ops.guards.comparison import BYTES, demand_same, same_bytes
 from tieredctl.storage.counting import CountingStore
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 
 class Telling(MemoryStore):
@@ -25,6 +25,12 @@ class Telling(MemoryStore):
         return self._checksums.get(stored.key, {})
 
 
+def how_same(store: ObjectStore, one: StoredObject, other: StoredObject) -> str:
+    found = same_bytes(store, one, other)
+    assert found is not None
+    return found.by
+
+
 DATA = b"0123456789" * 1_000_000
 DIGEST = md5(DATA, usedforsecurity=False).hexdigest()
 
@@ -35,7 +41,7 @@ def test_a_checksum_that_both_have_is_enough(name: str) -> None:
     one, other = store.put("a", DATA), store.put("b", DATA)
     counting = CountingStore(store)
 
-    assert same_by(counting, one, other) == name
+    assert how_same(counting, one, other) == name
     assert counting.requests == {"checksums": 2}
 
 
@@ -43,7 +49,7 @@ def test_a_checksum_that_both_have_is_enough(name: str) -> None:
 def test_checksums_that_differ_prove_nothing(name: str) -> None:
     store = Telling(a={name: "1"}, b={name: "2"})
 
-    assert same_by(store, store.put("a", DATA), store.put("b", DATA)) == BYTES
+    assert how_same(store, store.put("a", DATA), store.put("b", DATA)) == BYTES
 
 
 @pytest.mark.parametrize("told", ["a", "b"])
@@ -52,7 +58,7 @@ def test_where_the_store_knows_one_md5_only_the_other_object_is_read(told: str) 
     one, other = store.put("a", DATA), store.put("b", DATA)
     counting = CountingStore(store)
 
-    assert same_by(counting, one, other) == "md5-read"
+    assert how_same(counting, one, other) == "md5-read"
     assert (counting.requests["stream"], counting.requests.get("read")) == (1, None)
 
 
@@ -63,7 +69,7 @@ def test_one_byte_that_differs_is_found_wherever_it_is(position: int, kept: Mapp
     altered = bytearray(DATA)
     altered[position] ^= 1
 
-    assert same_by(store, store.put("a", DATA), store.put("b", bytes(altered))) is None
+    assert same_bytes(store, store.put("a", DATA), store.put("b", bytes(altered))) is None
 
 
 def test_what_was_written_while_it_was_read_is_not_the_same() -> None:
@@ -71,7 +77,7 @@ def test_what_was_written_while_it_was_read_is_not_the_same() -> None:
     one, other = store.put("a", DATA), store.put("b", DATA)
     store.put("a", DATA)
 
-    assert same_by(store, one, other) is None
+    assert same_bytes(store, one, other) is None
 
 
 def test_a_copy_that_differs_does_not_stay() -> None:

@@ -22,6 +22,7 @@ from tieredctl.ops.guards.original_times import (
 )
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.guards.sealing import Sealer
+from tieredctl.ops.orphan_removal.evidence import Evidence
 from tieredctl.ops.orphan_removal.putting_back import note_times, put_back
 from tieredctl.ops.remote.listing import record_batch
 from tieredctl.storage.memory import MemoryStore
@@ -221,11 +222,16 @@ def removed(store: MemoryStore) -> tuple[Receipt, StoredObject]:
     return Receipt(ReceiptStep.REMOVED, "a", NOW_MS, 5, kept, modified_ms=LONG_AGO_MS), copy
 
 
+def accepting(store: MemoryStore) -> Evidence:
+    """Nothing tells what the copy holds, which is accepted: that it is old needs a note all the same."""
+    return Evidence(store, KEY, "plan", receipts_in_store=False, accept_unverified=True)
+
+
 def test_what_is_put_back_from_a_noted_copy_is_noted() -> None:
     store = BucketInMemory(NOW_MS)
     receipt, copy = removed(store)
 
-    note_times(store, KEY, [put_back(store, receipt, NOW_MS, OriginalTimes([noted(copy)]))])
+    note_times(store, KEY, [put_back(store, receipt, NOW_MS, accepting(store), OriginalTimes([noted(copy)]))])
 
     back = store.head("a")
     assert back is not None
@@ -242,7 +248,7 @@ def test_receipts_and_the_names_of_copies_prove_no_age(case: str) -> None:
     if case == "what is there already":
         store.write("a", b"bytes")
 
-    back = put_back(store, receipt, NOW_MS, times)
+    back = put_back(store, receipt, NOW_MS, accepting(store), times)
     note_times(store, KEY, [back])
 
     assert back.receipt.step is ReceiptStep.RESTORED

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 import pytest
 
@@ -19,6 +21,7 @@ from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES
 from tieredctl.ops.guards.ledger import Ledger, record_of
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.orphan_removal.evidence import Evidence
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.putting_back import put_back
 from tieredctl.storage.memory import MemoryStore
@@ -31,9 +34,14 @@ PLAN = ReceiptsHeader(PLAN_ID, "0" * 64, "cluster", "memory:", "local", RemovalM
 def removed(store: MemoryStore, key: str, data: bytes) -> Receipt:
     """What is on record of an object whose copy is in quarantine."""
     copy = store.put(quarantine_key("cluster", PLAN_ID, StoredObject(key, len(data), 0, "1")), data)
-    return Receipt(
-        ReceiptStep.COPIED, key, 0, len(data), QuarantinedCopy(copy.key, copy.size, copy.last_modified_ms, copy.version)
-    )
+    digest = b64encode(sha256(data).digest()).decode()
+    kept = QuarantinedCopy(copy.key, copy.size, copy.last_modified_ms, copy.version)
+    return Receipt(ReceiptStep.COPIED, key, 0, len(data), kept, checksums={"sha256": digest})
+
+
+def evidence(store: MemoryStore, *, accept_unverified: bool = False) -> Evidence:
+    """By receipts alone."""
+    return Evidence(store, None, PLAN_ID, receipts_in_store=False, accept_unverified=accept_unverified)
 
 
 def test_an_object_is_put_back_from_a_copy_that_was_made_once_more() -> None:
@@ -41,7 +49,7 @@ def test_an_object_is_put_back_from_a_copy_that_was_made_once_more() -> None:
     receipt = removed(store, "a", b"bytes")
     removed(store, "a", b"bytes")
 
-    back = put_back(store, receipt, 0).receipt
+    back = put_back(store, receipt, 0, evidence(store)).receipt
 
     assert (back.step, store.read("a")) == (ReceiptStep.RESTORED, b"bytes")
 
@@ -56,7 +64,7 @@ def test_an_object_that_is_put_back_is_as_old_as_it_was(modified_ms: int, put_ba
     store = MemoryStore()
     receipt = removed(store, "a", b"bytes")._replace(modified_ms=modified_ms)
 
-    put_back(store, receipt, NOW_MS)
+    put_back(store, receipt, NOW_MS, evidence(store))
 
     found = store.head("a")
     assert found is not None
@@ -69,7 +77,7 @@ def test_the_quarantine_alone_tells_how_old_an_object_was() -> None:
     kept = QuarantinedCopy(copy.key, copy.size, copy.last_modified_ms, copy.version)
     store.delete([one for one in store.list() if one.key == "a"])
 
-    put_back(store, Receipt(ReceiptStep.COPIED, "a", 0, 5, kept), NOW_MS)
+    put_back(store, Receipt(ReceiptStep.COPIED, "a", 0, 5, kept), NOW_MS, evidence(store, accept_unverified=True))
 
     found = store.head("a")
     assert found is not None
@@ -78,15 +86,16 @@ def test_the_quarantine_alone_tells_how_old_an_object_was() -> None:
 
 def test_an_object_that_was_never_deleted_is_back_without_a_copy() -> None:
     store = MemoryStore()
-    store.put("a", b"bytes")
+    found = store.put("a", b"bytes")
 
-    back = put_back(store, Receipt(ReceiptStep.DELETING, "a", 0, 5), 0).receipt
+    back = put_back(store, Receipt(ReceiptStep.DELETING, "a", 0, 5, version=found.version), 0, evidence(store)).receipt
 
     assert (back.step, back.size) == (ReceiptStep.RESTORED, 5)
 
 
 def test_an_object_that_was_deleted_without_a_copy_cannot_be_put_back() -> None:
-    back = put_back(MemoryStore(), Receipt(ReceiptStep.DELETING, "a", 0, 5), 0).receipt
+    store = MemoryStore()
+    back = put_back(store, Receipt(ReceiptStep.DELETING, "a", 0, 5), 0, evidence(store)).receipt
 
     assert back.step is ReceiptStep.FAILED
     assert back.error is not None

@@ -55,6 +55,14 @@ def usable_key() -> bytes | None:
         return None
 
 
+def key_for_seals() -> bytes | None:
+    """The key that seals notes about copies, which is made on first use; None where it cannot be used."""
+    try:
+        return signing_key()
+    except TieredctlError:
+        return None
+
+
 def _path() -> Path:
     named = os.environ.get(VARIABLE)
     return Path(named) if named else configuration_folder() / _FILE_NAME

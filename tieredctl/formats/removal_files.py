@@ -3,7 +3,7 @@
 A plan: a header, a line for each object or upload, the totals, and last the SHA-256 of all bytes before that line,
 with their HMAC-SHA256 by the key of the plan's maker.
 Receipts: a header, and a line for each thing that was done.
-A note of how old copies are: a line, and a seal as a plan's.
+A note of how old copies are, or which bytes they hold: a line, and a seal as a plan's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 from tieredctl.errors import DecodeError
 from tieredctl.formats.json_lines import LineField, LineFormat, fields_of, line_of
 from tieredctl.model.removal import (
+    BytesNote,
+    CopiedBytes,
     OriginalTime,
     PlanHeader,
     Planned,
@@ -54,6 +56,10 @@ def _texts(values: object) -> frozenset[str]:
     if not isinstance(values, list):
         raise TypeError(f"{values!r} is not a list")
     return frozenset(map(_text, values))
+
+
+def _checksums(fields: Mapping[str, Any]) -> dict[str, str]:
+    return {_text(name): _text(value) for name, value in fields.items()}
 
 
 def _offsets(fields: Mapping[str, Any]) -> dict[int, int]:
@@ -150,6 +156,8 @@ RECEIPT = LineFormat(
     error=LineField("error", _text, lacking=True),
     compared_by=LineField("comparedBy", _text, lacking=True),
     modified_ms=LineField("modifiedMs", _number, lacking=True),
+    version=LineField("version", _text, lacking=True),
+    checksums=LineField("checksums", _checksums, dict, lacking=True),
 )
 """A line of receipts, without unknown fields."""
 
@@ -186,6 +194,32 @@ TIME_NOTE = LineFormat(
     TimeNote, "OriginalTimes", store=LineField("store", _text), copied=LineField("copied", _times, _times_written)
 )
 """How old copies in a store are; its seal follows."""
+
+_BYTES = LineFormat(
+    CopiedBytes,
+    key=LineField("key", _text),
+    size=LineField("size", _number),
+    last_modified_ms=LineField("lastModifiedMs", _number),
+    version=LineField("version", _text),
+    checksums=LineField("checksums", _checksums, dict),
+)
+
+
+def _copied_bytes(values: list[Any]) -> tuple[CopiedBytes, ...]:
+    return tuple(map(_BYTES.read, values))
+
+
+def _copied_bytes_written(copied: Sequence[CopiedBytes]) -> list[dict[str, Any]]:
+    return list(map(_BYTES.written, copied))
+
+
+BYTES_NOTE = LineFormat(
+    BytesNote,
+    "CopiedBytes",
+    store=LineField("store", _text),
+    copied=LineField("copied", _copied_bytes, _copied_bytes_written),
+)
+"""Which bytes copies in a store hold; its seal follows."""
 
 
 def encode_planned(planned: Planned) -> bytes:

@@ -162,6 +162,24 @@ class TimeNote(NamedTuple):
     copied: tuple[OriginalTime, ...]
 
 
+class CopiedBytes(NamedTuple):
+    """A copy as its store reported it once it was found to hold the bytes of its original, and the checksums of these
+    bytes as in `ObjectStore.checksums`. Size in bytes, time in ms since the epoch, UTC."""
+
+    key: str
+    size: int
+    last_modified_ms: int
+    version: str
+    checksums: Mapping[str, str]
+
+
+class BytesNote(NamedTuple):
+    """Which bytes copies in a store hold, by its URL."""
+
+    store: str
+    copied: tuple[CopiedBytes, ...]
+
+
 class Receipt(NamedTuple):
     """One thing that was done. Size in bytes, time in ms since the epoch, UTC.
 
@@ -180,6 +198,10 @@ class Receipt(NamedTuple):
     """How a copy was found to hold the same bytes: a checksum's name, or `bytes` where both were read."""
     modified_ms: int | None = None
     """When the object was modified before it was removed."""
+    version: str | None = None
+    """The store's name of the bytes that were removed. None in receipts of older releases, like the checksums."""
+    checksums: Mapping[str, str] | None = None
+    """Of these bytes, as in `ObjectStore.checksums`; also those that were computed while they were compared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tieredctl.config.plan_key import key_for_seals
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.layouts.protocol import Part
@@ -154,7 +155,9 @@ class IndexesRecovery:
                 opened.close()
                 return opened.enter_context(self._metadata.open())
 
-            outcome = IndexRecovery(self.plans, store, read, clock_ms, tell).run(lease)
+            writes_over = any(part.stored for plan in self.plans for part in plan.to_write())
+            key = key_for_seals() if writes_over else None
+            outcome = IndexRecovery(self.plans, store, read, clock_ms, tell, key).run(lease)
         outcome.skipped = len(self.passed_over) + self.left_over
         return outcome
 

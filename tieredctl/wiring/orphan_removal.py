@@ -239,13 +239,16 @@ class Restoration:
     """Whether the receipts that its plan left no longer exist."""
     _store: WritableObjectStore
 
-    def apply(self, clock_ms: Callable[[], int], *, without_lease: bool) -> RestoreOutcome:
+    def apply(self, clock_ms: Callable[[], int], *, without_lease: bool, accept_unverified: bool) -> RestoreOutcome:
         """Puts back what is not back yet. Raises TieredctlError if nothing may be changed."""
-        return Restore(self._store, self.receipts, clock_ms, without_lease, usable_key()).run()
+        key = usable_key()
+        return Restore(self._store, self.receipts, clock_ms, without_lease, key, accept_unverified).run()
 
-    def rehearse(self, clock_ms: Callable[[], int]) -> RestoreOutcome:
+    def rehearse(self, clock_ms: Callable[[], int], *, accept_unverified: bool) -> RestoreOutcome:
         """What would be put back; changes nothing."""
-        return Restore(self._store, self.receipts, clock_ms).rehearse()
+        return Restore(
+            self._store, self.receipts, clock_ms, key=usable_key(), accept_unverified=accept_unverified
+        ).rehearse()
 
 
 def restoration_by_file(file: Path, options: Mapping[str, str]) -> Restoration:

@@ -267,6 +267,10 @@ class ObservedReceipts:
     def where(self) -> str:
         return self.receipts.where
 
+    @property
+    def are_beside_copies(self) -> bool:
+        return self.receipts.are_beside_copies
+
     def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:
         return self.receipts.entries(damaged)
 

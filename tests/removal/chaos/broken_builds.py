@@ -10,10 +10,12 @@ import pytest
 
 from tieredctl.model.removal import Receipt, ReceiptStep
 from tieredctl.ops.guards import store_clock
+from tieredctl.ops.guards.comparison import Sameness
 from tieredctl.ops.guards.lease import Hold, Lease
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal import apply, preparation, receipts, restore, use
 from tieredctl.ops.orphan_removal.apply import Removal, RemovalOutcome
+from tieredctl.ops.orphan_removal.evidence import Evidence
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.owners import Found
@@ -165,8 +167,10 @@ def restore_empties_the_quarantine(patch: pytest.MonkeyPatch) -> None:
     """A run of the plan that wakes up then deletes what no copy is left of."""
     restore = Restore._restore
 
-    def restore_and_delete(self: Restore, batch: Sequence[Receipt], lease: Hold, result: RestoreOutcome) -> None:
-        restore(self, batch, lease, result)
+    def restore_and_delete(
+        self: Restore, batch: Sequence[Receipt], lease: Hold, result: RestoreOutcome, evidence: Evidence
+    ) -> None:
+        restore(self, batch, lease, result, evidence)
         self.store.delete([StoredObject(*receipt.copy) for receipt in batch if receipt.copy is not None])
 
     patch.setattr(Restore, "_restore", restore_and_delete)
@@ -174,7 +178,12 @@ def restore_empties_the_quarantine(patch: pytest.MonkeyPatch) -> None:
 
 def copies_are_believed(patch: pytest.MonkeyPatch) -> None:
     """What the store says is a copy is one."""
-    patch.setattr(preparation, "demand_same", lambda *_: "size")
+    patch.setattr(preparation, "demand_same", lambda *_: Sameness("size", {}))
+
+
+def whatever_is_in_quarantine_is_put_back(patch: pytest.MonkeyPatch) -> None:
+    """A copy of the right size counts as what was removed."""
+    patch.setattr(Evidence, "_demand", lambda *_, **__: "size")
 
 
 def deletions_are_believed(patch: pytest.MonkeyPatch) -> None:
@@ -211,6 +220,7 @@ BROKEN_BUILDS: tuple[Break, ...] = (
     a_stop_ends_the_run,
     restore_empties_the_quarantine,
     copies_are_believed,
+    whatever_is_in_quarantine_is_put_back,
     deletions_are_believed,
     any_clock_is_believed,
     lost_events_are_not_thought_of,

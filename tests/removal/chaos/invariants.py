@@ -86,7 +86,11 @@ def _misplaced(trial: Trial) -> Iterator[str]:
         found = trial.cluster.read(key)
         if found is None and key in movable:
             quarantined = _quarantined(trial, key)
-            if trial.setting.mode is RemovalMode.QUARANTINE and quarantined != content(key):
+            if (
+                trial.setting.mode is RemovalMode.QUARANTINE
+                and quarantined != content(key)
+                and key not in trial.altered
+            ):
                 yield f"{key} is neither there nor in quarantine"
         elif found != content(key):
             yield f"{key} is {'gone' if found is None else 'another'}, and was not to be touched"

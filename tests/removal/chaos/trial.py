@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.removal import PlannedObject, PlanUse, Receipt, ReceiptsHeader, RemovalMode
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.guards.ledger import plan_record
+from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
@@ -30,7 +32,7 @@ from tieredctl.ops.orphan_removal.plan_file import PlanFile, read_plan, written_
 from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.ops.orphan_removal.purge import Purge
 from tieredctl.ops.orphan_removal.receipts import ReceiptFile, Receipts, StoredReceipts
-from tieredctl.ops.orphan_removal.restore import Restore
+from tieredctl.ops.orphan_removal.restore import Restore, RestoreOutcome
 from tieredctl.ops.orphan_removal.use import PlanUser
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
@@ -49,6 +51,8 @@ class Setting:
     seed: int
     mode: RemovalMode = RemovalMode.QUARANTINE
     receipts_in_store: bool = False
+    has_key: bool = True
+    """Whether there is a key to seal with what the copies hold: without it, receipts alone tell."""
     batch_objects: int = 4
 
 
@@ -81,6 +85,8 @@ class Trial:
     was_lied_to: bool = False
     """Whether the store may have put other bytes into quarantine, and have kept them there when it was to delete them.
     Of an object that its broker deleted then, they are taken for a copy: nobody needs one."""
+    altered: set[str] = field(default_factory=set)
+    """The keys of planned objects of whose copies somebody wrote other bytes over."""
     _runs: Any = field(default_factory=count)
 
     def __post_init__(self) -> None:
@@ -110,11 +116,16 @@ class Trial:
             world.host_ms,
             Limits(self.plan.header.min_age_ms, self.plan.header.max_percent),
             batch_objects=self.setting.batch_objects,
+            key=self._key,
         )
         return _told(world, user.run)
 
     def restore(self, world: World) -> Told:
-        return _told(world, lambda: Restore(self._store(world), self._opened_receipts(world), world.host_ms).run())
+
+        def restore() -> RestoreOutcome:
+            return Restore(self._store(world), self._opened_receipts(world), world.host_ms, key=self._key).run()
+
+        return _told(world, restore)
 
     def purge(self, world: World) -> Told:
         metadata = self._metadata(world, 0)
@@ -141,6 +152,22 @@ class Trial:
     @cached_property
     def planned_keys(self) -> set[str]:
         return set(self.planned_by_key)
+
+    @property
+    def _key(self) -> bytes | None:
+        return signing_key() if self.setting.has_key else None
+
+    def alter_copies(self, chance: Random) -> None:
+        """Somebody writes other bytes of the same size over some copies in quarantine, as old as they were."""
+        for key, planned in self.planned_by_key.items():
+            copy = quarantine_key(CLUSTER_ID, self.plan.header.plan_id, planned)
+            data = self.cluster.read(copy)
+            if data and chance.random() < 0.5:
+                path = self.cluster.store_root / copy
+                times = path.stat()
+                path.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+                os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+                self.altered.add(key)
 
     @property
     def receipts_file(self) -> Path:

@@ -31,11 +31,20 @@ def restore(
     ],
     store: Store = None,
     store_option: TieredStoreOptions = None,
+    accept_unverified: Annotated[
+        bool,
+        typer.Option(
+            "--accept-unverified",
+            help="Also put back copies of which nothing tells whether they hold what was removed.",
+        ),
+    ] = False,
     no_lease: NoLease = False,
     dry_run: DryRun = False,
     view: ProgressView,
 ) -> ExitCode:
     """Restore what a plan removed from quarantine (exit 5 if something could not be restored).
+
+    A copy is put back only if it holds the bytes that were removed, by what was noted of them then.
 
     For example: tieredctl orphans restore orphans.plan.receipts
     """
@@ -46,7 +55,10 @@ def restore(
         restoration = restoration_by_file(given_path(receipts), options)
     else:
         restoration = restoration_by_plan(receipts, store, options, to_apply=not dry_run)
-    outcome = restoration.rehearse(clock_ms) if dry_run else restoration.apply(clock_ms, without_lease=no_lease)
+    if dry_run:
+        outcome = restoration.rehearse(clock_ms, accept_unverified=accept_unverified)
+    else:
+        outcome = restoration.apply(clock_ms, without_lease=no_lease, accept_unverified=accept_unverified)
     header = restoration.receipts.header
     source = {"receipts": receipts, "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
     if dry_run:
@@ -54,14 +66,17 @@ def restore(
     else:
         said = f"Put back {outcome.done} of {outcome.planned} objects, {size_text(outcome.bytes)}, in {header.store}."
     view.say(f"{said} No receipts were used: the store has none for this plan." if restoration.are_lost else said)
+    if outcome.unverified:
+        view.say(f"{counted(outcome.unverified, 'object')} of these without proof that it is what was removed.")
     for damage in outcome.damaged[:_MOST_LINES]:
         say(printable(f"{damage}: its object is put back if it is in quarantine."))
     if len(outcome.damaged) > _MOST_LINES:
         say(f"… and {len(outcome.damaged) - _MOST_LINES} more lines of receipts that cannot be read.")
     summary = outcome.counts() | {
+        "unverified": outcome.unverified,
         "damagedReceipts": len(outcome.damaged),
         "receiptsLost": restoration.are_lost,
         "dryRun": dry_run,
     }
-    rows = receipt_rows(restoration.receipts, view.output)
+    rows = receipt_rows(restoration.receipts, view.output, outcome.failures)
     return view.end(Listing("Restoration", source, rows, COLUMNS, summary, FIELDS), outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +13,7 @@ from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.output import Listing
 from tieredctl.cli.removal_options import ApplyLimitOptions, ApplyOptions
 from tieredctl.cli.view import ProgressView, View
-from tieredctl.config.plan_key import known_key
+from tieredctl.config.plan_key import key_for_seals, known_key
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import duration_ms, size_text
@@ -88,7 +89,7 @@ def apply_plan(
         amount = f"{counted(plan.totals.objects, 'object')}, {size_text(plan.totals.bytes)}"
         what = f"{verb} {amount}, from {header.store}"
         demand_confirmation(what, header.cluster_id, yes=how.yes, typed_cluster_id=cluster_id)
-        applied = application.apply(
+        applied = replace(application, key=chosen.key or key_for_seals()).apply(
             ReceiptPlace(_receipt_file(how.receipts, plan.path)),
             pace=Pace(how.rate) if how.rate else lambda _: None,
             tell=view.teller(_progress),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tieredctl.cli.output import OutputFormat, TableColumn
@@ -31,11 +33,14 @@ def demand_source(bootstrap_server: str | None, *, offline_metadata: bool, are_l
         raise TieredctlError(ErrorCode.USAGE, "The live cluster answers this: leave out the offline options.")
 
 
-def receipt_rows(receipts: Receipts | None, output: OutputFormat) -> list[dict[str, object]]:
-    """What happened to each object; tables only have what is not done."""
+def receipt_rows(
+    receipts: Receipts | None, output: OutputFormat, would_fail: Sequence[Receipt] = ()
+) -> list[dict[str, object]]:
+    """What happened to each object, or would happen by a rehearsal; tables only have what is not done."""
     from tieredctl.ops.orphan_removal.receipts import last_receipts
 
-    shown = last_receipts(receipts.entries(lambda _damage: None)).values() if receipts else []
+    entries = receipts.entries(lambda _damage: None) if receipts else iter(())
+    shown = last_receipts(chain(entries, would_fail)).values()
     if output.is_table:
         wanted = (ReceiptStep.FAILED, ReceiptStep.GONE, *_UNFINISHED)
         return [_row(receipt) for receipt in shown if receipt.step in wanted]

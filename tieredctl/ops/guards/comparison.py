@@ -1,23 +1,78 @@
-"""Whether two objects of a store hold the same bytes, and how that was established."""
+"""Whether objects of a store hold the same bytes, or those that were taken down earlier, and how that was established.
+
+Nothing is compared with itself: what comes back is compared with what was removed.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.protocol import ObjectStore, StoredObject, WritableObjectStore
 
 BYTES = "bytes"
 """All bytes of both were read and compared."""
+VERSION = "version"
+"""The store still has the version that it had then, under the same key."""
+_READ = "-read"
+_OF_PARTS = "-of-parts"
 _READ_AT_ONCE = 8 << 20
+_SECOND_MS = 1_000
 
 
-def demand_same(store: WritableObjectStore, original: StoredObject, copy: StoredObject) -> str:
-    """How a copy was found to hold the bytes of its original, by `same_by`.
+def _in_base64(digest: Any) -> str:
+    return b64encode(digest.digest()).decode()
+
+
+_COMPUTED: Mapping[str, Callable[[Any], str]] = {
+    "sha256": _in_base64,
+    "sha1": _in_base64,
+    "md5": lambda digest: str(digest.hexdigest()),
+}
+"""Functions that can be computed here, and how stores write what they give. Best first."""
+
+
+class Sameness(NamedTuple):
+    """How two objects were found to hold the same bytes, and the checksums of these bytes."""
+
+    by: str
+    """The name of a checksum that the store keeps of both; with `-read` where it was computed of one of them; BYTES."""
+    checksums: Mapping[str, str]
+    """Those that the store keeps of either, and those that were computed. Those of parts are the second's."""
+
+    @property
+    def is_vouched_for(self) -> bool:
+        """Whether the store itself keeps a checksum of both, and neither was read."""
+        return self.by != BYTES and not self.by.endswith(_READ)
+
+
+class KnownBytes(NamedTuple):
+    """Bytes that were taken down: size in bytes, checksums as in `ObjectStore.checksums`, and the version and time in
+    ms under which the store had them."""
+
+    size: int
+    checksums: Mapping[str, str]
+    version: str | None
+    last_modified_ms: int | None
+
+    def is_untouched(self, stored: StoredObject) -> bool:
+        """Whether the store reports the same version, of the same time where that is known."""
+        if stored.version != self.version:
+            return False
+        # A store may report times more exactly in a listing than in an answer about one object.
+        noted_ms = self.last_modified_ms
+        return noted_ms is None or noted_ms // _SECOND_MS == stored.last_modified_ms // _SECOND_MS
+
+
+def demand_same(store: WritableObjectStore, original: StoredObject, copy: StoredObject) -> Sameness:
+    """How a copy was found to hold the bytes of its original, by `same_bytes`.
 
     Raises TieredctlError `removal-failed` if it does not. Such a copy is deleted, so that nobody relies on it.
     """
-    found = same_by(store, original, copy)
+    found = same_bytes(store, original, copy)
     if found is None:
         if is_there(store, original):
             store.delete([copy])
@@ -25,43 +80,91 @@ def demand_same(store: WritableObjectStore, original: StoredObject, copy: Stored
     return found
 
 
-def same_by(store: ObjectStore, one: StoredObject, other: StoredObject) -> str | None:
+def same_bytes(store: ObjectStore, one: StoredObject, other: StoredObject) -> Sameness | None:
     """How both were found to hold the same bytes; None if they do not, or changed meanwhile.
 
-    The name of a checksum that the store keeps of both; `md5-read` if it keeps the MD5 of one and the other was read;
-    otherwise BYTES. A multipart upload and its copy have different ETags, although their bytes are the same: different
-    checksums prove nothing, so both are read. Raises TieredctlError as reading does.
+    A multipart upload and its copy have different ETags, although their bytes are the same: different checksums prove
+    nothing, so both are read. Raises TieredctlError as reading does.
     """
     if one.size != other.size:
         return None
     kept, kept_of_other = store.checksums(one), store.checksums(other)
+    checksums = {**kept, **kept_of_other}
     for name in kept:
         if kept[name] == kept_of_other.get(name):
-            return name
-    found = _same_by_reading_one(store, one, kept_of_other.get("md5"))
-    found = found or _same_by_reading_one(store, other, kept.get("md5"))
-    if found is None and _have_same_bytes(store, one, other):
-        found = BYTES
-    return found if found and is_there(store, one) and is_there(store, other) else None
-
-
-def _same_by_reading_one(store: ObjectStore, one: StoredObject, md5_of_other: str | None) -> str | None:
-    if md5_of_other is None:
+            by, computed = name, None
+            break
+    else:
+        by, computed = _same_by_reading(store, one, other, kept, kept_of_other)
+        if computed is None:
+            return None
+    if computed is not None and not (is_there(store, one) and is_there(store, other)):
         return None
-    digest, size = hashlib.md5(usedforsecurity=False), 0
-    for piece in store.stream(one.key):
+    return Sameness(by, {**checksums, **(computed or {})})
+
+
+def held_by(store: ObjectStore, stored: StoredObject, known: KnownBytes, *, must_be_untouched: bool) -> str | None:
+    """How an object was found to hold known bytes, as in `Sameness.by`, or VERSION; None if it does not, or that cannot
+    be established.
+
+    An object is read only where the store does not vouch for it: where it keeps no checksum in common with what is
+    known, or, with `must_be_untouched`, reports that the object was written since. Raises TieredctlError as reading
+    does.
+    """
+    if stored.size != known.size:
+        return None
+    kept, is_untouched = store.checksums(stored), known.is_untouched(stored)
+    common = [name for name in known.checksums if name in kept]
+    equal = [name for name in common if kept[name] == known.checksums[name]]
+    if any(name not in equal and not name.endswith(_OF_PARTS) for name in common):
+        return None
+    # Other bytes with the same CRC are easily made.
+    vouching = equal if is_untouched else [name for name in equal if not name.startswith("crc")]
+    if vouching and (is_untouched or not must_be_untouched):
+        return vouching[0]
+    for name in _COMPUTED:
+        if name in known.checksums:
+            is_it = digest_of(store, stored, name) == known.checksums[name] and is_there(store, stored)
+            return name + _READ if is_it else None
+    if vouching:
+        return vouching[0]
+    return VERSION if is_untouched else None
+
+
+def digest_of(store: ObjectStore, stored: StoredObject, name: str) -> str | None:
+    """A checksum of an object that is read, as stores write it; None if its size is another by now."""
+    digest, size = hashlib.new(name, usedforsecurity=False), 0
+    for piece in store.stream(stored.key):
         digest.update(piece)
         size += len(piece)
-    return "md5-read" if size == one.size and digest.hexdigest() == md5_of_other else None
+    return _COMPUTED[name](digest) if size == stored.size else None
 
 
-def _have_same_bytes(store: ObjectStore, one: StoredObject, other: StoredObject) -> bool:
+def _same_by_reading(
+    store: ObjectStore,
+    one: StoredObject,
+    other: StoredObject,
+    kept: Mapping[str, str],
+    kept_of_other: Mapping[str, str],
+) -> tuple[str, Mapping[str, str] | None]:
+    """How, and what was computed of the bytes; None for that if they differ."""
+    for read, md5 in ((one, kept_of_other.get("md5")), (other, kept.get("md5"))):
+        if md5 is not None and digest_of(store, read, "md5") == md5:
+            return "md5" + _READ, {"md5": md5}
+    sha256 = _digest_if_same(store, one, other)
+    return BYTES, None if sha256 is None else {"sha256": sha256}
+
+
+def _digest_if_same(store: ObjectStore, one: StoredObject, other: StoredObject) -> str | None:
+    """The SHA-256 of the bytes of both, as S3 writes it; None if they differ."""
+    digest = hashlib.sha256()
     for start in range(0, one.size, _READ_AT_ONCE):
         end = min(start + _READ_AT_ONCE, one.size)
         data = store.read(one.key, start, end)
         if len(data) != end - start or data != store.read(other.key, start, end):
-            return False
-    return True
+            return None
+        digest.update(data)
+    return _in_base64(digest)
 
 
 def is_there(store: ObjectStore, stored: StoredObject) -> bool:

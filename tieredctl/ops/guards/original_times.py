@@ -7,11 +7,8 @@ and about nothing else. An object without a note is as old as the store reports.
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from itertools import islice
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -19,24 +16,14 @@ import pyarrow.compute as pc
 
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.formats.arrow_columns import bytes_array
-from tieredctl.formats.removal_files import TIME_NOTE, encode_seal
+from tieredctl.formats.removal_files import TIME_NOTE
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.key_text import key_bytes, key_text
 from tieredctl.model.removal import OriginalTime, TimeNote
-from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.ops.guards.sealing import Sealer
-from tieredctl.storage.protocol import (
-    CONCERN_EVERY_OBJECT,
-    MOST_DELETED_AT_ONCE,
-    Capability,
-    ObjectStore,
-    StoredObject,
-    WritableObjectStore,
-)
+from tieredctl.ops.guards.sealed_notes import delete_stale_notes, read_notes, write_note
+from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject, WritableObjectStore
 
 _SECOND_MS = 1_000
-_LARGEST_NOTE_BYTES = 8 << 20
-"""A batch of the longest keys takes less space."""
 _MOST_NOTES = 10_000
 _Version = tuple[str, int, int, str]
 """Identifies a version of an object: key, size in bytes, time in seconds, and the store's name for it."""
@@ -90,8 +77,7 @@ def note_original_times(
     """
     if key is None or not copied or Capability.MODIFICATION_TIMES in store.capabilities:
         return
-    body = TIME_NOTE.encode(TimeNote(store.url, tuple(copied)))
-    store.write(f"{folder}{uuid4().hex}.json", body + _seal(key, body))
+    write_note(store, key, folder, TIME_NOTE.encode(TimeNote(store.url, tuple(copied))))
 
 
 def read_original_times(
@@ -105,7 +91,8 @@ def read_original_times(
     """
     if key is None:
         return NO_ORIGINAL_TIMES
-    return OriginalTimes(one for _, noted in _notes(store, key, folder, since_ms) for one in noted)
+    notes = read_notes(store, key, folder, since_ms=since_ms, most=_MOST_NOTES)
+    return OriginalTimes(one for note in notes for one in _copied(note.body, store.url))
 
 
 def forget_original_times(store: WritableObjectStore, key: bytes | None, folder: str) -> None:
@@ -113,70 +100,25 @@ def forget_original_times(store: WritableObjectStore, key: bytes | None, folder:
     if key is None or Capability.MODIFICATION_TIMES in store.capabilities:
         return
 
-    def is_needed(noted: Sequence[OriginalTime]) -> bool:
+    def is_needed(body: bytes) -> bool:
+        noted = _copied(body, store.url)
         times = OriginalTimes(noted)
         found = (store.head(one.key) for one in noted)
-        return any(stored is not None and times.noted_ms(stored) is not None for stored in found)
+        return not noted or any(stored is not None and times.noted_ms(stored) is not None for stored in found)
 
     with suppress(TieredctlError):
-        notes = list(_notes(store, key, folder, None))
-        needed = in_parallel(store, is_needed, [noted for _, noted in notes])
-        stale = [note for (note, _), one in zip(notes, needed, strict=True) if not one]
-        for start in range(0, len(stale), MOST_DELETED_AT_ONCE):
-            store.delete(stale[start : start + MOST_DELETED_AT_ONCE])
+        delete_stale_notes(store, list(read_notes(store, key, folder, most=_MOST_NOTES)), is_needed)
 
 
-def _notes(
-    store: ObjectStore, key: bytes, folder: str, since_ms: int | None
-) -> Iterator[tuple[StoredObject, Sequence[OriginalTime]]]:
-    """Each note of this store that was sealed with the key, with what it reports."""
-
-    def read(note: StoredObject) -> Sequence[OriginalTime]:
-        try:
-            return _opened(store.read(note.key, 0, _LARGEST_NOTE_BYTES), key, store.url)
-        except TieredctlError as error:
-            _demand_of_one_object(error)
-            return ()
-
+def _copied(body: bytes | None, store_url: str) -> Sequence[OriginalTime]:
+    """What a note reports; nothing if it is not about this store."""
     try:
-        notes = [
-            note
-            for note in islice(store.list(folder), _MOST_NOTES)
-            if note.size <= _LARGEST_NOTE_BYTES and (since_ms is None or note.last_modified_ms >= since_ms)
-        ]
-    except TieredctlError as error:
-        _demand_of_one_object(error)
-        return
-    for note, noted in zip(notes, in_parallel(store, read, notes), strict=True):
-        if noted:
-            yield note, noted
-
-
-def _opened(data: bytes, key: bytes, store_url: str) -> Sequence[OriginalTime]:
-    """What a note reports; nothing if any byte differs from what was sealed."""
-    body_end = data.rfind(b"\n", 0, -1) + 1
-    body, seal = data[:body_end], data[body_end:]
-    if not hmac.compare_digest(seal, _seal(key, body)):
-        return ()
-    try:
-        note = TIME_NOTE.decode(body)
+        note = None if body is None else TIME_NOTE.decode(body)
     except DecodeError:  # from another release, or not a note but a plan
         return ()
-    return note.copied if note.store == store_url else ()
-
-
-def _seal(key: bytes, body: bytes) -> bytes:
-    sealer = Sealer(key)
-    sealer.update(body)
-    return encode_seal(sealer.seal())
+    return note.copied if note is not None and note.store == store_url else ()
 
 
 def _version(key: str, size: int, last_modified_ms: int, version: str) -> _Version:
     # A store may report times more exactly in a listing than in an answer about one object.
     return key, size, last_modified_ms // _SECOND_MS, version
-
-
-def _demand_of_one_object(error: TieredctlError) -> None:
-    """Raises an error that every other object would meet too."""
-    if error.code in CONCERN_EVERY_OBJECT:
-        raise error

@@ -18,6 +18,15 @@ TIMES_OF_COPIES = RESERVED_FOLDER + "times/quarantine/"
 """Below it, by plan, the original times of objects whose copies are in quarantine."""
 
 
+BYTES_OF_COPIES = RESERVED_FOLDER + "bytes/quarantine/"
+"""Below it, by plan, which bytes the copies in quarantine hold."""
+
+
+def bytes_of_copies(plan_id: str) -> str:
+    """Where the checksums of the objects that a plan removed are noted."""
+    return f"{BYTES_OF_COPIES}{plan_id}/"
+
+
 def times_of_copies(plan_id: str) -> str:
     """Where the original times of the objects that a plan removed are noted."""
     return f"{TIMES_OF_COPIES}{plan_id}/"

@@ -15,8 +15,9 @@ from tieredctl.layouts.protocol import Part
 from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
-from tieredctl.ops.guards.comparison import same_by
+from tieredctl.ops.guards.comparison import same_bytes
 from tieredctl.ops.guards.lease import Hold
+from tieredctl.ops.guards.noted_bytes import copied_bytes, note_bytes
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan, PlannedPart, SegmentsOnce
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -88,6 +89,8 @@ class IndexRecovery:
     clock_ms: Callable[[], int] = lambda: 0
     tell: Callable[[RecoveredSegment], None] = lambda _segment: None
     """Called with each segment that was come to."""
+    key: bytes | None = None
+    """Seals the notes of which bytes the copies hold."""
     _known: SegmentsOnce | None = None
     _cluster_id: str | None = None
     _read_ms: int = 0
@@ -156,11 +159,14 @@ class IndexRecovery:
     def _quarantine(self, stored: StoredObject, plan: IndexRecoveryPlan) -> str:
         """Copies an object to quarantine; returns the copy's key."""
         version = sha256(stored.version.encode()).hexdigest()[:12]
-        key = quarantine_key(self._cluster_id, f"{plan.metadata.segment_id}-{version}", stored)
+        plan_id = f"{plan.metadata.segment_id}-{version}"
+        key = quarantine_key(self._cluster_id, plan_id, stored)
         copy = self.store.copy(stored, key)
-        if copy is None or same_by(self.store, stored, copy) is None:
+        compared = None if copy is None else same_bytes(self.store, stored, copy)
+        if copy is None or compared is None:
             message = f"{stored.key} could not be copied to quarantine and was not changed."
             raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
+        note_bytes(self.store, self.key, plan_id, [copied_bytes(copy, compared.checksums)])
         return key
 
     def _is_there(self, key: str, data: bytes) -> bool:

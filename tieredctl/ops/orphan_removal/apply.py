@@ -22,7 +22,6 @@ from tieredctl.model.removal import (
     Planned,
     PlannedObject,
     PlannedUpload,
-    QuarantinedCopy,
     Receipt,
     ReceiptStep,
 )
@@ -31,8 +30,10 @@ from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions, keys_left
 from tieredctl.ops.guards.lease import Hold
+from tieredctl.ops.guards.noted_bytes import note_bytes
 from tieredctl.ops.guards.original_times import note_original_times, read_original_times
 from tieredctl.ops.guards.own_objects import times_of_copies
+from tieredctl.ops.orphan_removal.evidence import Evidence
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
@@ -197,23 +198,29 @@ class Removal:
         self._record([*finished, *intents])
         self._obstacle = _hopeless(one.error for one in prepared)
         if doomed and self._obstacle is None:
-            self._note_times(doomed)
+            self._note_copies(doomed)
             finished += self._delete(doomed)
         return finished
 
-    def _note_times(self, copied: Sequence[Prepared]) -> None:
-        """Notes the originals' times, in case they are put back."""
+    def _note_copies(self, copied: Sequence[Prepared]) -> None:
+        """Notes which bytes the copies hold, and the originals' times, in case they are put back."""
+        plan_id = self.plan.header.plan_id
+        note_bytes(self.store, self.key, plan_id, [one.copied for one in copied if one.copied is not None])
         times = [
             OriginalTime(copy.key, copy.size, copy.last_modified_ms, copy.version, self.owners.modified_ms(found))
             for copy, found in ((one.copy, one.found) for one in copied)
             if copy is not None and found is not None
         ]
-        note_original_times(self.store, self.key, times_of_copies(self.plan.header.plan_id), times)
+        note_original_times(self.store, self.key, times_of_copies(plan_id), times)
+
+    def _evidence(self) -> Evidence:
+        """Of what this and earlier runs removed, as it is on record now."""
+        return Evidence(self.store, self.key, self.plan.header.plan_id, self.receipts.are_beside_copies)
 
     def _prepared(self, batch: Sequence[PlannedObject]) -> list[Prepared]:
         """The batch made ready for deletion, once every object of it was found removable."""
         header = self.plan.header
-        preparation = Preparation(self.store, header.cluster_id, header.plan_id, header.mode)
+        preparation = Preparation(self.store, header.cluster_id, header.plan_id, header.mode, self._evidence())
         looked_at = in_parallel(self.store, lambda planned: look(self.store, planned), batch)
         self._demand_removable(looked_at)
         return in_parallel(self.store, lambda one: preparation.prepare(one, self._before(one.planned)), looked_at)
@@ -246,17 +253,12 @@ class Removal:
         if deletion.outcome is DeletionOutcome.GONE:
             return self._receipt(one, ReceiptStep.REMOVED)
         error = deletion.error or written_since(one.planned.key)
-        return failed(one.planned.key, self.clock_ms(), error, _quarantined(one.copy), _modified_ms(one))
+        return failed(self._receipt(one, ReceiptStep.FAILED), self.clock_ms(), error)
 
     def _receipt(self, one: Prepared, step: ReceiptStep) -> Receipt:
         if one.error is not None:
-            return failed(one.planned.key, self.clock_ms(), one.error)
-        copy = _quarantined(one.copy)
-        return Receipt(
-            *(step, one.planned.key, self.clock_ms(), one.planned.size, copy),
-            compared_by=one.compared_by,
-            modified_ms=_modified_ms(one),
-        )
+            return failed(Receipt(step, one.planned.key, 0), self.clock_ms(), one.error)
+        return one.receipt(step, self.clock_ms())
 
     @unbroken()
     def _give_up(self, uploads: Sequence[PlannedUpload]) -> list[Receipt]:
@@ -282,7 +284,8 @@ class Removal:
                 message = f"{self.store.url} reported an upload of {upload.key} as aborted, but its parts still exist."
                 raise TieredctlError(ErrorCode.REMOVAL_FAILED, message)
         except TieredctlError as error:
-            return failed(upload.key, self.clock_ms(), error)._replace(upload_id=upload.upload_id)
+            unfinished = Receipt(ReceiptStep.FAILED, upload.key, 0, upload_id=upload.upload_id)
+            return failed(unfinished, self.clock_ms(), error)
         return Receipt(ReceiptStep.ABORTED, upload.key, self.clock_ms(), upload.size, upload_id=upload.upload_id)
 
     def _put_owned_back(self, result: RemovalOutcome) -> None:
@@ -333,7 +336,8 @@ class Removal:
     def _put_back(self, gone: Sequence[Receipt], result: RemovalOutcome) -> None:
         note_put_back(self.store, self.plan.header.plan_id, [one.key for one in gone])
         times = read_original_times(self.store, self.key, times_of_copies(self.plan.header.plan_id))
-        put = [put_back(self.store, one, self.clock_ms(), times) for one in gone]
+        evidence = self._evidence()
+        put = [put_back(self.store, one, self.clock_ms(), evidence, times) for one in gone]
         back = [one.receipt for one in put]
         self._record(back)
         note_times(self.store, self.key, put)
@@ -363,12 +367,3 @@ def _batches(planned: Iterable[_Planned], most: int) -> Iterator[list[_Planned]]
 def _hopeless(errors: Iterable[TieredctlError | None]) -> TieredctlError | None:
     """The first of them that every other object would meet too."""
     return next((error for error in errors if error is not None and error.code in CONCERN_EVERY_OBJECT), None)
-
-
-def _modified_ms(one: Prepared) -> int:
-    # A list of keys has no times of its own.
-    return (one.found or one.planned).last_modified_ms
-
-
-def _quarantined(copy: StoredObject | None) -> QuarantinedCopy | None:
-    return None if copy is None else QuarantinedCopy(copy.key, copy.size, copy.last_modified_ms, copy.version)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.removal import PlannedObject, Receipt, ReceiptStep, RemovalMode
-from tieredctl.ops.guards.comparison import demand_same, is_there
+from tieredctl.model.removal import CopiedBytes, PlannedObject, QuarantinedCopy, Receipt, ReceiptStep, RemovalMode
+from tieredctl.ops.guards.comparison import Sameness, demand_same, is_there
+from tieredctl.ops.guards.noted_bytes import copied_bytes
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
+from tieredctl.ops.orphan_removal.evidence import Evidence
 from tieredctl.storage.protocol import ObjectStore, StoredObject, WritableObjectStore
 
 _SECOND_MS = 1_000
@@ -24,8 +26,28 @@ class Prepared:
     copy: StoredObject | None = None
     step: ReceiptStep | None = None
     error: TieredctlError | None = None
-    compared_by: str | None = None
+    compared: Sameness | None = None
     """How the copy was found to hold the same bytes."""
+    claimed: Receipt | None = None
+    """An earlier run's receipt, of a copy that holds what it removed."""
+
+    @property
+    def copied(self) -> CopiedBytes | None:
+        """What there is to note of the copy that was made."""
+        return None if self.copy is None or self.compared is None else copied_bytes(self.copy, self.compared.checksums)
+
+    def receipt(self, step: ReceiptStep, now_ms: int) -> Receipt:
+        """What became of it. A list of keys has no times of its own: those of the object that was found count."""
+        if self.claimed is not None:
+            return self.claimed._replace(step=step, at_ms=now_ms, size=self.planned.size, error=None)
+        compared, found = self.compared, self.found
+        return Receipt(
+            *(step, self.planned.key, now_ms, self.planned.size, quarantined_copy(self.copy)),
+            compared_by=compared and compared.by,
+            modified_ms=(found or self.planned).last_modified_ms,
+            version=found and found.version,
+            checksums=compared and compared.checksums,
+        )
 
 
 def look(store: ObjectStore, planned: PlannedObject) -> Prepared:
@@ -50,6 +72,8 @@ class Preparation:
     cluster_id: str
     plan_id: str
     mode: RemovalMode
+    evidence: Evidence
+    """Of what earlier runs of the plan removed."""
 
     def prepare(self, looked_at: Prepared, before: Receipt | None) -> Prepared:
         """Prepares one object that was looked at; `before` is an earlier run's receipt for it. Raises as `look`."""
@@ -64,16 +88,16 @@ class Preparation:
             copy = self.store.copy(found, quarantine_key(self.cluster_id, self.plan_id, planned))
             if copy is None:
                 return self._absent(planned, before)
-            compared_by = self._compared(found, copy)
-            if compared_by is None:
+            compared = self._compared(found, copy)
+            if compared is None:
                 return self._absent(planned, before)
-            return Prepared(planned, found, copy, compared_by=compared_by)
+            return Prepared(planned, found, copy, compared=compared)
         except TieredctlError as error:
             if error.code is ErrorCode.WORLD_CHANGED:
                 raise
             return Prepared(planned, step=ReceiptStep.FAILED, error=error)
 
-    def _compared(self, found: StoredObject, copy: StoredObject) -> str | None:
+    def _compared(self, found: StoredObject, copy: StoredObject) -> Sameness | None:
         """How the copy was found to hold the same bytes; None if the original is gone or was replaced."""
         try:
             return demand_same(self.store, found, copy)
@@ -93,10 +117,12 @@ class Preparation:
             # An earlier run that could not record the outcome may have deleted it.
             return Prepared(planned, step=ReceiptStep.GONE if before is None else ReceiptStep.REMOVED)
         copy = self.store.head(quarantine_key(self.cluster_id, self.plan_id, planned))
-        if copy is None or copy.size != planned.size:
+        if copy is None or before is None or before.copy is None:
+            # Nothing is deleted before its copy is on record: whoever deleted it, no run of this plan did.
             return Prepared(planned, step=ReceiptStep.GONE)
         # An earlier run deleted it, and was stopped before it could record that.
-        return Prepared(planned, copy=copy, step=ReceiptStep.REMOVED)
+        self.evidence.demand_copy(copy, before)
+        return Prepared(planned, copy=copy, step=ReceiptStep.REMOVED, claimed=before)
 
 
 def _is_as_planned(found: StoredObject, planned: PlannedObject) -> bool:
@@ -106,6 +132,11 @@ def _is_as_planned(found: StoredObject, planned: PlannedObject) -> bool:
         return found.version == planned.version
     # An inventory may report times in whole seconds.
     return found.last_modified_ms // _SECOND_MS == planned.last_modified_ms // _SECOND_MS
+
+
+def quarantined_copy(stored: StoredObject | None) -> QuarantinedCopy | None:
+    """Where a copy is, for receipts."""
+    return None if stored is None else QuarantinedCopy(stored.key, stored.size, stored.last_modified_ms, stored.version)
 
 
 def written_since(key: str) -> TieredctlError:

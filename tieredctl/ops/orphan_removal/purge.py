@@ -18,11 +18,12 @@ from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlanRecord
 from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
-from tieredctl.ops.guards.comparison import same_by
+from tieredctl.ops.guards.comparison import same_bytes
 from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions, keys_left
 from tieredctl.ops.guards.lease import Hold, lease_held
 from tieredctl.ops.guards.ledger import plan_record
+from tieredctl.ops.guards.noted_bytes import forget_noted_bytes
 from tieredctl.ops.guards.original_times import forget_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_COPIES
 from tieredctl.ops.guards.quarantine_keys import Quarantined, quarantined
@@ -218,7 +219,7 @@ class PurgeCheck:
     def _is_one_too_many(self, copy: StoredObject, original: Quarantined) -> bool:
         """Whether the same bytes are back at the original key, whoever owns them."""
         found = self.store.head(original.key)
-        return found is not None and same_by(self.store, found, copy) is not None
+        return found is not None and same_bytes(self.store, found, copy) is not None
 
     def _may_go(self, original: Quarantined, status: ObjectStatus) -> bool:
         return self.owners.may_be_purged(original.key, status, self._record_of(original.plan_id))
@@ -233,7 +234,7 @@ class Purge(PurgeCheck):
     delete_versions: bool = field(default=False, kw_only=True)
     """Whether to delete the copies' kept versions too."""
     key: bytes | None = field(default=None, kw_only=True)
-    """The key that sealed the notes of the copies' original times, which are deleted with the copies."""
+    """The key that sealed the notes about the copies, which are deleted with the copies."""
 
     def run(self) -> PurgeOutcome:
         """Deletes the copies that are old enough and still orphaned."""
@@ -247,6 +248,7 @@ class Purge(PurgeCheck):
                 result.stopped = error
             if result.stopped is None:
                 forget_original_times(self.store, self.key, TIMES_OF_COPIES)
+                forget_noted_bytes(self.store, self.key)
         return result
 
     def _purge(self, batch: Sequence[tuple[StoredObject, Quarantined]], lease: Hold, result: PurgeOutcome) -> None:

@@ -8,12 +8,13 @@ from typing import NamedTuple
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.model.removal import OriginalTime, QuarantinedCopy, Receipt, ReceiptStep
-from tieredctl.ops.guards.comparison import demand_same, same_by
+from tieredctl.model.removal import OriginalTime, Receipt, ReceiptStep
+from tieredctl.ops.guards.comparison import demand_same, same_bytes
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes, note_original_times
 from tieredctl.ops.guards.own_objects import QUARANTINE, TIMES_OF_RESTORED
 from tieredctl.ops.guards.quarantine_keys import quarantined
-from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject, WritableObjectStore
+from tieredctl.ops.orphan_removal.evidence import Evidence
+from tieredctl.storage.protocol import RESERVED_FOLDER, ObjectStore, StoredObject, WritableObjectStore
 
 
 class PutBack(NamedTuple):
@@ -22,33 +23,51 @@ class PutBack(NamedTuple):
     receipt: Receipt
     time: OriginalTime | None = None
     """Its original time, if it was put back just now and its copy's note tells."""
+    is_unverified: bool = False
+    """Whether it is back although nothing tells whether these are the bytes that were removed."""
 
 
 def put_back(
-    store: WritableObjectStore, removed: Receipt, now_ms: int, times_of_copies: OriginalTimes = NO_ORIGINAL_TIMES
+    store: WritableObjectStore,
+    removed: Receipt,
+    now_ms: int,
+    evidence: Evidence,
+    times_of_copies: OriginalTimes = NO_ORIGINAL_TIMES,
 ) -> PutBack:
-    """Copies an object back to where it was, with its attributes, unless it is there.
+    """Copies an object back to where it was, with its attributes, unless it is there; only if the bytes there are those
+    that were removed.
 
     Its copy stays in quarantine. If it cannot be put back, a receipt FAILED says why.
     """
     time = None
     try:
         _demand_own_copy(removed)
-        found, compared_by = store.head(removed.key), None
+        found = store.head(removed.key)
         if found is None:
-            found, compared_by, original_ms = _copied_back(store, removed, now_ms, times_of_copies)
+            found, compared_by, original_ms = _copied_back(store, removed, now_ms, evidence, times_of_copies)
             if original_ms is not None:
                 time = OriginalTime(found.key, found.size, found.last_modified_ms, found.version, original_ms)
-        elif removed.copy is not None:
-            compared_by = _same_as_removed(store, found, removed.copy)
+        else:
+            compared_by = _same_as_removed(store, found, removed, evidence)
+            if removed.step is ReceiptStep.RESTORED:
+                return PutBack(removed)
     except TieredctlError as error:
-        return PutBack(failed(removed.key, now_ms, error, removed.copy, removed.modified_ms))
-    receipt = Receipt(
-        *(ReceiptStep.RESTORED, removed.key, now_ms, found.size, removed.copy),
-        compared_by=compared_by,
-        modified_ms=removed.modified_ms,
+        return PutBack(failed(removed, now_ms, error))
+    receipt = removed._replace(
+        step=ReceiptStep.RESTORED, at_ms=now_ms, size=found.size, compared_by=compared_by, error=None
     )
-    return PutBack(receipt, time)
+    return PutBack(receipt, time, is_unverified=compared_by is None)
+
+
+def would_be_put_back(store: ObjectStore, removed: Receipt, evidence: Evidence) -> int | None:
+    """The size of an object that `put_back` would copy back; None for one that is there. Raises TieredctlError where it
+    would fail."""
+    _demand_own_copy(removed)
+    found = store.head(removed.key)
+    if found is not None:
+        _same_as_removed(store, found, removed, evidence)
+        return None
+    return _verified_copy(store, removed, evidence).size
 
 
 def note_times(store: WritableObjectStore, key: bytes | None, back: Sequence[PutBack]) -> None:
@@ -70,23 +89,53 @@ def _demand_own_copy(removed: Receipt) -> None:
 
 
 def _copied_back(
-    store: WritableObjectStore, removed: Receipt, now_ms: int, times_of_copies: OriginalTimes
-) -> tuple[StoredObject, str, int | None]:
-    """The new object, how it was found to have the bytes of its copy, and since when the store has had them by the
-    copy's note."""
+    store: WritableObjectStore, removed: Receipt, now_ms: int, evidence: Evidence, times_of_copies: OriginalTimes
+) -> tuple[StoredObject, str | None, int | None]:
+    """The new object, how it was found to have the bytes that were removed (None if that is only accepted), and since
+    when the store has had them by the copy's note."""
+    copy = _verified_copy(store, removed, evidence)
+    modified_ms = _modified_ms(removed, copy.key)
+    modified_ms = None if modified_ms is None else min(max(modified_ms, 0), now_ms)
+    back = store.copy(copy, removed.key, modified_ms)
+    if back is None:
+        raise TieredctlError(ErrorCode.COPY_ALTERED, f"The copy {copy.key} was written or removed meanwhile.")
+    compared_by = _demand_as_removed(store, back, copy, removed, evidence)
+    return back, compared_by, times_of_copies.noted_ms(copy)
+
+
+def _verified_copy(store: ObjectStore, removed: Receipt, evidence: Evidence) -> StoredObject:
+    """The copy to put back. Raises TieredctlError if there is none, or it may not be put back."""
     if removed.copy is None:
         raise TieredctlError(
             ErrorCode.REMOVAL_FAILED, f"{removed.key} was deleted without a copy: it cannot be put back."
         )
     # A run that was killed may have copied the same bytes again, which gave the copy another version.
     copy = store.head(removed.copy.key)
-    modified_ms = _modified_ms(removed, removed.copy.key)
-    modified_ms = None if modified_ms is None else min(max(modified_ms, 0), now_ms)
-    is_kept = copy is not None and copy.size == removed.copy.size
-    back = store.copy(copy, removed.key, modified_ms) if copy is not None and is_kept else None
-    if copy is None or back is None:
-        raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"The copy {removed.copy.key} is gone or was altered.")
-    return back, demand_same(store, copy, back), times_of_copies.noted_ms(copy)
+    if copy is None:
+        raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"The copy {removed.copy.key} is gone.")
+    if copy.size != removed.copy.size:
+        raise TieredctlError(ErrorCode.COPY_ALTERED, f"The copy {copy.key} has another size.")
+    evidence.demand_copy(copy, removed)
+    return copy
+
+
+def _demand_as_removed(
+    store: WritableObjectStore, back: StoredObject, copy: StoredObject, removed: Receipt, evidence: Evidence
+) -> str | None:
+    """How an object just made from its copy was found to hold what was removed, None if that is only accepted; one that
+    does not is deleted."""
+    try:
+        held = evidence.demand_original(back, removed)
+    except TieredctlError:
+        # Of a store's own copy of what was looked at, also those checksums tell that others could imitate.
+        same = demand_same(store, copy, back)
+        if same.is_vouched_for:
+            return same.by
+        store.delete([back])
+        raise
+    if held is None:
+        demand_same(store, copy, back)
+    return held
 
 
 def _modified_ms(removed: Receipt, copy_key: str) -> int | None:
@@ -95,26 +144,24 @@ def _modified_ms(removed: Receipt, copy_key: str) -> int | None:
     return original.last_modified_ms if removed.modified_ms is None and original else removed.modified_ms
 
 
-def _same_as_removed(store: WritableObjectStore, found: StoredObject, copy: QuarantinedCopy) -> str | None:
-    """How an object was found to have the bytes of its copy; None if the copy is gone and only the size tells.
+def _same_as_removed(store: ObjectStore, found: StoredObject, removed: Receipt, evidence: Evidence) -> str | None:
+    """How an object was found to have the bytes that were removed; None if that is only accepted: then they are its
+    copy's, if there is one.
 
-    Raises TieredctlError `removal-failed` if it has other bytes.
+    Raises TieredctlError if it has others, or nothing tells.
     """
-    kept = store.head(copy.key)
-    if kept is None and found.size == copy.size:
-        return None
-    compared_by = kept and same_by(store, found, kept)
-    if compared_by is None:
-        raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"The key {found.key} now holds another object.")
+    compared_by = evidence.demand_original(found, removed)
+    copy = None if removed.copy is None or compared_by is not None else store.head(removed.copy.key)
+    is_other = removed.copy is not None and found.size != removed.copy.size
+    if is_other or (copy is not None and same_bytes(store, found, copy) is None):
+        raise TieredctlError(ErrorCode.COPY_ALTERED, f"The key {found.key} now holds another object.")
     return compared_by
 
 
-def failed(
-    key: str, now_ms: int, error: TieredctlError, copy: QuarantinedCopy | None = None, modified_ms: int | None = None
-) -> Receipt:
-    """The receipt of a failure."""
-    return Receipt(
-        ReceiptStep.FAILED, key, now_ms, copy=copy, error=f"{error.code}: {error.message}", modified_ms=modified_ms
+def failed(about: Receipt, now_ms: int, error: TieredctlError) -> Receipt:
+    """The receipt of a failure; what is known of the object and its copy stays."""
+    return about._replace(
+        step=ReceiptStep.FAILED, at_ms=now_ms, compared_by=None, error=f"{error.code}: {error.message}"
     )
 
 

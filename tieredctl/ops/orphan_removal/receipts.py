@@ -36,6 +36,11 @@ class Receipts(Protocol):
         """What `orphans restore` takes to find them."""
         ...
 
+    @property
+    def are_beside_copies(self) -> bool:
+        """Whether they are in the store, where whoever may alter copies may alter them too."""
+        ...
+
     def append(self, receipts: Sequence[Receipt]) -> None:
         """Adds some; they are on disk, or in the store, when this returns. Raises TieredctlError if they are not."""
         ...
@@ -65,11 +70,15 @@ def remember(last: dict[str, Receipt], receipts: Iterable[Receipt]) -> None:
         name = receipt.upload_id or receipt.key
         would_hide = receipt.step is ReceiptStep.FAILED and receipt.copy is None and name in last
         before = last.get(name, receipt)
-        last[name] = receipt._replace(copy=before.copy, modified_ms=before.modified_ms) if would_hide else receipt
+        last[name] = (
+            before._replace(step=receipt.step, at_ms=receipt.at_ms, error=receipt.error) if would_hide else receipt
+        )
 
 
 class ReceiptFile:
     """Receipts in a file. A line that was cut off when its writer died was never confirmed: it is dropped."""
+
+    are_beside_copies = False
 
     def __init__(self, path: Path, header: ReceiptsHeader) -> None:
         self._path = path
@@ -135,6 +144,8 @@ class ReceiptFile:
 class StoredReceipts:
     """Receipts in the store, one object each time some are added. Needs Capability.CONDITIONAL_WRITE."""
 
+    are_beside_copies = True
+
     def __init__(self, store: WritableObjectStore, header: ReceiptsHeader) -> None:
         self._store = store
         self._folder = receipts_folder(header.plan_id)
@@ -195,6 +206,7 @@ class ReceiptsInMemory:
     """Receipts that are not kept: for a plan whose receipts are lost, in a store that cannot hold them."""
 
     where = ""
+    are_beside_copies = False
 
     def __init__(self, header: ReceiptsHeader) -> None:
         self.header = header

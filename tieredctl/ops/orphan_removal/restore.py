@@ -22,11 +22,12 @@ from tieredctl.ops.guards.original_times import (
 )
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED, times_of_copies
 from tieredctl.ops.guards.quarantine_keys import quarantined
-from tieredctl.ops.orphan_removal.putting_back import PutBack, note_times, put_back
+from tieredctl.ops.orphan_removal.evidence import Evidence
+from tieredctl.ops.orphan_removal.putting_back import failed, note_times, put_back, would_be_put_back
 from tieredctl.ops.orphan_removal.quarantine import copies_by_plan, copies_of
 from tieredctl.ops.orphan_removal.receipts import Receipts, ReceiptsInMemory, StoredReceipts, last_receipts
 from tieredctl.ops.orphan_removal.removed_keys import keys_removed_by, note_put_back
-from tieredctl.storage.protocol import Capability, WritableObjectStore
+from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, Capability, WritableObjectStore
 
 _BATCH_OBJECTS = 500
 _WITHOUT_A_COPY = (ReceiptStep.DELETING, ReceiptStep.GONE, ReceiptStep.FAILED)
@@ -38,6 +39,10 @@ class RestoreOutcome(Outcome):
 
     damaged: list[str] = field(default_factory=list)
     """The receipts that cannot be read: what they covered is known only by its copies."""
+    failures: list[Receipt] = field(default_factory=list)
+    """Of a rehearsal: what would fail, as it would be recorded."""
+    unverified: int = 0
+    """Objects that were put back although nothing tells whether these are the bytes that were removed."""
 
     @property
     def left(self) -> int:
@@ -58,7 +63,10 @@ class Restore:
     clock_ms: Callable[[], int]
     without_lease: bool = False
     key: bytes | None = None
-    """Seals notes of original times, and checks their seals; without it, restored objects may look young."""
+    """Seals notes of original times, and checks the seals of what the copies hold; without it, restored objects may
+    look young, or are unverified."""
+    accept_unverified: bool = False
+    """Whether to put back copies of which nothing tells whether they hold what was removed."""
     _times: OriginalTimes = NO_ORIGINAL_TIMES
     """Of the copies."""
 
@@ -70,10 +78,10 @@ class Restore:
             Ledger(self.store, record_of(header), header.plan_id).record(PlanUse.RESTORED)
             try:
                 self._times = read_original_times(self.store, self.key, times_of_copies(header.plan_id))
-                batches = [*self._batches(result)]
+                evidence, batches = self._evidence(), [*self._batches(result)]
                 for number, batch in enumerate(batches, 1):
                     with unbroken():
-                        self._restore(batch, lease, result)
+                        self._restore(batch, lease, result, evidence)
                         if number == len(batches):
                             nothing_is_left()
             except TieredctlError as error:
@@ -83,24 +91,31 @@ class Restore:
         return result
 
     def rehearse(self) -> RestoreOutcome:
-        """What would be put back, as planned: nothing is written, and no lease taken."""
+        """What would be put back, as planned, and what would fail: nothing is written, and no lease taken."""
         result = RestoreOutcome()
+        evidence = self._evidence()
+
+        def size_of(receipt: Receipt) -> int | TieredctlError | None:
+            try:
+                return would_be_put_back(self.store, receipt, evidence)
+            except TieredctlError as error:
+                if error.code in CONCERN_EVERY_OBJECT:
+                    raise
+                return error
+
         for batch in self._batches(result):
-            sizes = [size for size in in_parallel(self.store, self._size_of_copy, batch) if size is not None]
-            result.planned += len(sizes)
-            result.bytes += sum(sizes)
+            for receipt, size in zip(batch, in_parallel(self.store, size_of, batch), strict=True):
+                if isinstance(size, TieredctlError):
+                    result.failed += 1
+                    result.failures.append(failed(receipt, self.clock_ms(), size))
+                elif size is not None:
+                    result.planned += 1
+                    result.bytes += size
         return result
 
-    def _size_of_copy(self, receipt: Receipt) -> int | None:
-        """Where receipts are lost they do not say it. None for an object that is back."""
-        if self._is_back(receipt):
-            return None
-        copy = None if receipt.size or receipt.copy is None else self.store.head(receipt.copy.key)
-        return receipt.size if copy is None else copy.size
-
-    def _is_back(self, receipt: Receipt) -> bool:
-        # A run of the plan that woke up since may have deleted it again.
-        return receipt.step is ReceiptStep.RESTORED and self.store.head(receipt.key) is not None
+    def _evidence(self) -> Evidence:
+        plan_id, are_beside = self.receipts.header.plan_id, self.receipts.are_beside_copies
+        return Evidence(self.store, self.key, plan_id, are_beside, self.accept_unverified)
 
     def _batches(self, result: RestoreOutcome) -> Iterator[list[Receipt]]:
         entries = self.receipts.entries(result.damaged.append)
@@ -121,9 +136,11 @@ class Restore:
         while batch := list(islice(removed, _BATCH_OBJECTS)):
             yield batch
 
-    def _restore(self, batch: Sequence[Receipt], lease: Hold, result: RestoreOutcome) -> None:
+    def _restore(self, batch: Sequence[Receipt], lease: Hold, result: RestoreOutcome, evidence: Evidence) -> None:
         lease.renew()
-        put = self._put_back(batch)
+        put = in_parallel(
+            self.store, lambda one: put_back(self.store, one, self.clock_ms(), evidence, self._times), batch
+        )
         back = [one.receipt for one in put]
         self.receipts.append([after for after, before in zip(back, batch, strict=True) if after is not before])
         restored = [one for one in back if one.step is ReceiptStep.RESTORED]
@@ -133,15 +150,8 @@ class Restore:
         result.done += len(restored)
         result.bytes += sum(one.size for one in restored)
         result.failed += sum(one.step is ReceiptStep.FAILED for one in back)
+        result.unverified += sum(one.is_unverified for one in put)
         note("objects put back", result.done)
-
-    def _put_back(self, removed: Sequence[Receipt]) -> list[PutBack]:
-        def one_back(receipt: Receipt) -> PutBack:
-            if self._is_back(receipt):
-                return PutBack(receipt)
-            return put_back(self.store, receipt, self.clock_ms(), self._times)
-
-        return in_parallel(self.store, one_back, removed)
 
     def _may_be_gone(self, receipt: Receipt) -> bool:
         """Because of the removal. What could not even be copied is where it was."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
+from tieredctl.config.plan_key import key_for_seals
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.local_replicas import read_local_replicas
@@ -174,7 +175,8 @@ class WalCleaning:
         """Removes what is planned: the plan's id, and the outcome. Raises TieredctlError if nothing may be removed."""
         store, plan_id = self.store.open_writable_store(), uuid4().hex
         with self._fresh(store) as fresh:
-            cleaning = Cleaning(plan, plan_id, cluster_id, store, fresh, self.clock_ms, mode, tell)
+            key = key_for_seals()
+            cleaning = Cleaning(plan, plan_id, cluster_id, store, fresh, self.clock_ms, mode, tell, key)
             return plan_id, cleaning.run()
 
     def plan_purge(self, older_than_ms: int, max_percent: float) -> PurgePlan:

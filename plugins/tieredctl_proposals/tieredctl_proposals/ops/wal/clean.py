@@ -18,7 +18,6 @@ from tieredctl.model.removal import (
     PlannedObject,
     PlanRecord,
     PlanUse,
-    QuarantinedCopy,
     Receipt,
     ReceiptsHeader,
     ReceiptStep,
@@ -30,6 +29,8 @@ from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold, lease_held
 from tieredctl.ops.guards.ledger import Ledger
+from tieredctl.ops.guards.noted_bytes import note_bytes
+from tieredctl.ops.orphan_removal.evidence import Evidence
 from tieredctl.ops.orphan_removal.limits import DEFAULT_AGE_MS, DEFAULT_PERCENT, demand_share
 from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared, look
 from tieredctl.ops.orphan_removal.putting_back import failed
@@ -194,6 +195,8 @@ class Cleaning:
     clock_ms: Callable[[], int]
     mode: RemovalMode = RemovalMode.QUARANTINE
     tell: Callable[[CleanOutcome], None] = lambda _outcome: None
+    key: bytes | None = None
+    """Seals the notes of which bytes the copies hold."""
 
     def run(self) -> CleanOutcome:
         """Removes what is planned. Raises TieredctlError if nothing may be removed."""
@@ -225,11 +228,13 @@ class Cleaning:
         return outcome
 
     def _remove(self, objects: Sequence[PlannedObject], receipts: Receipts, lease: Hold, outcome: CleanOutcome) -> None:
-        preparation = Preparation(self.store, self.cluster_id, self.plan_id, self.mode)
+        evidence = Evidence(self.store, self.key, self.plan_id, receipts.are_beside_copies)
+        preparation = Preparation(self.store, self.cluster_id, self.plan_id, self.mode, evidence)
         looked_at = in_parallel(self.store, lambda planned: look(self.store, planned), objects)
         prepared = in_parallel(self.store, lambda one: preparation.prepare(one, None), looked_at)
         doomed = [one for one in prepared if one.step is None]
         self._record(receipts, [self._receipt(one, one.step or _intent(one)) for one in prepared], outcome)
+        note_bytes(self.store, self.key, self.plan_id, [one.copied for one in doomed if one.copied is not None])
         needs = self._still_unneeded([_id_of(one.planned) for one in doomed])
         self._demand_all_judged(needs, [(_id_of(one.planned), one.found) for one in doomed if one.found is not None])
         note_removed(self.store, self.plan_id, [one.planned.key for one in doomed])
@@ -305,19 +310,15 @@ class Cleaning:
 
     def _receipt(self, one: Prepared, step: ReceiptStep) -> Receipt:
         if one.error is not None:
-            return failed(one.planned.key, self.clock_ms(), one.error)
-        return Receipt(
-            *(step, one.planned.key, self.clock_ms(), one.planned.size, _copy(one.copy)),
-            compared_by=one.compared_by,
-            modified_ms=one.planned.last_modified_ms,
-        )
+            return failed(Receipt(step, one.planned.key, 0), self.clock_ms(), one.error)
+        return one.receipt(step, self.clock_ms())
 
     def _deleted(self, one: Prepared, deletion: Deletion) -> Receipt:
         if deletion.outcome is DeletionOutcome.GONE:
             return self._receipt(one, ReceiptStep.REMOVED)
         message = f"{one.planned.key} was rewritten after it was judged."
         error = deletion.error or TieredctlError(ErrorCode.WORLD_CHANGED, message)
-        return failed(one.planned.key, self.clock_ms(), error, _copy(one.copy), one.planned.last_modified_ms)
+        return failed(self._receipt(one, ReceiptStep.FAILED), self.clock_ms(), error)
 
 
 def _batches(objects: Sequence[PlannedObject]) -> Iterator[Sequence[PlannedObject]]:
@@ -335,7 +336,3 @@ def _intent(one: Prepared) -> ReceiptStep:
 
 def _id_of(planned: PlannedObject) -> str:
     return planned.key.removesuffix(WAL_SUFFIX)
-
-
-def _copy(stored: StoredObject | None) -> QuarantinedCopy | None:
-    return None if stored is None else QuarantinedCopy(stored.key, stored.size, stored.last_modified_ms, stored.version)

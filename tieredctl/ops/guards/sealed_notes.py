@@ -1,0 +1,101 @@
+"""Notes that tieredctl keeps in a store for its own later runs, sealed with the key that signs plans: whoever may write
+to the store may alter or forge one, and it is not opened then.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import NamedTuple
+from uuid import uuid4
+
+from tieredctl.errors import TieredctlError
+from tieredctl.formats.removal_files import encode_seal
+from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.guards.sealing import Sealer
+from tieredctl.storage.protocol import (
+    CONCERN_EVERY_OBJECT,
+    MOST_DELETED_AT_ONCE,
+    ObjectStore,
+    StoredObject,
+    WritableObjectStore,
+)
+
+_LARGEST_NOTE_BYTES = 8 << 20
+"""A batch of the longest keys takes less space."""
+_NOTES_AT_ONCE = 256
+
+
+class SealedNote(NamedTuple):
+    """A note as it was found."""
+
+    stored: StoredObject
+    body: bytes | None
+    """None where it was not sealed with this key, was altered since, or cannot be read."""
+
+
+def write_note(store: WritableObjectStore, key: bytes, folder: str, body: bytes) -> None:
+    """Raises TieredctlError as writing does."""
+    store.write(f"{folder}{uuid4().hex}.json", body + _seal(key, body))
+
+
+def read_notes(
+    store: ObjectStore, key: bytes | None, folder: str, *, since_ms: int | None = None, most: int | None = None
+) -> Iterator[SealedNote]:
+    """The notes in a folder, `most` of them at most: those that the store dates since `since_ms`, in ms. A folder that
+    may not be listed is one note that cannot be opened. Raises TieredctlError if the store as a whole does not answer.
+    """
+
+    def read(note: StoredObject) -> SealedNote:
+        if note.size > _LARGEST_NOTE_BYTES:
+            return SealedNote(note, None)
+        try:
+            return SealedNote(note, _opened(store.read(note.key, 0, _LARGEST_NOTE_BYTES), key))
+        except TieredctlError as error:
+            _demand_of_one_object(error)
+            return SealedNote(note, None)
+
+    try:
+        listed = islice(store.list(folder), most)
+        notes = [note for note in listed if since_ms is None or note.last_modified_ms >= since_ms]
+    except TieredctlError as error:
+        _demand_of_one_object(error)
+        yield SealedNote(StoredObject(folder, 0, 0, ""), None)
+        return
+    for start in range(0, len(notes), _NOTES_AT_ONCE):
+        yield from in_parallel(store, read, notes[start : start + _NOTES_AT_ONCE])
+
+
+def delete_stale_notes(
+    store: WritableObjectStore, notes: Sequence[SealedNote], is_needed: Callable[[bytes], bool]
+) -> None:
+    """Deletes those that are open and not needed, as far as it can: later runs do so too."""
+
+    def is_stale(note: SealedNote) -> bool:
+        return note.body is not None and not is_needed(note.body)
+
+    with suppress(TieredctlError):
+        stale = [note.stored for note, is_it in zip(notes, in_parallel(store, is_stale, notes), strict=True) if is_it]
+        for start in range(0, len(stale), MOST_DELETED_AT_ONCE):
+            store.delete(stale[start : start + MOST_DELETED_AT_ONCE])
+
+
+def _opened(data: bytes, key: bytes | None) -> bytes | None:
+    """What was sealed; None if any byte differs."""
+    body_end = data.rfind(b"\n", 0, -1) + 1
+    body, seal = data[:body_end], data[body_end:]
+    return body if key is not None and hmac.compare_digest(seal, _seal(key, body)) else None
+
+
+def _seal(key: bytes, body: bytes) -> bytes:
+    sealer = Sealer(key)
+    sealer.update(body)
+    return encode_seal(sealer.seal())
+
+
+def _demand_of_one_object(error: TieredctlError) -> None:
+    """Raises an error that every other object would meet too."""
+    if error.code in CONCERN_EVERY_OBJECT:
+        raise error
