@@ -9,8 +9,8 @@ from tieredctl.cli.context_in_use import context_in_use
 from tieredctl.cli.line_breaks import broken
 from tieredctl.cli.terminal import width_of
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.model.printable import printable
-from tieredctl.ops.change import demand_same_cluster
 
 
 def demand_confirmation(what: str, cluster_id: str | None, *, yes: bool, typed_cluster_id: str | None) -> None:

@@ -20,6 +20,7 @@ from tieredctl.cli.context_in_use import Role
 from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.progress import ProgressMode
 from tieredctl.model.findings import Severity
+from tieredctl.model.named_cluster import name_cluster
 from tieredctl.model.tolerance import Ignored
 
 
@@ -131,7 +132,9 @@ Resume = Annotated[
     ),
 ]
 MinAge = Annotated[str, typer.Option(metavar="DURATION", help="Ignore objects younger than this: 90s, 15m, 24h, 7d.")]
-ClusterId = Annotated[str | None, typer.Option(metavar="ID", help="Fail unless this is the cluster.")]
+ClusterId = Annotated[
+    str | None, typer.Option(metavar="ID", parser=name_cluster, help="Fail unless this is the cluster.")
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needs --cluster-id.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check that it could be done; change nothing.")]
 OfflineMetadata = Annotated[

@@ -90,6 +90,10 @@ class ApplyOptions(OptionGroup):
     trust_plan: Annotated[
         bool, typer.Option("--trust-plan", help="Apply a plan that was not signed with your key.")
     ] = False
+    delete: Annotated[
+        bool,
+        typer.Option("--delete", help="Delete permanently, as a plan says that was not signed with your key."),
+    ] = False
     rate: Annotated[
         float | None,
         typer.Option(metavar="NUMBER", parser=objects_a_second, help="At most this many objects per second."),

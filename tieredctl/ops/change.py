@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
+from tieredctl.errors import ExitCode, TieredctlError, worst
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 
@@ -113,9 +113,3 @@ class OutcomeByPartition(Outcome, Generic[_Part]):
 def totals(rows: Sequence[Document], *names: str) -> Document:
     """The sums of some fields of rows."""
     return {name: sum(row[name] for row in rows) for name in names}
-
-
-def demand_same_cluster(found: str | None, named: str | None) -> None:
-    """Raises TieredctlError `another-cluster` if a change concerns another cluster than the one that was named."""
-    if None not in (found, named) and named != found:
-        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"This is cluster {found}, not {named}.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tieredctl.model.clock import Clock
-from tieredctl.ops.change import demand_same_cluster
+from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot
 from tieredctl.ops.doctor.diagnosis import Diagnosis, diagnose, diagnose_standstill

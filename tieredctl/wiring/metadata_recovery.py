@@ -11,7 +11,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
 from tieredctl.model.findings import Finding
-from tieredctl.ops.change import demand_same_cluster
+from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata

@@ -17,6 +17,7 @@ from tieredctl.kafka.snapshot_history import SnapshotHistory
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.kraft.replica import SnapshotId
+from tieredctl.model.named_cluster import demand_named_cluster
 from tieredctl.ops.cluster.image_cluster import ImageCluster
 from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS, OfflineCluster
 from tieredctl.ops.snapshots.record_files import demand_metadata_log_file, metadata_log_folder
@@ -37,15 +38,16 @@ class OfflineClusterPlace:
         """The cluster as of the snapshot; of a folder as of the latest one and the log after it.
 
         Raises TieredctlError where it is missing, cannot be read, is not whole, or is not what the log beside it says:
-        half of it would make orphans, and so would an id that was changed.
+        half of it would make orphans, and so would an id that was changed; and `another-cluster` where it is of another
+        cluster than the one that was named.
         """
         path = self.path
         with in_sentences(path):
-            if path.is_dir():
-                return _with_log(metadata_log_folder(path))
-            if path.exists() and not path.is_file():
+            if path.exists() and not path.is_dir() and not path.is_file():
                 raise TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read: it is not a regular file.", hint="")
-            return _alone(path)
+            cluster = _with_log(metadata_log_folder(path)) if path.is_dir() else _alone(path)
+        demand_named_cluster(cluster.cluster_id)
+        return cluster
 
 
 @contextmanager

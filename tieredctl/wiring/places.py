@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.protocol import AUTO
+from tieredctl.model.named_cluster import demand_named_cluster
 from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.ops.metadata.event_stream import EventStream
 
@@ -54,6 +55,7 @@ class ClusterPlace:
         from tieredctl.kafka.live_cluster import LiveCluster
 
         with closing(LiveCluster(self.bootstrap_server, self.command_config)) as cluster:
+            demand_named_cluster(cluster.cluster_id)
             yield cluster
 
     @contextmanager
@@ -62,6 +64,7 @@ class ClusterPlace:
         from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
 
         with closing(LiveClusterWithGroups(self.bootstrap_server, self.command_config)) as cluster:
+            demand_named_cluster(cluster.cluster_id)
             yield cluster
 
     @contextmanager
@@ -162,7 +165,17 @@ class MetadataPlace:
         return bool(self.log_dirs) + sum(place is not None for place in others)
 
     def open_source(self) -> MetadataSource:
-        """The records, up to the present end; must be closed. Raises TieredctlError if they cannot be read."""
+        """The records, up to the present end; must be closed. Raises TieredctlError if they cannot be read, and
+        `another-cluster` if they are of another cluster than the one that was named."""
+        source = self._opened_source()
+        try:
+            demand_named_cluster(source.cluster_id)
+        except TieredctlError:
+            source.close()
+            raise
+        return source
+
+    def _opened_source(self) -> MetadataSource:
         if self.log_dirs:
             from tieredctl.kafka.log_directory import LogDirectories
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tieredctl.model.findings import Finding
-from tieredctl.ops.change import demand_same_cluster, totals
+from tieredctl.model.named_cluster import demand_same_cluster
+from tieredctl.ops.change import totals
 from tieredctl.ops.cluster.live_topics import AnsweredTopics, TopicSources, live_topics
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 from tieredctl.ops.documents import Document

@@ -16,6 +16,7 @@ from tieredctl.cli.view import ProgressView, View
 from tieredctl.config.plan_key import key_for_seals, known_key
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
+from tieredctl.model.named_cluster import demand_named_cluster
 from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl.model.removal import PlanHeader, RemovalMode
 from tieredctl.wiring.places import StorePlace
@@ -52,7 +53,7 @@ def chosen_plan(
     unknown: Sequence[str] = (),
 ) -> ChosenPlan:
     """Raises TieredctlError for a plan that cannot be read, or that somebody else may have written."""
-    from tieredctl.ops.orphan_removal.limits import GivenLimits, demand_signed, limits_of
+    from tieredctl.ops.orphan_removal.limits import GivenLimits, demand_asked_for, demand_signed, limits_of
     from tieredctl.ops.orphan_removal.plan_file import read_plan
 
     key = known_key()
@@ -64,6 +65,7 @@ def chosen_plan(
         demand_signed(plan)
     elif not plan.is_signed:
         view.say(f"{path} was not signed with your key: its limits and names are ignored.")
+    demand_asked_for(plan, delete=how.delete)
     return chosen
 
 
@@ -81,6 +83,7 @@ def apply_plan(
     from tieredctl.wiring.orphan_removal import PlanApplication, ReceiptPlace
 
     plan, header = chosen.plan, chosen.header
+    demand_named_cluster(header.cluster_id)
     application = PlanApplication(plan, chosen.limits, store, owners, clock_ms, chosen.key)
     if how.dry_run:
         applied = application.rehearse()

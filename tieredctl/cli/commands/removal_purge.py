@@ -13,8 +13,8 @@ from tieredctl.cli.shown_quantities import ago
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
+from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.model.quantities import duration_ms, size_text
-from tieredctl.ops.change import demand_same_cluster
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:

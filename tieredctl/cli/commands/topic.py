@@ -23,8 +23,8 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.model.findings import Finding
 from tieredctl.model.known_sum import known_sum
+from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.model.quantities import age_text, duration_ms
-from tieredctl.ops.change import demand_same_cluster
 from tieredctl.ops.cluster.image_cluster import ImageCluster
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.removal import RemovalMode
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphans.object_columns import ObjectColumns
 
@@ -67,6 +68,22 @@ def demand_signed(plan: PlanFile) -> None:
     if not plan.is_signed:
         message = f"{plan.path} is not signed with your key: somebody else may have written it."
         raise TieredctlError(ErrorCode.PLAN_UNSIGNED, message)
+
+
+def demand_asked_for(plan: PlanFile, *, delete: bool) -> None:
+    """Raises TieredctlError for a plan whose mode is not what was asked for, by `delete`.
+
+    What cannot be undone is asked for by whoever applies it: a plan that anybody could have written only says so.
+    """
+    is_final = plan.header.mode is RemovalMode.DELETE
+    if is_final and not plan.is_signed and not delete:
+        message = f"{plan.path} deletes permanently, and is not signed with your key."
+        raise TieredctlError(
+            ErrorCode.PLAN_UNSIGNED, message, hint="Give --delete too if that is what you want: nothing undoes it."
+        )
+    if delete and not is_final:
+        message = f"{plan.path} moves objects to quarantine."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Leave out --delete, or plan again with --delete.")
 
 
 def demand_age(min_age_ms: int, *, allow_young: bool) -> None:

@@ -15,6 +15,7 @@ from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.kafka.log_dir_owner import log_dir_owner
 from tieredctl.model.findings import Finding
+from tieredctl.model.named_cluster import demand_named_cluster
 from tieredctl.model.nearest import nearest_hint
 from tieredctl.model.removal import RemovalMode
 from tieredctl.ops.change import Outcome
@@ -49,7 +50,10 @@ class ActiveSegments:
     all_segments: bool = False
 
     def logs(self) -> list[LocalActiveLog]:
-        """Raises TieredctlError if a folder cannot be read, and `unknown-topic` if a named topic is not there."""
+        """Raises TieredctlError if a folder cannot be read, or is of another cluster than the one that was named, and
+        `unknown-topic` if a named topic is not there."""
+        for log_dir in self.log_dirs:
+            demand_named_cluster(log_dir_owner(log_dir).cluster_id)
         replicas = read_local_replicas(self.log_dirs)
         found = local_active_logs(replicas, topics=self.topics, all_segments=self.all_segments)
         here = {one.partition.topic for one in replicas}
