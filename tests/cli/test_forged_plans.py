@@ -77,11 +77,35 @@ def test_owned_objects_never_go_whatever_a_plan_calls_them(planned: CrashedClust
     before = planned.objects()
     names = ("--foreign", "G4i52LJdRBel-FDnehx_Kw", *(word for key in owned for word in ("--unknown", key)))
 
-    unsigned, trusted = planned.apply(), planned.apply(*TRUSTED, *names)
+    deleting = ("--delete",) if mode == "delete" else ()
+
+    unsigned, trusted = planned.apply(), planned.apply(*TRUSTED, *deleting, *names)
 
     assert (unsigned.exit_code, trusted.exit_code) == (2, 5)
     assert "is not signed with your key" in unsigned.err
     assert without_own(planned.objects()) == before
+
+
+def test_a_plan_of_others_deletes_for_good_only_if_that_is_asked_for_here(planned: CrashedClusterOnDisk) -> None:
+    rewrite(planned.plan_file, lambda lines: lines[0].update({"mode": "delete"}))
+    before = planned.objects()
+
+    refused = planned.apply(*TRUSTED)
+    was_left = planned.objects() == before
+    asked = planned.apply(*TRUSTED, "--delete")
+
+    assert (refused.exit_code, was_left, asked.exit_code) == (2, True, 0)
+    assert "--delete" in refused.err
+    assert not planned_keys(planned.plan_file) & set(planned.objects())
+
+
+def test_a_plan_for_quarantine_deletes_nothing_for_good(planned: CrashedClusterOnDisk) -> None:
+    before = planned.objects()
+
+    outcome = planned.apply("--delete")
+
+    assert outcome.exit_code == 2
+    assert planned.objects() == before
 
 
 def test_an_owned_object_among_orphans_stops_its_batch_before_anything_of_it_is_touched(

@@ -74,7 +74,7 @@ def test_what_is_not_a_page_is_refused_before_the_work(
     outcome = tieredctl("verify", *places, "--report", plan)
 
     assert outcome.exit_code == ExitCode.FAILURE
-    assert "is not a page by tieredctl" in outcome.err
+    assert "tieredctl did not write it" in outcome.err
     assert (outcome.out, plan.read_text()) == ("", "<!DOCTYPE html>\nmine")
 
 

@@ -31,7 +31,7 @@ def precious(tmp_path: Path) -> Path:
 
 
 def write(path: Path, data: bytes = b"new", *, mode: int = 0o600) -> None:
-    with replaced_file(path, mode=mode) as file:
+    with replaced_file(path, force=True, mode=mode) as file:
         file.write(data)
 
 
@@ -69,7 +69,7 @@ def test_a_replaced_file_keeps_its_mode(precious: Path, mode: int, new_mode: int
 def test_a_private_file_is_private_while_it_is_written_again(precious: Path) -> None:
     precious.chmod(0o600)
 
-    with replaced_file(precious, mode=READABLE_BY_ALL):
+    with replaced_file(precious, force=True, mode=READABLE_BY_ALL):
         (unfinished,) = precious.parent.glob(".*.tmp")
         assert mode_of(unfinished) == 0o600
 
@@ -77,7 +77,7 @@ def test_a_private_file_is_private_while_it_is_written_again(precious: Path) -> 
 def test_nobody_can_know_the_name_of_an_unfinished_file(tmp_path: Path) -> None:
     names = []
     for _ in range(2):
-        with replaced_file(tmp_path / "same"):
+        with replaced_file(tmp_path / "same", force=True):
             names += [path.name for path in tmp_path.glob(".*.tmp")]
 
     assert len(set(names)) == 2
@@ -151,6 +151,6 @@ def test_of_a_failure_nothing_is_left(precious: Path) -> None:
 
 
 def _fail_in_the_middle(path: Path) -> None:
-    with replaced_file(path) as file:
+    with replaced_file(path, force=True) as file:
         file.write(b"half")
         raise RuntimeError

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tieredctl.model.findings import Finding
 
 
+METRICS_BEGIN = b"# HELP tieredctl_"
+"""The first bytes of the metrics of any run."""
+
+
 @dataclass(slots=True)
 class RunMetrics:
     """What a run is to leave; nothing where no file was named."""
@@ -31,7 +35,7 @@ class RunMetrics:
         if file is not None:
             from tieredctl.ops.guards.replaced_file import demand_replaceable
 
-            demand_replaceable(file)
+            demand_replaceable(file, force=False, own=METRICS_BEGIN)
             self.file, self.command = file, command
 
     def are_of(self, command: str) -> bool:

@@ -65,7 +65,8 @@ def chosen_plan(
         demand_signed(plan)
     elif not plan.is_signed:
         view.say(f"{path} was not signed with your key: its limits and names are ignored.")
-    demand_asked_for(plan, delete=how.delete)
+    if not how.dry_run:
+        demand_asked_for(plan, delete=how.delete)
     return chosen
 
 

@@ -40,13 +40,21 @@ class CountedBytes(io.FileIO):
 
 @contextmanager
 def replaced_file(
-    path: Path, *, force: bool = True, mode: int = PRIVATE, dry_run: bool = False, is_last: bool = False
+    path: Path,
+    *,
+    force: bool,
+    own: bytes | None = None,
+    mode: int = PRIVATE,
+    dry_run: bool = False,
+    is_last: bool = False,
 ) -> Iterator[BinaryIO]:
     """A new file that takes a path's place once everything is written and on disk; a failure leaves nothing.
 
     It gets the mode and, where permitted, the owner of the file that it replaces, otherwise what the umask leaves of
     `mode`. A link stays, and its target is replaced. Raises TieredctlError `unwritable` if the path cannot be written
     or is not a regular file, if it exists already and `force` is off, and for a link that others could have placed.
+    Without `force`, an empty file and one that begins with `own` are replaced all the same: those are what tieredctl
+    itself left there by an earlier run. By its name, nothing is known to be.
     A dry run raises the same, and gives `CountedBytes`. `is_last` is for the file that a command is there to write:
     once it is in its place, an interruption ends nothing.
     """
@@ -57,7 +65,7 @@ def replaced_file(
     try:
         target = _led_to(path)
         own_names = (None, temporary, str(target), str(target.parent))
-        _demand_replaceable(path, target, force=force)
+        _demand_replaceable(path, target, force=force, own=own)
         with _opened_folder(target.parent) as folder:
             if dry_run:
                 demand_writable(target.parent)
@@ -75,7 +83,7 @@ def replaced_file(
                         _take_over(file.fileno(), replaced)
                     os.fsync(file.fileno())
                 with unbroken():
-                    _demand_replaceable(path, target, force=force)
+                    _demand_replaceable(path, target, force=force, own=own)
                     os.replace(temporary, target.name, src_dir_fd=folder, dst_dir_fd=folder)
                     if is_last:
                         nothing_is_left()
@@ -92,21 +100,22 @@ class _OnlyTried(Exception):
     pass
 
 
-def demand_replaceable(path: Path, *, force: bool = True, dry_run: bool = False) -> None:
+def demand_replaceable(path: Path, *, force: bool, own: bytes | None = None, dry_run: bool = False) -> None:
     """Raises TieredctlError `unwritable` now, before long work, where `replaced_file` would; leaves nothing."""
-    with suppress(_OnlyTried), replaced_file(path, force=force, dry_run=dry_run):
+    with suppress(_OnlyTried), replaced_file(path, force=force, own=own, dry_run=dry_run):
         raise _OnlyTried
 
 
 @contextmanager
-def file_added_to(path: Path) -> Iterator[BinaryIO]:
+def file_added_to(path: Path, own: bytes = b"") -> Iterator[BinaryIO]:
     """A file to append to in place, and to read; created, private, if it does not exist.
 
     A link is followed as in `replaced_file`. Raises TieredctlError `unwritable` for a link that others could have
-    placed and for anything but a regular file, OSError if the path cannot be written.
+    placed, for anything but a regular file, and for one that does not begin with `own`, however far it was written
+    (without `own`, whoever asks has looked); OSError if the path cannot be written.
     """
     target = _led_to(path)
-    _demand_replaceable(path, target, force=True)
+    _demand_replaceable(path, target, force=False, own=own)
     with open(target, "ab+", opener=lambda name, _: os.open(name, _ADDED_TO, PRIVATE)) as file:
         yield file
 
@@ -174,11 +183,18 @@ def _demand_trustworthy(path: Path, link: Path) -> None:
     raise TieredctlError(ErrorCode.UNWRITABLE, message, hint="Name the link's target, or use another folder.")
 
 
-def _demand_replaceable(path: Path, target: Path, *, force: bool) -> None:
+def _demand_replaceable(path: Path, target: Path, *, force: bool, own: bytes | None) -> None:
     if not os.path.lexists(target):
         return
     if not target.is_file() or target.is_symlink():
         # Replacing a device or a pipe would take it from everybody else.
         raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} exists and is not a regular file.", hint="Name a file.")
-    if not force:
+    if force:
+        return
+    if own is None:
         raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} already exists.", hint="Give --force to replace it.")
+    with target.open("rb") as file:
+        beginning = file.read(len(own))
+    if not own.startswith(beginning):
+        message = f"{path} exists, and tieredctl did not write it."
+        raise TieredctlError(ErrorCode.UNWRITABLE, message, hint="Name another file, or remove this one.")

@@ -132,7 +132,7 @@ class ReceiptFile:
 
     def _write(self, lines: bytes) -> None:
         try:
-            with file_added_to(self._path) as file:
+            with file_added_to(self._path, _HEADER_BEGINS) as file:
                 _drop_unfinished_line(self._path, file.fileno())
                 file.write(lines)
                 file.flush()

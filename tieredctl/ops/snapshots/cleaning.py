@@ -120,7 +120,7 @@ class Cleaning:
             "reason": part.reason,
         }
         try:
-            with file_added_to(self.receipts) as opened:
+            with file_added_to(self.receipts, _BEGINNING) as opened:
                 opened.write(_end_of_a_cut_line(opened) + line_of(line))
                 opened.flush()
                 os.fsync(opened.fileno())

@@ -196,13 +196,17 @@ def _demand_outside_node(to: Path) -> None:
         raise TieredctlError(ErrorCode.USAGE, message, hint="Name another folder with --to.")
 
 
+_FIRST_OFFSET = bytes(8)
+"""What a snapshot begins with: the base offset of its first batch."""
+
+
 @contextmanager
 def _part(path: Path) -> Iterator[BinaryIO]:
     """What there is of a snapshot. The file stays where the rest can be fetched later: not after success, nor where
     nobody can have more of the same."""
     is_kept = False
     try:
-        with file_added_to(path) as part:
+        with file_added_to(path, _FIRST_OFFSET) as part:
             try:
                 flock(part.fileno(), LOCK_EX | LOCK_NB)
             except BlockingIOError:
