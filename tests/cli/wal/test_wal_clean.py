@@ -192,7 +192,7 @@ def test_nothing_is_left_to_do_afterwards(store: Path, clean: Clean) -> None:
     assert again.document()["summary"]["planned"] == again.document()["summary"]["eventsOnly"] == 0
 
 
-WRITES = 18
+WRITES = 19
 """Of a run that nothing stops."""
 
 

@@ -18,7 +18,7 @@ TIMES_OF_COPIES = RESERVED_FOLDER + "times/quarantine/"
 """Below it, by plan, the original times of objects whose copies are in quarantine."""
 
 
-BYTES_OF_COPIES = RESERVED_FOLDER + "bytes/quarantine/"
+BYTES_OF_COPIES = RESERVED_FOLDER + "bytes/"
 """Below it, by plan, which bytes the copies in quarantine hold."""
 
 

@@ -72,7 +72,7 @@ class Preparation:
     cluster_id: str
     plan_id: str
     mode: RemovalMode
-    evidence: Evidence
+    noted: Evidence
     """Of what earlier runs of the plan removed."""
 
     def prepare(self, looked_at: Prepared, before: Receipt | None) -> Prepared:
@@ -121,7 +121,7 @@ class Preparation:
             # Nothing is deleted before its copy is on record: whoever deleted it, no run of this plan did.
             return Prepared(planned, step=ReceiptStep.GONE)
         # An earlier run deleted it, and was stopped before it could record that.
-        self.evidence.demand_copy(copy, before)
+        self.noted.demand_copy(copy, before)
         return Prepared(planned, copy=copy, step=ReceiptStep.REMOVED, claimed=before)
 
 
