@@ -15,9 +15,9 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from tieredctl.errors import ExitCode
+from tieredctl.model.file_beginnings import METRICS
 from tieredctl.model.findings import Finding
 from tieredctl.ops.guards.replaced_file import READABLE_BY_ALL, replaced_file
-from tieredctl.wiring.run_metrics import METRICS_BEGIN
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -96,5 +96,5 @@ def _snake(name: str) -> str:
 def write_metrics(path: Path, text: str) -> None:
     """Replaces the file in one step: a collector never sees half of it. Raises TieredctlError, also for a file that
     does not hold earlier metrics of tieredctl."""
-    with replaced_file(path, force=False, own=METRICS_BEGIN, mode=READABLE_BY_ALL) as file:
+    with replaced_file(path, force=False, own=METRICS, mode=READABLE_BY_ALL) as file:
         file.write(text.encode())

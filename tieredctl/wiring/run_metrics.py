@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from tieredctl.model.findings import Finding
 
 
-METRICS_BEGIN = b"# HELP tieredctl_"
-"""The first bytes of the metrics of any run."""
-
-
 @dataclass(slots=True)
 class RunMetrics:
     """What a run is to leave; nothing where no file was named."""
@@ -33,9 +29,10 @@ class RunMetrics:
         """Names the file, and the command that it is of. Raises TieredctlError now, before long work, where it could
         not be written."""
         if file is not None:
+            from tieredctl.model.file_beginnings import METRICS
             from tieredctl.ops.guards.replaced_file import demand_replaceable
 
-            demand_replaceable(file, force=False, own=METRICS_BEGIN)
+            demand_replaceable(file, force=False, own=METRICS)
             self.file, self.command = file, command
 
     def are_of(self, command: str) -> bool:
