@@ -13,8 +13,8 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.findings import Finding
+from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.model.work import note
-from tieredctl.ops.change import demand_same_cluster
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.index_recovery.applying import (
