@@ -1,13 +1,17 @@
-"""docs/kips.md lists every section of the five KIPs, and names only what there is."""
+"""docs/kips.md lists each section of five KIPs, names only what there is, and a test that uses it."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
-from tieredctl.cli.command_tree import nouns
+from tieredctl.cli.completion.command_table import CommandTable
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = [ROOT, *ROOT.glob("plugins/*")]
@@ -15,6 +19,7 @@ FOLDERS = [ROOT, *ROOT.glob("plugins/*")]
 PAGE = ROOT / "docs" / "kips.md"
 ROW = re.compile(r"^\| (?P<section>.+?) \| (?P<place>.*?) \|(?: (?P<test>\S+))? \|$")
 QUOTED = re.compile(r"`([^`]+)`")
+COMMAND = re.compile("tieredctl ")
 NOTHING_TO_TEST = ("background", "the brokers'", "the sections below it")
 
 HEADINGS = {
@@ -29,6 +34,7 @@ Goals
 Non-Goals
 Proposed Changes
 High-level design
+RemoteLogManager (RLM)
 Local and Remote log offset constraints
 Replica Manager
 Follower Replication
@@ -51,8 +57,11 @@ Stopreplica
 OffsetForLeaderEpoch
 LogStartOffset
 RLM/RSM tasks and thread pools
+1. Remote Log Manager (RLM) Thread Pool
+2. Remote Storage Fetcher Thread Pool
 Remote Log Metadata State transitions
 RemoteLogMetadataManager implemented with an internal topic
+RLMM segment overhead:
 Message Format
 Schema
 Configs
@@ -75,6 +84,9 @@ Limitations
 Integration and System tests
 Feature Test
 Performance Test Results
+Test case 1 (Normal case):
+Test case 2 (out-of-sync consumers catching up):
+Test case 3 (rebuild broker):
 Future work
 Alternatives considered
 Meeting Notes
@@ -269,18 +281,76 @@ def test_what_a_section_names_is_there(kip: str) -> None:
 
 
 def is_command(words: list[str]) -> bool:
-    """Whether there is a module for the noun, and in one of its modules the verb, or the option."""
-    if words[0] not in nouns():
-        return False
-    sources = "".join(
-        path.read_text(encoding="utf-8")
-        for folder in FOLDERS
-        for path in folder.glob(f"tieredctl*/cli/commands/{words[0]}*.py")
-    )
-    return all(
-        re.search(rf'"{word}"|def {word}\(|{word.removeprefix("--").replace("-", "_")}\b', sources)
-        for word in words[1:]
-    )
+    """Whether the command line has these words, and the last command of them the options."""
+    verbs = list(takewhile(lambda word: not word.startswith("-"), words))
+    table = CommandTable.installed()
+    options = {word for word in words if word.startswith("-")}
+    return table.has(verbs) and table.command(verbs).options.keys() >= options
+
+
+@pytest.mark.parametrize("kip", HEADINGS)
+def test_what_has_no_command_says_so(kip: str) -> None:
+    for section, place, _ in rows(kip):
+        names = QUOTED.findall(place)
+        has_only_modules = any(name.endswith(".py") for name in names) and not any(map(COMMAND.match, names))
+        assert has_only_modules == ("no command" in place), section
+
+
+@pytest.mark.parametrize("kip", HEADINGS)
+def test_the_test_of_a_section_uses_what_the_section_names(kip: str) -> None:
+    for section, place, test in rows(kip):
+        names = QUOTED.findall(place)
+        modules = {name for name in names if name.endswith(".py")}
+        commands = [name.split()[1:] for name in names if COMMAND.match(name)]
+        if test is None or not (modules or commands):
+            continue
+        used = sources_of(ROOT / test.strip("`").partition("::")[0])
+        runs = any(mentions(text, words) for text in used.values() for words in commands)
+        assert runs or modules & used.keys() or reaches_command(used, commands), (section, test)
+
+
+def sources_of(test: Path) -> dict[str, str]:
+    """The text of a test and of all that it imports, directly or not, by path within its package's folder."""
+    found: dict[str, str] = {}
+    waiting = [str(test.relative_to(ROOT))]
+    while waiting:
+        name = waiting.pop()
+        source = None if name in found else read(name)
+        if source is not None:
+            found[name], imports = source
+            waiting += imports
+    return found
+
+
+@cache
+def read(name: str) -> tuple[str, Sequence[str]] | None:
+    """A file's text, and the files that it imports; None where there is none."""
+    file = next((folder / name for folder in FOLDERS if (folder / name).is_file()), None)
+    if file is None:
+        return None
+    text = file.read_text(encoding="utf-8")
+    return text, list(imported(name, text))
+
+
+def imported(name: str, text: str) -> Iterator[str]:
+    """The files that a module's imports may name."""
+    for one in ast.walk(ast.parse(text)):
+        if isinstance(one, ast.ImportFrom):
+            package = "/".join(name.split("/")[: -one.level]) + "/" if one.level else ""
+            module = package + (one.module or "").replace(".", "/")
+            yield f"{module}.py"
+            yield from (f"{module}/{alias.name}.py" for alias in one.names)
+
+
+def mentions(text: str, words: list[str]) -> bool:
+    """Whether a text has a command's words one after the other, as arguments or on a command line."""
+    return '", "'.join(words) in text or " ".join(words) in text
+
+
+def reaches_command(used: Mapping[str, str], commands: list[list[str]]) -> bool:
+    """Whether what a test imports has the operation of one of the commands, under the name of its noun or verb."""
+    verbs = {word.replace("-", "_") for words in commands for word in words if not word.startswith("-")}
+    return any(verbs & set(re.split(r"[/_.]", path)) for path in used if not path.startswith("tests/"))
 
 
 @pytest.mark.parametrize("kip", HEADINGS)
