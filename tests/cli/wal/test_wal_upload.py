@@ -18,6 +18,7 @@ from tieredctl_proposals.wal.deletion import segment_deletions
 
 from tests.cli.command_line import Tieredctl
 from tests.cli.wal.store_of_uploads import CONFIRMED, EVENTS, FIRST, upload_words
+from tests.metadata_logs import copied, write_events
 from tests.wal.killed_store import Killed, killed_after
 from tests.wal.local_partitions import CLUSTER_ID, ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
@@ -296,3 +297,23 @@ def test_a_log_that_cannot_be_read_leaves_the_others_to_be_uploaded(
     assert outcome.exit_code == 5
     assert "Input/output error" in outcome.err
     assert {row["partition"] for row in outcome.lines()} == {1}
+
+
+def test_it_begins_where_neither_tier_has_the_log(tmp_path: Path, store: Path, tieredctl: Tieredctl) -> None:
+    write_partition(tmp_path / "logs", ORDERS[0], [batch(0), batch(1)], [batch(2), batch(3)])
+    later = write_partition(tmp_path / "logs-1", ORDERS[1], [batch(5), batch(6)], base=5)
+    (later / "leader-epoch-checkpoint").write_bytes(encode_leader_epoch_checkpoint([EpochEntry(0, 0)]))
+    events = [copied(number, 0, 2, {0: 0}, partition=ORDERS[number]) for number in (0, 1)]
+    write_events(tmp_path / "broker", *events[0], *events[1])
+    metadata = tmp_path / "events.jsonl"
+    assert tieredctl("metadata", "export", metadata, "--log-dir", tmp_path / "broker").exit_code == 0
+    logs = ("--log-dir", tmp_path / "logs", "--log-dir", tmp_path / "logs-1")
+    line = ("wal", "upload", "--store", f"file:{store}", "--all-segments", *logs)
+
+    alone = tieredctl(*line, "-o", "json").document()
+    both, said = tieredctl(*line, "-o", "json", "--export", metadata), tieredctl(*line, "--export", metadata)
+
+    ranges = [(row["partition"], row["startOffset"], row["endOffset"]) for row in both.document()["items"]]
+    assert [row["startOffset"] for row in alone["items"]] == [0, 5]
+    assert ranges == [(0, 3, 3), (1, 5, 6)]
+    assert (both.exit_code, "no combined object holds offsets 3 to 4" in said.out + said.err) == (4, True), said

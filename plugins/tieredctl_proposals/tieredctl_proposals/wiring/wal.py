@@ -23,7 +23,7 @@ from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
-from tieredctl_proposals.ops.wal.both_tiers import RemoteSegments, local_parts, remote_segments
+from tieredctl_proposals.ops.wal.both_tiers import NOTHING_REMOTE, RemoteSegments, local_parts, remote_segments
 from tieredctl_proposals.ops.wal.clean import Cleaning, CleanLimits, CleanOutcome, CleanPlan, plan_cleaning
 from tieredctl_proposals.ops.wal.contents import KnownEvents, demand_whole, events_of_objects, read_events
 from tieredctl_proposals.ops.wal.line_of_leaders import Partitions, by_partition
@@ -82,10 +82,12 @@ class UploadPlace(NamedTuple):
     segments: ActiveSegments
     store: StorePlace
     upload_bytes: int
+    metadata: MetadataPlace | None = None
+    """That of remote storage (KIP-405): what it has is not uploaded."""
 
     def plan(self) -> UploadPlan:
         """What would be uploaded now. Raises TieredctlError if nothing may be."""
-        return plan_upload(self.store.open_store(), self.segments.logs(), self.upload_bytes)
+        return plan_upload(self.store.open_store(), self.segments.logs(), self.upload_bytes, self._remote())
 
     def apply(
         self,
@@ -97,11 +99,18 @@ class UploadPlace(NamedTuple):
     ) -> UploadOutcome:
         """Uploads it. Raises TieredctlError if nothing may be uploaded, and as `confirm` does, which is told how many
         segments of earlier leaders are to be deleted by events, if any."""
-        logs = self.segments.logs()
+        logs, remote = self.segments.logs(), self._remote()
         store = self.store.open_writable_store()
         return ActiveSegmentsUpload(
-            store, logs, self.segments.broker_id(), clock_ms, self.upload_bytes, confirm, without_lease, tell
+            store, logs, self.segments.broker_id(), clock_ms, self.upload_bytes, confirm, without_lease, tell, remote
         ).run()
+
+    def _remote(self) -> RemoteSegments:
+        """Raises TieredctlError as the place and `remote_segments` do."""
+        if self.metadata is None:
+            return NOTHING_REMOTE
+        with self.metadata.open() as stream:
+            return remote_segments(stream, Selection())
 
 
 class Restored(NamedTuple):
@@ -132,7 +141,7 @@ def restore_wal(
         raise TieredctlError(ErrorCode.PATH_MISSING, message, hint=hint)
     demand_whole(events, store.url)
     partitions = {one: some for one, some in _readable(events).items() if options.selection.has(one)}
-    remote: RemoteSegments = {}
+    remote = NOTHING_REMOTE
     if metadata is not None:
         with metadata.open() as stream:
             remote = remote_segments(stream, options.selection)

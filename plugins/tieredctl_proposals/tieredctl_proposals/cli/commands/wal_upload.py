@@ -10,8 +10,9 @@ import typer
 from tieredctl.cli.arguments import clock_ms, given_path
 from tieredctl.cli.change_options import ApplyChoice
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.options import ClusterId, NoLease, Topics, Yes
+from tieredctl.cli.options import ClusterId, Export, NoLease, Topics, Yes
 from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.places import ClusterOptions, MetadataOptions
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -60,6 +61,8 @@ def upload(
     upload_bytes: Annotated[
         str, typer.Option(metavar="BYTES", help="Begin another object when one has this many bytes.")
     ] = "512KiB",
+    cluster_options: ClusterOptions,
+    export: Export = None,
     choice: ApplyChoice,
     cluster_id: ClusterId = None,
     yes: Yes = False,
@@ -68,7 +71,8 @@ def upload(
 ) -> ExitCode:
     """Pack the active segments of brokers' log directories into combined objects, with their events (KIP-1176).
 
-    What the store already has is not uploaded again; if interrupted, run the same command again. Use the log
+    What the store already has is not uploaded again; with --bootstrap-server or --export, nor is what remote storage
+    has by its metadata. If interrupted, run the same command again. Use the log
     directories of stopped brokers, or copies. What earlier leaders uploaded and a later leader's log lacks is deleted
     by events, if you confirm it. For example: tieredctl wal upload --log-dir /var/lib/kafka --store file:/tmp/wal
     --apply
@@ -79,7 +83,9 @@ def upload(
     size = byte_count(upload_bytes)
     if not 1 <= size <= _LARGEST_OBJECT:
         raise TieredctlError(ErrorCode.USAGE, f"--upload-bytes {upload_bytes} is out of range: from 1 to 1GiB.")
-    place = UploadPlace(ActiveSegments(log_dir, topic or (), all_segments), store_options.place(), size)
+    metadata = MetadataOptions(None, cluster_options.bootstrap_server, cluster_options.command_config, export)
+    remote = metadata.place() if metadata.are_given else None
+    place = UploadPlace(ActiveSegments(log_dir, topic or (), all_segments), store_options.place(), size, remote)
     if not apply:
         plan = place.plan()
         amount = f"{counted(len(plan.segments), 'segment')} in {counted(plan.objects, 'object')}"

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 
 from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.model.events import RemoteLogSegmentState
@@ -25,6 +26,7 @@ from tieredctl_proposals.wal.replayed import KnownWalSegment
 
 RemoteSegments = Mapping[TopicIdPartition, Sequence[KnownSegment]]
 """Those that remote storage has whole (COPY_SEGMENT_FINISHED)."""
+NOTHING_REMOTE: RemoteSegments = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.ops.documents import partition_document
+from tieredctl.rlmm.cache import KnownSegment
+from tieredctl_proposals.ops.wal.both_tiers import RemoteSegments
 from tieredctl_proposals.ops.wal.contents import KnownEvents
 from tieredctl_proposals.ops.wal.line_of_leaders import offset_gap
 from tieredctl_proposals.ops.wal.local_batches import LocalActiveLog, LocalBatch, latest_epoch
@@ -30,14 +32,16 @@ class DueLog:
     log: LocalActiveLog
     leader: LeaderLog
     uploaded: Sequence[tuple[int, int]]
-    """Offsets of its line of leaders that the store has or had, inclusive."""
+    """Offsets of its line of leaders that the store has or had, or remote storage has, inclusive."""
     kept: Sequence[RemoteLogSegmentMetadata]
     """All that the store has or had, without what is beyond."""
     beyond: Sequence[KnownWalSegment]
     """What earlier leaders uploaded, and this log does not have."""
+    tiered: Sequence[tuple[int, int]] = ()
+    """Offsets of its line of leaders that remote storage has (KIP-405), inclusive."""
 
     def batches(self) -> Iterator[LocalBatch]:
-        """Those that the store lacks. Streams."""
+        """Those that neither tier has. Streams."""
         base = self.leader.local_log_start_offset
         first = next((last + 1 for first, last in self.uploaded if first <= base <= last), base)
         for batch in self.log.batches(first):
@@ -50,9 +54,9 @@ class DueLog:
         return any(earlier.header.last_offset < first < later.header.base_offset for first, _ in self.uploaded)
 
     def gaps_beside(self, added: Sequence[tuple[int, int]]) -> list[Finding]:
-        """Offsets that the store lacks next to ranges which were added."""
+        """Offsets that both tiers lack next to ranges which were added."""
         had = [(one.start_offset, one.end_offset) for one in self.kept]
-        ranges = joined_ranges([*had, *added])
+        ranges = joined_ranges([*had, *self.tiered, *added])
         firsts, lasts = {first for first, _ in added}, {last for _, last in added}
         return [
             offset_gap(self.log.partition, last + 1, first - 1)
@@ -61,14 +65,16 @@ class DueLog:
         ]
 
 
-def due_logs(events: KnownEvents, logs: Sequence[LocalActiveLog], findings: list[Finding]) -> list[DueLog]:
+def due_logs(
+    events: KnownEvents, logs: Sequence[LocalActiveLog], findings: list[Finding], remote: RemoteSegments
+) -> list[DueLog]:
     """The logs that something may be uploaded of; why not of the others, and what is wrong with any, are findings."""
     due, segments = [], dict[object, list[KnownWalSegment]]()
     for segment in events.segments():
         if segment.is_readable or segment.is_cleaned:
             segments.setdefault(segment.metadata.topic_id_partition, []).append(segment)
     for log in logs:
-        one = _due_log(log, segments.get(log.partition, []))
+        one = _due_log(log, segments.get(log.partition, []), remote.get(log.partition, ()))
         findings += one.log.reading.findings
         refused = _refused(one, events.replayed.events.highest_epoch(log.partition))
         if refused is None:
@@ -78,17 +84,18 @@ def due_logs(events: KnownEvents, logs: Sequence[LocalActiveLog], findings: list
     return due
 
 
-def _due_log(log: LocalActiveLog, segments: Sequence[KnownWalSegment]) -> DueLog:
+def _due_log(log: LocalActiveLog, segments: Sequence[KnownWalSegment], remote: Sequence[KnownSegment]) -> DueLog:
     """With those of its closed segments that come after what is uploaded without a gap."""
-    known = [one.metadata for one in segments]
-    uploaded = uploaded_ranges(known, log.reading.leader)
+    known, tiered = [one.metadata for one in segments], [one.metadata for one in remote]
+    uploaded = uploaded_ranges([*known, *tiered], log.reading.leader)
     if uploaded:
         log = log.back_to(uploaded[0][1] + 1)
     leader = log.reading.leader
     beyond = segments_beyond(WalPartition([one for one in segments if one.is_readable]), leader)
     gone = {one.segment_id for one in beyond}
     kept = [one for one in known if one.segment_id not in gone]
-    return DueLog(log, leader, uploaded_ranges(known, leader), kept, beyond)
+    both, ranges = uploaded_ranges([*known, *tiered], leader), uploaded_ranges(tiered, leader)
+    return DueLog(log, leader, both, kept, beyond, ranges)
 
 
 def _refused(one: DueLog, announced: int) -> Finding | None:

@@ -23,6 +23,7 @@ from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 from tieredctl_proposals.model.wal_events import RemoteWalLogSegmentMetadata, RemoteWalLogSegmentMetadataUpdate
+from tieredctl_proposals.ops.wal.both_tiers import NOTHING_REMOTE, RemoteSegments
 from tieredctl_proposals.ops.wal.contents import demand_whole, read_events
 from tieredctl_proposals.ops.wal.due_logs import DueLog, due_logs
 from tieredctl_proposals.ops.wal.event_log import METADATA_PARTITIONS, EventLog
@@ -74,12 +75,14 @@ class UploadPlan:
         return self.damage
 
 
-def plan_upload(store: ObjectStore, logs: Sequence[LocalActiveLog], upload_bytes: int) -> UploadPlan:
-    """What an upload would do. Raises TieredctlError if nothing may be uploaded."""
+def plan_upload(
+    store: ObjectStore, logs: Sequence[LocalActiveLog], upload_bytes: int, remote: RemoteSegments = NOTHING_REMOTE
+) -> UploadPlan:
+    """What an upload of what neither tier has would do. Raises TieredctlError if nothing may be uploaded."""
     events = read_events(store)
     demand_whole(events, store.url)
     findings: list[Finding] = []
-    due = due_logs(events, logs, findings)
+    due = due_logs(events, logs, findings, remote)
     packing = _Packing(due, upload_bytes, UNKNOWN_BROKER, 0)
     uploads = [[item.metadata for item in items] for items in packing.uploads()]
     rows = [_row(metadata, number) for number, some in enumerate(uploads) for metadata in some]
@@ -164,15 +167,17 @@ class ActiveSegmentsUpload:
     """Raises TieredctlError unless so many segments of earlier leaders may be deleted by events."""
     without_lease: bool = False
     tell: Callable[[UploadOutcome], None] = lambda _outcome: None
+    remote: RemoteSegments = field(default_factory=dict)
+    """What remote storage has (KIP-405)."""
 
     def run(self) -> UploadOutcome:
-        """Uploads what the store does not have yet. Raises TieredctlError if nothing may be uploaded."""
+        """Uploads what neither tier has yet. Raises TieredctlError if nothing may be uploaded."""
         outcome = UploadOutcome()
         with lease_held(self.store, "wal upload", self.clock_ms, unguarded=self.without_lease) as lease:
             events = read_events(self.store)
             demand_whole(events, self.store.url)
             log = EventLog(self.store, events.log.end_offsets, lease.clock)
-            due = due_logs(events, self.logs, outcome.findings)
+            due = due_logs(events, self.logs, outcome.findings, self.remote)
             if deleted := _beyond(due):
                 self.confirm(deleted)
             packing = _Packing(due, self.upload_bytes, self.broker_id, lease.clock())
