@@ -102,6 +102,7 @@ class ErrorCode(StrEnum):
     TOPIC_IN_USE = "topic-in-use"
     TOPIC_UNCLEAR = "topic-unclear"
     PLAN_TOO_LARGE = "plan-too-large"
+    PROMISED_MISSING = "promised-objects-missing"
     PLAN_ALTERED = "plan-altered"
     PLAN_UNSIGNED = "plan-unsigned"
     PLAN_KEY = "plan-key"
@@ -281,6 +282,11 @@ _TABLE = (
         "Run it while all brokers are up: a topic counts as gone when every broker reports its id as unknown.",
     ),
     ErrorKind(ErrorCode.PLAN_TOO_LARGE, ExitCode.USAGE, "Review the plan, and raise --max-percent if it is right."),
+    ErrorKind(
+        ErrorCode.PROMISED_MISSING,
+        ExitCode.INCOMPLETE,
+        "Find them first: what looks orphaned may be theirs. If they are known to be lost, give --max-missing.",
+    ),
     ErrorKind(ErrorCode.PLAN_ALTERED, ExitCode.USAGE, "Make a new plan: a plan that was altered is not applied."),
     ErrorKind(
         ErrorCode.PLAN_UNSIGNED,

@@ -19,6 +19,14 @@ PRUNED, KEPT_PARTLY = f"{FOLDER}gQj1GrCqRnKjVRnEfy1SLg", f"{FOLDER}4n3RX4WnSiefm
 ONE_BATCH = f"{FOLDER}b66arlMtQRSjOhgrVZ6pUg"
 """File 15: orders-1 at offsets 7 to 11, batch 33."""
 
+BATCHES_GONE = (
+    """UPDATE logs SET log_start_offset = high_watermark, byte_size = 0 WHERE (topic_id, partition) IN
+        (SELECT topic_id, partition FROM batches WHERE file_id = 15)""",
+    """DELETE FROM batches WHERE (topic_id, partition) IN
+        (SELECT topic_id, partition FROM logs WHERE log_start_offset = high_watermark)""",
+)
+"""Of ONE_BATCH: without a mark, and so that no offset is missing."""
+
 
 def flip(key: str, position: int) -> Change:
     def change(inkless: Inkless) -> None:

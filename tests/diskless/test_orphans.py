@@ -9,7 +9,7 @@ from tieredctl_inkless.control_plane.postgres import PostgresControlPlane
 from tieredctl_inkless.diskless.control_plane import ControlPlaneTables
 
 from tests.cli.command_line import Tieredctl
-from tests.diskless.changes import FOLDER, ONE_BATCH, PRUNED, put
+from tests.diskless.changes import BATCHES_GONE, FOLDER, ONE_BATCH, PRUNED, put
 from tests.rigs.inkless import Inkless
 
 UNKNOWN_NAME = f"{FOLDER}AAAAAAAAAAAAAAAAAAAAAA"
@@ -119,7 +119,7 @@ def test_a_file_that_is_too_young_to_be_orphaned_is_counted_with_them(inkless: I
 
 def test_files_whose_batches_are_gone_are_orphaned(inkless: Inkless, tieredctl: Tieredctl) -> None:
     """Brokers delete only what is marked, so such a file is never deleted."""
-    inkless.run("DELETE FROM batches WHERE file_id = 15")
+    inkless.run(*BATCHES_GONE)
 
     found = scanned(inkless, tieredctl)
 
@@ -291,7 +291,7 @@ def test_whose_file_was_changed_meanwhile_is_not_orphaned(
     inkless: Inkless, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, ...]
 ) -> None:
     """Files 8 and 15 are orphaned by the first look, marked long ago and without a batch."""
-    inkless.run("DELETE FROM batches WHERE file_id = 15")
+    inkless.run(*BATCHES_GONE)
     asked = PostgresControlPlane.states_of
 
     def meanwhile(self: PostgresControlPlane, keys: Any) -> Any:
@@ -361,8 +361,8 @@ def test_an_empty_control_plane_owns_nothing_and_accuses_nothing(inkless: Inkles
 
     found = scanned(inkless, tieredctl)
 
-    assert found.pop("") == {"exitCode": 0}
-    assert {item["status"] for item in found.values()} == {"foreign"}
+    assert found.pop("") == {"exitCode": 5}
+    assert {item["status"] for item in found.values()} == {"unknown"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Tieredctl
-from tests.diskless.changes import FOLDER, ONE_BATCH, put
+from tests.diskless.changes import BATCHES_GONE, FOLDER, ONE_BATCH, put
 from tests.diskless.removals import CLUSTER, HOUR, Removal
 from tieredctl.config.plan_key import signing_key
 from tieredctl.model.removal import PlannedObject
@@ -74,12 +74,7 @@ def test_only_objects_of_the_named_cause_are_planned(removal: Removal) -> None:
 
 def test_a_file_that_lost_its_batches_without_a_mark_is_not_a_leftover(removal: Removal) -> None:
     """Its batches were lost, and may come back with a backup."""
-    removal.inkless.run(
-        "UPDATE logs SET log_start_offset = high_watermark, byte_size = 0 WHERE (topic_id, partition) IN"
-        " (SELECT topic_id, partition FROM batches WHERE file_id = 15)",
-        "DELETE FROM batches WHERE (topic_id, partition) IN (SELECT topic_id, partition FROM logs"
-        " WHERE log_start_offset = high_watermark)",
-    )
+    removal.inkless.run(*BATCHES_GONE)
 
     outcome = removal.plan()
 

@@ -45,6 +45,10 @@ class PlanSizeOptions(OptionGroup):
             metavar="NUMBER", parser=percentage, help="Refuse to plan more than this share of the store's objects."
         ),
     ] = 10.0
+    max_missing: Annotated[
+        int,
+        typer.Option(metavar="NUMBER", help="Refuse to plan where more promised objects than this are missing.", min=0),
+    ] = 0
     max_objects: Annotated[
         int | None, typer.Option(metavar="NUMBER", help="Plan at most this many objects; leave the rest.", min=0)
     ] = None
@@ -75,6 +79,14 @@ class ApplyLimitOptions(OptionGroup):
             metavar="NUMBER",
             parser=percentage,
             help="Refuse to remove more than this share of the store's objects; by default the plan's own, or 10.",
+        ),
+    ] = None
+    max_missing: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Refuse where more promised objects than this are missing; by default the plan's own, or 0.",
+            min=0,
         ),
     ] = None
 

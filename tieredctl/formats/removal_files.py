@@ -90,6 +90,7 @@ PLAN_HEADER = LineFormat(
     foreign_topic_ids=LineField("foreignTopicIds", _texts, sorted),
     unknown_keys=LineField("unknownKeys", _texts, sorted),
     control_plane=LineField("controlPlane", _text, lacking=True),
+    max_missing=LineField("maxMissing", _number, lacking=True),
 )
 """The first line of a plan."""
 

@@ -139,6 +139,7 @@ class FindingCode(StrEnum):
     WAL_EVENT_REFUSED = "wal-event-refused"
     WAL_METADATA_DAMAGED = "wal-metadata-damaged"
     COORDINATOR_LOG_INCOMPLETE = "coordinator-log-incomplete"
+    CONTROL_PLANE_DOUBTFUL = "control-plane-doubtful"
     WAL_LOG_DAMAGED = "wal-log-damaged"
     WAL_LOG_BEHIND = "wal-log-behind"
     BATCH_MISMATCH = "batch-mismatch"

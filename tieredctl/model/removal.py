@@ -42,6 +42,8 @@ class PlanHeader:
     control_plane: str | None = None
     """For objects of diskless topics, the database that knows them, as it names itself; None for those of tiered
     ones."""
+    max_missing: int | None = None
+    """How many promised objects may be missing; None in plans of releases that did not look for them."""
 
 
 class PlannedObject(NamedTuple):

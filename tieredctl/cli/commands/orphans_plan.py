@@ -77,6 +77,7 @@ def plan(
         cluster_id=cluster_id,
         valid_for_ms=duration_ms(size.valid_for),
         max_percent=size.max_percent,
+        max_missing=size.max_missing,
         max_objects=size.max_objects,
         max_bytes=size.max_bytes,
         causes=frozenset(cause or OrphanCause),

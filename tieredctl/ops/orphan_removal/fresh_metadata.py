@@ -30,14 +30,17 @@ from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.owners import Found
+from tieredctl.ops.orphan_removal.promised_segments import PromisedSegments
 from tieredctl.ops.orphan_removal.store_fit import StoreFit
 from tieredctl.ops.orphans.judgement import Certainty, Judge, judged_objects, verdict_of
+from tieredctl.ops.orphans.live_listing import live_listing
 from tieredctl.ops.orphans.metadata_begins import MetadataBegins
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
+from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
 from tieredctl.ops.remote.listing import SpooledListing, record_batch
 from tieredctl.rlmm.segment_events import SegmentEvents
-from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject
+from tieredctl.storage.protocol import RESERVED_FOLDER, ObjectStore, StoredObject
 
 Verdict = tuple[ObjectStatus, OrphanCause | None]
 _BY_LIVE_TOPICS = (
@@ -117,6 +120,23 @@ class FreshMetadata:
         assert self._judge is not None
         assert self._known is not None
         return verdicts_on(objects, self.layout, self._known, self._judge)
+
+    def missing(self, store: ObjectStore) -> list[str]:
+        assert self._states is not None
+        assert self._judge is not None
+        assert self._known is not None
+        assert self._live is not None
+        promised = PromisedSegments(self._states, self._live, self.layout)
+        with live_listing(store) as listing:
+            batches = UnreservedObjects(listing).batches()
+            for objects, verdicts in judged_objects(self._judge, self._known, batches, self.layout):
+                promised.take(objects, verdicts)
+
+        def read() -> EventStream:
+            self.refresh()
+            return EventStream(self.metadata.source())
+
+        return promised.missing(store, read)
 
     def modified_ms(self, stored: StoredObject) -> int:
         """Since when the store has had the bytes of an object, as far as known."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.counted import counted
 from tieredctl.model.removal import RemovalMode
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphans.object_columns import ObjectColumns
@@ -21,6 +23,7 @@ class GivenLimits:
 
     min_age_ms: int | None = None
     max_percent: float | None = None
+    max_missing: int | None = None
     allow_young: bool = False
     foreign_topic_ids: frozenset[str] = frozenset()
     unknown_keys: frozenset[str] = frozenset()
@@ -33,6 +36,8 @@ class Limits:
     min_age_ms: int = DEFAULT_AGE_MS
     max_percent: float = DEFAULT_PERCENT
     """The largest share of the store's objects."""
+    max_missing: int = 0
+    """How many objects that are promised may be missing from the store."""
     foreign_topic_ids: frozenset[str] = frozenset()
     """Topics whose objects may be removed although this cluster never knew them."""
     unknown_keys: frozenset[str] = frozenset()
@@ -49,7 +54,8 @@ def limits_of(plan: PlanFile, given: GivenLimits) -> Limits:
     """
     header = plan.header
     signed = Limits(
-        header.min_age_ms, header.max_percent, header.foreign_topic_ids, header.unknown_keys, header.created_ms
+        *(header.min_age_ms, header.max_percent, header.max_missing or 0),
+        *(header.foreign_topic_ids, header.unknown_keys, header.created_ms),
     )
     base = signed if plan.is_signed else Limits()
     if given.min_age_ms is not None:
@@ -57,6 +63,7 @@ def limits_of(plan: PlanFile, given: GivenLimits) -> Limits:
     return Limits(
         base.min_age_ms if given.min_age_ms is None else given.min_age_ms,
         base.max_percent if given.max_percent is None else given.max_percent,
+        base.max_missing if given.max_missing is None else given.max_missing,
         header.foreign_topic_ids & (base.foreign_topic_ids | given.foreign_topic_ids),
         header.unknown_keys & (base.unknown_keys | given.unknown_keys),
         base.removed_since_ms,
@@ -104,6 +111,15 @@ def demand_percent(planned: int, whole: int, max_percent: float, said: str) -> N
         enough = min(100, -(-planned * 100 // whole)) if whole else 100
         hint = f"Look at them first; if all of them should go, give --max-percent {enough}."
         raise TieredctlError(ErrorCode.PLAN_TOO_LARGE, f"{said}: more than {max_percent:g} %.", hint=hint)
+
+
+def demand_promised(missing: Sequence[str], max_missing: int, subject: str) -> None:
+    """Raises TieredctlError `promised-objects-missing` if a store lacks more of what is promised than allowed: what
+    looks orphaned in it may be that, under other keys. `missing` are the keys."""
+    if len(missing) > max_missing:
+        lacks = counted(len(missing), "object that is promised", "objects that are promised")
+        message = f"{subject} lacks {lacks}, such as {min(missing)}: what looks orphaned may be theirs."
+        raise TieredctlError(ErrorCode.PROMISED_MISSING, message)
 
 
 @dataclass(slots=True)

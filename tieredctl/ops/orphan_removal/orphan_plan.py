@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from math import inf
 
 import numpy as np
 
@@ -20,16 +18,16 @@ from tieredctl.ops.cluster.live_topics import demand_all_topics
 from tieredctl.ops.metadata.completeness import demand_whole
 from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
 from tieredctl.ops.orphan_removal.fresh_metadata import Verdict, verdicts_on
-from tieredctl.ops.orphan_removal.limits import StoreOverlap, demand_age, demand_share
+from tieredctl.ops.orphan_removal.limits import StoreOverlap, demand_age, demand_promised, demand_share
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl.ops.orphan_removal.plan_options import PlannedSoFar, PlanOptions
-from tieredctl.ops.orphans.judgement import Judge, Verdicts, verdict_of
-from tieredctl.ops.orphans.object_columns import ObjectColumns, object_columns
+from tieredctl.ops.orphan_removal.promised_segments import PromisedSegments
+from tieredctl.ops.orphans.judgement import Judge, Verdicts, judged_objects, verdict_of
+from tieredctl.ops.orphans.live_listing import live_listing
+from tieredctl.ops.orphans.object_columns import ObjectColumns
+from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.scan import Scan
-from tieredctl.ops.remote.listing import record_batch
-from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject, list_unreserved
-
-_AT_ONCE = 10_000
+from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject
 
 
 @dataclass(slots=True)
@@ -44,9 +42,8 @@ class Planning:
     uploads_of: ObjectStore | None = None
     """The store whose incomplete uploads are planned too, except those that a copy in progress may own."""
     lists_all: bool = True
-    """Whether the scan is of all of the store's objects. If not, the store itself is listed as far as it takes to tell
-    whether the plan is too large a share of it: roots of other stores are noticed among those objects and the planned
-    ones."""
+    """Whether the scan is of all of the store's objects. If not, the store itself is listed, to tell whether the plan
+    is too large a share of it, and whether all that is promised is there."""
     planned: PlannedSoFar = field(init=False)
     _overlap: StoreOverlap = field(default_factory=StoreOverlap)
 
@@ -57,39 +54,47 @@ class Planning:
         """Scans, and writes the plan. Raises TieredctlError if anything speaks against removing."""
         demand_age(self.scan.options.min_age_ms, allow_young=self.options.allow_young)
         folders = FolderCheck(self.scan.subject, self.installed_layouts)
-        begun = False
+        promised: PromisedSegments | None = None
         for judge, objects, verdicts in self.scan.judged():
-            if not begun:
+            if promised is None:
                 self._begin()
-                begun = True
+                promised = PromisedSegments(judge.segments, judge.live_topics, self.scan.layout)
+            promised.take(objects, verdicts)
             folders.look_at(objects)
             self._overlap.look_at(objects)
             self._add(judge, objects, verdicts)
-        if not begun:
+        if promised is None:
             self._begin()
         self._demand_whole()
         if not self.lists_all:
-            self._look_at_store(folders)
+            self._look_at_store(folders, promised)
         folders.demand_none()
         self._overlap.demand(self.scan.subject, self.scan.layout.name)
         demand_share(self.writer.objects, self._overlap.listed, self.options.max_percent, self.scan.subject)
+        self._demand_promised(promised)
         self._add_uploads()
         return self.writer.end(self._overlap.listed)
 
-    def _look_at_store(self, folders: FolderCheck) -> None:
-        store, known = self.scan.store, self.scan.known
+    def _look_at_store(self, folders: FolderCheck, promised: PromisedSegments | None) -> None:
+        store, known, judge = self.scan.store, self.scan.known, self.scan.judge
         assert store is not None
         assert known is not None
+        assert judge is not None
         overlap = self._overlap = StoreOverlap()
-        most = self.options.max_percent
-        enough = self.writer.objects * 100 / most if most else inf
-        objects = iter(list_unreserved(store))
-        while listed := list(islice(objects, _AT_ONCE)):
-            for columns in object_columns([record_batch(listed)], self.scan.layout, known):
+        with live_listing(store) as listing:
+            batches = UnreservedObjects(listing).batches()
+            for columns, verdicts in judged_objects(judge, known, batches, self.scan.layout):
                 folders.look_at(columns)
                 overlap.look_at(columns)
-            if overlap.is_sure and overlap.listed >= enough:
-                break
+                if promised is not None:
+                    promised.take(columns, verdicts)
+
+    def _demand_promised(self, promised: PromisedSegments | None) -> None:
+        store = self.scan.store
+        if promised is None or store is None or not (self.writer.objects or self.uploads_of):
+            return
+        missing = promised.missing(store, self.scan.read_metadata)
+        demand_promised(missing, self.options.max_missing, self.scan.subject)
 
     def _begin(self) -> None:
         self._demand_whole()
@@ -108,6 +113,7 @@ class Planning:
                 mode=options.mode,
                 min_age_ms=scanned.min_age_ms,
                 max_percent=options.max_percent,
+                max_missing=options.max_missing,
                 metadata_end_offsets={
                     number: stream.source.offset_range(number).end for number in stream.source.metadata_partitions()
                 },

@@ -11,7 +11,7 @@ from typing import Protocol
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlannedObject, PlanRecord
 from tieredctl.ops.orphan_removal.limits import Limits
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 Found = tuple[PlannedObject, StoredObject]
 """A planned object, and what the store has under its key now."""
@@ -62,6 +62,11 @@ class Owners(Protocol):
 
     def knows(self, objects: Sequence[StoredObject]) -> bool:
         """Whether one of them surely belongs to this system, now or once."""
+        ...
+
+    def missing(self, store: ObjectStore) -> Sequence[str]:
+        """The keys of the objects that it promises, and that the store lacks. Lists the whole store; what is not listed
+        is asked for by name, and whether it is still promised is asked again after that."""
         ...
 
     def modified_ms(self, stored: StoredObject) -> int:

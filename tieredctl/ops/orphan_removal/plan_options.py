@@ -21,6 +21,8 @@ class PlanOptions:
     valid_for_ms: int = 24 * 3_600_000
     max_percent: float = 10.0
     """Of the store's objects; more is refused."""
+    max_missing: int = 0
+    """How many objects that are promised may be missing from the store; more is refused."""
     max_objects: int | None = None
     """What exceeds these two is left for another plan."""
     max_bytes: int | None = None

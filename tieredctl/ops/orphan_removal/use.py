@@ -15,7 +15,7 @@ from tieredctl.ops.guards.ledger import Ledger, plan_use
 from tieredctl.ops.guards.original_times import forget_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.orphan_removal.apply import Removal, RemovalOutcome
-from tieredctl.ops.orphan_removal.limits import Limits, demand_share
+from tieredctl.ops.orphan_removal.limits import Limits, demand_promised, demand_share
 from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphan_removal.preparation import look
@@ -45,6 +45,8 @@ class PlanCheck:
         try:
             self.owners.refresh()
             self.demand_fit()
+            if lost := self.lost_promises():
+                raise lost
             objects = self.plan.objects()
             while batch := list(islice(objects, _AT_ONCE)):
                 self._rehearse_batch(batch, outcome)
@@ -103,6 +105,16 @@ class PlanCheck:
             whole += self._removed_meanwhile(None if enough is None else enough - whole)
         demand_share(planned, whole, most, self.store.url)
 
+    def lost_promises(self) -> TieredctlError | None:
+        """The error for a store that lacks more of what is promised than it may, by what was refreshed last: asked of
+        both, not of the plan."""
+        missing = self.owners.missing(self.store)
+        try:
+            demand_promised(missing, self.limits.max_missing, self.store.url)
+        except TieredctlError as error:
+            return error
+        return None
+
     def _removed_meanwhile(self, enough: int | None) -> int:
         """How many objects other plans removed since this one was made; counts no further than needed."""
         since_ms = self.limits.removed_since_ms
@@ -141,22 +153,28 @@ class PlanUser:
     def run(self) -> RemovalOutcome:
         """Removes what is planned, or what earlier runs left of it. Raises TieredctlError if nothing may be removed.
 
-        Nothing more is removed for a plan that expired after an earlier run began it; but what got an owner is put
-        back.
+        Nothing more is removed for a plan that expired after an earlier run began it, or where promised objects are
+        missing; but what got an owner is put back.
         """
         check = self._check
         ledger = Ledger(self.store, check.record(), self.plan.header.plan_id)
         expired = check.expired()
         if expired is not None and ledger.use() is None:
             raise expired
+        check.demand_unused()
+        self.owners.refresh()
+        # Before the lease, which is shorter than the listing of a large store.
+        forbidden = expired or check.lost_promises()
         with lease_held(self.store, "orphans apply", self.clock_ms, unguarded=self.without_lease) as lease:
             before = check.demand_unused()
             self.owners.refresh()
             if before is None:
                 check.demand_fit()
+                if forbidden is not None:
+                    raise forbidden
             receipts = self.open_receipts(receipts_header(self.plan), before is not None)
             ledger.record(PlanUse.APPLYING)
-            result = self._removal(receipts, lease).run(expired)
+            result = self._removal(receipts, lease).run(forbidden)
             if result.nothing_is_there:
                 try:
                     with unbroken():

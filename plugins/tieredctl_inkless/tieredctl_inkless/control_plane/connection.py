@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError, missing_extra
 from tieredctl.model.tracing import traced
+from tieredctl_inkless.control_plane.queries import TIME_LIMIT
 
 if TYPE_CHECKING:
     import psycopg
@@ -24,7 +25,10 @@ _DEFAULTS = {
     "tcp_user_timeout": "45000",
 }
 """What is set unless the operator set it, in the text, its service or the environment."""
-ASKER, SERVER = "tieredctl.control_plane", "control plane"
+_TIME_LIMITS = {"lock_timeout": 10_000, "statement_timeout": 3_600_000}
+"""In ms, where role, database, service or environment set none: a lock that somebody holds is not waited for without
+end, and reading the largest table takes minutes."""
+ASKER, SERVER = "tieredctl_inkless.control_plane", "control plane"
 """Who asks whom, in logs."""
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 _UNREACHABLE_CLASSES = ("08", "57", "53")
@@ -46,7 +50,8 @@ def demand_no_secret(conninfo: str) -> None:
 
 @contextmanager
 def connected(conninfo: str) -> Iterator[Any]:
-    """A connection within a transaction at repeatable read that can change nothing.
+    """A connection within a transaction at repeatable read that can change nothing, and in which no statement waits
+    without end.
 
     Raises TieredctlError `control-plane-unreachable`, `control-plane-refused` and `control-plane-unknown`, also for
     errors of what is asked meanwhile.
@@ -63,6 +68,8 @@ def connected(conninfo: str) -> Iterator[Any]:
         with made as opened:
             opened.read_only = True
             opened.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            for name, limit_ms in _TIME_LIMITS.items():
+                opened.execute(TIME_LIMIT, {"name": name, "limit": str(limit_ms)})
             yield opened
     except psycopg.Error as error:
         raise _named(error) from None
@@ -121,6 +128,14 @@ def _named(error: psycopg.Error) -> TieredctlError:
     from psycopg import errors
 
     text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, errors.LockNotAvailable):
+        message = "The control plane does not answer: a table was locked by another session for all of lock_timeout."
+        hint = "See pg_locks for who holds it, or raise lock_timeout in PGOPTIONS, and run it again."
+        return TieredctlError(ErrorCode.CONTROL_PLANE_UNREACHABLE, message, hint=hint)
+    if isinstance(error, errors.QueryCanceled):
+        message = f"The control plane did not answer to the end: {text}."
+        hint = "If that was statement_timeout, raise it in PGOPTIONS, and run it again."
+        return TieredctlError(ErrorCode.CONTROL_PLANE_UNREACHABLE, message, hint=hint)
     if isinstance(error, errors.InsufficientPrivilege):
         return TieredctlError(ErrorCode.CONTROL_PLANE_REFUSED, f"The control plane refuses: {text}")
     if (error.sqlstate or "").startswith("28") or (error.sqlstate is None and any(one in text for one in _REFUSALS)):

@@ -129,6 +129,7 @@ class _Moment:
         self.version = schema_version(
             (Migration(version, script, checksum), success) for version, script, checksum, success in history
         )
+        self._demand_columns()
         ((is_subscribed,),) = self.ask(queries.IS_SUBSCRIBED)
         if is_subscribed:
             message = (
@@ -152,6 +153,18 @@ class _Moment:
             message = f"The search_path leads to tables of several schemas: {named}."
             hint = "Name the control plane's schema: ?options=-c%20search_path%3DNAME"
             raise TieredctlError(ErrorCode.CONTROL_PLANE_UNKNOWN, message, hint=hint)
+        if hidden := sorted(name for (name,) in self.ask(queries.HIDDEN, names=[name for name, _, _ in found])):
+            message = f"The control plane refuses: a policy of row-level security may hide rows of {', '.join(hidden)}."
+            hint = "Give the role BYPASSRLS, or a policy that applies to others only."
+            raise TieredctlError(ErrorCode.CONTROL_PLANE_REFUSED, message, hint=hint)
+
+    def _demand_columns(self) -> None:
+        """Raises TieredctlError `control-plane-unknown` where the tables are not those that its history tells of."""
+        there = set(self.ask(queries.COLUMNS, names=[*_TABLES]))
+        for table, column in queries.demanded_columns(self.version):
+            if (table, column) not in there:
+                message = f"The database is not a control plane that tieredctl knows: it has no {table}.{column}."
+                raise TieredctlError(ErrorCode.CONTROL_PLANE_UNKNOWN, message)
 
     def describe(self) -> Row:
         info = self._connection.info

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
@@ -81,11 +82,19 @@ DATABASE = (
 WRITTEN = "SELECT (pg_current_wal_lsn() - '0/0')::bigint"
 # By a policy that hides rows from the role, PostgreSQL refuses the question instead of leaving them out.
 ALL_ROWS = "SET LOCAL row_security = off"
+# Whoever set a limit keeps it.
+TIME_LIMIT = "SELECT set_config(%(name)s, %(limit)s, true) WHERE current_setting(%(name)s) = '0'"
 # Views may leave rows out, and a schema that comes first in the search_path may have a table of the same name.
 TABLES = (
     "SELECT name, c.relkind::text, n.nspname FROM unnest(%(names)s::text[]) AS name"
     " JOIN pg_class c ON c.oid = to_regclass(name) JOIN pg_namespace n ON n.oid = c.relnamespace"
 )
+COLUMNS = (
+    "SELECT name, a.attname::text FROM unnest(%(names)s::text[]) AS name"
+    " JOIN pg_attribute a ON a.attrelid = to_regclass(name) WHERE a.attnum > 0 AND NOT a.attisdropped"
+)
+# Also of tables that a command does not read: what they say of those that it reads is known to be whole.
+HIDDEN = "SELECT name FROM unnest(%(names)s::text[]) AS name WHERE row_security_active(to_regclass(name))"
 IS_SUBSCRIBED = "SELECT EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = to_regclass('files'))"
 IS_STANDBY = "SELECT pg_is_in_recovery()"
 ALL_FILES = "FROM files f ORDER BY f.file_id"
@@ -137,6 +146,15 @@ def log_columns(version: int) -> list[Column]:
 def producer_columns() -> list[Column]:
     """Those of PRODUCERS."""
     return _columns(PRODUCERS, _PRODUCER)
+
+
+def demanded_columns(version: int) -> Iterator[tuple[str, str]]:
+    """Each table and column that is read of a schema of a version."""
+    tables = {"f": ("files", _FILE), "b": ("batches", _BATCH), "l": ("logs", _LOG), "p": ("producer_state", _PRODUCER)}
+    for alias, (table, expressions) in tables.items():
+        for name, expression in expressions.items():
+            if version >= _LATER.get(name, (0, ""))[0]:
+                yield from ((table, column) for column in re.findall(rf"\b{alias}\.(\w+)", expression))
 
 
 def _columns(schema: pa.Schema, expressions: Mapping[str, str], version: int | None = None) -> list[Column]:

@@ -52,4 +52,11 @@ DISKLESS_FINDING_KINDS = (
         EXPLAIN,
         many="states of idempotent producers that are not those of the batches they name",
     ),
+    FindingKind(
+        FindingCode.CONTROL_PLANE_DOUBTFUL,
+        Severity.ERROR,
+        "the control plane may have lost rows, be late, or belong to another bucket: nothing is judged by it",
+        "tieredctl diskless verify …",
+        incomplete=True,
+    ),
 )

@@ -5,7 +5,7 @@ So whatever had a row while it was listed has it in what is read, unless it was 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ from tieredctl_inkless.ops.diskless.explain import DisklessExplanation, explain,
 from tieredctl_inkless.ops.diskless.inspect import InspectedObject, inspect
 from tieredctl_inkless.ops.diskless.object_engine import LocalObjects, ObjectEngine
 from tieredctl_inkless.ops.diskless.scan import DisklessScan
-from tieredctl_inkless.ops.diskless.status import Uncommitted, uncommitted
+from tieredctl_inkless.ops.diskless.status import Uncommitted, status_findings, uncommitted
 from tieredctl_inkless.ops.diskless.verify import DisklessVerification, verify
 from tieredctl_inkless.wiring.control_plane import ControlPlanePlace
 
@@ -36,6 +36,7 @@ class FoundStatus:
     source: Document
     tables: ControlPlaneTables
     bucket: Uncommitted | None
+    findings: Sequence[Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,11 @@ def control_plane_status(place: ControlPlanePlace, bucket: StorePlace | None) ->
     """Raises TieredctlError as the places and what they open do."""
     if bucket is None:
         control_plane = place.open()
-        return FoundStatus(dict(control_plane.describe()), control_plane.tables(), None)
+        source, tables = dict(control_plane.describe()), control_plane.tables()
+        return FoundStatus(source, tables, None, status_findings(tables, None, source["database"]))
     with _read(place, bucket) as (source, found):
-        return FoundStatus(source, found.tables, uncommitted(found))
+        findings = status_findings(found.tables, found, source["database"])
+        return FoundStatus(source, found.tables, uncommitted(found), findings)
 
 
 def verify_diskless(

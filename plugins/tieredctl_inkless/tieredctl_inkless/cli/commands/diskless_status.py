@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import ProgressView
@@ -30,7 +31,7 @@ _FIELDS = (
 
 
 def status(*, places: DisklessOptions, view: ProgressView) -> ExitCode:
-    """Show the partitions of diskless topics, and the control plane's files by state.
+    """Show the partitions of diskless topics, and the control plane's files by state (exit 5 if it may lack some).
 
     With --store, also what the bucket has that no file of the control plane is: uploads under way, and what they left.
     For example: tieredctl diskless status --control-plane postgresql://reader@db/inkless
@@ -40,10 +41,12 @@ def status(*, places: DisklessOptions, view: ProgressView) -> ExitCode:
 
     found = control_plane_status(places.place(), places.bucket_if_given())
     summary = status_summary(found.tables, found.bucket)
+    if not view.is_table:
+        summary["findings"] = finding_documents(found.findings)
     listing = Listing(
         "DisklessStatus", found.source, list(partition_documents(found.tables)), _COLUMNS, summary, _FIELDS
     )
-    return view.show(listing, sentences=_sentences(summary) if view.is_table else ())
+    return view.show(listing, found.findings, sentences=_sentences(summary) if view.is_table else ())
 
 
 def _sentences(summary: Document) -> list[str]:

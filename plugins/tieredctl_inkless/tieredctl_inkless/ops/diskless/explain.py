@@ -14,6 +14,7 @@ from tieredctl.model.ids import TopicIdPartition, uuid_text
 from tieredctl.ops.documents import Document, database_segment_document, partition_document
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_inkless.diskless.control_plane import ControlPlane, FileState, FoundBatch, FoundLog
+from tieredctl_inkless.ops.diskless.doubt import demand_sound
 from tieredctl_inkless.ops.diskless.finding_places import object_finding, partition_finding
 from tieredctl_inkless.ops.diskless.inspect import batch_at, file_document
 from tieredctl_inkless.ops.diskless.promised_objects import still_promised
@@ -42,14 +43,15 @@ class DisklessExplanation:
 def find_log(
     control_plane: ControlPlane, topic: str, partition: int, offset: int, topic_id: str | None
 ) -> tuple[TopicIdPartition, FoundLog]:
-    """The one partition that is meant. Raises TieredctlError `unknown-topic`, and `ambiguous-topic` for a name that
-    several topics had."""
+    """The one partition that is meant. Raises TieredctlError `unknown-topic`, `ambiguous-topic` for a name that several
+    topics had, and `control-plane-doubtful` where it may have lost the partition."""
     named = [
         (TopicIdPartition(uuid_text(found.log["topicId"]), topic, partition), found)
         for found in control_plane.logs_of(topic, partition, offset)
     ]
     meant = [one for one in named if topic_id in (None, one[0].topic_id)]
     if not meant:
+        demand_sound(control_plane.tables())
         message = f"The control plane has no partition {partition} of topic {topic}"
         message += "." if topic_id is None else f" with id {topic_id}."
         hint = "List its partitions with `tieredctl diskless status`."

@@ -7,25 +7,30 @@ host's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.windows import Flags
 from tieredctl.model.ownership import DisklessCause, ObjectStatus
 from tieredctl.model.removal import PlanRecord
+from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.owners import Found
+from tieredctl.ops.orphans.live_listing import live_listing
+from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.remote.listing import record_batch
-from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject
+from tieredctl.storage.protocol import RESERVED_FOLDER, ObjectStore, StoredObject
 from tieredctl_inkless.diskless.control_plane import KEYS_AT_ONCE, ControlPlane, ControlPlaneTables, FoundFiles
+from tieredctl_inkless.ops.diskless.batch_rows import column
 from tieredctl_inkless.ops.diskless.bucket_fit import BucketFit
+from tieredctl_inkless.ops.diskless.doubt import demand_primary, demand_sound
 from tieredctl_inkless.ops.diskless.file_keys import NO_FILE, FileKeys
 from tieredctl_inkless.ops.diskless.judgement import Judge, JudgedObject
 from tieredctl_inkless.ops.diskless.moment import moment_of
-from tieredctl_inkless.ops.diskless.sound_tables import demand_primary, demand_sound
 
 LAYOUT = "inkless"
 """How plans, receipts and the ledger name the way in which Inkless makes keys."""
@@ -47,6 +52,8 @@ class FreshControlPlane:
     written: int = 0
     """How many bytes it had written to its log at least."""
     _all_keys: FileKeys | None = None
+    _have_batches: Flags = field(default_factory=lambda: np.zeros(0, np.bool_))
+    """Of each of all files, by the same reading."""
 
     @property
     def layout_name(self) -> str:
@@ -55,13 +62,16 @@ class FreshControlPlane:
     def refresh(self) -> None:
         """Reads all tables, once: each later question is asked again, so that nothing has to be refreshed for it."""
         if self._all_keys is None:
-            self.take(self.control_plane.tables())
+            tables = self.control_plane.tables()
+            demand_sound(tables)
+            self.take(tables)
 
     def take(self, tables: ControlPlaneTables) -> None:
-        """What was just read. Raises TieredctlError `control-plane-doubtful` where nothing may be removed by it."""
-        demand_sound(tables)
+        """What was just read, and found to be sound. Raises TieredctlError `control-plane-doubtful` where another
+        database answers now."""
         self._ask([])
         self._all_keys = FileKeys(tables.files["objectKey"])
+        self._have_batches = np.isin(column(tables.files, "fileId"), column(tables.batches, "fileId"))
 
     def judged(self, objects: Iterable[StoredObject]) -> Iterator[JudgedObject]:
         """Each object with the verdict of now."""
@@ -83,6 +93,25 @@ class FreshControlPlane:
         assert self._all_keys is not None
         keys = record_batch([*objects]).column("key")
         return bool((self._all_keys.numbers_of(keys) != NO_FILE).any())
+
+    def missing(self, store: ObjectStore) -> list[str]:
+        assert self._all_keys is not None
+        unlisted = self._have_batches.copy()
+        with live_listing(store) as listing:
+            for batch in UnreservedObjects(listing).batches():
+                numbers = self._all_keys.numbers_of(batch.column("key"))
+                unlisted[numbers[numbers != NO_FILE]] = False
+        keys = [self._all_keys[number] for number in np.flatnonzero(unlisted).tolist()]
+        answers = in_parallel(store, store.head, keys)
+        return self.still_promised([key for key, stored in zip(keys, answers, strict=True) if stored is None])
+
+    def still_promised(self, keys: Sequence[str]) -> list[str]:
+        """Those of some keys whose files have batches now."""
+        promised = list[str]()
+        for first in range(0, len(keys), KEYS_AT_ONCE):
+            found = self._ask(keys[first : first + KEYS_AT_ONCE]).files
+            promised += [key for key, file in found.items() if file.batch_count]
+        return promised
 
     def modified_ms(self, stored: StoredObject) -> int:
         return stored.last_modified_ms

@@ -21,6 +21,7 @@ from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_inkless.diskless.control_plane import ControlPlane, FileState
 from tieredctl_inkless.ops.diskless.batch_rows import BatchRows, batch_rows
+from tieredctl_inkless.ops.diskless.doubt import doubt_about_object, doubt_finding
 from tieredctl_inkless.ops.diskless.finding_places import object_finding
 from tieredctl_inkless.ops.diskless.object_check import check_batches, spans_of
 from tieredctl_inkless.ops.diskless.walked_object import WalkedObject, walk
@@ -105,11 +106,19 @@ def inspect(store: ObjectStore, key: str, control_plane: ControlPlane | None) ->
         raise TieredctlError(ErrorCode.OBJECT_MISSING, f"{store.url} has no object {key}.")
     walked = walk(store.stream(key), stored.size)
     if told is None:
-        return InspectedObject(key, walked, None, [*_damages(key, walked)])
+        return InspectedObject(key, walked, None, [*_damages(key, walked), *_doubts(key, store, control_plane)])
     coordinates = Coordinates.of(*told)
     rows, size = coordinates.rows, coordinates.file["size"]
     findings, _ = check_batches(key, walked, rows, size, coordinates.names, np.zeros(len(rows), np.bool_))
+    if int(rows.sizes.sum()) < stored.size or not all(name.topic for name in coordinates.names):
+        findings = [*findings, *_doubts(key, store, control_plane)]
     return InspectedObject(key, walked, coordinates, findings)
+
+
+def _doubts(key: str, store: ObjectStore, control_plane: ControlPlane | None) -> Iterator[Finding]:
+    """Before it is said that no batch needs an object, or some bytes of it: whether that is known."""
+    if control_plane is not None and (doubt := doubt_about_object(control_plane.tables(), store.url)):
+        yield doubt_finding(doubt, key)
 
 
 def file_document(file: Any) -> Document:

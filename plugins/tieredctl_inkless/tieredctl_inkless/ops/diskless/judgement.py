@@ -36,12 +36,13 @@ class Rule(IntEnum):
 
     HAS_BATCHES = auto()
     STATE_UNKNOWN = auto()
+    FILE_DOUBTFUL = auto()
     FILE_YOUNG = auto()
     DELETE_NEVER_FINISHED = auto()
     BATCHES_GONE = auto()
     OTHER_NAME = auto()
+    DOUBTFUL = auto()
     OTHER_FOLDER = auto()
-    FILES_LOST = auto()
     UPLOAD_YOUNG = auto()
     NO_LATER_COMMIT = auto()
     OLDER_THAN_SCHEMA = auto()
@@ -66,6 +67,7 @@ _YOUNG = Verdict(ObjectStatus.IN_PROGRESS, is_young=True)
 VERDICTS: Mapping[Rule, Verdict] = {
     Rule.HAS_BATCHES: Verdict(ObjectStatus.OWNED),
     Rule.STATE_UNKNOWN: Verdict(ObjectStatus.UNKNOWN),
+    Rule.FILE_DOUBTFUL: Verdict(ObjectStatus.UNKNOWN, None, "nothing is known to be orphaned by this control plane"),
     Rule.FILE_YOUNG: _YOUNG,
     Rule.DELETE_NEVER_FINISHED: Verdict(ObjectStatus.ORPHAN, DisklessCause.DELETE_NEVER_FINISHED),
     Rule.BATCHES_GONE: Verdict(ObjectStatus.ORPHAN, DisklessCause.BATCHES_GONE),
@@ -73,8 +75,8 @@ VERDICTS: Mapping[Rule, Verdict] = {
     Rule.OTHER_FOLDER: Verdict(
         ObjectStatus.FOREIGN, None, "the control plane has no file in this folder: another cluster may own it"
     ),
-    Rule.FILES_LOST: Verdict(
-        ObjectStatus.UNKNOWN, None, "the control plane lost files that have batches: this object may be one of them"
+    Rule.DOUBTFUL: Verdict(
+        ObjectStatus.UNKNOWN, None, "the control plane may have lost its file, or never had it: it is not to be trusted"
     ),
     Rule.UPLOAD_YOUNG: _YOUNG,
     # A restored copy or a late replica looks like this: all that was committed since is unknown to it.
@@ -179,7 +181,9 @@ class Judge:
     def proof(self, rule: Rule, stored: StoredObject, number: int) -> Document:
         """What of the control plane decided about an object."""
         why = VERDICTS[rule].why
-        if rule in (Rule.OTHER_NAME, Rule.OTHER_FOLDER, Rule.FILES_LOST):
+        if rule in (Rule.FILE_DOUBTFUL, Rule.DOUBTFUL):
+            return {"why": why, "doubt": self._moment.doubt}
+        if rule in (Rule.OTHER_NAME, Rule.OTHER_FOLDER):
             return {"why": why}
         if number != NO_FILE:
             return self._file_document(number)
@@ -216,6 +220,7 @@ class Judge:
             {
                 Rule.HAS_BATCHES: files.batch_counts[numbers] > 0,
                 Rule.STATE_UNKNOWN: states == FileState.UNKNOWN,
+                Rule.FILE_DOUBTFUL: np.full(len(numbers), self._moment.doubt is not None),
                 Rule.FILE_YOUNG: age_ms < self._min_age_ms,
                 Rule.DELETE_NEVER_FINISHED: is_deleting,
             },
@@ -228,8 +233,8 @@ class Judge:
             len(keys),
             {
                 Rule.OTHER_NAME: ~named,
+                Rule.DOUBTFUL: np.full(len(keys), self._moment.doubt is not None),
                 Rule.OTHER_FOLDER: ~are_uploads,
-                Rule.FILES_LOST: np.full(len(keys), self._moment.lacks_files),
                 Rule.UPLOAD_YOUNG: self._now_ms - modified_ms < self._min_age_ms,
                 Rule.NO_LATER_COMMIT: modified_ms > self._committed_until_ms - COMMITTED_WITHIN_MS,
                 Rule.OLDER_THAN_SCHEMA: modified_ms < self._moment.made_ms + MOST_SKEW_MS,

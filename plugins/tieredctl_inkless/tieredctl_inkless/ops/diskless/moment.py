@@ -13,6 +13,7 @@ from tieredctl_inkless.ops.diskless.file_check import NOT_MARKED, FileRows
 from tieredctl_inkless.ops.diskless.file_keys import FileKeys
 
 _NONE: Ints = np.zeros(0, np.int64)
+_LOST = "The control plane lost files that have batches."
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +27,17 @@ class Moment:
     """Of all files, which tell the folders into which its brokers write."""
     newest_commit_ms: int
     """Of any file."""
-    lacks_files: bool
-    """Whether there are batches whose file is not there."""
+    doubt: str | None
+    """Why nothing is known to be orphaned by it; None where nothing speaks against that."""
     is_standby: bool
     made_ms: int
     """When its schema was made, at the latest."""
 
 
-def whole_moment(tables: ControlPlaneTables, files: FileRows) -> Moment:
-    """All that a control plane knew."""
+def whole_moment(tables: ControlPlaneTables, files: FileRows, doubt: str | None) -> Moment:
+    """All that a control plane knew; `doubt` is why nothing may be removed by it."""
     newest_commit_ms = int(files.committed_ms.max(initial=0))
-    lacks_files = bool(len(files.strays))
-    return Moment(tables.read_ms, files, files.keys, newest_commit_ms, lacks_files, tables.is_standby, tables.made_ms)
+    return Moment(tables.read_ms, files, files.keys, newest_commit_ms, doubt, tables.is_standby, tables.made_ms)
 
 
 def moment_of(found: FoundFiles, all_keys: FileKeys) -> Moment:
@@ -56,7 +56,7 @@ def moment_of(found: FoundFiles, all_keys: FileKeys) -> Moment:
         _NONE,
     )
     return Moment(
-        *(found.read_ms, rows, all_keys, found.newest_commit_ms, found.lacks_files),
+        *(found.read_ms, rows, all_keys, found.newest_commit_ms, _LOST if found.lacks_files else None),
         is_standby=found.database is None,
         made_ms=found.made_ms,
     )

@@ -8,15 +8,17 @@ from itertools import islice
 
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlanHeader, PlannedObject, PlanTotals
-from tieredctl.ops.orphan_removal.limits import demand_age, demand_share
+from tieredctl.ops.orphan_removal.limits import demand_age, demand_promised, demand_share
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl.ops.orphan_removal.plan_options import PlannedSoFar, PlanOptions
 from tieredctl_inkless.diskless.control_plane import KEYS_AT_ONCE
-from tieredctl_inkless.ops.diskless.bucket import DisklessBucket, demand_overlap
+from tieredctl_inkless.ops.diskless.bucket import DisklessBucket
+from tieredctl_inkless.ops.diskless.doubt import bucket_fit, doubt_about
 from tieredctl_inkless.ops.diskless.fresh_control_plane import LAYOUT, REMOVABLE, FreshControlPlane
 from tieredctl_inkless.ops.diskless.judgement import Judge, JudgedObject
 from tieredctl_inkless.ops.diskless.moment import whole_moment
 from tieredctl_inkless.ops.diskless.orphans import Judged
+from tieredctl_inkless.ops.diskless.promised_objects import unlisted
 
 
 @dataclass(slots=True)
@@ -39,22 +41,23 @@ class DisklessPlanning:
         """Judges, and writes the plan. Raises TieredctlError if anything speaks against removing."""
         options, bucket, url = self.options, self.bucket, self.bucket.store.url
         demand_age(self.fresh.min_age_ms, allow_young=options.allow_young)
-        demand_overlap(bucket)
+        fit = bucket_fit(bucket, self.fresh.min_age_ms, self.now_ms)
+        if doubt := doubt_about(bucket, fit):
+            raise doubt
         self.fresh.take(bucket.tables)
-        fit = self.fresh.fit(url)
-        for batch in bucket.batches():
-            fit.look_at_columns(batch)
-        fit.demand()
         self.writer.begin(self._header())
         for one in self._orphans():
             self._add(one)
+        if self.writer.objects:
+            missing = self.fresh.still_promised([bucket.files.keys[number] for number in unlisted(bucket)])
+            demand_promised(missing, options.max_missing, url)
         demand_share(self.writer.objects, fit.listed, options.max_percent, url)
         return self.writer.end(fit.listed)
 
     def _orphans(self) -> Iterator[JudgedObject]:
         """By the tables that were read after the listing, and again by what is said of these very keys now."""
         bucket = self.bucket
-        judge = Judge(whole_moment(bucket.tables, bucket.files), self.fresh.min_age_ms)
+        judge = Judge(whole_moment(bucket.tables, bucket.files, None), self.fresh.min_age_ms)
         orphans = Judged(bucket.batches(), judge, bucket.control_plane, bucket.store).orphans()
         while some := list(islice(orphans, KEYS_AT_ONCE)):
             yield from self._still_orphans(some)
@@ -86,6 +89,7 @@ class DisklessPlanning:
             mode=options.mode,
             min_age_ms=self.fresh.min_age_ms,
             max_percent=options.max_percent,
+            max_missing=options.max_missing,
             metadata_end_offsets={},
             control_plane=f"{self.fresh.database}/{self.fresh.written}",
         )

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import OrphanedObjects
@@ -21,6 +22,8 @@ from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl_inkless.diskless.control_plane import KEYS_AT_ONCE, FoundStates
 from tieredctl_inkless.ops.diskless.judgement import VERDICTS, JudgedBatch, JudgedObject, ObjectJudge, Rule
+
+_LATE = TieredctlError(ErrorCode.CONTROL_PLANE_DOUBTFUL, "A standby answered instead of the primary, and may be late.")
 
 
 class FileStates(Protocol):
@@ -46,6 +49,8 @@ class Judged:
         self._control_plane, self._store = control_plane, store
         self.gone = 0
         """How many were gone by the time that they were asked for again; they are left out."""
+        self.doubt: TieredctlError | None = None
+        """Why what looked orphaned is unknown after all."""
 
     def __iter__(self) -> Iterator[JudgedObject]:
         for batch in self._batches:
@@ -96,7 +101,8 @@ class Judged:
             elif now.version != one.stored.version:
                 _reconsider(one, ObjectStatus.IN_PROGRESS, "it was replaced meanwhile")
             elif known.is_standby and not self._judge.by_standby:
-                _reconsider(one, ObjectStatus.UNKNOWN, "a standby answered instead of the primary, and may be late")
+                self.doubt = _LATE
+                _reconsider(one, ObjectStatus.UNKNOWN, _LATE.message)
         lost = {*keys} - {*there}
         self.gone += len(lost)
         yield from (one for one in objects if one.stored.key not in lost)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl_inkless.ops.diskless.bucket import DisklessBucket
+from tieredctl_inkless.ops.diskless.doubt import bucket_fit, doubt_about, doubt_finding
 from tieredctl_inkless.ops.diskless.judgement import Judge
 from tieredctl_inkless.ops.diskless.moment import whole_moment
 from tieredctl_inkless.ops.diskless.orphans import Judged, OrphanTotals
@@ -20,6 +21,7 @@ class DisklessScan:
         self._bucket, self._min_age_ms = bucket, min_age_ms
         self._totals = OrphanTotals()
         self._gone = 0
+        self._doubt = doubt_about(bucket, bucket_fit(bucket, min_age_ms, bucket.tables.read_ms))
         self.findings: list[Finding] = []
 
     def documents(self) -> Iterator[Document]:
@@ -47,10 +49,13 @@ class DisklessScan:
 
     def _judged(self) -> Judged:
         bucket = self._bucket
-        judge = Judge(whole_moment(bucket.tables, bucket.files), self._min_age_ms)
+        doubt = None if self._doubt is None else self._doubt.message
+        judge = Judge(whole_moment(bucket.tables, bucket.files, doubt), self._min_age_ms)
         return Judged(bucket.batches(), judge, bucket.control_plane, bucket.store)
 
     def _finish(self, lost: list[int], judged: Judged) -> None:
-        self._gone = judged.gone
+        self._gone, url = judged.gone, self._bucket.store.url
+        doubts = filter(None, [self._doubt, judged.doubt])
+        self.findings += [doubt_finding(doubt, url) for doubt in doubts]
         self.findings += missing_objects(lost, self._bucket)
-        self.findings += self._totals.findings(self._bucket.store.url)
+        self.findings += self._totals.findings(url)

@@ -12,13 +12,16 @@ import pyarrow.compute as pc
 
 from tieredctl.formats.arrow_columns import number_array, numbers_in
 from tieredctl.formats.windows import Flags
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
 from tieredctl.ops.documents import Document
+from tieredctl.ops.orphan_removal.limits import DEFAULT_AGE_MS
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.remote.listing import stored_object
 from tieredctl_inkless.diskless.control_plane import ControlPlaneTables, FileState
 from tieredctl_inkless.ops.diskless.batch_rows import column, number_of_each
 from tieredctl_inkless.ops.diskless.bucket import DisklessBucket
+from tieredctl_inkless.ops.diskless.doubt import bucket_fit, doubt_about, doubt_about_tables, doubt_finding
 from tieredctl_inkless.ops.diskless.file_keys import NO_FILE
 
 _PARTITION = ["topicId", "partition"]
@@ -69,6 +72,15 @@ def uncommitted(bucket: DisklessBucket) -> Uncommitted:
         _, are_uploads = keys.are_uploads(left.column("key"))
         found.add(left, are_uploads)
     return found
+
+
+def status_findings(tables: ControlPlaneTables, bucket: DisklessBucket | None, database: str) -> list[Finding]:
+    """What forbids to remove anything by it, by the ages that plans have where none is given."""
+    if bucket is None:
+        doubt, subject = doubt_about_tables(tables), database
+    else:
+        doubt, subject = doubt_about(bucket, bucket_fit(bucket, DEFAULT_AGE_MS, tables.read_ms)), bucket.store.url
+    return [] if doubt is None else [doubt_finding(doubt, subject)]
 
 
 def status_summary(tables: ControlPlaneTables, bucket: Uncommitted | None) -> Document:

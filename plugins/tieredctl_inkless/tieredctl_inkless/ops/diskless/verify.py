@@ -11,6 +11,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_kind import Severity
 from tieredctl.model.findings import Finding
 from tieredctl.model.work import note
 from tieredctl.ops.documents import Document
@@ -18,6 +19,7 @@ from tieredctl.ops.verification.finding_order import in_order
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.result import Verification
 from tieredctl_inkless.ops.diskless.bucket import DisklessBucket
+from tieredctl_inkless.ops.diskless.doubt import bucket_fit, doubt_about, doubt_finding
 from tieredctl_inkless.ops.diskless.file_check import check_files
 from tieredctl_inkless.ops.diskless.finding_places import object_finding
 from tieredctl_inkless.ops.diskless.judgement import Judge
@@ -135,12 +137,18 @@ def _count(run: _Run, report: ObjectReport) -> None:
 
 def _unreferenced(run: _Run, older_than_ms: int) -> list[Finding]:
     bucket = run.bucket
-    judge = Judge(whole_moment(bucket.tables, bucket.files), older_than_ms)
     try:
+        doubt = doubt_about(bucket, bucket_fit(bucket, older_than_ms, bucket.tables.read_ms))
+        judge = Judge(whole_moment(bucket.tables, bucket.files, doubt and doubt.message), older_than_ms)
         totals = Judged(bucket.batches(), judge, bucket.control_plane, bucket.store).totals()
     except TieredctlError as error:
         return [_unanswered(bucket, error)]
-    return list(totals.findings(bucket.store.url))
+    found = list(totals.findings(bucket.store.url))
+    # What a standby promises can be verified; and lost rows are reported one by one.
+    is_told = any(one.severity >= Severity.ERROR for one in run.result.findings)
+    if doubt and not bucket.tables.is_standby and not is_told:
+        found.append(doubt_finding(doubt, bucket.store.url))
+    return found
 
 
 def _unanswered(bucket: DisklessBucket, error: TieredctlError) -> Finding:

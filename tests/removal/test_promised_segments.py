@@ -1,0 +1,141 @@
+"""Which promised objects are missing: not what retention deleted meanwhile, nor what is found by its name."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from tests.faults.cluster import LAYOUT, EventsInMemory
+from tests.metadata_logs import DELETING, FIRST_TIMESTAMP_MS, PARTITION, TOPIC_ID, copied, segment_id, started, updated
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.layouts.protocol import ExplainedKey, Part
+from tieredctl.model.events import MetadataEvent
+from tieredctl.ops.cluster.live_topics import TopicSources
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.orphan_removal.orphan_plan import Planning
+from tieredctl.ops.orphan_removal.plan_file import PlanWriter
+from tieredctl.ops.orphan_removal.plan_options import PlanOptions
+from tieredctl.ops.orphan_removal.removed_keys import note_removed
+from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ops.remote.listing import SpooledListing
+from tieredctl.storage.memory import MemoryStore
+
+HOUR_MS = 3_600_000
+NOW_MS = FIRST_TIMESTAMP_MS + 100 * HOUR_MS
+OLD_MS = FIRST_TIMESTAMP_MS - 100 * HOUR_MS
+OPTIONS = PlanOptions("0123", cluster_id="rTFWgbQKRvehFNx-PhMpIg", max_percent=100.0)
+LIVE = frozenset([TOPIC_ID])
+
+
+def objects_of(number: int) -> list[str]:
+    identity = ExplainedKey(
+        PARTITION.topic, PARTITION.topic_id, PARTITION.partition, (number - 1) * 10, segment_id(number), Part.LOG
+    )
+    return list(LAYOUT.promised_objects(identity).values())
+
+
+@dataclass
+class World:
+    """Two finished copies, and what a third left behind."""
+
+    store: MemoryStore = field(default_factory=MemoryStore)
+    events: list[MetadataEvent] = field(
+        default_factory=lambda: [*copied(1, 0, 9), *copied(2, 10, 19), *copied(3, 20, 29), updated(3, DELETING)]
+    )
+    meanwhile: Sequence[MetadataEvent] = ()
+    """What follows after the first reading."""
+    topics: frozenset[str] | None = LIVE
+    unlisted: int = 0
+    """How many objects the listing lacks, as an older inventory does."""
+    _was_read: bool = False
+
+    def __post_init__(self) -> None:
+        for number in (1, 2, 3):
+            for key in objects_of(number):
+                self.store.put(key, b"bytes", OLD_MS)
+
+    def delete(self, key: str) -> None:
+        found = self.store.head(key)
+        assert found is not None
+        self.store.delete([found])
+
+    def read(self) -> EventStream:
+        if self._was_read:
+            self.events += self.meanwhile
+            self.meanwhile = ()
+        self._was_read = True
+        return EventStream(EventsInMemory(self.events))
+
+    def plan(self, **options: Any) -> int:
+        """How many objects are planned."""
+        scanned = ScanOptions(NOW_MS, 24 * HOUR_MS, TopicSources(topic_ids=self.topics))
+        listing = SpooledListing(list(self.store.list())[self.unlisted :])
+        scan = Scan(listing, LAYOUT, self.store.url, self.read, scanned, self.store)
+        return Planning(scan, PlanWriter(io.BytesIO()), replace(OPTIONS, **options), [LAYOUT]).run().objects
+
+
+def code_of(world: World) -> ErrorCode | None:
+    """Of the refusal, if there is one."""
+    try:
+        world.plan()
+    except TieredctlError as error:
+        return error.code
+    return None
+
+
+@pytest.mark.parametrize("part", range(len(objects_of(1))))
+def test_a_plan_is_refused_while_any_promised_part_is_missing(part: int) -> None:
+    world = World()
+    world.delete(objects_of(1)[part])
+
+    assert code_of(world) is ErrorCode.PROMISED_MISSING
+    assert world.plan(max_missing=1)
+
+
+def test_where_all_that_is_promised_is_there_orphans_are_planned() -> None:
+    assert World().plan() == len(objects_of(3))
+
+
+def test_an_object_in_the_folder_of_another_partition_is_not_the_promised_one() -> None:
+    world = World()
+    for key in objects_of(2):
+        world.delete(key)
+        world.store.put(key.replace("-0-", "-1-", 1), b"bytes", OLD_MS)
+
+    assert code_of(world) is ErrorCode.PROMISED_MISSING
+
+
+def test_what_retention_deleted_since_the_metadata_was_read_is_not_missing() -> None:
+    world = World(meanwhile=[updated(2, DELETING)])
+    for key in objects_of(2):
+        world.delete(key)
+
+    assert code_of(world) is None
+
+
+def test_what_is_no_more_promised_is_not_missing() -> None:
+    """A copy that never ended, and one whose deletion began."""
+    world = World()
+    world.events += [started(4, 30, 39)]
+    for key in objects_of(3)[1:]:
+        world.delete(key)
+
+    assert world.plan() == 1
+
+
+def test_what_is_not_listed_is_asked_for_by_name() -> None:
+    assert World(unlisted=3).plan() == len(objects_of(3))
+
+
+def test_an_object_that_a_plan_removed_is_missing_only_of_a_topic_that_is_known_to_exist() -> None:
+    for topics, code in ((LIVE, ErrorCode.PROMISED_MISSING), (None, None)):
+        world = World(topics=topics)
+        for key in objects_of(2):
+            world.delete(key)
+        note_removed(world.store, "before", objects_of(2))
+
+        assert code_of(world) is code, topics

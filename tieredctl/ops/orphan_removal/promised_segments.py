@@ -1,0 +1,145 @@
+"""Which objects the metadata promises and a store lacks: what looks orphaned beside them may be theirs.
+
+A listing shows which are there, many at a time. The others are asked for by name, and the metadata is read again before
+they count as missing, since retention deletes meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+
+from tieredctl.formats.windows import Ints
+from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.cluster.live_topics import LiveTopics
+from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.metadata.event_reading import read_events
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.orphan_removal.removed_keys import read_removed_keys
+from tieredctl.ops.orphans.judgement import NO_SEGMENT, Verdicts
+from tieredctl.ops.orphans.object_columns import ObjectColumns
+from tieredctl.ops.orphans.segment_states import SegmentStates
+from tieredctl.ops.verification.judged_partitions import NO_PART, PARTS, Masks, any_segment, mask_of
+from tieredctl.ops.verification.other_forms import OtherForms
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
+from tieredctl.rlmm.segment_events import SegmentEvents
+from tieredctl.storage.protocol import ObjectStore
+
+_FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+_AT_ONCE = 10_000
+_Promised = dict[str, RemoteLogSegmentMetadata]
+"""Segments by the keys of their promised objects."""
+
+
+@dataclass(slots=True)
+class PromisedSegments:
+    """The segments in COPY_SEGMENT_FINISHED of topics that are not known to be gone, and what is listed of them."""
+
+    segments: SegmentStates
+    live_topics: LiveTopics
+    layout: Layout
+    _listed: Masks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._listed = np.zeros(len(self.segments.states), np.uint16)
+
+    def take(self, objects: ObjectColumns, verdicts: Verdicts) -> None:
+        """Objects of a listing, judged by these segments."""
+        rows, said, segments = verdicts.segments, objects.said, self.segments
+        known = np.flatnonzero(rows != NO_SEGMENT)
+        agrees = segments.owners[rows[known]] == objects.partitions[known]
+        known = known[agrees & (segments.start_offsets[rows[known]] == said.start_offsets[known])]
+        parts_of_stems = np.array([PARTS.index(one.part) if one else NO_PART for one in said.explained], np.int8)
+        parts = parts_of_stems[said.stems[known]]
+        for part in np.unique(parts).tolist():
+            self._listed[rows[known[parts == part]]] |= np.uint16(1 << part)
+
+    def missing(self, store: ObjectStore, read: Callable[[], EventStream]) -> list[str]:
+        """The keys of promised objects that the store lacks. `read` opens the metadata from its beginning, up to its
+        ends of the moment: it is called only where something is neither listed nor found by its name."""
+        if self.layout.form_outside is not None:
+            return []  # what is promised is in another store
+        absent = list(self._absent_rows(store))
+        if not absent:
+            return []
+        partitions = {self.segments.partitions[owner] for owner in self.segments.owners[absent].tolist()}
+        ids = self.segments.segment_ids.at(np.array(absent)).texts().to_pylist()
+
+        def promised() -> _Promised:
+            return _promised_by(read(), partitions, ids, self.layout)
+
+        # Custom metadata may put an object elsewhere than its segment's name does.
+        once = _not_there(store, list(promised()))
+        again = promised() if once else {}
+        return self._unexplained({key: again[key] for key in once if key in again}, store)
+
+    def _absent_rows(self, store: ObjectStore) -> Iterator[int]:
+        """Those of which an object is neither listed nor found under the name that its segment gives it."""
+        unlisted = iter(self._unlisted().tolist())
+        while rows := list(islice(unlisted, _AT_ONCE)):
+            keys = {key: row for row in rows for key in self._keys(row)}
+            yield from dict.fromkeys(keys[key] for key in _not_there(store, list(keys)))
+
+    def _unlisted(self) -> Ints:
+        segments = self.segments
+        masks = [mask_of(list(self.layout.promised_objects(any_segment(one)))) for one in segments.partitions]
+        promised = np.array([*masks, 0], np.uint16)[segments.owners]
+        counts = np.array([self._counts(number) for number in range(len(segments.partitions))] + [False], np.bool_)
+        lacks = (self._listed & promised) != promised
+        return np.flatnonzero((segments.states == _FINISHED) & counts[segments.owners] & lacks)
+
+    def _counts(self, number: int) -> bool:
+        is_live = self.live_topics.is_live(self.segments.partitions[number].topic_id)
+        return number not in self.segments.partition_deletes and is_live is not False
+
+    def _keys(self, row: int) -> Sequence[str]:
+        """Of the promised objects of a segment that are not listed, as its name alone gives them."""
+        segments, listed = self.segments, int(self._listed[row])
+        partition = segments.partitions[int(segments.owners[row])]
+        (segment_id,) = segments.segment_ids.at(np.array([row])).texts().to_pylist()
+        identity = _identity(partition, segment_id, int(segments.start_offsets[row]))
+        keys = self.layout.promised_objects(identity)
+        return [key for part, key in keys.items() if not listed & mask_of([part])]
+
+    def _unexplained(self, lost: Mapping[str, RemoteLogSegmentMetadata], store: ObjectStore) -> list[str]:
+        """Without those that an own plan removed where nobody says whether their topic exists, and without segments
+        that are there in another form."""
+        if not lost:
+            return []
+        forms, removed = OtherForms(store, self.layout), read_removed_keys(store)
+        return [
+            key
+            for key, segment in lost.items()
+            if (key not in removed or self.live_topics.is_live(segment.topic_id_partition.topic_id))
+            and forms.not_judged(segment) is None
+        ]
+
+
+def _identity(partition: TopicIdPartition, segment_id: str, start_offset: int) -> ExplainedKey:
+    return ExplainedKey(partition.topic, partition.topic_id, partition.partition, start_offset, segment_id, Part.LOG)
+
+
+def _promised_by(
+    stream: EventStream, partitions: set[TopicIdPartition], segment_ids: Sequence[str], layout: Layout
+) -> _Promised:
+    """What a reading of the metadata promises of some segments."""
+    events = SegmentEvents(is_described=True, selects=partitions.__contains__)
+    read_events(stream, events)
+    metadata = ReplayedMetadata(events)
+    rows = metadata.named(segment_ids, metadata.in_states([_FINISHED]))
+    return {
+        key: known.metadata
+        for partition, known in metadata.known(rows)
+        if partition not in metadata.partition_deletes
+        for key in layout.promised_objects(known.metadata).values()
+    }
+
+
+def _not_there(store: ObjectStore, keys: Sequence[str]) -> list[str]:
+    answers = in_parallel(store, store.head, keys)
+    return [key for key, stored in zip(keys, answers, strict=True) if stored is None]
