@@ -199,12 +199,13 @@ def test_what_stands_for_a_store_is_not_asked_again_by_a_scan(places: Places, tm
 
 def test_a_plan_is_made_of_a_scan_in_the_same_order(places: Places, tmp_path: Path) -> None:
     with_an_orphan(places)
-    options = PlanOptions(plan_id="plan", cluster_id=None, max_percent=100, allow_young=True)
+    options = PlanOptions(plan_id="plan", cluster_id=None, max_percent=100, max_missing=1, allow_young=True)
 
     written = write_plan(places.to_scan(), ScanOptions(NOW_MS, 0), options, tmp_path / "plan.jsonl")
 
     assert written.totals.objects == 1
-    assert places.order == [STORE, METADATA, TOPICS, OBJECTS]
+    # The object that is missing is asked for by name, and whether it is promised is asked again: twice.
+    assert places.order == [STORE, METADATA, TOPICS, OBJECTS, METADATA, OBJECTS, METADATA, STORE]
 
 
 REFUSED: list[Callable[[Places], object]] = [

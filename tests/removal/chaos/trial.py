@@ -114,7 +114,8 @@ class Trial:
             self._metadata(world, self.plan.header.min_age_ms),
             lambda header, must_exist: self._receipts(world, header, must_exist),
             world.host_ms,
-            Limits(self.plan.header.min_age_ms, self.plan.header.max_percent),
+            # The model's broker uploads some of a segment's objects alone.
+            Limits(self.plan.header.min_age_ms, self.plan.header.max_percent, None),
             batch_objects=self.setting.batch_objects,
             key=self._key,
         )

@@ -36,8 +36,8 @@ class Limits:
     min_age_ms: int = DEFAULT_AGE_MS
     max_percent: float = DEFAULT_PERCENT
     """The largest share of the store's objects."""
-    max_missing: int = 0
-    """How many objects that are promised may be missing from the store."""
+    max_missing: int | None = 0
+    """How many objects that are promised may be missing from the store; None for any number: nobody looks then."""
     foreign_topic_ids: frozenset[str] = frozenset()
     """Topics whose objects may be removed although this cluster never knew them."""
     unknown_keys: frozenset[str] = frozenset()

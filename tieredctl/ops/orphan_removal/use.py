@@ -106,11 +106,15 @@ class PlanCheck:
         demand_share(planned, whole, most, self.store.url)
 
     def lost_promises(self) -> TieredctlError | None:
-        """The error for a store that lacks more of what is promised than it may, by what was refreshed last: asked of
-        both, not of the plan."""
-        missing = self.owners.missing(self.store)
+        """The error for a store that lacks more of what is promised than it may: both are asked, not the plan. Raises
+        TieredctlError `plan-used` before that, and as the owners do."""
+        most = self.limits.max_missing
+        if most is None:
+            return None
+        self.demand_unused()
+        self.owners.refresh()
         try:
-            demand_promised(missing, self.limits.max_missing, self.store.url)
+            demand_promised(self.owners.missing(self.store), most, self.store.url)
         except TieredctlError as error:
             return error
         return None
@@ -161,8 +165,6 @@ class PlanUser:
         expired = check.expired()
         if expired is not None and ledger.use() is None:
             raise expired
-        check.demand_unused()
-        self.owners.refresh()
         # Before the lease, which is shorter than the listing of a large store.
         forbidden = expired or check.lost_promises()
         with lease_held(self.store, "orphans apply", self.clock_ms, unguarded=self.without_lease) as lease:
