@@ -28,7 +28,7 @@ _DEFAULTS = {
 _TIME_LIMITS = {"lock_timeout": 10_000, "statement_timeout": 3_600_000}
 """In ms, where role, database, service or environment set none: a lock that somebody holds is not waited for without
 end, and reading the largest table takes minutes."""
-ASKER, SERVER = "tieredctl_inkless.control_plane", "control plane"
+ASKER, SERVER = "tieredctl.control_plane", "control plane"
 """Who asks whom, in logs."""
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 _UNREACHABLE_CLASSES = ("08", "57", "53")
