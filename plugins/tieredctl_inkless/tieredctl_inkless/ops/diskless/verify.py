@@ -139,7 +139,9 @@ def _unreferenced(run: _Run, older_than_ms: int) -> list[Finding]:
     bucket = run.bucket
     try:
         doubt = doubt_about(bucket, bucket_fit(bucket, older_than_ms, bucket.tables.read_ms))
-        judge = Judge(whole_moment(bucket.tables, bucket.files, doubt and doubt.message), older_than_ms)
+        judge = Judge(
+            whole_moment(bucket.tables, bucket.files, None if doubt is None else doubt.message), older_than_ms
+        )
         totals = Judged(bucket.batches(), judge, bucket.control_plane, bucket.store).totals()
     except TieredctlError as error:
         return [_unanswered(bucket, error)]
