@@ -26,7 +26,8 @@ class Removal:
 
     def plan(self, *words: str, min_age: str = "1h") -> Outcome:
         places = self.inkless.places
-        words = ("--to", str(self.plan_file), "--min-age", min_age, *ENOUGH, *CLUSTER, *places, *words)
+        share = () if ENOUGH[0] in words else ENOUGH
+        words = ("--to", str(self.plan_file), "--min-age", min_age, *share, *CLUSTER, *places, *words)
         return self.run("diskless", "orphans", "plan", *words)
 
     def apply(self, *words: str) -> Outcome:
