@@ -53,12 +53,28 @@ def test_a_rule_leads_to_a_runbook(rule: dict[str, dict[str, str]]) -> None:
 _UP, _COVERAGE = ("tieredctl_exporter_up",), ("tieredctl_last_verification_coverage",)
 _PART = ("tieredctl_exporter_part_up", "part=store")
 _COMPLETE: Samples = {_UP: 1, ("tieredctl_last_verification_complete",): 1}
+
+
+def _behind(offsets: float, segment: float = 3600) -> Samples:
+    """A topic whose newest tiered record is eight hours old, and whose segments are small."""
+    of_topic = {
+        "lag_seconds": 8.0 * 3600,
+        "lag_segment_sizes": 0.01,
+        "lag_offsets": offsets,
+        "segment_seconds": segment,
+    }
+    return {_UP: 1.0, **{(f"tieredctl_{name}", "topic=clicks"): value for name, value in of_topic.items()}}
+
+
 _SCRAPES: dict[str, tuple[list[Samples], set[str]]] = {
     "the first look hangs": ([{_UP: 0}], {"TieredctlExporterDown"}),
     "the store never answered": ([{_UP: 0, _PART: 0}], {"TieredctlExporterDown"}),
     "looks are rare": ([{_UP: 1, ("tieredctl_exporter_last_success_timestamp_seconds", "part=store"): -3600}], set()),
     "a thirtieth each night": ([{**_COMPLETE, _COVERAGE: 1 / 30}], set()),
     "a night that chose few": ([{**_COMPLETE, _COVERAGE: 0.031}, {**_COMPLETE, _COVERAGE: 0.012}], set()),
+    "closed by time, records keep coming": ([_behind(10 * number) for number in range(10)], {"TieringBehindInTime"}),
+    "closed by time, no record comes": ([_behind(10)], set()),
+    "a long segment is still open": ([_behind(10 * number, segment=7 * 86_400) for number in range(10)], set()),
     "hardly any": ([{**_COMPLETE, _COVERAGE: 0.01}], {"TieredVerificationCoverageLow"}),
 }
 

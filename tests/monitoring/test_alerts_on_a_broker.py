@@ -43,7 +43,7 @@ TIERED = {
     "retention.ms": "-1",
     "local.retention.bytes": "1",
 }
-LAG = "tieredctl_lag_segments", "topic=orders"
+LAG = "tieredctl_lag_segment_sizes", "topic=orders"
 CRITICAL = "tieredctl_last_verification_findings", "severity=critical"
 HOURS_8 = 8 * 3600
 SECONDS = 60

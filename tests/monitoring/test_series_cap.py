@@ -7,7 +7,9 @@ from tieredctl.ops.monitoring.topic_figures import OTHERS, SeriesCap, TopicFigur
 
 def topics(**sizes: int) -> list[TopicFigures]:
     return [
-        TopicFigures(name, is_in_cluster=True, segments=1, remote_bytes=size, local_bytes=1, lag_segments=float(size))
+        TopicFigures(
+            name, is_in_cluster=True, segments=1, remote_bytes=size, local_bytes=1, lag_segment_sizes=float(size)
+        )
         for name, size in sizes.items()
     ]
 
@@ -15,7 +17,7 @@ def topics(**sizes: int) -> list[TopicFigures]:
 def test_the_largest_have_series_and_the_others_are_one() -> None:
     shown, others = SeriesCap(1).apply(topics(a=1, b=5, c=2))
 
-    assert [(one.topic, one.segments, one.remote_bytes, one.lag_segments) for one in shown] == [
+    assert [(one.topic, one.segments, one.remote_bytes, one.lag_segment_sizes) for one in shown] == [
         ("b", 1, 5, 5.0),
         (OTHERS, 2, 3, 2.0),
     ]
@@ -37,7 +39,7 @@ def test_what_is_unknown_of_one_is_unknown_of_all_together() -> None:
 
     (together,), _ = SeriesCap(0).apply([known, unknown])
 
-    assert (together.segments, together.local_bytes, together.lag_segments) == (None, None, None)
+    assert (together.segments, together.local_bytes, together.lag_segment_sizes) == (None, None, None)
 
 
 def test_a_deleted_topic_has_no_disks_and_hides_those_of_no_other() -> None:

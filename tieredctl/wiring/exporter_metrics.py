@@ -164,9 +164,12 @@ def _of_topics(seen: Observation, now: float) -> Iterator[Metric]:
         ("lag_offsets", "Offsets that are not tiered; active segments never are."): lambda one: one.lag_offsets,
         ("lag_bytes", "About as many bytes are not tiered; active segments never are."): lambda one: one.lag_bytes,
         (
-            "lag_segments",
-            "Full segments that are not tiered, of the partition that is furthest behind.",
-        ): lambda one: one.lag_segments,
+            "lag_segment_sizes",
+            "Bytes that are not tiered, in segments of segment.bytes, of the partition that is furthest behind.",
+        ): lambda one: one.lag_segment_sizes,
+        ("segment_seconds", "How long a segment takes records: segment.ms."): lambda one: (
+            None if one.segment_ms is None else one.segment_ms / 1000
+        ),
         ("lag_seconds", "Age of the newest tiered record of the partition that lags longest."): lag_seconds,
         ("stuck_copies", "Copies that began too long ago and did not end."): lambda one: one.stuck_copies,
         ("stuck_deletions", "Deletions that began too long ago and did not end."): lambda one: one.stuck_deletions,

@@ -14,7 +14,7 @@ from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.known_sum import known_sum
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
-from tieredctl.ops.cluster.topic_settings import SEGMENT_BYTES, TopicSettings
+from tieredctl.ops.cluster.topic_settings import SEGMENT_BYTES, SEGMENT_MS, TopicSettings
 from tieredctl.ops.doctor.partition_rules import untiered
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
@@ -41,8 +41,11 @@ class TopicFigures:
     """Not tiered; with the active segments, which never are."""
     lag_bytes: int | None = None
     """About as much, by the size of records on the disk."""
-    lag_segments: float | None = None
-    """How many full segments the partition that is furthest behind has, without what waits for the copy lag."""
+    lag_segment_sizes: float | None = None
+    """Untiered bytes of the partition that is furthest behind, in segments of `segment.bytes`, without what waits for
+    the copy lag. A topic whose segments are closed by time may have many, and little here."""
+    segment_ms: int | None = None
+    """How long a segment takes records; None for several topics together."""
     lag_since_ms: int | None = None
     """The newest tiered record of the partition that lags longest, of those whose records have times; None where
     nothing lags, too."""
@@ -171,8 +174,9 @@ def _with_lag(
         local_bytes=known_sum(facts.local_bytes for facts in partitions),
         lag_offsets=known_sum(offsets),
         lag_bytes=known_sum(sizes),
-        lag_segments=None if None in sizes else max(segments, default=0.0),
+        lag_segment_sizes=None if None in sizes else max(segments, default=0.0),
         lag_since_ms=min(since, default=None),
+        segment_ms=settings.number(SEGMENT_MS) if settings.is_known(SEGMENT_MS) else None,
     )
 
 
@@ -209,7 +213,7 @@ def _together(topics: Sequence[TopicFigures]) -> TopicFigures:
         return min((one for one in moments if one is not None), default=None)
 
     here = [one for one in topics if one.is_in_cluster]
-    worst = [one.lag_segments for one in here]
+    worst = [one.lag_segment_sizes for one in here]
     return TopicFigures(
         OTHERS,
         is_in_cluster=bool(here),
@@ -218,7 +222,7 @@ def _together(topics: Sequence[TopicFigures]) -> TopicFigures:
         local_bytes=known_sum(one.local_bytes for one in here) if here else None,
         lag_offsets=known_sum(one.lag_offsets for one in here) if here else None,
         lag_bytes=known_sum(one.lag_bytes for one in here) if here else None,
-        lag_segments=None if None in worst else max((one for one in worst if one is not None), default=None),
+        lag_segment_sizes=None if None in worst else max((one for one in worst if one is not None), default=None),
         lag_since_ms=oldest(one.lag_since_ms for one in topics),
         stuck_copies=known_sum(one.stuck_copies for one in topics),
         stuck_deletions=known_sum(one.stuck_deletions for one in topics),
