@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
@@ -408,7 +409,8 @@ def system_error(fault: OSError | MemoryError) -> TieredctlError:
     if isinstance(fault, MemoryError):
         return TieredctlError(ErrorCode.UNREADABLE, "There is not enough memory.", hint="")
     # Of a file that was opened by its number Python knows no name.
-    where = fault.filename if isinstance(fault.filename, str | bytes) and fault.filename else "the input or output"
+    named = isinstance(fault.filename, str | bytes) and fault.filename
+    where = os.fsdecode(fault.filename) if named else "the input or output"
     what = f"{where}: {fault.strerror or fault}"
     if isinstance(fault, FileNotFoundError):
         return TieredctlError(ErrorCode.PATH_MISSING, f"There is no {where}")
