@@ -24,9 +24,10 @@ from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.empty_store import demand_any_object
 from tieredctl.ops.orphans.judged_bucket import VERDICT_SCHEMA, AskedTopics, JudgedBy
+from tieredctl.ops.orphans.judgement import verdict_of_younger
 from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
 from tieredctl.ops.orphans.scan import ScanOptions
-from tieredctl.ops.orphans.still_there import keys_still_there
+from tieredctl.ops.orphans.still_there import StillThere, still_there
 from tieredctl.ops.orphans.totals import ScanTotals
 from tieredctl.ops.orphans.verdict_rows import group_of, verdict_document
 from tieredctl.storage.protocol import ObjectStore
@@ -170,7 +171,7 @@ def scanned(
         buckets = bucket_count(counts.objects + facts.events)
         judged = keep(object_verdicts(segments, objects, by, buckets), "judged")
         judged = _with_partitions(judged, segments, events, by, keep)
-        verdicts, gone = (judged, 0) if asked is None else _still_there(judged, asked, keep)
+        verdicts, gone = (judged, 0) if asked is None else _still_there(judged, asked, by, keep)
         described = _described(stream, facts, live, remote, listing.described)
         doubt = doubt_about(topics, stream.source)
         cluster_id = stream.source.cluster_id
@@ -243,11 +244,23 @@ def _with_partitions(judged: DataFrame, segments: Packed, events: Packed, by: Ju
     return judged.where(~is_open).union(keep(unnamed_verdicts(unnamed, segments, events, by), "unnamed"))
 
 
-def _still_there(judged: DataFrame, store: ObjectStore, keep: Keep) -> tuple[DataFrame, int]:
-    """All but the orphans that no longer exist, or are younger than they were listed to be; and how many those are."""
+def _as_it_is(row: dict[str, object], key: str, found: StillThere, floor_ms: int) -> dict[str, object]:
+    """The verdict on an object that looked orphaned, by its time now."""
+    modified_ms = found.younger.get(key)
+    if modified_ms is None:
+        return row
+    status, reason = verdict_of_younger(modified_ms, floor_ms)
+    times = {"oldestMs": modified_ms, "newestMs": modified_ms, "originalMs": None}
+    return row | times | {"status": status.value, "cause": None, "reason": None if reason is None else reason.value}
+
+
+def _still_there(judged: DataFrame, store: ObjectStore, by: JudgedBy, keep: Keep) -> tuple[DataFrame, int]:
+    """All but the orphans that no longer exist, and how many those are; those that are younger than they were listed to
+    be are none."""
     orphans, others = (
         judged.where(condition) for condition in (fn.col("status") == _ORPHAN, fn.col("status") != _ORPHAN)
     )
+    floor_ms = by.now_ms - by.min_age_ms
     # By key, so that many are asked for by listing a short stretch.
     asked = orphans.repartitionByRange("key").sortWithinPartitions("key")
 
@@ -255,8 +268,11 @@ def _still_there(judged: DataFrame, store: ObjectStore, keep: Keep) -> tuple[Dat
         for batch in batches:
             keys = [key_text(key) for key in batch.column("key").to_pylist()]
             times = batch.column("newestMs").to_pylist()
-            found = keys_still_there(store, dict(zip(keys, times, strict=True)))
-            yield batch.filter(pa.array([key in found for key in keys], pa.bool_()))
+            found = still_there(store, dict(zip(keys, times, strict=True)))
+            rows = zip(keys, batch.to_pylist(), strict=True)
+            there = found.same | found.younger.keys()
+            kept = [_as_it_is(row, key, found, floor_ms) for key, row in rows if key in there]
+            yield pa.RecordBatch.from_pylist(kept, VERDICT_SCHEMA)
 
     kept = keep(asked.mapInArrow(there, spark_schema(VERDICT_SCHEMA)), "orphans")
     return others.union(kept), orphans.count() - kept.count()

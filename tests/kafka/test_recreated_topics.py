@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import PARTITION, TOPIC_ID
 from tieredctl.errors import TieredctlError
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.metadata.coverage import MetadataCoverage
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import partition_of_today
 
-WHOLE = MetadataCoverage([0], [1])
+WHOLE = EventStream(EventsInMemory([]))
 AGAIN = TopicIdPartition("Ex-aw3fEQIi3do0H9Y7cKQ", "t", 0)
 
 

@@ -19,7 +19,7 @@ from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.ops.orphans import still_there
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
-from tieredctl.ops.orphans.still_there import keys_still_there
+from tieredctl.ops.orphans.still_there import still_there as asked_again
 from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
@@ -139,7 +139,7 @@ def test_many_are_found_by_listing_as_few_are_by_name(monkeypatch: pytest.Monkey
         store.put(name, b"")
     asked = names[10:150] + names[-3:]
 
-    found = keys_still_there(store, dict.fromkeys(asked, WHENEVER))
+    found = asked_again(store, dict.fromkeys(asked, WHENEVER)).same
 
     assert found == set(asked) & set(names[::2])
 
@@ -150,7 +150,7 @@ def test_many_near_each_other_are_not_asked_for_one_by_one() -> None:
     for key in keys:
         store.put(key, b"")
 
-    assert keys_still_there(store, dict.fromkeys(keys, WHENEVER)) == set(keys)
+    assert asked_again(store, dict.fromkeys(keys, WHENEVER)).same == set(keys)
     assert store.heads == 1
 
 
@@ -161,7 +161,7 @@ def test_names_that_are_not_utf_8_are_found_among_many(tmp_path: Path) -> None:
     store = FileStore(str(tmp_path))
     keys = [stored.key for stored in store.list()]
 
-    assert (len(keys), keys_still_there(store, dict.fromkeys(keys, WHENEVER))) == (1_200, set(keys))
+    assert (len(keys), asked_again(store, dict.fromkeys(keys, WHENEVER)).same) == (1_200, set(keys))
 
 
 def test_a_store_that_lists_in_another_order_is_asked_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def test_a_store_that_lists_in_another_order_is_asked_for_the_rest(monkeypatch: 
     for key in keys:
         store.put(key, b"")
 
-    assert keys_still_there(store, dict.fromkeys(keys, WHENEVER)) == set(keys)
+    assert asked_again(store, dict.fromkeys(keys, WHENEVER)).same == set(keys)
 
 
 def test_a_few_far_from_each_other_cost_no_listing() -> None:
@@ -179,7 +179,7 @@ def test_a_few_far_from_each_other_cost_no_listing() -> None:
     for number in range(3_000):
         store.put(f"a/{number:05}", b"")
 
-    assert keys_still_there(store, dict.fromkeys(["a/00000", "a/02999"], WHENEVER)) == {"a/00000", "a/02999"}
+    assert asked_again(store, dict.fromkeys(["a/00000", "a/02999"], WHENEVER)).same == {"a/00000", "a/02999"}
     assert store.listed == 0
 
 
@@ -190,4 +190,6 @@ def test_one_that_is_younger_than_it_was_listed_is_another(monkeypatch: pytest.M
     listed_ms = {key: store.put(key, b"").last_modified_ms for key in ("a/0", "a/1", "a/2")}
     listed_ms["a/1"] -= 3_600_000
 
-    assert keys_still_there(store, listed_ms) == {"a/0", "a/2"}
+    found = asked_again(store, listed_ms)
+
+    assert (found.same, found.younger) == ({"a/0", "a/2"}, {"a/1": listed_ms["a/1"] + 3_600_000})

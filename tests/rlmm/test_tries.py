@@ -34,7 +34,7 @@ def metadata(events: list[MetadataEvent]) -> ReplayedMetadata:
 
 @each_kind
 def test_metadata_stuck_has_the_first_try_and_how_many(kind: str) -> None:
-    (finding,) = stuck(metadata(REFUSED[kind]), Selection(), CLOCK.now_ms, CLOCK.older_than_ms)
+    ((finding,), _) = stuck(metadata(REFUSED[kind]), Selection(), CLOCK)
 
     assert finding.code == {"deletions": "delete-stuck", "copies": "copy-stuck"}[kind]
     assert (finding.evidence["ageMs"], finding.evidence["tries"]) == (TRIES * MINUTE_MS, TRIES)
@@ -60,4 +60,4 @@ def test_status_and_the_exporter_count_from_the_first_try(kind: str) -> None:
 def test_another_state_begins_to_count_again() -> None:
     left = metadata([*REFUSED["copies"], updated(1, DELETING, event_timestamp_ms=MOMENTS[-1])])
 
-    assert stuck(left, Selection(), CLOCK.now_ms, CLOCK.older_than_ms) == []
+    assert stuck(left, Selection(), CLOCK) == ([], [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
@@ -39,6 +39,22 @@ def read_local_logs(log_dirs: Iterable[Path]) -> dict[TopicIdPartition, LocalLog
     return logs
 
 
+def read_tiered_partitions(log_dir: Path, known: Collection[TopicIdPartition]) -> Iterator[TopicIdPartition]:
+    """The partitions, but for known ones, whose log starts below the first segment here: records in between are in
+    remote storage alone. Both the broker's checkpoint and the partition's own leader epochs have to say so, as a broker
+    that dies may leave either of them outdated.
+
+    Raises TieredctlError for what exists and may not be read.
+    """
+    names = {(one.topic, one.partition) for one in known}
+    starts = {name: start for name, start in read_log_start_offsets(log_dir).items() if name not in names}
+    for partition, folder in partition_folders(log_dir, starts) if starts else ():
+        start = starts[partition.topic, partition.partition]
+        log = _local_log(folder, start) if partition not in known else None
+        if log is not None and max(start, log.leader_epochs[0][1]) < log.local_start_offset:
+            yield partition
+
+
 def read_log_start_offsets(log_dir: Path) -> dict[tuple[str, int], int]:
     """The broker's checkpoint, by topic and partition; empty where there is no usable one."""
     return _checkpointed(log_dir / LOG_START_OFFSET_CHECKPOINT)
@@ -66,11 +82,14 @@ def _checkpointed(file: Path) -> dict[tuple[str, int], int]:
     return {(entry.topic, entry.partition): entry.offset for entry in entries}
 
 
-def partition_folders(log_dir: Path) -> Iterator[tuple[TopicIdPartition, Path]]:
-    """A log directory's partition folders, recognised by their names and a sound partition.metadata."""
+def partition_folders(
+    log_dir: Path, only: Collection[tuple[str, int]] | None = None
+) -> Iterator[tuple[TopicIdPartition, Path]]:
+    """A log directory's partition folders, recognised by their names and a sound partition.metadata; `only` those of
+    some topics and partitions."""
     for folder in _entries(log_dir):
         name = parse_partition_folder_name(folder.name)
-        if name is None or name.fate is not None:
+        if name is None or name.fate is not None or (only is not None and (name.topic, name.partition) not in only):
             continue
         try:
             metadata = read_partition_metadata((folder / PARTITION_METADATA_FILE).read_bytes())

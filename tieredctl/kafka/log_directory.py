@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from heapq import merge
@@ -14,7 +14,7 @@ from pathlib import Path
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, read_partition_metadata
 from tieredctl.kafka.cluster_metadata import metadata_topic_partition_count
-from tieredctl.kafka.local_logs import read_least_end_offsets, read_log_start_offsets
+from tieredctl.kafka.local_logs import read_least_end_offsets, read_log_start_offsets, read_tiered_partitions
 from tieredctl.kafka.log_dir_owner import log_dir_owner
 from tieredctl.kafka.partition_log import PartitionLog, passed_over
 from tieredctl.kafka.source import (
@@ -30,6 +30,7 @@ from tieredctl.kafka.source import (
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
 
 _PARTITION_FOLDER = re.compile(r"^(.+)-(\d+)$")
 _PASSING_FOLDER = re.compile(r"^(.+)-(\d+)\.[0-9a-f]{32}-(future|stray|delete)$")
@@ -105,11 +106,13 @@ class LogDirectories:
             yield chunk.starting_at(from_offset)
         log_end = max((one.end_offset for one in replicas), default=0)
         self._end_offsets[metadata_partition] = max(end, log_end)
-        least_end = self._found.least_ends.get(metadata_partition, 0)
+        checkpointed = self._found.least_ends.get(metadata_partition, 0)
+        least_end = max([checkpointed, *(one.least_end_offset for one in replicas)])
         if replicas and not any(one.has_segments for one in replicas):
             yield chunk_of((), [without_segments(metadata_partition, self._topic)])
         elif log_end < least_end:
-            yield chunk_of((), [cut_short(metadata_partition, log_end, least_end, self._topic)])
+            whose = "broker's checkpoints" if least_end == checkpointed else "producer snapshots"
+            yield chunk_of((), [cut_short(metadata_partition, log_end, least_end, whose, self._topic)])
 
     def divisions(self, metadata_partition: int, most_offsets: int) -> list[int]:
         """See `DivisibleSource`: where files begin. Replicas are compared record by record, so they stay whole."""
@@ -125,6 +128,10 @@ class LogDirectories:
         yield from replicas[0].stretch(*offsets)
         known_end = self._end_offsets.get(metadata_partition, 0)
         self._end_offsets[metadata_partition] = max(known_end, replicas[0].end_offset)
+
+    def tiered_besides(self, known: Collection[TopicIdPartition]) -> Sequence[TopicIdPartition]:
+        """See `WitnessedSource`."""
+        return sorted(one for folder in self._found.folders for one in read_tiered_partitions(folder, known))
 
     def offset_range(self, metadata_partition: int) -> OffsetRange:
         start = self._start_offset(metadata_partition)

@@ -21,6 +21,7 @@ from tieredctl.model.findings import Finding
 _CHUNK_BYTES = 1 << 22
 _SEGMENT_FILE = re.compile(r"^(\d{20})\.log$")
 _PASSING_FILE = re.compile(r"^\d{20}\.log\.(deleted|swap|cleaned)$")
+_PRODUCER_SNAPSHOT = re.compile(r"^(\d{20})\.snapshot$")
 
 
 class PartitionLog:
@@ -35,6 +36,9 @@ class PartitionLog:
         self._modified_ns: list[int] = []
         self._passed_over: list[Path] = []
         self._end_offset = 0
+        self.least_end_offset = 0
+        """The end offset (exclusive) that the log is known to have reached: producer snapshots are named after it, and
+        truncation deletes those beyond it (ProducerStateManager.truncateAndReload)."""
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             if match := _SEGMENT_FILE.match(entry.name):
                 if not entry.is_file():
@@ -44,6 +48,8 @@ class PartitionLog:
                 self._modified_ns.append(status.st_mtime_ns)
             elif _PASSING_FILE.match(entry.name):
                 self._passed_over.append(Path(entry.path))
+            elif match := _PRODUCER_SNAPSHOT.match(entry.name):
+                self.least_end_offset = max(self.least_end_offset, int(match[1]))
 
     @property
     def has_segments(self) -> bool:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
 
 METADATA_TOPIC = "__remote_log_metadata"
 NO_VALUE = -1
-CUT_SHORT = FindingCode.METADATA_CUT_SHORT
-"""The code of the finding that the end of a log is missing."""
+CUT_SHORT, EVENTS_LOST = FindingCode.METADATA_CUT_SHORT, FindingCode.METADATA_EVENTS_LOST
+"""The codes of the findings that the end of a log is missing, and all events of some partitions."""
+_NAMED = 5
 
 
 class MetadataRecord(NamedTuple):
@@ -117,9 +119,10 @@ def truncated(metadata_partition: int, start: int, topic: str = METADATA_TOPIC) 
     return _of_log(FindingCode.METADATA_TRUNCATED, metadata_partition, topic, message, logStartOffset=start)
 
 
-def cut_short(metadata_partition: int, end: int, least_end: int, topic: str = METADATA_TOPIC) -> Finding:
-    """The finding about a metadata partition whose log ends before an offset that it is known to have reached."""
-    message = f"the log ends at offset {end}, but its broker's checkpoints have it up to {least_end}: events are lost"
+def cut_short(metadata_partition: int, end: int, least_end: int, whose: str, topic: str = METADATA_TOPIC) -> Finding:
+    """The finding about a metadata partition whose log ends before an offset that it is known to have reached; `whose`
+    files say so."""
+    message = f"the log ends at offset {end}, but its {whose} have it up to {least_end}: events are lost"
     return _of_log(CUT_SHORT, metadata_partition, topic, message, logEndOffset=end, leastLogEndOffset=least_end)
 
 
@@ -133,6 +136,19 @@ def _of_log(code: FindingCode, metadata_partition: int, topic: str, message: str
     evidence = {"metadataPartition": metadata_partition, **offsets}
     about = MetadataSubject(metadata_partition)
     return Finding(code, f"{topic}-{metadata_partition}", message, evidence, about=about)
+
+
+def events_lost(partitions: Sequence[TopicIdPartition]) -> Finding:
+    """The finding about partitions that have records in remote storage alone, of which no event is here."""
+    named = [f"{one.topic}-{one.partition}" for one in partitions]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    who = "the local log of" if len(named) == 1 else "the local logs of"
+    message = (
+        f"{who} {', '.join(named[:_NAMED])}{more} begin{'s' if len(named) == 1 else ''} above the log start, with the "
+        "rest in remote storage, and no event is of it: events are lost"
+    )
+    evidence = {"partitions": named}
+    return Finding(EVENTS_LOST, METADATA_TOPIC, message, evidence)
 
 
 class MetadataSource(Protocol):
@@ -203,4 +219,13 @@ class DivisibleSource(Protocol):
     def stretch(self, metadata_partition: int, offsets: OffsetRange) -> Iterator[RecordChunk]:
         """All records of a partition from one division, or its start, up to another, or its end. Between other offsets
         it may give more than was asked for. What is wrong with the log may be left out: `chunks` reports it."""
+        ...
+
+
+@runtime_checkable
+class WitnessedSource(Protocol):
+    """A source beside the logs of user partitions, which show what has to be in remote storage."""
+
+    def tiered_besides(self, known: Collection[TopicIdPartition]) -> Sequence[TopicIdPartition]:
+        """The partitions here that have records in remote storage alone, but for those that are known, by name."""
         ...

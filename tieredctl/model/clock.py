@@ -16,6 +16,11 @@ class Clock:
     older_than_ms: int
 
 
+def is_after(timestamp_ms: int, now_ms: int) -> bool:
+    """Whether something is dated further after now than clocks may differ: its age is unknown."""
+    return timestamp_ms > now_ms + MOST_AHEAD_MS
+
+
 def is_dated(timestamp_ms: int, now_ms: int) -> bool:
     """Whether this may be when a record was made: producers may set no timestamp, or one in microseconds."""
-    return 0 <= timestamp_ms <= now_ms + MOST_AHEAD_MS
+    return timestamp_ms >= 0 and not is_after(timestamp_ms, now_ms)

@@ -25,6 +25,13 @@ DOCTOR_FINDING_KINDS = (
         incomplete=True,
     ),
     FindingKind(
+        FindingCode.LOG_START_UNEXPLAINED,
+        Severity.WARNING,
+        "a tiered partition begins above offset 0, and the metadata has no event of it: events may be lost",
+        "tieredctl remote du --topic {topic} …",
+        incomplete=True,
+    ),
+    FindingKind(
         FindingCode.BROKER_METADATA_STANDSTILL,
         Severity.ERROR,
         "brokers do not apply cluster metadata: they cannot take over partitions that a failed broker led",

@@ -257,6 +257,13 @@ SEGMENT_FINDING_KINDS = (
         incomplete=True,
     ),
     FindingKind(
+        FindingCode.METADATA_EVENTS_LOST,
+        Severity.ERROR,
+        "a partition has records in remote storage alone, and no event says so: events are lost",
+        "tieredctl recover metadata …",
+        incomplete=True,
+    ),
+    FindingKind(
         FindingCode.METADATA_COMPACTED,
         Severity.ERROR,
         "records are missing from the middle of the metadata log: what they reported is unknown",

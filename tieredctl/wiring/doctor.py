@@ -23,6 +23,7 @@ from tieredctl.ops.doctor.gathering import (
 )
 from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
 from tieredctl.ops.doctor.removed_leftovers import RemovalNotes, with_removed
+from tieredctl.ops.doctor.unseen import with_unseen
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.second_look import look_twice
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -33,6 +34,7 @@ from tieredctl.wiring.places import (
     MetadataPlace,
     QuorumPlace,
     StorePlace,
+    TopicsPlace,
     local_metadata_logs,
     local_replicas,
 )
@@ -76,10 +78,11 @@ def diagnose_cluster(
         source = live.describe()
         if standstill := brokers_at_a_standstill(live, Watch()):
             return Diagnosed(diagnose_standstill(standstill), source)
+        topics = stack.enter_context(TopicsPlace(cluster=cluster).lookup())
         leader = None if controllers is None else stack.enter_context(controllers.open())
 
         def look() -> ClusterSnapshot:
-            facts = with_tiered_data(gather_settings(live, clock, release), live, read)
+            facts = with_unseen(with_tiered_data(gather_settings(live, clock, release), live, read), live, topics)
             if noted is not None and facts.unfinished:
                 facts = with_removed(facts, RemovalNotes(*noted, read_removed_keys))
             facts = with_group_offsets(facts, live)

@@ -14,7 +14,7 @@ from tieredctl.errors import ErrorCode, TieredctlError, system_error
 from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.clock import Clock
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import FINDING_KINDS, Finding
+from tieredctl.model.findings import FINDING_KINDS, Finding, Severity
 from tieredctl.model.known_sum import known_sum
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, ReplayFacts
 from tieredctl.ops.doctor.diagnosis import diagnose
@@ -27,12 +27,13 @@ from tieredctl.ops.doctor.gathering import (
     with_offsets,
 )
 from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
+from tieredctl.ops.doctor.unseen import with_unseen
 from tieredctl.ops.metadata.stats import ASSUMED_EVENTS_PER_SECOND
 from tieredctl.ops.monitoring.followed_events import FindingCounts, FollowedEvents, FollowedFigures
 from tieredctl.ops.monitoring.topic_figures import SeriesCap, TopicFigures, topic_figures
 from tieredctl.ops.status.board import StoreFacts
 from tieredctl.ops.status.last_results import LastResults, is_awaited, read_results, result_files
-from tieredctl.wiring.places import ClusterPlace
+from tieredctl.wiring.places import ClusterPlace, TopicsPlace
 from tieredctl.wiring.status import StatusPlaces, store_facts
 
 _Seen = TypeVar("_Seen")
@@ -285,6 +286,8 @@ def _diagnosis(place: ClusterPlace, snapshot: ClusterSnapshot, metadata: Followe
     is_whole = metadata is not None and not (metadata.is_broken or metadata.may_be_more)
     with place.open_with_groups() as cluster:
         facts = with_metadata(snapshot, read, cluster if is_whole else None)
+        with TopicsPlace(cluster=place).lookup() as topics:
+            facts = with_unseen(facts, cluster, topics)
         facts = with_group_offsets(facts, cluster)
     return _counts(diagnose(facts).findings)
 
@@ -306,7 +309,9 @@ def _stuck(topics: Sequence[TopicFigures]) -> FindingCounts:
         (FindingCode.COPY_STUCK, known_sum(one.stuck_copies for one in topics)),
         (FindingCode.DELETE_STUCK, known_sum(one.stuck_deletions for one in topics)),
     ):
-        if count:
+        if count is None:
+            found[FindingCode.CHECK_NOT_MADE.value, Severity.WARNING.label] += 1
+        elif count:
             found[code.value, FINDING_KINDS[code].severity.label] += count
     return found
 

@@ -133,7 +133,7 @@ def opened_partition(metadata: MetadataPlace, selection: Selection) -> Iterator[
     """
     with metadata.open() as stream:
         store = replayed(stream, replace(selection, numbers=()))
-        partition = partition_of_today(store.caches, selection, stream.coverage, metadata.topic_id_today)
+        partition = partition_of_today(store.caches, selection, stream, metadata.topic_id_today)
         yield OpenedPartition(partition, stream, store.caches[partition])
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tieredctl.layouts.protocol import Layout
     from tieredctl.model.local_metadata_log import SeenMetadataLog
     from tieredctl.model.local_replica import LocalReplica
-    from tieredctl.ops.cluster.live_topics import TopicSources
+    from tieredctl.ops.cluster.live_topics import TopicLookup, TopicSources
     from tieredctl.ops.metadata.event_filter import EventFilter
     from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 
@@ -357,6 +357,15 @@ class TopicsPlace:
         return None if self.snapshot is None else OfflineClusterPlace(self.snapshot).read().lone_witness
 
     @contextmanager
+    def lookup(self) -> Iterator[TopicLookup]:
+        """The live cluster, which is connected to when it is first asked."""
+        from tieredctl.kafka.topics_by_id import TopicsById
+
+        assert self.cluster is not None
+        with closing(TopicsById(self.cluster.bootstrap_server, self.cluster.command_config)) as cluster:
+            yield cluster
+
+    @contextmanager
     def open(self, now_ms: int) -> Iterator[TopicSources]:
         """Reads the file or the snapshot; or connects to the cluster, which is asked later. Raises TieredctlError if
         that fails."""
@@ -368,9 +377,7 @@ class TopicsPlace:
         elif self.snapshot is not None:
             yield TopicSources(snapshot=OfflineClusterPlace(self.snapshot).read().by_the_clock(now_ms))
         elif self.cluster is not None:
-            from tieredctl.kafka.topics_by_id import TopicsById
-
-            with closing(TopicsById(self.cluster.bootstrap_server, self.cluster.command_config)) as cluster:
+            with self.lookup() as cluster:
                 yield TopicSources(cluster=cluster)
         else:
             yield TopicSources()

@@ -103,7 +103,8 @@ def _of_metadata(
     place.demand_topic_based()
     coverage = stream.coverage
     is_broken = coverage.is_broken or not is_whole(stream.findings)
-    findings = [*stream.findings, *stuck(metadata, Selection(), clock.now_ms, clock.older_than_ms)]
+    late = stuck(metadata, Selection(), clock)
+    findings = [*stream.findings, *late.unknown, *late.found]
     findings += [failing_finding(one, clock.now_ms) for one in failing_copies(metadata, clock.now_ms)]
     facts = facts_of_metadata(
         *(metadata, clock, stream.source.cluster_id, findings),

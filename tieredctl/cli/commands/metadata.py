@@ -36,6 +36,7 @@ from tieredctl.cli.pages.report import ReportOptions
 from tieredctl.cli.places import EventOptions, MetadataOptions, PartitionOptions, PastMetadataOptions
 from tieredctl.cli.view import FindingsView, Talk, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.printable import printable
@@ -179,6 +180,7 @@ def history(
     For example: tieredctl metadata history zYJ8cWbWS6Wrn_UH97CRKw --bootstrap-server broker:9092
     """
     from tieredctl.ops.metadata import state as metadata_state
+    from tieredctl.ops.metadata.completeness import demand_nothing_lost
     from tieredctl.wiring.metadata import demand_known
 
     place, only = metadata_options.place(), selected.filter()
@@ -186,7 +188,7 @@ def history(
         records = list(metadata_state.history(stream, segment_id))
         if not records:
             why = f"The metadata has no event of segment {segment_id}."
-            stream.coverage.demand_all(why)
+            demand_nothing_lost(stream, why)
             raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
         items = [event_document(record) for record in records if only is None or only.has(record)]
         if only is not None and (not items or only.selection.names_several):
@@ -259,7 +261,8 @@ def stuck(
     with place.open() as stream:
         store = metadata_state.replayed(stream, selection)
         demand_known(place, stream, selection)
-        found = metadata_state.stuck(store, selection, moment, age_ms)
+        found, unknown = metadata_state.stuck(store, selection, Clock(moment, age_ms))
+        stream.findings += unknown
         if not selection.segment_ids:
             failing = (one for one in failing_copies(store, moment) if selection.has(one.partition))
             found += [failing_finding(one, moment) for one in failing]

@@ -30,7 +30,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.tiering.ability import TieringAbility
 from tieredctl.ops.tiering.topic_status import TopicStatus, remote_parts, topic_list, topic_status
-from tieredctl.wiring.places import ClusterPlace, MetadataPlace
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, TopicsPlace
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _commands.command("enable")(enable)
@@ -92,6 +92,7 @@ _LIST_FIELDS = (
 class _Opened(NamedTuple):
     cluster: Cluster
     stream: EventStream
+    topics: TopicsPlace
 
     @property
     def findings(self) -> list[Finding]:
@@ -115,7 +116,7 @@ def _opened(options: ClusterOptions, kraft_snapshot: Path | None, log_dirs: Sequ
     metadata = MetadataPlace(cluster=place) if isinstance(place, ClusterPlace) else MetadataPlace(tuple(log_dirs or ()))
     with place.open() as cluster, metadata.open() as stream:
         demand_same_cluster(stream.source.cluster_id, cluster.cluster_id)
-        yield _Opened(cluster, stream)
+        yield _Opened(cluster, stream, TopicsPlace(cluster=place if isinstance(place, ClusterPlace) else None))
 
 
 @_commands.command("list")
@@ -133,8 +134,9 @@ def list_topics(
 
     For example: tieredctl topic list --bootstrap-server broker:9092
     """
-    with _opened(cluster_options, kraft_snapshot, log_dir) as opened:
-        rows, unseen = topic_list(opened.cluster, remote_parts(opened.stream), every=every)
+    with _opened(cluster_options, kraft_snapshot, log_dir) as opened, opened.topics.open(now_ms(None)) as topics:
+        parts = remote_parts(opened.stream)
+        rows, unseen = topic_list(opened.cluster, parts, every=every, lookup=topics.cluster)
     counted = ("remoteSegments", "remoteBytes", "localBytes", "unfinished")
     findings = [*opened.findings, *unseen]
     summary = {

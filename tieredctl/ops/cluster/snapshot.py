@@ -41,6 +41,16 @@ class PartitionFacts:
     such lag, or its leader does not report it."""
     segments: Sequence[KnownSegment] = ()
     displaced: frozenset[str] = frozenset()
+    has_events: bool | None = None
+    """Whether the metadata has any event of it, of segments that are gone too; None where it was not read."""
+    first_record_ms: int | None = None
+    """When the first record that is left was made; None where nobody asked, or it has no time."""
+
+    @property
+    def is_start_unexplained(self) -> bool:
+        """Whether its log begins above 0, and the metadata has no event of it: either nothing of it was ever copied, or
+        its events are lost."""
+        return self.has_events is False and bool(self.earliest)
 
     @cached_property
     def finished(self) -> list[RemoteLogSegmentMetadata]:

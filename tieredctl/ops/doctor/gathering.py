@@ -367,11 +367,13 @@ def _partition(
 
 
 def _with_segments(facts: PartitionFacts, stores: Iterable[ReplayedMetadata]) -> PartitionFacts:
-    partition = facts.partition
-    cache = next((store.caches[partition] for store in stores if partition in store.caches), None)
+    partition, read = facts.partition, list(stores)
+    has_events = any(partition in store.events.partitions for store in read)
+    cache = next((store.caches[partition] for store in read if partition in store.caches), None)
     if cache is None:
-        return facts
+        return replace(facts, has_events=has_events)
     segments = cache.list_remote_log_segments()
     referenced, finished = cache.referenced(), RemoteLogSegmentState.COPY_SEGMENT_FINISHED
     copied = {one.metadata.segment_id for one in segments if one.metadata.state is finished}
-    return replace(facts, segments=segments, displaced=frozenset(copied - referenced))
+    displaced = frozenset(copied - referenced)
+    return replace(facts, segments=segments, displaced=displaced, has_events=has_events)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.metadata.failing_copies import failing_finding
-from tieredctl.ops.metadata.state import stuck_finding
+from tieredctl.ops.metadata.state import stuck_among
 from tieredctl.rlmm.cache import KnownSegment
 
 _TOLERATED_SEGMENTS = 2
@@ -34,13 +34,15 @@ _COUNTS_FINISHED_ONLY_SINCE = (3, 8)
 
 def partition_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
     """For every partition of every tiered topic; what is stuck, for every topic that the metadata knows."""
-    yield from _stuck(cluster.unfinished, cluster.clock)
+    late = stuck_among(cluster.unfinished, cluster.clock)
+    yield from (*late.unknown, *late.found)
     yield from cluster.removed
     yield from cluster.gaps or ()
     yield from (failing_finding(one, cluster.clock.now_ms) for one in cluster.failing)
     for facts in cluster.partitions:
         settings = cluster.topics[facts.partition.topic]
         yield from _counted_unfinished(facts, settings, cluster.release)
+        yield from _unexplained_start(facts, settings, cluster.clock)
         yield from _below_log_start(facts, cluster.clock)
         yield from _overlapping(facts, settings)
         if cluster.gaps is None:
@@ -48,12 +50,6 @@ def partition_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
         yield from _behind(facts, settings)
         yield from _not_reclaimed(facts, settings, cluster.clock)
         yield from _kept_twice(facts, settings)
-
-
-def _stuck(unfinished: Sequence[KnownSegment], clock: Clock) -> Iterator[Finding]:
-    for known in unfinished:
-        if _age_ms(known, clock) > clock.older_than_ms:
-            yield stuck_finding(known, clock.now_ms)
 
 
 def _age_ms(known: KnownSegment, clock: Clock) -> int:
@@ -70,6 +66,24 @@ def _counted_unfinished(facts: PartitionFacts, settings: TopicSettings, release:
         message = f"{copies} towards retention.bytes, with {size}"
         evidence = {"bytes": size.known, "segments": len(started)}
         yield _finding(FindingCode.RETENTION_COUNTS_UNFINISHED, facts, message, evidence)
+
+
+def _unexplained_start(facts: PartitionFacts, settings: TopicSettings, clock: Clock) -> Iterator[Finding]:
+    """Retention may have deleted the beginning before the topic was tiered. Where it cannot have, DeleteRecords did, or
+    the metadata that says where it is was lost."""
+    if not facts.is_start_unexplained:
+        return
+    expires_ms, first_ms = settings.number(names.RETENTION_MS), facts.first_record_ms
+    is_young = first_ms is not None and first_ms >= 0 and clock.now_ms - first_ms < expires_ms / 2
+    may_be_retention = settings.number(names.RETENTION_BYTES) >= 0 or (expires_ms >= 0 and not is_young)
+    whose = "retention before it was tiered, or DeleteRecords," if may_be_retention else "DeleteRecords"
+    message = (
+        f"the log begins at offset {facts.earliest}, and the metadata has no event of it: {whose} removed what was "
+        "below, or the events of its remote segments are lost"
+    )
+    evidence = {"logStartOffset": facts.earliest, "firstRecordMs": first_ms}
+    severity = Severity.INFO if may_be_retention else None
+    yield _finding(FindingCode.LOG_START_UNEXPLAINED, facts, message, evidence, severity)
 
 
 def _below_log_start(facts: PartitionFacts, clock: Clock) -> Iterator[Finding]:

@@ -99,7 +99,7 @@ def explain_metadata(stream: EventStream, selection: Selection, offset: int, epo
     The lineage of leaders is unknown: of several leader epochs that hold the offset remotely, the latest is taken,
     unless `epoch` is given. Raises TieredctlError as `one_partition` does."""
     store = replayed(stream, replace(selection, numbers=()))
-    partition = one_partition(store.caches, selection, stream.coverage)
+    partition = one_partition(store.caches, selection, stream)
     remote = store.caches[partition]
     epochs = remote.epochs() if epoch is None else [epoch]
     found = ((one, remote.remote_log_segment_metadata(one, offset)) for one in reversed(epochs))

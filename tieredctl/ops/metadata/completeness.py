@@ -7,11 +7,15 @@ event that says otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.metadata.coverage import MISSING, READ_ALL
+
+if TYPE_CHECKING:
+    from tieredctl.ops.metadata.event_stream import EventStream
 
 BEGINNING_LOST = FindingCode.METADATA_TRUNCATED
 """The code of the finding that says that events were deleted from the beginning of a log. It stays for good, also once
@@ -57,3 +61,12 @@ def demand_whole(findings: Iterable[Finding]) -> None:
         hint = hints.get(finding.code)
         message = f"{finding.code}: {finding.subject}: {finding.message}."
         raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message, hint=hint)
+
+
+def demand_nothing_lost(stream: EventStream, why: str) -> None:
+    """Raises TieredctlError `metadata-incomplete` where what was not found in a stream that was read, which `why` says,
+    may be in metadata that is not here, or was lost, or cannot be read."""
+    stream.coverage.demand_all(why)
+    for finding in doubts(stream.findings):
+        message = f"{why.removesuffix('.')}, but events may be lost: {finding.code}: {finding.subject}"
+        raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, f"{message}: {finding.message}.")

@@ -9,10 +9,13 @@ from tieredctl.errors import DecodeError
 from tieredctl.formats.metadata_records import decode_event
 from tieredctl.kafka.source import (
     CUT_SHORT,
+    EVENTS_LOST,
     METADATA_TOPIC,
     NO_VALUE,
     MetadataSource,
     RecordChunk,
+    WitnessedSource,
+    events_lost,
 )
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.finding_codes import FindingCode
@@ -20,7 +23,7 @@ from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.work import note_more
-from tieredctl.ops.metadata.compaction import CompactionSigns
+from tieredctl.ops.metadata.compaction import COMPACTED, CompactionSigns
 from tieredctl.ops.metadata.coverage import MetadataCoverage, MetadataPlaces
 
 if TYPE_CHECKING:
@@ -65,6 +68,7 @@ class EventStream:
         self._metadata_partitions = source.metadata_partitions() if metadata_partition is None else [metadata_partition]
         self._places = MetadataPlaces() if places is None else places
         self._missing: Finding | None = None
+        self._without_events: set[TopicIdPartition] = set()
         self.compaction = CompactionSigns()
         """What the middle of the logs that were read so far lacks."""
         if metadata_partition is not None:
@@ -105,6 +109,7 @@ class EventStream:
             if (finding := compaction.finding()) is not None and not self._is_said(finding):
                 self.findings.append(finding)
         self._say_what_is_missing()
+        self._say_whose_events_are_lost()
 
     def end_offset(self, metadata_partition: int) -> int:
         """Up to where (exclusive) its events go, once they were read: the end of the log, or of what was there at the
@@ -124,10 +129,19 @@ class EventStream:
     @property
     def has_lost_events(self) -> bool:
         """Whether some events are gone from the logs that were read."""
-        return bool(self._partitions_that_lost_events())
+        return bool(self._partitions_that_lost_events() or self._without_events)
+
+    @property
+    def how_events_were_lost(self) -> FindingCode:
+        """The code of the finding that says so."""
+        if self.compaction.shown:
+            return COMPACTED
+        return EVENTS_LOST if self._without_events else CUT_SHORT
 
     def may_have_lost(self, partition: TopicIdPartition) -> bool:
         """Whether an event of a user partition may be gone from the logs that were read."""
+        if partition in self._without_events:
+            return True
         shown = self._partitions_that_lost_events()
         if not shown:
             return False
@@ -180,6 +194,18 @@ class EventStream:
         self._missing = self.coverage.finding()
         if self._missing is not None:
             self.findings.insert(0, self._missing)
+
+    def _say_whose_events_are_lost(self) -> None:
+        """Asks the logs of user partitions beside the metadata, which nobody compares with a part of it or its past."""
+        is_a_part = self._is_restricted or self._only is not None or self._as_of is not None
+        if is_a_part or not isinstance(self.source, WitnessedSource):
+            return
+        coverage = self.coverage
+        lost = self.source.tiered_besides(self.partitions)
+        lost = [one for one in lost if not coverage.may_be_elsewhere(one.topic_id, one.partition)]
+        self._without_events.update(lost)
+        if lost and not self._is_said(finding := events_lost(lost)):
+            self.findings.append(finding)
 
     def _is_said(self, finding: Finding) -> bool:
         return any((one.code, one.subject) == (finding.code, finding.subject) for one in self.findings)

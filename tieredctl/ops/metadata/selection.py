@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.nearest import nearest_hint
 from tieredctl.ops.documents import Document
-from tieredctl.ops.metadata.coverage import MetadataCoverage, numbers_text
+from tieredctl.ops.metadata.completeness import demand_nothing_lost
+from tieredctl.ops.metadata.coverage import numbers_text
+
+if TYPE_CHECKING:
+    from tieredctl.ops.metadata.event_stream import EventStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +125,11 @@ class Selection:
         return self.names_segment(segment_id) and self.has(partition)
 
 
-def one_partition(
-    known: Iterable[TopicIdPartition], selection: Selection, coverage: MetadataCoverage
-) -> TopicIdPartition:
-    """The one partition that a selection of one topic and partition means.
+def one_partition(known: Iterable[TopicIdPartition], selection: Selection, stream: EventStream) -> TopicIdPartition:
+    """The one partition that a selection of one topic and partition means, of those that a stream made known.
 
     Raises TieredctlError where none is known, or where the topic was recreated and its name means several;
-    `metadata-incomplete` where it may be in metadata that is not here.
+    `metadata-incomplete` where it may be in metadata that is not here, or was lost.
     """
     candidates = list(known)
     found = [partition for partition in candidates if selection.has(partition)]
@@ -137,7 +140,7 @@ def one_partition(
         )
     if not found:
         why = _why_unknown(candidates, selection)
-        coverage.demand_all(why)
+        demand_nothing_lost(stream, why)
         alike = nearest_hint(selection.topics[0], {one.topic for one in candidates})
         raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, why, hint=alike)
     selection.demand_known(candidates, "The metadata has no event of")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.windows import Ints
+from tieredctl.model.clock import Clock, is_after
 from tieredctl.model.events import EventRecord, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SegmentSubject
@@ -16,7 +18,6 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.quantities import age_text
 from tieredctl.ops.documents import Document, partition_document, segment_document
-from tieredctl.ops.metadata.coverage import MetadataCoverage
 from tieredctl.ops.metadata.event_reading import read_events, selected_records
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection, one_partition
@@ -50,21 +51,21 @@ def segments(metadata: ReplayedMetadata, selection: Selection, state: RemoteLogS
 def partition_of_today(
     known: Iterable[TopicIdPartition],
     selection: Selection,
-    coverage: MetadataCoverage,
+    stream: EventStream,
     topic_id_of: Callable[[str], str | None],
 ) -> TopicIdPartition:
     """The one partition that is selected; where its topic was recreated, the one that has the topic id of today,
     which `topic_id_of` gives by name, None where that is unknown. Raises TieredctlError as `one_partition` does."""
     partitions = list(known)
     try:
-        return one_partition(partitions, selection, coverage)
+        return one_partition(partitions, selection, stream)
     except TieredctlError as error:
         if error.code is not ErrorCode.AMBIGUOUS_TOPIC or not selection.topics:
             raise
         today = topic_id_of(selection.topics[0])
         if today is None:
             raise
-    return one_partition(partitions, replace(selection, topic_ids=(today,)), coverage)
+    return one_partition(partitions, replace(selection, topic_ids=(today,)), stream)
 
 
 def history(stream: EventStream, segment_id: str) -> Iterator[EventRecord]:
@@ -150,14 +151,44 @@ def _gaps_and_overlaps(ranges: list[tuple[int, int]]) -> tuple[list[list[int]], 
     return gaps, overlaps
 
 
-def stuck(store: ReplayedMetadata, selection: Selection, now_ms: int, older_than_ms: int) -> list[Finding]:
-    """Copies and deletions that began more than `older_than_ms` ago and never ended, oldest first. That a broker tries
-    again does not make them younger."""
+class Stuck(NamedTuple):
+    """What is stuck, and a finding about what may be, as its age is unknown."""
+
+    found: list[Finding]
+    unknown: list[Finding]
+
+
+def stuck(store: ReplayedMetadata, selection: Selection, clock: Clock) -> Stuck:
+    """Copies and deletions that began longer ago than the clock's limit and never ended, oldest first. That a broker
+    tries again does not make them younger."""
     rows = store.selected(store.in_states(_STUCK), selection.has, selection.segment_ids)
     times = store.entered_ms(rows)
-    old = np.flatnonzero(now_ms - times > older_than_ms)
+    old = np.flatnonzero(clock.now_ms - times > clock.older_than_ms)
     oldest_first = rows[old[np.argsort(times[old], kind="stable")]]
-    return [stuck_finding(known, now_ms) for _, known in store.known(oldest_first)]
+    found = [stuck_finding(known, clock.now_ms) for _, known in store.known(oldest_first)]
+    return Stuck(found, _undated(times.tolist(), clock.now_ms))
+
+
+def ages_unknown(store: ReplayedMetadata, now_ms: int) -> list[Finding]:
+    """The finding about copies and deletions that never ended and began after now by their events; none where none
+    did."""
+    return _undated(store.entered_ms(store.in_states(_STUCK)).tolist(), now_ms)
+
+
+def stuck_among(unfinished: Sequence[KnownSegment], clock: Clock) -> Stuck:
+    """The same of segments that neither are in COPY_SEGMENT_FINISHED nor gone, in their order."""
+    old = [known for known in unfinished if clock.now_ms - known.entered_ms > clock.older_than_ms]
+    found = [stuck_finding(known, clock.now_ms) for known in old]
+    return Stuck(found, _undated([known.entered_ms for known in unfinished], clock.now_ms))
+
+
+def _undated(times: Iterable[int], now_ms: int) -> list[Finding]:
+    later = [moment for moment in times if is_after(moment, now_ms)]
+    if not later:
+        return []
+    began = "copy or deletion that never ended is" if len(later) == 1 else "copies and deletions that never ended are"
+    message = f"{len(later)} {began} dated after now: one of the clocks is wrong, and whether they are stuck is unknown"
+    return [Finding(FindingCode.CHECK_NOT_MADE, "ages", message, {"segments": len(later), "nowMs": now_ms})]
 
 
 def stuck_finding(known: KnownSegment, now_ms: int) -> Finding:

@@ -11,6 +11,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.uuid_columns import uuids_of_texts
 from tieredctl.formats.uuid_lookup import UuidSet
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.completeness import BEGINNING_LOST, demand_whole, doubts_since_it_begins
@@ -23,6 +24,7 @@ from tieredctl.rlmm.deleted_offsets import DeletedOffsets
 from tieredctl.rlmm.segment_events import EventChunk
 
 _DELETED = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
+_TO_RECOVER = (BEGINNING_LOST, FindingCode.METADATA_EVENTS_LOST)
 _WAY_OUT = "Delete the events up to the next sound one (kafka-delete-records.sh), and run the command again."
 
 
@@ -97,5 +99,5 @@ class KnownMetadata:
 
 
 def _expected(finding: Finding) -> Finding:
-    """A missing beginning is expected of a topic that is being rebuilt."""
-    return replace(finding, severity_override=Severity.INFO) if finding.code == BEGINNING_LOST else finding
+    """A missing beginning, and partitions without events, are expected of a topic that is being rebuilt."""
+    return replace(finding, severity_override=Severity.INFO) if finding.code in _TO_RECOVER else finding

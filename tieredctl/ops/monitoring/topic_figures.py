@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tieredctl.formats.windows import Ints
-from tieredctl.model.clock import Clock, is_dated
+from tieredctl.model.clock import MOST_AHEAD_MS, Clock, is_dated
 from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.known_sum import known_sum
@@ -98,13 +98,15 @@ def _of_metadata(metadata: ReplayedMetadata, clock: Clock) -> Iterable[TopicFigu
     def rows_in(*states: RemoteLogSegmentState) -> Ints:
         return np.flatnonzero(np.isin(metadata.rows.states, states))
 
-    def late(state: RemoteLogSegmentState) -> tuple[list[int], list[int]]:
+    def late(state: RemoteLogSegmentState) -> tuple[list[int], list[int], set[int]]:
+        """By topic how many, and since when; and the topics of which that is unknown."""
         rows = rows_in(state)
         times = metadata.entered_ms(rows)
+        unknown = topics[rows[times > clock.now_ms + MOST_AHEAD_MS]]
         is_late = clock.now_ms - times > clock.older_than_ms
         oldest = np.full(count, _NEVER)
         np.minimum.at(oldest, topics[rows[is_late]], times[is_late])
-        return np.bincount(topics[rows[is_late]], minlength=count).tolist(), oldest.tolist()
+        return np.bincount(topics[rows[is_late]], minlength=count).tolist(), oldest.tolist(), {*unknown.tolist()}
 
     stored = rows_in(*STORED_STATES)
     sizes = metadata.size_by(topics[stored], stored, count)
@@ -115,8 +117,8 @@ def _of_metadata(metadata: ReplayedMetadata, clock: Clock) -> Iterable[TopicFigu
             name,
             segments=segments[number],
             remote_bytes=sizes[number].known,
-            stuck_copies=copies[0][number],
-            stuck_deletions=deletions[0][number],
+            stuck_copies=None if number in copies[2] else copies[0][number],
+            stuck_deletions=None if number in deletions[2] else deletions[0][number],
             oldest_stuck_copy_ms=copies[1][number] if copies[0][number] else None,
             oldest_stuck_deletion_ms=deletions[1][number] if deletions[0][number] else None,
         )

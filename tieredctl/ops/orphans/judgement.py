@@ -108,6 +108,13 @@ def verdict_of(code: int) -> tuple[ObjectStatus, OrphanCause | None]:
     return _STATUSES[code // len(_WHYS)], why if isinstance(why, OrphanCause) else None
 
 
+def verdict_of_younger(modified_ms: int, floor_ms: int) -> tuple[ObjectStatus, InProgressReason | None]:
+    """Of what looked orphaned and was modified since it was listed, at a time; above the floor it is too young."""
+    if modified_ms > floor_ms:
+        return ObjectStatus.IN_PROGRESS, InProgressReason.YOUNGER_THAN_MIN_AGE
+    return ObjectStatus.UNKNOWN, None
+
+
 def reason_of(code: int) -> UnknownReason | InProgressReason | None:
     """Why an object with this verdict is unknown or in progress, where there is a reason to tell."""
     why = _WHYS[code % len(_WHYS)]
@@ -164,6 +171,11 @@ class Judge:
         facts &= ~_where(owners[said.names] != objects.partitions, _Fact.AGREES)
         segment_rows = np.where(objects.is_explained, rows[said.names], NO_SEGMENT)
         return Verdicts(self._verdicts[facts], segment_rows, modified_ms)
+
+    def code_of_younger(self, modified_ms: int) -> int:
+        """The verdict on what looked orphaned and was modified since it was listed: its owner is unknown."""
+        status, reason = verdict_of_younger(modified_ms, self._floor_ms)
+        return _STATUSES.index(status) * len(_WHYS) + _WHYS.index(reason)
 
     @property
     def _floor_ms(self) -> int:

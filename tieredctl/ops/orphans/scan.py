@@ -6,8 +6,8 @@ owner while it was listed has it still in what is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +50,7 @@ from tieredctl.ops.orphans.moved_segments import MovedSegments
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, selected_rows
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import segment_states
-from tieredctl.ops.orphans.still_there import keys_still_there
+from tieredctl.ops.orphans.still_there import still_there
 from tieredctl.ops.orphans.totals import Group, GroupTotals, ScanTotals
 from tieredctl.ops.remote.inventory import ListedObject, iso_8601, object_document
 from tieredctl.ops.remote.listing import Listing
@@ -151,8 +151,8 @@ class Scan:
         self.findings += [*stream.findings, *incomplete, *self._totals.findings(self.subject)]
 
     def _still_there(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts) -> tuple[ObjectColumns, Verdicts]:
-        """All but the orphans that no longer exist, or are younger than they were listed to be; in progress are those
-        whose segments go on meanwhile."""
+        """All but the orphans that no longer exist; those that are younger than they were listed to be are none, and in
+        progress are those whose segments go on meanwhile."""
         if self.store is None:
             return objects, verdicts
         orphans = np.flatnonzero(verdicts.are_orphans)
@@ -162,11 +162,14 @@ class Scan:
         moved = named[self._moved.have_moved(judge.segments, verdicts.segments[named])]
         keys = [key_text(key) for key in objects.keys.take(pa.array(orphans)).to_pylist()]
         times: list[int] = objects.last_modified_ms[orphans].tolist()
-        there = keys_still_there(self.store, dict(zip(keys, times, strict=True)))
+        there = still_there(self.store, dict(zip(keys, times, strict=True)))
         verdicts = verdicts.in_progress_at(moved)
-        if len(there) == len(keys):
+        if len(there.same) == len(keys):
             return objects, verdicts
-        gone = orphans[[key not in there for key in keys]]
+        by_row = dict(zip(orphans.tolist(), keys, strict=True))
+        younger = {row: there.younger[key] for row, key in by_row.items() if key in there.younger}
+        objects, verdicts = _written_again(judge, objects, verdicts, younger)
+        gone = orphans[[key not in there.same and key not in there.younger for key in keys]]
         self.gone += len(gone)
         rows = np.delete(np.arange(len(verdicts.codes)), gone)
         return objects.at(rows), verdicts.at(rows)
@@ -259,6 +262,17 @@ class Scan:
             "metadataPartition": int(segments.metadata_partitions[segment]),
             "metadataOffset": int(segments.metadata_offsets[segment]),
         }
+
+
+def _written_again(
+    judge: Judge, objects: ObjectColumns, verdicts: Verdicts, younger: Mapping[int, int]
+) -> tuple[ObjectColumns, Verdicts]:
+    """Objects and verdicts where some rows have other times than they were listed with."""
+    rows, times = list(younger), list(younger.values())
+    codes, listed_ms, modified_ms = verdicts.codes.copy(), objects.last_modified_ms.copy(), verdicts.modified_ms.copy()
+    codes[rows] = [judge.code_of_younger(moment) for moment in times]
+    listed_ms[rows] = modified_ms[rows] = times
+    return replace(objects, last_modified_ms=listed_ms), replace(verdicts, codes=codes, modified_ms=modified_ms)
 
 
 def _absence(stream: EventStream, partition: TopicIdPartition) -> Document:

@@ -4,6 +4,7 @@ a day old."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.storage.protocol import ObjectStore, StoredObject
@@ -17,11 +18,20 @@ _TIMES_ARE_WITHIN_MS = 1_000
 """How far two times of one object may differ: an inventory may give them more exactly than an answer does."""
 
 
-def keys_still_there(store: ObjectStore, listed_ms: Mapping[str, int]) -> set[str]:
-    """Those of some keys under which there is an object now that is no younger than it was listed to be; times in ms.
-    One that is was written meanwhile, or its listing was wrong."""
-    found = found_now(store, list(listed_ms))
-    return {stored.key for stored in found if stored.last_modified_ms < listed_ms[stored.key] + _TIMES_ARE_WITHIN_MS}
+class StillThere(NamedTuple):
+    """The keys under which there is an object now."""
+
+    same: set[str]
+    """Those no younger than they were listed to be."""
+    younger: dict[str, int]
+    """The others, with their times now (ms): they were written meanwhile, or their listing was wrong."""
+
+
+def still_there(store: ObjectStore, listed_ms: Mapping[str, int]) -> StillThere:
+    """What a store has now of what was listed with these times, in ms."""
+    found = {stored.key: stored.last_modified_ms for stored in found_now(store, list(listed_ms))}
+    younger = {key: moment for key, moment in found.items() if moment >= listed_ms[key] + _TIMES_ARE_WITHIN_MS}
+    return StillThere(found.keys() - younger.keys(), younger)
 
 
 def found_now(store: ObjectStore, keys: Sequence[str]) -> list[StoredObject]:

@@ -15,6 +15,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.work import note
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.replaced_file import replaced_file
+from tieredctl.ops.metadata.completeness import demand_nothing_lost
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed, segments
@@ -125,7 +126,7 @@ def segment_in_metadata(stream: EventStream, selection: Selection) -> SegmentIde
     found = next(metadata.known(segments(metadata, selection)), None)
     if found is None:
         why = f"The metadata has no {selection}, or it was deleted."
-        stream.coverage.demand_all(why)
+        demand_nothing_lost(stream, why)
         selection.demand_known(stream.partitions, "The metadata has no event of")
         raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
     if selection.names_several:

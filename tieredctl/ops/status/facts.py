@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tieredctl.formats.windows import Ints
-from tieredctl.model.clock import Clock, is_dated
+from tieredctl.model.clock import Clock, is_after, is_dated
 from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.known_sum import known_sum
 from tieredctl.model.local_replica import LocalReplica
 from tieredctl.model.size_sum import SizeSum
+from tieredctl.ops.cluster.hidden_topics import HIDDEN
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.doctor.gathering import METADATA_RECORDS, TOPIC_SETTINGS
 from tieredctl.ops.metadata.failing_copies import failing_copies
@@ -87,6 +88,8 @@ _METADATA_LOST = frozenset(
     {
         FindingCode.METADATA_TRUNCATED,
         FindingCode.METADATA_COMPACTED,
+        FindingCode.METADATA_EVENTS_LOST,
+        FindingCode.LOG_START_UNEXPLAINED,
         FindingCode.METADATA_PARTITION_MISSING,
         FindingCode.LOCAL_REMOTE_GAP,
         FindingCode.OFFSET_GAP,
@@ -119,11 +122,11 @@ def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings:
     )
     stuck = None
     if sees_records:
-        unfinished = ((one.metadata.state, one.entered_ms) for one in cluster.unfinished)
+        unfinished = [(one.metadata.state, one.entered_ms) for one in cluster.unfinished]
         stuck = _stuck(unfinished, cluster.clock, len(cluster.failing))
-    lag = _lag(parts, cluster.clock, sees_records) if sees_parts else Lag()
+    lost = HIDDEN in unseen or any(finding.code in _METADATA_LOST for finding in findings)
+    lag = _lag(parts, cluster.clock, sees_records) if sees_parts and HIDDEN not in unseen else Lag()
     segments = remote_segments_of_leaders(parts) if sees_all else None
-    lost = any(finding.code in _METADATA_LOST for finding in findings)
     return ClusterFacts(True, cluster_id, release, brokers, tiered, lag, stuck, findings, segments, may_be_more=lost)
 
 
@@ -144,6 +147,8 @@ def _not_tiered(part: PartitionFacts, sees_records: bool) -> int | None:
         return None
     if tiered is not None:
         return max(0, part.latest - (tiered + 1))
+    if part.is_start_unexplained:
+        return None
     return part.latest - part.earliest if sees_records and part.earliest is not None else None
 
 
@@ -173,7 +178,7 @@ def facts_of_metadata(
     )
     if is_broken:
         return ClusterFacts(False, cluster_id, tiered=Tiered(local_bytes=local), findings=findings)
-    stuck = _stuck(_unfinished(metadata), clock, len(failing_copies(metadata, clock.now_ms)))
+    stuck = _stuck([*_unfinished(metadata)], clock, len(failing_copies(metadata, clock.now_ms)))
     return ClusterFacts(
         *(False, cluster_id),
         tiered=tiered,
@@ -190,7 +195,10 @@ def _unfinished(metadata: ReplayedMetadata) -> Iterable[tuple[RemoteLogSegmentSt
         yield from ((state, at) for at in metadata.entered_ms(rows).tolist())
 
 
-def _stuck(unfinished: Iterable[tuple[RemoteLogSegmentState, int]], clock: Clock, failing: int) -> Stuck:
+def _stuck(unfinished: Sequence[tuple[RemoteLogSegmentState, int]], clock: Clock, failing: int) -> Stuck | None:
+    """None where the age of any is unknown."""
+    if any(is_after(at, clock.now_ms) for _, at in unfinished):
+        return None
     late = [(state, at) for state, at in unfinished if clock.now_ms - at > clock.older_than_ms]
     counts = Counter(state for state, _ in late)
     oldest = min((at for _, at in late), default=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from tieredctl.kafka.cluster import (
     TopicDescription,
     settings_of,
 )
-from tieredctl.model.clock import is_dated
+from tieredctl.model.clock import Clock, is_after, is_dated
 from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -24,13 +24,15 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.known_sum import known_sum
 from tieredctl.model.size_sum import SizeSum, total_size
 from tieredctl.ops.cluster.copy_lag import CopyLag, copy_lag, offset_by_time
+from tieredctl.ops.cluster.hidden_topics import hidden_topics
+from tieredctl.ops.cluster.live_topics import TopicLookup
 from tieredctl.ops.cluster.offsets import topic_offsets
 from tieredctl.ops.cluster.readable_settings import readable_topic_configs, unreadable_settings
 from tieredctl.ops.cluster.topic_settings import SettingUnknownError, TopicSettings
 from tieredctl.ops.doctor.gathering import Looking
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.metadata.state import replayed, stuck_finding
+from tieredctl.ops.metadata.state import replayed, stuck_among
 from tieredctl.ops.tiering.ability import TieringAbility, tiering_ability
 from tieredctl.rlmm.cache import KnownSegment
 
@@ -89,9 +91,12 @@ def remote_parts(stream: EventStream) -> RemoteParts:
     return parts
 
 
-def topic_list(cluster: Cluster, parts: RemoteParts, *, every: bool = False) -> tuple[list[Document], list[Finding]]:
+def topic_list(
+    cluster: Cluster, parts: RemoteParts, *, every: bool = False, lookup: TopicLookup | None = None
+) -> tuple[list[Document], list[Finding]]:
     """A row for each topic that is tiered, or may be, or has something in remote storage; for all topics with `every`.
-    And findings for what the user may not see, which is None in the rows."""
+    And findings for what the user may not see, which is None in the rows. `lookup` tells which topics of the metadata
+    are hidden; None where the cluster shows all topics to everybody."""
     partitions = cluster.topic_partitions()
     names = sorted(partitions)
     looking = Looking()
@@ -114,7 +119,9 @@ def topic_list(cluster: Cluster, parts: RemoteParts, *, every: bool = False) -> 
             row["localBytes"] = None
     if brokers := sorted(set().union(*silent.values())):
         looking.findings.append(_not_reported(brokers))
-    return shown, [*looking.findings, *unreadable_settings(seen.denied)]
+    stored = {partition: part.segments for partition, part in parts.items()}
+    hidden = [] if lookup is None else hidden_topics(partitions, stored, lookup)
+    return shown, [*looking.findings, *hidden, *unreadable_settings(seen.denied)]
 
 
 def _silent_brokers(
@@ -208,8 +215,9 @@ def topic_status(cluster: Cluster, name: str, parts: RemoteParts, now_ms: int, o
         waiting = waiting if knows_lag else None
         rows.append({**_status(row, part, local_bytes, now_ms), "waitingBytes": waiting})
     own = (part for partition, part in parts.items() if partition.topic_id == topic.topic_id)
-    stuck = list(_stuck(own, now_ms, older_than_ms))
-    return TopicStatus(topic, settings, rows, [*looking.findings, *stuck], tiering_ability(cluster), lag)
+    late = stuck_among([known for part in own for known in part.unfinished], Clock(now_ms, older_than_ms))
+    findings = [*looking.findings, *late.unknown, *late.found]
+    return TopicStatus(topic, settings, rows, findings, tiering_ability(cluster), lag)
 
 
 def _copy_lag(topic: str, settings: Mapping[str, ConfigValue]) -> tuple[CopyLag | None, bool]:
@@ -226,6 +234,7 @@ def _listed_ids(nodes: Sequence[int] | None) -> list[int] | None:
 
 def _status(row: Document, part: RemotePart, local_bytes: int | None, now_ms: int) -> Document:
     started = [known.entered_ms for known in part.unfinished]
+    are_dated = bool(started) and not any(is_after(moment, now_ms) for moment in started)
     names = ("topic", "partition", "leader", "earliest", "earliestLocal", "latestTiered", "latest", "notTiered")
     return {
         **{name: row[name] for name in names},
@@ -235,7 +244,7 @@ def _status(row: Document, part: RemotePart, local_bytes: int | None, now_ms: in
         "notTieredBytes": _not_tiered_bytes(row, local_bytes),
         "lagMs": _lag_ms(row, part, now_ms),
         "unfinished": len(part.unfinished),
-        "oldestUnfinishedMs": max(0, now_ms - min(started)) if started else None,
+        "oldestUnfinishedMs": max(0, now_ms - min(started)) if are_dated else None,
     }
 
 
@@ -270,10 +279,3 @@ def _lag_ms(row: Document, part: RemotePart, now_ms: int) -> int | None:
     if not row["notTiered"]:
         return 0
     return max(0, now_ms - newest_ms) if is_dated(newest_ms, now_ms) else None
-
-
-def _stuck(parts: Iterable[RemotePart], now_ms: int, older_than_ms: int) -> Iterator[Finding]:
-    for part in parts:
-        for known in part.unfinished:
-            if now_ms - known.entered_ms > older_than_ms:
-                yield stuck_finding(known, now_ms)

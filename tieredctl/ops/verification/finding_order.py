@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from tieredctl.kafka.source import CUT_SHORT
+from tieredctl.kafka.source import CUT_SHORT, EVENTS_LOST
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject, SegmentSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.metadata.compaction import COMPACTED
 from tieredctl.ops.metadata.coverage import MISSING
 
+_OF_ALL_METADATA = (MISSING, COMPACTED, CUT_SHORT, EVENTS_LOST)
 _NOTICED_TWICE = (
     FindingCode.OBJECT_ARCHIVED,
     FindingCode.SIZE_MISMATCH,
@@ -30,7 +31,7 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _concerns(finding: Finding, segment_ids: Collection[str]) -> bool:
-    if finding.code in (MISSING, COMPACTED, CUT_SHORT, FindingCode.TOPIC_GONE):
+    if finding.code in (*_OF_ALL_METADATA, FindingCode.TOPIC_GONE):
         return True
     about = finding.about
     if isinstance(about, MetadataSubject):
@@ -41,7 +42,7 @@ def _concerns(finding: Finding, segment_ids: Collection[str]) -> bool:
 def _place(finding: Finding) -> tuple[bool, tuple[str, str, int, int], str, str]:
     """Where a finding stands among others: first what is missing of the metadata; by partition, then offset, then
     object."""
-    is_about_what_is_here = finding.code not in (MISSING, COMPACTED, CUT_SHORT)
+    is_about_what_is_here = finding.code not in _OF_ALL_METADATA
     return (is_about_what_is_here, finding.about.place, finding.subject, finding.code)
 
 

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from tieredctl.kafka.source import CUT_SHORT, METADATA_TOPIC
+from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
-from tieredctl.ops.metadata.compaction import COMPACTED
 from tieredctl.ops.metadata.event_stream import EventStream
 
 _BY_ABSENCE = (
@@ -35,8 +34,7 @@ def without_unknown(findings: Iterable[Finding], stream: EventStream) -> list[Fi
     if unknown:
         counts = ", ".join(f"{code} ({count})" for code, count in sorted(unknown.items()))
         message = f"events are missing, so these findings are uncertain: {counts}"
-        code = COMPACTED if stream.compaction.shown else CUT_SHORT
-        kept.append(Finding(code, METADATA_TOPIC, message, {"unknown": dict(unknown)}))
+        kept.append(Finding(stream.how_events_were_lost, METADATA_TOPIC, message, {"unknown": dict(unknown)}))
     return kept
 
 

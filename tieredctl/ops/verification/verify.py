@@ -10,10 +10,10 @@ from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.quantities import size_text
 from tieredctl.model.work import note
-from tieredctl.ops.metadata.coverage import MetadataCoverage
+from tieredctl.ops.metadata.completeness import demand_nothing_lost
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.metadata.state import ages_unknown, replayed
 from tieredctl.ops.verification.confirmation import confirmed, still_there
 from tieredctl.ops.verification.engine import Engine
 from tieredctl.ops.verification.finding_order import concerning, in_order
@@ -49,7 +49,7 @@ def verify(
     nothing of what the metadata promises, and `private-key` where no segment can be decrypted.
     """
     metadata, selection = replayed(stream, options.selection), options.selection
-    _demand_known_segment(metadata, selection, stream.coverage)
+    _demand_known_segment(metadata, selection, stream)
     # Not earlier: the topics asked about must be older than the answer.
     live = believable_topics(options.topic_sources, metadata, stream)
     indexes, removed = PromisedTransactionIndexes.by(metadata), RemovedSegments(options.read_removed)
@@ -61,7 +61,7 @@ def verify(
             _demand_no_topic(selection, stream)
         elif selection.names_several:
             _demand_each(selection, stream, options)
-        result.findings = [*stream.findings, *result.findings]
+        result.findings = [*stream.findings, *ages_unknown(metadata, options.clock.now_ms), *result.findings]
         if options.level is not Level.LISTING:
             _read(plan, engine, result)
     result.findings = without_unknown(result.findings, stream)
@@ -98,11 +98,11 @@ def _read(plan: VerificationPlan, engine: Engine, result: Verification) -> None:
         raise undecryptable[0]
 
 
-def _demand_known_segment(metadata: ReplayedMetadata, selection: Selection, coverage: MetadataCoverage) -> None:
+def _demand_known_segment(metadata: ReplayedMetadata, selection: Selection, stream: EventStream) -> None:
     for segment_id in selection.segment_ids:
         if not len(metadata.selected(metadata.order, selection.has, (segment_id,))):
             why = f"The metadata has no segment {segment_id}, or it was deleted."
-            coverage.demand_all(why)
+            demand_nothing_lost(stream, why)
             raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
 
 
@@ -116,5 +116,5 @@ def _demand_no_topic(selection: Selection, stream: EventStream) -> None:
     """Where nothing is known of the selection, a typo must not look like a clean result."""
     if selection != Selection():
         unknown = selection.unknown(stream.partitions, "Neither the metadata nor the store knows")
-        stream.coverage.demand_all(unknown.message)
+        demand_nothing_lost(stream, unknown.message)
         raise unknown
