@@ -10,17 +10,21 @@ import pytest
 
 from tests.metadata_logs import DELETED, DELETING, TOPIC_ID, copied, partition_delete, started, updated
 from tests.tiering.model_cluster import BROKER, NOW_MS, TOPIC, ModelCluster
+from tieredctl.errors import ExitCode
 from tieredctl.kafka.cluster import ListedOffset, OffsetSpec, TopicDescription
 from tieredctl.kafka.source import truncated
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import MetadataEvent, RemotePartitionDeleteState
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.findings import Finding, Severity, exit_code_of
+from tieredctl.ops.cluster.live_topics import AnsweredTopics
 from tieredctl.ops.doctor.diagnosis import diagnose
 from tieredctl.ops.doctor.gathering import gather_settings, with_tiered_data
+from tieredctl.ops.doctor.unseen import with_unseen
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.status.facts import facts_of_cluster
 
+FIRST_RECORD_AGE_MS = 2 * 3_600_000
 GAPS = ("local-remote-gap", "offset-gap")
 HOLES: dict[str, tuple[list[MetadataEvent], list[tuple[str, list[int]]]]] = {
     "the metadata is new and empty": ([], [("local-remote-gap", [0, 29])]),
@@ -69,6 +73,8 @@ class Leader(ModelCluster):
 
     def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
         listed = super().list_offsets(topic, timestamp)
+        if timestamp == 0:
+            return {0: ListedOffset(self.earliest, NOW_MS - FIRST_RECORD_AGE_MS)}
         return {0: ListedOffset(self.earliest)} if timestamp == OffsetSpec.EARLIEST else listed
 
 
@@ -109,11 +115,24 @@ class BusyLeader(Leader):
             self.events.append(event)
 
 
+@dataclass(frozen=True)
+class KnownTopics:
+    """All topics that there are."""
+
+    topic_ids: frozenset[str]
+
+    def is_live(self, topic_id: str) -> bool:
+        return topic_id in self.topic_ids
+
+    def describe(self) -> None:
+        return None
+
+
 def findings(cluster: ModelCluster) -> list[Finding]:
     seen = with_tiered_data(
         gather_settings(cluster, Clock(NOW_MS, 3_600_000), None), cluster, lambda: EventStream(cluster.source())
     )
-    return diagnose(seen).findings
+    return diagnose(with_unseen(seen, cluster, AnsweredTopics(KnownTopics(frozenset({TOPIC_ID}))))).findings
 
 
 def gaps(cluster: ModelCluster) -> list[tuple[str, object]]:
@@ -207,6 +226,34 @@ def test_a_gap_that_expires_meanwhile_is_not_found_once_it_did(steps_before: int
 
     assert found in ([], [("offset-gap", [40, 49])])
     assert not (log_start_before >= 50 and found)
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "events", "expected"),
+    [
+        ("-1", [], [Severity.WARNING]),
+        ("-1", copied(1, 30, 39), []),
+        ("-1", [*copied(1, 0, 29), updated(1, DELETING), updated(1, DELETED)], []),
+        (str(48 * 3_600_000), [], [Severity.WARNING]),
+        (str(3_600_000), [], [Severity.INFO]),
+    ],
+)
+def test_a_log_start_above_0_without_any_event_is_unknown_unless_retention_explains_it(
+    retention_ms: str, events: list[MetadataEvent], expected: list[Severity]
+) -> None:
+    settings = {"remote.storage.enable": "true", "retention.ms": retention_ms, "local.retention.ms": "-2"}
+    leader = Leader(events=events, own=settings, earliest=30)
+
+    found = [one for one in findings(leader) if one.code is FindingCode.LOG_START_UNEXPLAINED]
+
+    assert [one.severity for one in found] == expected
+    assert exit_code_of(found) == (ExitCode.INCOMPLETE if Severity.WARNING in expected else ExitCode.CLEAN)
+
+
+def test_a_log_that_begins_at_0_needs_no_event() -> None:
+    leader = Leader(earliest=0, earliest_local=0)
+
+    assert FindingCode.LOG_START_UNEXPLAINED not in {one.code for one in findings(leader)}
 
 
 def test_status_counts_at_least_where_the_metadata_lacks_segments() -> None:

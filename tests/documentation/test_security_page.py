@@ -20,6 +20,7 @@ from tests.rigs.access_rules import Rule, allowed
 from tests.rigs.broker import METADATA_TOPIC
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.inkless import Inkless
+from tests.rigs.workload import DrivenTopic
 from tests.wal.local_partitions import batch, write_partition
 from tieredctl.cli.command_tree import nouns
 from tieredctl.errors import ExitCode
@@ -202,6 +203,59 @@ def test_less_is_not_enough_and_what_is_missing_is_named(
             outcome = run(command, kafka_4, client, words)
 
             assert outcome.exit_code in (ExitCode.FAILURE, ExitCode.INCOMPLETE), f"{command}: {outcome.err}"
+
+
+IMPLYING = {
+    AclOperation.DESCRIBE: (AclOperation.READ,),
+    AclOperation.DESCRIBE_CONFIGS: (AclOperation.ALTER_CONFIGS,),
+}
+"""Who may do one of these may do the first, too (StandardAuthorizerData)."""
+OF_NO_USE = Rule(ResourceType.TOPIC, "no such topic", AclOperation.DESCRIBE)
+SEEN_WITHOUT = {
+    ("wal clean", AclOperation.DESCRIBE),
+    ("recover indexes", AclOperation.DESCRIBE),
+    ("estimate follower-bootstrap", AclOperation.DESCRIBE_CONFIGS),
+}
+"""What a command does not ask for, of what its row grants to others."""
+TOPICS_DESCRIBED = Rule(ResourceType.TOPIC, "*", AclOperation.DESCRIBE)
+LISTING_TOPICS = {"topic list", "doctor"}
+"""What names the topics that the cluster hides, by their ids; `status` has them in its document."""
+NOTHING_TO_DO = {"orphans apply", "orphans purge", "wal purge"}
+"""What has nothing to apply or to purge asks nobody."""
+
+
+def test_without_any_one_of_the_rights_no_command_pretends_that_there_is_nothing(
+    kafka_4: DrivenBroker, words: Mapping[str, tuple[str, ...]], tmp_path: Path
+) -> None:
+    for missing, left, named in taken_away():
+        with allowed(kafka_4.broker, tmp_path, left or [OF_NO_USE]) as client:
+            for command in named - NOTHING_TO_DO:
+                if (command, missing.operation) in SEEN_WITHOUT:
+                    continue
+                outcome = run(command, kafka_4, client, words)
+
+                said = outcome.err + outcome.out
+                what = f"{command} without {missing.operation.name} on {missing.name}: {said}"
+                assert outcome.exit_code in (ExitCode.FAILURE, ExitCode.INCOMPLETE), what
+                assert outcome.exit_code != ExitCode.FAILURE or NOT_ALLOWED.search(outcome.err), what
+                assert (
+                    missing != TOPICS_DESCRIBED
+                    or command not in LISTING_TOPICS
+                    or all(topic.topic_id in said for topic in with_live_segments(kafka_4))
+                ), what
+
+
+def with_live_segments(kafka: DrivenBroker) -> list[DrivenTopic]:
+    return [topic for topic in kafka.cluster.topics.values() if topic.tiered and not topic.deleted]
+
+
+def taken_away() -> Iterator[tuple[Rule, tuple[Rule, ...], set[str]]]:
+    """Each right of each row that no other right of it implies, what is left without it, and the row's commands."""
+    for row in ROWS:
+        for missing in row.rules:
+            left = tuple(rule for rule in row.rules if rule != missing)
+            if not {missing._replace(operation=one) for one in IMPLYING.get(missing.operation, ())} & {*left}:
+                yield missing, left, set(row.commands)
 
 
 def test_who_may_read_everything_changes_nothing(

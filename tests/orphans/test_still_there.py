@@ -98,6 +98,31 @@ def test_a_list_of_no_store_is_believed() -> None:
     assert {document["key"] for document in scan.documents()} >= set(objects_of(3))
 
 
+class WrittenAgain(Retention):
+    """Somebody writes what deletion left behind again, when the store was listed."""
+
+    def __init__(self, modified_ms: int) -> None:
+        super().__init__()
+        self._modified_ms = modified_ms
+
+    def read_metadata(self) -> EventStream:
+        for key in objects_of(2):
+            self.store.put(key, b"bytes", self._modified_ms)
+        return EventStream(EventsInMemory(self._events))
+
+
+@pytest.mark.parametrize(("age_ms", "status"), [(HOUR_MS, "in-progress"), (48 * HOUR_MS, "unknown")])
+def test_what_became_younger_is_neither_gone_nor_orphaned(age_ms: int, status: str) -> None:
+    scan = WrittenAgain(NOW_MS - age_ms).scan()
+
+    found = {document["key"]: document["status"] for document in scan.documents()}
+
+    assert {found[key] for key in objects_of(2)} == {status}
+    assert scan.summary()["gone"] == 0
+    assert scan.summary()["objects"] == len(found) == 3 * len(objects_of(1))
+    assert scan.findings == []
+
+
 WHENEVER = 1 << 62
 """A time that no object is younger than."""
 

@@ -18,6 +18,7 @@ LEAVES_DOUBT = {
     (FindingCode.METADATA_TRUNCATED, Severity.ERROR),
     (FindingCode.METADATA_CUT_SHORT, Severity.ERROR),
     (FindingCode.METADATA_COMPACTED, Severity.ERROR),
+    (FindingCode.METADATA_EVENTS_LOST, Severity.ERROR),
     (MISSING, Severity.ERROR),
     (FindingCode.CHECK_NOT_MADE, Severity.WARNING),
 }
