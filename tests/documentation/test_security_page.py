@@ -220,8 +220,8 @@ SEEN_WITHOUT = {
 TOPICS_DESCRIBED = Rule(ResourceType.TOPIC, "*", AclOperation.DESCRIBE)
 LISTING_TOPICS = {"topic list", "doctor"}
 """What names the topics that the cluster hides, by their ids; `status` has them in its document."""
-NOTHING_TO_DO = {"orphans apply", "orphans purge", "wal purge"}
-"""What has nothing to apply or to purge asks nobody."""
+NOT_ASKED = {"orphans apply", "orphans purge", "wal purge", "exporter"}
+"""What has nothing to apply or to purge asks nobody; and what serves what it knows."""
 
 
 def test_without_any_one_of_the_rights_no_command_pretends_that_there_is_nothing(
@@ -229,7 +229,7 @@ def test_without_any_one_of_the_rights_no_command_pretends_that_there_is_nothing
 ) -> None:
     for missing, left, named in taken_away():
         with allowed(kafka_4.broker, tmp_path, left or [OF_NO_USE]) as client:
-            for command in named - NOTHING_TO_DO:
+            for command in named - NOT_ASKED:
                 if (command, missing.operation) in SEEN_WITHOUT:
                     continue
                 outcome = run(command, kafka_4, client, words)
