@@ -7,15 +7,12 @@ event that says otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.metadata.coverage import MISSING, READ_ALL
-
-if TYPE_CHECKING:
-    from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.coverage import MISSING, READ_ALL, MetadataCoverage
 
 BEGINNING_LOST = FindingCode.METADATA_TRUNCATED
 """The code of the finding that says that events were deleted from the beginning of a log. It stays for good, also once
@@ -63,7 +60,16 @@ def demand_whole(findings: Iterable[Finding]) -> None:
         raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message, hint=hint)
 
 
-def demand_nothing_lost(stream: EventStream, why: str) -> None:
+class ReadStream(Protocol):
+    """Events that were read, as `EventStream` has them."""
+
+    findings: list[Finding]
+
+    @property
+    def coverage(self) -> MetadataCoverage: ...
+
+
+def demand_nothing_lost(stream: ReadStream, why: str) -> None:
     """Raises TieredctlError `metadata-incomplete` where what was not found in a stream that was read, which `why` says,
     may be in metadata that is not here, or was lost, or cannot be read."""
     stream.coverage.demand_all(why)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.nearest import nearest_hint
 from tieredctl.ops.documents import Document
-from tieredctl.ops.metadata.completeness import demand_nothing_lost
+from tieredctl.ops.metadata.completeness import ReadStream, demand_nothing_lost
 from tieredctl.ops.metadata.coverage import numbers_text
-
-if TYPE_CHECKING:
-    from tieredctl.ops.metadata.event_stream import EventStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +121,7 @@ class Selection:
         return self.names_segment(segment_id) and self.has(partition)
 
 
-def one_partition(known: Iterable[TopicIdPartition], selection: Selection, stream: EventStream) -> TopicIdPartition:
+def one_partition(known: Iterable[TopicIdPartition], selection: Selection, stream: ReadStream) -> TopicIdPartition:
     """The one partition that a selection of one topic and partition means, of those that a stream made known.
 
     Raises TieredctlError where none is known, or where the topic was recreated and its name means several;
