@@ -64,7 +64,7 @@ def clean(store: Path, tmp_path: Path, tieredctl: Tieredctl) -> Clean:
     def run(*words: str, ends: tuple[int, int], output: str = "json") -> Outcome:
         metadata = tiered(tmp_path / f"metadata{ends[0]}-{ends[1]}", *ends)
         source = ("--log-dir", metadata, "--offline-metadata")
-        limits = ("--max-percent", "100")
+        limits = () if "--max-percent" in words else ("--max-percent", "100")
         return tieredctl("wal", "clean", "--store", f"file:{store}", *source, *limits, *words, "-o", output)
 
     return run
