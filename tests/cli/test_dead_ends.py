@@ -19,6 +19,7 @@ from tieredctl.errors import ExitCode
 
 SEGMENT = "V_QmtSRAS-qC_YrVmRd2HA"
 STORE = "remote/kafka-tiered-storage"
+_OFFSETS_SHOWN = ("EARLIEST", "LATEST-TIERED", "PENDING-UPLOAD", "LATEST")
 
 
 @pytest.fixture
@@ -72,6 +73,21 @@ def test_an_id_with_a_wrong_character_is_not_called_too_short(capture: Path, tie
     assert "a character is mistyped" in mistyped.err
     assert "22 characters" in cut.err
     assert mistyped.exit_code == cut.exit_code == ExitCode.USAGE
+
+
+def test_an_offset_that_is_none_is_not_shown_as_one_that_nobody_told() -> None:
+    offsets = dict.fromkeys(("earliest", "earliestLocal", "latestTiered", "earliestPendingUpload", "latest"))
+    errors = {"earliestPendingUpload": "UNSUPPORTED_VERSION", "latest": "LEADER_NOT_AVAILABLE"}
+    item = {**offsets, "earliest": 7, "errors": errors}
+
+    shown = {one.heading: one.text(item, wide=False) for one in OFFSETS if one.heading in _OFFSETS_SHOWN}
+
+    assert shown == {
+        "EARLIEST": "7",
+        "LATEST-TIERED": "-",
+        "PENDING-UPLOAD": "unsupported",
+        "LATEST": "unknown",
+    }
 
 
 def test_a_code_in_capitals_is_known(tieredctl: Tieredctl) -> None:

@@ -123,6 +123,10 @@ class PatientCluster:
             raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message) from None
 
     def _said(self, error: Exception) -> str:
+        from kafka.errors import NodeNotReadyError
+
+        if isinstance(error, NodeNotReadyError):  # its own words are about kafka-python's insides
+            return "no broker takes connections."
         return without_secrets(str(error), self._properties)
 
 

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from tieredctl.cli.outcome import say
-from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
 from tieredctl.ops.cluster.offsets import FIELD_OF, topic_offsets
 
+
+def _offset(name: str) -> Callable[[Item], object]:
+    """A dash is for what there is none of, not for what its leader could not tell."""
+
+    def shown(item: Item) -> object:
+        error = item.get("errors", {}).get(name)
+        return item.get(name) if error is None else "unsupported" if error == _UNSUPPORTED else "unknown"
+
+    return shown
+
+
+_UNSUPPORTED = "UNSUPPORTED_VERSION"
 _COLUMNS = (
     TableColumn("TOPIC", "topic"),
     TableColumn("PARTITION", "partition"),
     TableColumn("LEADER", "leader", importance=0),
-    TableColumn("EARLIEST", "earliest"),
-    TableColumn("EARLIEST-LOCAL", "earliestLocal"),
-    TableColumn("LATEST-TIERED", "latestTiered"),
-    TableColumn("PENDING-UPLOAD", "earliestPendingUpload", importance=0),
-    TableColumn("LATEST", "latest", importance=2),
+    TableColumn("EARLIEST", _offset("earliest")),
+    TableColumn("EARLIEST-LOCAL", _offset("earliestLocal")),
+    TableColumn("LATEST-TIERED", _offset("latestTiered")),
+    TableColumn("PENDING-UPLOAD", _offset("earliestPendingUpload"), importance=0),
+    TableColumn("LATEST", _offset("latest"), importance=2),
     TableColumn("NOT-TIERED", "notTiered"),
-    TableColumn("MAX-TIMESTAMP", "maxTimestampOffset", wide=True),
+    TableColumn("MAX-TIMESTAMP", _offset("maxTimestampOffset"), wide=True),
     TableColumn("EPOCH", "leaderEpoch", wide=True),
     TableColumn("TOPIC-ID", "topicId", wide=True),
 )
@@ -57,6 +70,6 @@ def offsets(
     if not view.quiet:
         for name, error in errors:
             say(f"{name} is unknown: {error}")
-    unanswered = any(error != "UNSUPPORTED_VERSION" for _, error in errors)
+    unanswered = any(error != _UNSUPPORTED for _, error in errors)
     code = ExitCode.INCOMPLETE if unanswered else ExitCode.CLEAN
     return view.show(listing, code=code)
