@@ -15,10 +15,13 @@ from tieredctl.rlmm.event_columns import EventColumns, joined_events
 from tieredctl.rlmm.event_contents import Rows, StartedCopies
 from tieredctl.rlmm.partition_removals import PartitionRemovals
 from tieredctl.rlmm.segment_events import SegmentEvents
-from tieredctl.rlmm.segment_rows import by_segment, replayed_events
+from tieredctl.rlmm.segment_rows import SegmentRows, by_segment, replayed_events
 
 _LIMITS = np.iinfo(np.int64)
 _NO_HOME = -1
+_REMEMBERED = 64
+"""How many forgotten segments' ids are kept for each metadata partition: of two leaders that delete one, the later is
+late by seconds."""
 
 
 class ForgottenSegments:
@@ -63,6 +66,7 @@ class ForgottenSegments:
         gone = np.flatnonzero(are_gone)
         np.maximum.at(self._highest, segments.partitions[gone], highs[gone])
         self._homes[segments.partitions[gone]] = segments.metadata_partitions[gone]
+        _remember(found, segments.at(gone))
         return found.only(events.at(np.flatnonzero(~are_gone[numbers])))
 
     def _are_met_by(self, found: SegmentEvents, events: EventColumns) -> bool:
@@ -77,6 +81,18 @@ class ForgottenSegments:
         more = partitions - len(self._homes)
         self._highest = np.append(self._highest, np.full(more, _LIMITS.min))
         self._homes = np.append(self._homes, np.full(more, _NO_HOME))
+
+
+def _remember(found: SegmentEvents, segments: SegmentRows) -> None:
+    """Adds the last of some segments, and drops the earliest where there are too many."""
+    order = np.lexsort((segments.metadata_offsets, segments.metadata_partitions))
+    homes, forgotten = segments.metadata_partitions[order], found.forgotten
+    from_end = np.searchsorted(homes, homes, side="right") - np.arange(len(homes))
+    for row in order[from_end <= _REMEMBERED].tolist():
+        forgotten[int(segments.partitions[row]), segments.segment_ids.bytes_of(row)] = None
+    most = _REMEMBERED * max(1, len(found.first_records_ms))
+    for earliest in list(forgotten)[: max(0, len(forgotten) - most)]:
+        del forgotten[earliest]
 
 
 def _segment_numbers(events: EventColumns) -> Ints:

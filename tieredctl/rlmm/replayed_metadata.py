@@ -274,12 +274,14 @@ class ReplayedMetadata:
             self._refused.are_of_removed.tolist(),
             strict=True,
         )
-        for metadata_partition, offset, segment_id, starts, number, state, is_of_removed in columns:
+        rows = enumerate(columns)
+        for row, (metadata_partition, offset, segment_id, starts, number, state, is_of_removed) in rows:
             before, after = state_known(number), _STATES[state]
             refusal: Refusal | None = Refusal.REMOVED_PARTITION
             if not is_of_removed:
                 refusal = start_refusal(before, after) if starts else update_refusal(before, after)
-                if number == RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
+                name = int(events.partitions[row]), events.segment_ids.bytes_of(row)
+                if number == RemoteLogSegmentState.DELETE_SEGMENT_FINISHED or name in self.events.forgotten:
                     refusal = refusal_once_deleted(after, refusal)
             if refusal is not None:
                 place = metadata_partition, offset

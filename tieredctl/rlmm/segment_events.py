@@ -69,6 +69,8 @@ class SegmentEvents:
     """The time of the last record that was read, of any partition."""
     buckets: EventBuckets = field(default_factory=EventBuckets)
     """All events about segments, those of a segment together, in the order in which they were read."""
+    forgotten: dict[tuple[int, bytes], None] = field(default_factory=dict)
+    """The deleted segments whose events were dropped last, by the number of their partition and their id."""
     contents: EventContents = field(init=False)
 
     def __post_init__(self) -> None:
