@@ -253,6 +253,8 @@ def taken_away() -> Iterator[tuple[Rule, tuple[Rule, ...], set[str]]]:
     """Each right of each row that no other right of it implies, what is left without it, and the row's commands."""
     for row in ROWS:
         for missing in row.rules:
+            if missing.kind is ResourceType.GROUP:
+                continue  # there are none: who may describe the cluster is shown the names of all
             left = tuple(rule for rule in row.rules if rule != missing)
             if not {missing._replace(operation=one) for one in IMPLYING.get(missing.operation, ())} & {*left}:
                 yield missing, left, set(row.commands)
