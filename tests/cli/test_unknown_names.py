@@ -40,6 +40,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("orphans", "scan", "-o", "jsonl"): BOTH,
     ("orphans", "plan", "--to", "plan"): BOTH,
     ("recover", "metadata"): BOTH,
+    ("recover", "indexes"): BOTH,
     ("estimate", "cost"): BOTH,
     ("wal", "inspect"): ("wal",),
     ("wal", "restore", "--to", "restored"): ("wal",),
