@@ -215,8 +215,11 @@ SEEN_WITHOUT = {
     ("wal clean", AclOperation.DESCRIBE),
     ("recover indexes", AclOperation.DESCRIBE),
     ("estimate follower-bootstrap", AclOperation.DESCRIBE_CONFIGS),
+    ("topic disable", AclOperation.DESCRIBE_CONFIGS),
+    ("doctor config", AclOperation.DESCRIBE),
 }
-"""What a command does not ask for, of what its row grants to others."""
+"""What a command does not ask for, of what its row grants to others; and `doctor config` reads no metadata, which alone
+would name what the cluster hides."""
 TOPICS_DESCRIBED = Rule(ResourceType.TOPIC, "*", AclOperation.DESCRIBE)
 LISTING_TOPICS = {"topic list", "doctor"}
 """What names the topics that the cluster hides, by their ids; `status` has them in its document."""
