@@ -162,7 +162,7 @@ def test_a_copy_that_a_stranger_planted_makes_nothing_old(bucket: AgingBucket, n
         bucket.filled.bucket.remove(ROOT + key)
     bucket.next_second()
 
-    restored = bucket.cluster.tieredctl("orphans", "restore", "planted", *bucket.cluster.store)
+    restored = bucket.cluster.tieredctl("orphans", "restore", "planted", *bucket.cluster.store, "--accept-unverified")
     bucket.plan_what_is_older_than(newest_ms)
 
     assert restored.exit_code == 0
@@ -200,7 +200,7 @@ def test_without_a_usable_key_all_is_put_back_and_noted_by_nobody(bucket: AgingB
     bucket.remove()
     with bucket.patch.context() as patch:
         patch.setenv("TIEREDCTL_PLAN_KEY_FILE", str(tmp_path / "missing.key"))
-        restored = bucket.cluster.restore()
+        restored = bucket.cluster.restore("--accept-unverified")
 
     assert restored.exit_code == 0
     assert (bucket.filled.kept(), bucket.notes()) == (bucket.filled.as_filled(), [])

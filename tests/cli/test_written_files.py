@@ -19,7 +19,15 @@ WRITTEN = {"--metrics-file", "--report", "--to", "--receipts", "--resume", "--ke
 """Options that name what is written."""
 READ = {
     *("--as-of", "--broker-files-from", "--command-config", "--export", "--from", "--inventory", "--key-list"),
-    *("--kraft-snapshot", "--live-topic-ids", "--log-dir", "--price-file", "--result", "--server-properties"),
+    *(
+        "--kraft-snapshot",
+        "--live-topic-ids",
+        "--log-dir",
+        "--price-file",
+        "--result",
+        "--server-properties",
+        "--verified",
+    ),
     *("after", "before", "directories", "folder", "key", "paths", "plan", "receipts"),
 }
 WRITTEN_ARGUMENTS = {("metadata", "export")}
