@@ -63,7 +63,7 @@ def test_a_plan_is_not_carried_out_by_another_clusters_metadata(planned: Crashed
     outcome = replace(planned, log_dir=captures / "aiven-plain-4.3.1/data").apply()
 
     assert outcome.exit_code == 2
-    assert f"not to {CLUSTER_ID}" in outcome.err
+    assert f"not {CLUSTER_ID}" in outcome.err
     assert (without_own(planned.objects()), planned.receipts_file.exists()) == (before, False)
 
 
