@@ -35,6 +35,14 @@ HOLES: dict[str, tuple[list[MetadataEvent], list[tuple[str, list[int]]]]] = {
         [*copied(1, 0, 9), *copied(2, 12, 15), updated(2, DELETING), updated(2, DELETED), *copied(3, 20, 29)],
         [("offset-gap", [10, 11]), ("offset-gap", [16, 19])],
     ),
+    "only a copy that never ended was deleted": (
+        [*copied(1, 0, 9), started(2, 10, 19), updated(2, DELETING), updated(2, DELETED), *copied(3, 20, 29)],
+        [("offset-gap", [10, 19])],
+    ),
+    "only a copy that never ended is being deleted, at the end": (
+        [*copied(1, 0, 9), *copied(2, 10, 19), started(3, 20, 29), updated(3, DELETING)],
+        [("local-remote-gap", [20, 29])],
+    ),
     "a copy did not end": (
         [*copied(1, 0, 9), *copied(2, 10, 19), started(3, 20, 29)],
         [("local-remote-gap", [20, 29])],

@@ -40,7 +40,7 @@ class RemoteLogMetadataCache:
         self.highest_deleted_offset = highest_deleted_offset
         """The greatest end offset (inclusive) of all segments whose deletion has finished."""
         self.deleted = deleted
-        """All of their offsets."""
+        """The offsets of finished copies whose deletion has begun, or finished."""
 
     def remote_log_segment_metadata(self, epoch: int, offset: int) -> KnownSegment | None:
         """The segment that serves a fetch of `offset` in leader epoch `epoch`, if any does."""

@@ -1,4 +1,4 @@
-"""Which offsets of a partition were in segments that are deleted, or being deleted.
+"""Which offsets of a partition were in finished copies that are deleted, or being deleted.
 
 Retention deletes by leader epoch, so after a change of leader later offsets may go before earlier ones: a hole that
 deletions explain is no loss, whatever lies around it.

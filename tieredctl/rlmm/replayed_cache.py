@@ -32,13 +32,13 @@ def replayed_cache(found: SegmentEvents, number: int) -> RemoteLogMetadataCache:
     bucket = replayed_events(events, PartitionRemovals((), len(found.partitions)))
     known = bucket.segments.at(np.flatnonzero(bucket.segments.are_known))
     taken = _taken(events.at(np.flatnonzero(bucket.takes)))
-    starts, gone = found.contents.starts, taken.begun[taken.events.states == _DELETED]
-    firsts, ends = starts.start_offsets.values[gone], starts.end_offsets.values[gone]
+    starts = found.contents.starts
+    ends = starts.end_offsets.values[taken.begun[taken.events.states == _DELETED]]
     return RemoteLogMetadataCache(
         {segment.metadata.segment_id: segment for _, segment in known_segments(found, known)},
         _leader_epochs(starts, taken),
         max(0, int(ends.max())) if len(ends) else None,
-        DeletedOffsets(list(zip(firsts.tolist(), ends.tolist(), strict=True))),
+        _deleted_offsets(starts, taken),
     )
 
 
@@ -63,6 +63,15 @@ def _taken(events: EventColumns) -> _Taken:
     segments[order] = np.cumsum(first) - 1
     begun[order] = events.contents[order][begins]
     return _Taken(events, segments, ids.at(np.flatnonzero(first)).texts().to_pylist(), begun)
+
+
+def _deleted_offsets(starts: StartedCopies, taken: _Taken) -> DeletedOffsets:
+    """A copy that never ended held nothing: its removal, which brokers do after each failure, explains no hole."""
+    states = taken.events.states
+    ended = np.isin(taken.segments, taken.segments[states == _COPIED])
+    gone = taken.begun[ended & (states == _DELETING)]
+    firsts, lasts = starts.start_offsets.values[gone], starts.end_offsets.values[gone]
+    return DeletedOffsets(list(zip(firsts.tolist(), lasts.tolist(), strict=True)))
 
 
 def _leader_epochs(starts: StartedCopies, taken: _Taken) -> dict[int, LeaderEpochState]:

@@ -115,13 +115,8 @@ class ReplayedMetadata:
         return self.order[first:last]
 
     def deleted_offsets(self, partition: TopicIdPartition) -> DeletedOffsets:
-        """The offsets of a partition's segments that are deleted, or being deleted."""
-        if partition not in self.caches:
-            return NOTHING_DELETED
-        rows = self.rows_of(partition)
-        rows = rows[self.rows.states[rows] == RemoteLogSegmentState.DELETE_SEGMENT_STARTED]
-        going = zip(self.start_offsets(rows).tolist(), self.end_offsets(rows).tolist(), strict=True)
-        return DeletedOffsets([*self.caches[partition].deleted.stretches, *going])
+        """The offsets of a partition's finished copies that are deleted, or being deleted."""
+        return self.caches[partition].deleted if partition in self.caches else NOTHING_DELETED
 
     def known(self, rows: Ints) -> Iterator[tuple[TopicIdPartition, KnownSegment]]:
         """Some rows as objects."""
