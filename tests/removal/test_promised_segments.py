@@ -51,7 +51,9 @@ class World:
     topics: frozenset[str] | None = LIVE
     unlisted: int = 0
     """How many objects the listing lacks, as an older inventory does."""
-    _was_read: bool = False
+    lost_before_reading: int | None = None
+    """By which reading, from 1, the metadata has lost all events."""
+    _readings: int = 0
 
     def __post_init__(self) -> None:
         for number in (1, 2, 3):
@@ -64,11 +66,12 @@ class World:
         self.store.delete([found])
 
     def read(self) -> EventStream:
-        if self._was_read:
+        if self._readings:
             self.events += self.meanwhile
             self.meanwhile = ()
-        self._was_read = True
-        return EventStream(EventsInMemory(self.events))
+        self._readings += 1
+        is_lost = self.lost_before_reading is not None and self._readings >= self.lost_before_reading
+        return EventStream(EventsInMemory([] if is_lost else self.events))
 
     def plan(self, **options: Any) -> int:
         """How many objects are planned."""
@@ -115,6 +118,15 @@ def test_what_retention_deleted_since_the_metadata_was_read_is_not_missing() -> 
         world.delete(key)
 
     assert code_of(world) is None
+
+
+def test_a_later_reading_of_metadata_that_lost_events_excuses_nothing() -> None:
+    for reading, what in ((2, "the second look"), (3, "what is promised"), (4, "what is still promised")):
+        world = World(lost_before_reading=reading)
+        for key in objects_of(2):
+            world.delete(key)
+
+        assert code_of(world) is ErrorCode.METADATA_INCOMPLETE, what
 
 
 def test_what_is_no_more_promised_is_not_missing() -> None:

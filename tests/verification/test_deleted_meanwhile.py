@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, updated
@@ -71,3 +72,17 @@ def test_what_is_gone_when_it_is_asked_for_again_is_not_reported_and_what_is_lef
 
 def test_what_nobody_tells_of_is_reported() -> None:
     assert unreferenced_in(Silent()) == objects_of(LEFT) | objects_of(TAKEN)
+
+
+def test_a_second_reading_that_lost_events_excuses_nothing() -> None:
+    events, store = EventsInMemory([*copied(1, 0, 9), *copied(2, 10, 19)]), MemoryStore()
+    for key in objects_of(1):
+        store.put(key, b"bytes", FIRST_TIMESTAMP_MS)
+    lost = {"all": events.events[:0], "the end": events.events[:-1]}
+
+    for what, left in lost.items():
+        options = VerifyOptions(Level.LISTING, Clock(LATER_MS, LATER_MS))
+        again = partial(EventStream, EventsInMemory(left))
+        found = verify(EventStream(events), store, LAYOUT, LocalEngine(), options, read_again=again)
+
+        assert {"object-missing", "metadata-cut-short"} <= {one.code.value for one in found.findings}, what

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kafka.source import MetadataSource, cut_short
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.metadata.coverage import MISSING, READ_ALL, MetadataCoverage
@@ -66,7 +67,27 @@ class ReadStream(Protocol):
     findings: list[Finding]
 
     @property
+    def source(self) -> MetadataSource: ...
+
+    @property
     def coverage(self) -> MetadataCoverage: ...
+
+    def end_offset(self, metadata_partition: int) -> int: ...
+
+
+def lost_between(earlier: ReadStream, later: ReadStream) -> list[Finding]:
+    """The findings about what a reading of the metadata had and a later one lacks; both were read.
+
+    What such a later reading does not say is no movement: it excuses nothing that was found by the earlier one.
+    """
+    said = {(one.code, one.subject) for one in earlier.findings}
+    lost = [one for one in doubts(later.findings) if (one.code, one.subject) not in said]
+    there = {*later.source.metadata_partitions()}
+    for number in earlier.source.metadata_partitions():
+        before, now = earlier.end_offset(number), later.end_offset(number) if number in there else 0
+        if now < before:
+            lost.append(cut_short(number, now, before, "earlier readings"))
+    return lost
 
 
 def demand_nothing_lost(stream: ReadStream, why: str) -> None:

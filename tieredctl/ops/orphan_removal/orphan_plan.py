@@ -15,7 +15,8 @@ from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.removal import PlanHeader, PlannedObject, PlannedUpload, PlanTotals
 from tieredctl.ops.cluster.live_topics import demand_all_topics
-from tieredctl.ops.metadata.completeness import demand_whole
+from tieredctl.ops.metadata.completeness import demand_whole, lost_between
+from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
 from tieredctl.ops.orphan_removal.fresh_metadata import Verdict, verdicts_on
 from tieredctl.ops.orphan_removal.limits import StoreOverlap, demand_age, demand_promised, demand_share
@@ -93,7 +94,16 @@ class Planning:
         store = self.scan.store
         if promised is None or store is None or not (self.writer.objects or self.uploads_of):
             return
-        missing = promised.missing(store, self.scan.read_metadata)
+        first, later = self.scan.stream, list[EventStream]()
+        assert first is not None
+
+        def read() -> EventStream:
+            later.append(self.scan.read_metadata())
+            return later[-1]
+
+        missing = promised.missing(store, read)
+        for stream in later:
+            demand_whole(lost_between(first, stream))
         demand_promised(missing, self.options.max_missing, self.scan.subject)
 
     def _begin(self) -> None:

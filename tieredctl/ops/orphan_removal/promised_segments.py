@@ -18,6 +18,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentSta
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.live_topics import LiveTopics
 from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.metadata.completeness import demand_whole
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphan_removal.removed_keys import read_removed_keys
@@ -61,7 +62,8 @@ class PromisedSegments:
 
     def missing(self, store: ObjectStore, read: Callable[[], EventStream]) -> list[str]:
         """The keys of promised objects that the store lacks. `read` opens the metadata from its beginning, up to its
-        ends of the moment: it is called only where something is neither listed nor found by its name."""
+        ends of the moment: it is called only where something is neither listed nor found by its name. Raises
+        TieredctlError `metadata-incomplete` where it lacks events: nothing is known to be promised no more then."""
         if self.layout.form_outside is not None:
             return []  # what is promised is in another store
         absent = list(self._absent_rows(store))
@@ -130,6 +132,7 @@ def _promised_by(
     """What a reading of the metadata promises of some segments."""
     events = SegmentEvents(is_described=True, selects=partitions.__contains__)
     read_events(stream, events)
+    demand_whole(stream.findings)
     metadata = ReplayedMetadata(events)
     rows = metadata.named(segment_ids, metadata.in_states([_FINISHED]))
     return {

@@ -4,13 +4,15 @@ read again only where an orphan's segment may go on at all."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from tieredctl.formats.uuid_lookup import NOT_FOUND
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.findings import Finding
+from tieredctl.ops.metadata.completeness import lost_between
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
@@ -24,6 +26,10 @@ class MovedSegments:
     """Asks metadata that is read a second time, after the first, when it is needed first."""
 
     read_metadata: Callable[[], EventStream]
+    first: EventStream
+    """The first reading."""
+    lost: list[Finding] = field(default_factory=list)
+    """What the second reading lacks: then nothing is known to have moved."""
     _now: SegmentStates | None = None
 
     def have_moved(self, then: SegmentStates, rows: Ints) -> Flags:
@@ -34,6 +40,8 @@ class MovedSegments:
         if not may_go_on.any():
             return moved
         now, rows = self._read(), rows[may_go_on]
+        if self.lost:
+            return moved
         found = now.rows.rows_of(then.segment_ids.at(rows))
         is_known = found != NOT_FOUND
         same = np.zeros(len(rows), np.bool_)
@@ -44,6 +52,8 @@ class MovedSegments:
     def _read(self) -> SegmentStates:
         if self._now is None:
             events = SegmentEvents()
-            read_events(self.read_metadata(), events)
+            stream = self.read_metadata()
+            read_events(stream, events)
+            self.lost = lost_between(self.first, stream)
             self._now = segment_states(events)
         return self._now

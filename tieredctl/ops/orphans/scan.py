@@ -104,13 +104,9 @@ class Scan:
     lists_all: bool = True
     """Whether all objects have documents, or orphans alone."""
     groups: dict[Group, GroupTotals] = field(default_factory=dict)
-    _moved: MovedSegments = field(init=False)
     findings: list[Finding] = field(default_factory=list)
     """What was odd about the metadata, and one finding for each cause of orphans; there when the last document was
     read."""
-
-    def __post_init__(self) -> None:
-        self._moved = MovedSegments(self.read_metadata)
 
     def documents(self) -> Iterator[Document]:
         """Every object that was selected, or every orphan, in the order of the listing, with its verdict and the
@@ -132,6 +128,7 @@ class Scan:
             self.stream = stream = self.read_metadata()
             events = SegmentEvents()
             read_events(stream, events)
+            moved = MovedSegments(self.read_metadata, stream)
             # Not before: what is asked about has to be older than the answer.
             self.live_topics = live = live_topics(self.options.topic_sources, events.first_events_ms, stream.source)
             self.judge = judge = self._judge(events, live, stream)
@@ -141,16 +138,19 @@ class Scan:
             has_any = False
             for objects, found in judged_objects(judge, known, unreserved.batches(), self.layout):
                 has_any |= len(objects.sizes) > 0
-                there, verdicts = self._still_there(judge, objects, found)
+                there, verdicts = self._still_there(judge, moved, objects, found)
                 self._count(there, verdicts)
                 note_more("objects judged", len(there.sizes))
                 yield judge, there, verdicts
             if not has_any and self.store is not None:
                 demand_any_object(self.store, self.layout, judge.segments.topics_with_segments(), live)
+        stream.findings += moved.lost
         incomplete = self.options.topic_sources.findings()
         self.findings += [*stream.findings, *incomplete, *self._totals.findings(self.subject)]
 
-    def _still_there(self, judge: Judge, objects: ObjectColumns, verdicts: Verdicts) -> tuple[ObjectColumns, Verdicts]:
+    def _still_there(
+        self, judge: Judge, segments: MovedSegments, objects: ObjectColumns, verdicts: Verdicts
+    ) -> tuple[ObjectColumns, Verdicts]:
         """All but the orphans that no longer exist; those that are younger than they were listed to be are none, and in
         progress are those whose segments go on meanwhile."""
         if self.store is None:
@@ -159,7 +159,7 @@ class Scan:
         orphans = orphans[np.isin(orphans, self.selected(objects))]
         # Before the objects are asked for: a broker writes that it deleted a segment once its objects are gone.
         named = orphans[verdicts.segments[orphans] != NO_SEGMENT]
-        moved = named[self._moved.have_moved(judge.segments, verdicts.segments[named])]
+        moved = named[segments.have_moved(judge.segments, verdicts.segments[named])]
         keys = [key_text(key) for key in objects.keys.take(pa.array(orphans)).to_pylist()]
         times: list[int] = objects.last_modified_ms[orphans].tolist()
         there = still_there(self.store, dict(zip(keys, times, strict=True)))

@@ -10,7 +10,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.quantities import size_text
 from tieredctl.model.work import note
-from tieredctl.ops.metadata.completeness import demand_nothing_lost
+from tieredctl.ops.metadata.completeness import demand_nothing_lost, lost_between
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import ages_unknown, replayed
@@ -66,8 +66,11 @@ def verify(
             _read(plan, engine, result)
     result.findings = without_unknown(result.findings, stream)
     if result.findings and read_again:
-        again = replayed(read_again(), selection)
-        result.findings = still_there(confirmed(result.findings, metadata, again), store)
+        later = read_again()
+        again = replayed(later, selection)
+        lost = lost_between(stream, later)
+        believed = result.findings if lost else confirmed(result.findings, metadata, again)
+        result.findings = still_there([*believed, *lost], store)
     result.findings = concerning(result.findings, selection.segment_ids)
     result.findings += options.topic_sources.findings()
     if result.not_looked_at:
