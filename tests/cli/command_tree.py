@@ -27,8 +27,9 @@ def command_at(words: tuple[str, ...]) -> Any:
 
 
 def _whole(noun: str) -> Any:
-    """All of a noun's verbs at once: Typer reads the options of those that are named."""
-    root: Any = command_of((noun, *_names(command_at((noun,)))))
+    """All of a noun's verbs at once: Typer reads the options of those that are named, and verbs of other packages are
+    looked for where the first is none of the noun's own."""
+    root: Any = command_of((noun, "", *_names(command_at((noun,)))))
     return root.commands[noun]
 
 

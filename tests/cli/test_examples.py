@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import os
 import subprocess
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,12 @@ def run(folder: Path, **settings: str) -> tuple[int, list[list[str]]]:
 
 
 def parsed(words: list[str]) -> dict[str, Any]:
-    """The options that the command line understands."""
+    """The options that the command line understands; in a context of its own, as each command runs: options are kept
+    there for as long as it does."""
+    return copy_context().run(_parsed, words)
+
+
+def _parsed(words: list[str]) -> dict[str, Any]:
     command: Any = command_of(words)
     with command.make_context("tieredctl", list(words)) as context:
         for word in words[:2]:

@@ -79,6 +79,13 @@ def test_what_is_on_its_way_is_said_of_the_offset(
     assert marked in tieredctl("explain", where, "--log-dir", captures / "aiven-crash-4.3.1" / "data").out
 
 
+def test_what_was_deleted_is_not_where_remote_storage_reaches_to(captures: Path, tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("explain", "gone33:0@40", "--log-dir", captures / "aiven-crash-4.3.1" / "data")
+
+    assert "reaches to" not in outcome.out
+    assert "up to 71" in outcome.out
+
+
 def test_a_document_has_the_partition_too(log_dir: Path, tieredctl: Tieredctl) -> None:
     (item,) = tieredctl("explain", "orders7:0@40", "--log-dir", log_dir, "-o", "json").document()["items"]
 

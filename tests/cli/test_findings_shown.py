@@ -241,7 +241,7 @@ def test_groups_are_in_the_order_of_their_severity_and_the_first_line_counts() -
         line.partition(":")[0] for line in shown[1:] if line.partition(":")[0] in map(str.lower, Severity.__members__)
     ]
     assert severities == ["critical", "error", "warning", "warning", "info"]
-    assert "warning: object-unreferenced: 433 objects that no segment of the metadata explains" in shown
+    assert "warning: object-unreferenced: 433 objects that no live segment of the metadata owns" in shown
 
 
 @pytest.mark.parametrize(

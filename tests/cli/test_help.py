@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -40,7 +41,9 @@ def test_the_help_has_an_example_that_the_command_takes(known: dict[tuple[str, .
         for example in examples:
             at = next(length for length in range(len(example), 0, -1) if tuple(example[:length]) in known)
             assert tuple(example[:at]) in (words, words[1:])
-            known[tuple(example[:at])].make_context("tieredctl", example[at:])  # raises where it is not understood
+            copy_context().run(
+                known[tuple(example[:at])].make_context, "tieredctl", example[at:]
+            )  # raises where it is not understood
 
 
 @pytest.mark.parametrize("columns", ["40", "80", "200"])

@@ -119,7 +119,7 @@ def test_an_event_that_cannot_be_read_leaves_sums_unknown(tmp_path: Path, tiered
 
     assert said["findings"] == "1 error"
     assert said["tiered"] == "unknown topics, unknown partitions, unknown segments"
-    assert said["bytes"].startswith("unknown in remote storage")
+    assert said["bytes"].startswith("unknown of logs tiered")
     assert said["stuck"] == "unknown"
 
 
@@ -353,4 +353,4 @@ def test_bytes_say_on_whose_disks_they_are(live: bool, disks: str) -> None:
 
     answers = {line.about: line.answer for line in Status(0, facts).lines()}
 
-    assert answers["bytes"] == f"2.0 KiB in remote storage, 1.0 KiB on {disks}"
+    assert answers["bytes"] == f"2.0 KiB of logs tiered, 1.0 KiB on {disks}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -110,7 +111,7 @@ def test_an_option_that_is_given_twice() -> None:
 def refusal(command: Any, given: list[str]) -> str:
     """What is said of a command's options; empty where nothing is."""
     try:
-        command.make_context("tieredctl", given)
+        copy_context().run(command.make_context, "tieredctl", given)
     except TieredctlError as error:
         return error.message if error.exit_code == ExitCode.USAGE else str(error.exit_code)
     except typer.TyperException as error:

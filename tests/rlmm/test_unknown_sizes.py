@@ -72,7 +72,7 @@ def test_no_table_has_a_negative_size(log_dir: Path, words: tuple[str, ...]) -> 
 def test_the_sum_of_a_cluster_is_the_least_that_it_has(log_dir: Path) -> None:
     table, document = asked(log_dir, "status"), asked(log_dir, "status", "-o", "json").document()
 
-    assert "at least 1000 B in remote storage" in table.out
+    assert "at least 1000 B of logs tiered" in table.out
     assert document["summary"]["tiered"]["remoteBytes"] is None
     assert table.exit_code == 3
 

@@ -138,9 +138,18 @@ def _facts(item: Item) -> Iterator[tuple[str, str]]:
         size = f"{size_text(stored['size'])}" if stored["inStore"] else "MISSING"
         yield stored["part"], f"{size}, {stored['key']}"
     if item["highestRemoteOffset"] is not None:
-        yield "remote storage", f"reaches to offset {item['highestRemoteOffset']}"
+        yield "remote storage", _reach(item["highestRemoteOffset"], item["timeline"]["copied"])
     if item["log"]:
         yield from _fetches(item)
+
+
+def _reach(highest: int, copied: Sequence[Sequence[int]]) -> str:
+    """Kafka remembers the highest offset of a leader epoch after the segments that had it are deleted."""
+    last = max((last for _, last in copied), default=None)
+    if last is None:
+        return f"has no whole segment any more: offsets up to {highest} were copied"
+    reached = min(last, highest)
+    return f"reaches to offset {reached}" + (f"; up to {highest} was copied, and deleted" if reached < highest else "")
 
 
 def _segment(segment: Item) -> str:

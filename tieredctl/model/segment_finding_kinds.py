@@ -137,10 +137,10 @@ SEGMENT_FINDING_KINDS = (
     FindingKind(
         FindingCode.OBJECT_UNREFERENCED,
         Severity.WARNING,
-        "an object that no segment of the metadata explains",
+        "an object that no live segment of the metadata owns",
         "tieredctl orphans scan …",
         remedy_of_segment=_RECOVER,
-        many="objects that no segment of the metadata explains",
+        many="objects that no live segment of the metadata owns",
     ),
     FindingKind(
         FindingCode.OBJECT_OLDER_THAN_METADATA,

@@ -145,7 +145,7 @@ class Status:
         yield StatusLine("tiered", f"{least}{many}", topics)
         remote, local = self._remote(tiered.remote_bytes), _size(tiered.local_bytes)
         disks = "leaders' disks" if live else "disks"
-        yield StatusLine("bytes", f"{remote} in remote storage, {local} on {disks}", topics)
+        yield StatusLine("bytes", f"{remote} of logs tiered, {local} on {disks}", topics)
         dashes = "-- " if (lag.where or "").startswith("-") else ""
         yield StatusLine("lag", self._lag(), f"topic status {dashes}{quote(lag.where)}" if lag.where else topics)
         yield StatusLine("stuck", self._stuck(), "metadata stuck")
