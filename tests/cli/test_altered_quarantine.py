@@ -171,7 +171,8 @@ def test_receipts_of_an_older_release_restore_what_is_accepted(store: Store) -> 
     receipts = store.cluster.receipts_file
     lines = [json.loads(line) for line in receipts.read_bytes().splitlines()]
     older = [{name: line[name] for name in line if name not in ("checksums", "version")} for line in lines[1:]]
-    receipts.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in [lines[0], *older]))
+    as_written = (json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in [lines[0], *older])
+    receipts.write_bytes(b"".join(as_written))
     for key in store.below(BYTES_OF_COPIES):
         store.remove(key)
 
