@@ -13,7 +13,16 @@ import pytest
 from tests.cli.command_line import Tieredctl, environment
 from tests.rigs.waiting import wait_until
 
-SMALL = ("diskless", "simulate", "--batches", "2000", "--seed", "7", "--failover", "20s", "--crash-rate", "0.05")
+_OPTIONS = {"--batches": "2000", "--seed": "7", "--failover": "20s", "--crash-rate": "0.05"}
+
+
+def small(*options: str) -> tuple[str, ...]:
+    """A small cluster with many faults, with other options or others of their values."""
+    all_options = _OPTIONS | dict(zip(options[::2], options[1::2], strict=True))
+    return ("diskless", "simulate", *(word for option in all_options.items() for word in option))
+
+
+SMALL = small()
 
 
 def test_the_table_has_what_happened_and_nothing_is_lost(tieredctl: Tieredctl) -> None:
@@ -40,12 +49,12 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process() -> None:
 
 
 def test_another_seed_gives_another_history(tieredctl: Tieredctl) -> None:
-    assert tieredctl(*SMALL).out != tieredctl(*SMALL, "--seed", "8").out
+    assert tieredctl(*SMALL).out != tieredctl(*small("--seed", "8")).out
 
 
 def test_losses_are_counted_and_end_with_4(tieredctl: Tieredctl) -> None:
     """Nothing waits for consumers that still read."""
-    outcome = tieredctl(*SMALL, "--grace", "0s", "--retention", "1s", "--batches", "20000", "-o", "json")
+    outcome = tieredctl(*small("--grace", "0s", "--retention", "1s", "--batches", "20000", "-o", "json"))
 
     assert outcome.exit_code == 4
     assert outcome.document()["summary"]["lost"] > 0
@@ -92,7 +101,7 @@ def test_without_a_price_the_cost_is_not_known(tieredctl: Tieredctl) -> None:
 def test_what_cannot_be_simulated_ends_in_a_sentence(
     words: tuple[str, ...], message: str, tieredctl: Tieredctl
 ) -> None:
-    outcome = tieredctl(*SMALL, *words)
+    outcome = tieredctl(*small(*words))
 
     assert (outcome.exit_code, outcome.out) == (2, "")
     assert message in outcome.err
@@ -107,7 +116,7 @@ def test_every_format_has_every_row(output: str, tieredctl: Tieredctl) -> None:
 
 
 def test_interrupted_it_leaves_nothing_in_the_temporary_folder(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "tieredctl", *SMALL, "--batches", "9000000"]
+    words = [sys.executable, "-m", "tieredctl", *small("--batches", "9000000")]
     running = subprocess.Popen(
         words, env=environment(TMPDIR=str(tmp_path)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

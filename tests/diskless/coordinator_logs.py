@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tieredctl_proposals.coordinator.file_log import FileLog
+from tieredctl_proposals.coordinator.recovery import recover
+from tieredctl_proposals.coordinator.snapshots import prune, take_snapshot
 from tieredctl_proposals.model.diskless_records import DisklessRecord, PartitionCreated
 
 from tests.diskless_records import TOPIC_ID, committed_batch, file_committed
@@ -40,6 +43,28 @@ def write_log(log_dir: Path, coordinator: int, records: Sequence[tuple[int, Disk
     with FileLog(folder.name, folder) as log:
         for time_ms, record in records:
             log.append([record], time_ms)
+    return folder
+
+
+def write_pruned_log(
+    log_dir: Path,
+    coordinator: int,
+    records: Sequence[tuple[int, DisklessRecord]],
+    snapshots_after: Sequence[int],
+    cluster_id: str | None = None,
+) -> Path:
+    """The same with snapshots beside it, taken after so many records, and pruned as a coordinator does: the folder."""
+    folder = log_dir / f"__diskless_metadata-{coordinator}"
+    name = folder.name if cluster_id is None else f"{cluster_id} {folder.name}"
+    with TemporaryDirectory() as states, FileLog(name, folder, segment_bytes=1) as log:
+        state = Path(states) / "state.sqlite"
+        for time_ms, record in records:
+            log.append([record], time_ms)
+            log.sync()
+            if log.end_offset in snapshots_after:
+                recover(state, log, folder).connection.close()
+                take_snapshot(state, folder, log.name)
+        assert prune(log, folder) == snapshots_after[0]
     return folder
 
 

@@ -14,27 +14,25 @@ LONG_AGO = NOON_MS - 30 * HOUR_MS
 LOGS_BEGIN = LONG_AGO - HOUR_MS
 LIVE, KNOWN_TO_THE_OTHER, DEAD, UNKNOWN, YOUNG = map(key, range(1, 6))
 
+RECORDS = {
+    0: [
+        (LOGS_BEGIN, created()),
+        (NOON_MS - 1, committed(3, 0, 9)),
+        (NOON_MS, committed(1, 10, 19)),
+        (NOON_MS + 1, RecordsDeleted(topic_id=TOPIC_ID, partition=0, log_start_offset=10)),
+    ],
+    1: [(LOGS_BEGIN, created(1)), (NOON_MS + 2 * HOUR_MS, committed(2, 0, 4, 1, owners=(1,)))],
+}
+"""Of each coordinator, with their times."""
+
 
 class Cluster:
     """Two coordinators, each with a live file, and a bucket with an orphan."""
 
     def __init__(self, folder: Path) -> None:
         self.logs, self.bucket = folder / "logs", folder / "bucket"
-        write_log(
-            self.logs,
-            0,
-            [
-                (LOGS_BEGIN, created()),
-                (NOON_MS - 1, committed(3, 0, 9)),
-                (NOON_MS, committed(1, 10, 19)),
-                (NOON_MS + 1, RecordsDeleted(topic_id=TOPIC_ID, partition=0, log_start_offset=10)),
-            ],
-        )
-        write_log(
-            self.logs,
-            1,
-            [(LOGS_BEGIN, created(1)), (NOON_MS + 2 * HOUR_MS, committed(2, 0, 4, 1, owners=(1,)))],
-        )
+        for coordinator, records in RECORDS.items():
+            write_log(self.logs, coordinator, records)
         for name, modified_ms in (
             (LIVE, NOON_MS),
             (KNOWN_TO_THE_OTHER, NOON_MS + 2 * HOUR_MS),

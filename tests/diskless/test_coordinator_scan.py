@@ -220,7 +220,7 @@ def test_what_a_coordinator_deletes_meanwhile_is_not_lost(cluster: Cluster) -> N
     store = open_store(f"file:{cluster.bucket}", {})
     source = LogDirectories([cluster.logs], DISKLESS_METADATA_TOPIC)
     with live_listing(store) as listing:
-        scan = CoordinatorScan(store, listing, source, 2, 24 * HOUR_MS)
+        scan = CoordinatorScan(store, listing, source, [cluster.logs], 2, 24 * HOUR_MS)
         deleted = RecordsDeleted(topic_id=TOPIC_ID, partition=0, log_start_offset=20)
 
         write_log(cluster.logs, 0, [(NOON_MS + 2, deleted)])

@@ -103,5 +103,19 @@ def test_every_fault_happens(folder: Path) -> None:
     faults = (
         *("broker crashes", "failovers", "snapshots", "files left by a crash", "files committed in part"),
         *("commits tried again", "duplicates", "committed without batches", "deleted as orphans"),
+        *("recoveries from own state", "recoveries from snapshot"),
     )
     assert [fault for fault in faults if not counts[fault]] == []
+
+
+def test_new_leaders_without_a_state_say_what_they_recovered_from(folder: Path) -> None:
+    """A snapshot where one was taken; before the first, there is the whole log."""
+    few = Settings(seed=3, batches=2_000, coordinators=2, failover_ms=2_000)
+    for settings, origin in ((few, "whole log"), (replace(few, snapshot_records=2), "snapshot")):
+        counts = outcome_of(settings, folder).counts
+
+        assert bool(counts["snapshots"]) == (origin == "snapshot")
+        assert counts["recoveries from own state"] > 0, origin
+        assert counts[f"recoveries from {origin}"] > 0, origin
+        if not counts["snapshots"]:
+            assert not counts["recoveries from snapshot"]

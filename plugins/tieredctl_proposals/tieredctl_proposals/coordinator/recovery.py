@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from tieredctl_proposals.coordinator.apply import Applier, DoesNotFit, digest
@@ -32,11 +33,20 @@ class Unrecoverable(Exception):
     """Neither state, nor snapshot, nor the log from its beginning lead to a state; the text says why."""
 
 
+class Origin(Enum):
+    """What a state was made of, and the log after it."""
+
+    OWN_STATE = "own state"
+    SNAPSHOT = "snapshot"
+    WHOLE_LOG = "whole log"
+
+
 @dataclass(frozen=True)
 class Recovered:
     """A state to which the whole log was applied, up to its high watermark."""
 
     connection: sqlite3.Connection
+    origin: Origin
     began_at: int
     """The offset that the state, or the snapshot, had before the log was applied to it."""
     refused: tuple[str, ...]
@@ -50,14 +60,19 @@ def recover(file: Path, log: MetadataLog, snapshot_folder: Path) -> Recovered:
     Unrecoverable.
     """
     refused: list[str] = []
-    for source in (_what_is_there, *map(_from_snapshot, snapshots(snapshot_folder)), _from_nothing):
+    sources: list[tuple[Origin, Source]] = [
+        (Origin.OWN_STATE, _what_is_there),
+        *((Origin.SNAPSHOT, _from_snapshot(snapshot)) for snapshot in snapshots(snapshot_folder)),
+        (Origin.WHOLE_LOG, _from_nothing),
+    ]
+    for origin, source in sources:
         try:
             with distrusted():
                 connection = source(file, log)
                 if connection is not None:
                     began_at = next_offset(connection)
                     _catch_up(connection, log)
-                    return Recovered(connection, began_at, tuple(refused))
+                    return Recovered(connection, origin, began_at, tuple(refused))
         except (StateUnusable, DoesNotFit) as fault:
             refused.append(str(fault))
             if source is _what_is_there:

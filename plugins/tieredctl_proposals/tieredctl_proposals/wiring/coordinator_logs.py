@@ -68,7 +68,7 @@ def scan_coordinators(
     with place.open():
         pass  # what cannot be read is refused before anything is listed
     with live_listing(store) as listing, place.open() as source:
-        scan = CoordinatorScan(store, listing, source, place.coordinators, grace_ms)
+        scan = CoordinatorScan(store, listing, source, place.log_dirs, place.coordinators, grace_ms)
         yield lambda: source.describe() | {"store": store.url}, scan
 
 

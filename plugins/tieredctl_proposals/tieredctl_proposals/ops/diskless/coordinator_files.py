@@ -8,6 +8,7 @@ start. Offsets only rise, so that follows from the logs' end alone; a topic that
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +26,7 @@ from tieredctl_proposals.model.diskless_records import (
     TopicDeleted,
 )
 from tieredctl_proposals.ops.diskless.coordinator_logs import CoordinatorLogs, LoggedDisklessRecord
+from tieredctl_proposals.ops.diskless.coordinator_snapshots import SnapshotContents
 
 UNKNOWN_MS = -1
 """A time that no log tells."""
@@ -46,18 +48,30 @@ class CoordinatorFiles:
     record. UNKNOWN_MS where a coordinator has no record at all, or none of a known time."""
     begin_ms: int
     """Since when each coordinator's log would name a file, had it been committed there: when the last of them has its
-    first record. NEVER_MS where one has no record, or one without a time."""
+    first record, or its snapshot its first file. NEVER_MS where one has no record, or one without a time."""
 
 
 def read_files(logs: CoordinatorLogs) -> CoordinatorFiles:
     """Replays the logs. Where a record contradicts those before it, that is noted in `logs`, and it changes nothing."""
-    replayed: dict[int, _Coordinator] = {number: _Coordinator(logs.newest_ms) for number in logs.here}
+    replayed = {number: _begun(logs, number) for number in logs.here}
     for logged in logs.records():
         wrong = replayed[logged.coordinator].take(logged)
         if wrong is not None:
             logs.contradiction(logged.coordinator, logged.offset, wrong)
     logs.demand_all(frozenset[int]().union(*(one.owners for one in replayed.values())))
     return _together(replayed, logs)
+
+
+def _begun(logs: CoordinatorLogs, number: int) -> _Coordinator:
+    """A coordinator as the log begins: empty, or as the snapshot has it that the log goes on from."""
+    found = logs.begin(number, _Coordinator.of_snapshot)
+    if found is None:
+        return _Coordinator()
+    one, first_ms, newest_ms = found
+    if first_ms is not None:
+        logs.first_ms[number] = first_ms
+        logs.newest_ms[number] = newest_ms
+    return one
 
 
 @dataclass(slots=True)
@@ -72,7 +86,6 @@ class _Partition:
 class _Coordinator:
     """One coordinator's files; `files` of columns are numbers of its own."""
 
-    newest_ms: dict[int, int]
     owners: set[int] = field(default_factory=set)
     """All coordinators that its files name."""
     topics: dict[str, dict[int, _Partition]] = field(default_factory=dict)
@@ -83,6 +96,26 @@ class _Coordinator:
     held_files: array[int] = field(default_factory=lambda: array("i"))
     held_partitions: array[int] = field(default_factory=lambda: array("i"))
     held_last_offsets: array[int] = field(default_factory=lambda: array("q"))
+
+    @classmethod
+    def of_snapshot(cls, contents: SnapshotContents) -> tuple[_Coordinator, int | None, int]:
+        """As a snapshot has it; when its first file was committed, if it has any; and when it last changed a file."""
+        one, partitions, files = cls(), {}, {}
+        for at in contents.partitions():
+            one._create(PartitionCreated(topic_id=at.topic_id, topic=at.topic, partition=at.partition))
+            partitions[at.id] = one.partitions[-1]
+            partitions[at.id].log_start_offset, partitions[at.id].high_watermark = at[-2:]
+        first_ms, newest_ms = None, UNKNOWN_MS
+        for file in contents.files():
+            files[file.id] = one._add(file.object_key, file.owner_ids, file.committed_ms)
+            first_ms = file.committed_ms if first_ms is None else first_ms
+            newest_ms = max(newest_ms, file.changed_ms)
+        for held in contents.held():
+            number = files[held.file]
+            one._hold_up_to(number, partitions[held.partition].number, held.last_offset)
+            if held.oldest_ms is not None:
+                one.committed_ms[number] = min(one.committed_ms[number], held.oldest_ms)
+        return one, first_ms, newest_ms
 
     def take(self, logged: LoggedDisklessRecord) -> str | None:
         """The next record of its log; returns what is wrong with it."""
@@ -141,16 +174,20 @@ class _Coordinator:
 
     def _commit(self, committed: FileCommitted, appended_ms: int) -> str | None:
         """The file is known whatever is wrong with its batches."""
-        file = len(self.key_ends)
-        self.owners.update(committed.owner_ids)
-        self.keys += committed.object_key.encode()
-        self.key_ends.append(len(self.keys))
         times = [appended_ms, *(batch.log_append_timestamp_ms for batch in committed.batches)]
-        self.committed_ms.append(min((time for time in times if time >= 0), default=UNKNOWN_MS))
+        committed_ms = min((time for time in times if time >= 0), default=UNKNOWN_MS)
+        file = self._add(committed.object_key, committed.owner_ids, committed_ms)
         wrong = None
         for batch in committed.batches:
             wrong = self._hold(file, batch) or wrong
         return wrong
+
+    def _add(self, object_key: str, owner_ids: Iterable[int], committed_ms: int) -> int:
+        self.owners.update(owner_ids)
+        self.keys += object_key.encode()
+        self.key_ends.append(len(self.keys))
+        self.committed_ms.append(committed_ms)
+        return len(self.key_ends) - 1
 
     def _hold(self, file: int, batch: CommittedBatch) -> str | None:
         partition = self.topics.get(batch.topic_id, {}).get(batch.partition)
@@ -160,12 +197,15 @@ class _Coordinator:
         if self.held_files and (self.held_files[-1], self.held_partitions[-1]) == (file, partition.number):
             self.held_last_offsets[-1] = max(batch.last_offset, self.held_last_offsets[-1])
         else:
-            self.held_files.append(file)
-            self.held_partitions.append(partition.number)
-            self.held_last_offsets.append(batch.last_offset)
+            self._hold_up_to(file, partition.number, batch.last_offset)
         if batch.base_offset != expected:
             return f"offset {batch.base_offset} where {expected} is the next"
         return None
+
+    def _hold_up_to(self, file: int, partition: int, last_offset: int) -> None:
+        self.held_files.append(file)
+        self.held_partitions.append(partition)
+        self.held_last_offsets.append(last_offset)
 
 
 def _together(replayed: dict[int, _Coordinator], logs: CoordinatorLogs) -> CoordinatorFiles:

@@ -1,14 +1,14 @@
 """The logs of diskless coordinators, partitions of `__diskless_metadata`, and which of them are not whole.
 
-A log that is missing, empty, damaged, pruned or compacted, or has a record that is not known here, says less than its
-coordinator knows. What else that is, is unknown.
+A log that is missing, empty, damaged or compacted, pruned without a snapshot that it goes on from, or has a record that
+is not known here, says less than its coordinator knows. What else that is, is unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
 
 from tieredctl.errors import DecodeError
 from tieredctl.kafka.source import NO_VALUE, MetadataSource, RecordChunk
@@ -19,9 +19,13 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.work import note_more
 from tieredctl.ops.metadata.compaction import MetadataCompaction
 from tieredctl.ops.metadata.coverage import MetadataCoverage
+from tieredctl_proposals.coordinator.apply import digest
+from tieredctl_proposals.coordinator.schema import StateUnusable
 from tieredctl_proposals.formats.diskless_records import decode_diskless_record
 from tieredctl_proposals.model.diskless_records import DISKLESS_METADATA_TOPIC, DisklessRecord
+from tieredctl_proposals.ops.diskless.coordinator_snapshots import SnapshotContents, Snapshots, opened_snapshot
 
+T = TypeVar("T")
 INCOMPLETE = FindingCode.COORDINATOR_LOG_INCOMPLETE
 """The code of the findings that say so."""
 _NO_VALUE = DecodeError("no value", 0)
@@ -39,13 +43,28 @@ class LoggedDisklessRecord(NamedTuple):
     record: DisklessRecord
 
 
+@dataclass(slots=True)
+class _Begin:
+    """The snapshot that a log goes on from."""
+
+    next_offset: int
+    last_record: bytes | None
+    is_proven: bool
+    """Whether it has the same last record as the log; the log may begin after that."""
+
+
 class CoordinatorLogs:
     """The logs of a source, as they are when they are read."""
 
-    def __init__(self, source: MetadataSource, coordinators: int | None = None) -> None:
-        """`coordinators`: how many there are, where the source may not tell."""
+    def __init__(
+        self, source: MetadataSource, coordinators: int | None = None, snapshots: Snapshots | None = None
+    ) -> None:
+        """`coordinators`: how many there are, where the source may not tell. `snapshots` were listed before the source
+        looked at its logs; without them, what was pruned is unknown."""
         self.source = source
         self._count = coordinators
+        self._snapshots = snapshots or {}
+        self._begun: dict[int, _Begin] = {}
         self.findings: list[Finding] = []
         """What is incomplete; grows while records are read."""
         self.first_ms: dict[int, int] = {}
@@ -64,6 +83,34 @@ class CoordinatorLogs:
     def incomplete(self) -> set[int]:
         """The coordinators whose logs are here and not whole, of those that were read."""
         return {found.about.metadata_partition for found in self.findings if isinstance(found.about, MetadataSubject)}
+
+    def begin(self, number: int, load: Callable[[SnapshotContents], T]) -> T | None:
+        """What `load` makes of the snapshot that a pruned log goes on from; to be asked before the records are read,
+        which then begin after it.
+
+        None where the log is not pruned, or where that is unknown: as in a coordinator's recovery the newest snapshot
+        counts, but here every one that the log reaches back to has to be sound.
+        """
+        start = self.source.offset_range(number).start
+        kept = self._snapshots.get(number, ())
+        if not start or not kept:
+            return None
+        reached = [one for one in kept if one.next_offset >= start]
+        if not reached:
+            newest = kept[0].next_offset
+            self._add(number, f"the newest snapshot ends at offset {newest}, and the log begins at {start}")
+            return None
+        for snapshot in reversed(reached):
+            try:
+                with opened_snapshot(snapshot, number, self.source.cluster_id) as contents:
+                    if snapshot is not reached[0]:
+                        continue
+                    loaded, last = load(contents), contents.last_record()
+            except StateUnusable as fault:
+                self._add(number, f"snapshot {snapshot.next_offset} cannot be used: {fault}", file=str(snapshot.file))
+                return None
+        self._begun[number] = _Begin(reached[0].next_offset, last, is_proven=reached[0].next_offset == start)
+        return loaded
 
     def records(self, coordinator: int | None = None) -> Iterator[LoggedDisklessRecord]:
         """Those that can be decoded, of all coordinators or one, by coordinator, then offset."""
@@ -103,7 +150,9 @@ class CoordinatorLogs:
                 self.first_ms.setdefault(number, int(chunk.timestamps[0]))
             note_more("records read", len(chunk))
             yield from self._decoded(number, chunk)
-        compaction.end(self.source.offset_range(number).end)
+        end = self.source.offset_range(number).end
+        self._demand_snapshots(number, end)
+        compaction.end(end)
         gap = compaction.finding()
         if gap is not None:
             self.findings.append(replace(gap, code=INCOMPLETE, subject=_name(number)))
@@ -115,6 +164,21 @@ class CoordinatorLogs:
             offset, why = self._contradictions[number]
             message = f"the record at offset {offset} contradicts earlier ones: {why}"
             self._add(number, message, metadataOffset=offset)
+
+    def _demand_snapshots(self, number: int, end: int) -> None:
+        """Notes, once a log was read up to its end, what its snapshots know better."""
+        newest = max((one.next_offset for one in self._snapshots.get(number, ())), default=0)
+        begin = self._begun.get(number)
+        if newest > end:
+            self._add(number, f"a snapshot has the state up to offset {newest}, and the log ends at {end}")
+        elif begin is not None and not begin.is_proven:
+            self._add(number, f"snapshot {begin.next_offset} has another record than the log before its offset")
+
+    def _is_after_snapshot(self, number: int, offset: int, record: DisklessRecord) -> bool:
+        begin = self._begun.get(number)
+        if begin is not None and offset == begin.next_offset - 1:
+            begin.is_proven = begin.last_record == digest(record)
+        return begin is None or offset >= begin.next_offset
 
     def _decoded(self, number: int, chunk: RecordChunk) -> Iterator[LoggedDisklessRecord]:
         for offset, timestamp, start, end in zip(
@@ -129,7 +193,8 @@ class CoordinatorLogs:
                 self._undecodable[number] = (first, reason, count + 1)
                 continue
             self.newest_ms[number] = max(int(timestamp), self.newest_ms.get(number, _NO_TIME))
-            yield LoggedDisklessRecord(number, int(offset), int(timestamp), record)
+            if self._is_after_snapshot(number, int(offset), record):
+                yield LoggedDisklessRecord(number, int(offset), int(timestamp), record)
 
     @property
     def _least_count(self) -> int | None:
@@ -149,6 +214,8 @@ class CoordinatorLogs:
         about = finding.about
         if not isinstance(about, MetadataSubject):
             self.findings.append(finding)
+        elif finding.code is FindingCode.METADATA_TRUNCATED and about.metadata_partition in self._begun:
+            return
         elif coordinator in (None, about.metadata_partition):
             self.findings.append(replace(finding, code=INCOMPLETE, severity_override=None))
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +41,7 @@ from tieredctl.ops.remote.listing import Listing
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 from tieredctl_proposals.ops.diskless.coordinator_files import UNKNOWN_MS, CoordinatorFiles, read_files
 from tieredctl_proposals.ops.diskless.coordinator_logs import CoordinatorLogs
+from tieredctl_proposals.ops.diskless.coordinator_snapshots import listed_snapshots
 
 _ASKED_BY_NAME = 16
 """How many live files are asked for before a bucket is called another one's: a listing may be older than they."""
@@ -122,8 +124,10 @@ class _Read:
     files: CoordinatorFiles
 
     @classmethod
-    def now(cls, source: MetadataSource, coordinators: int | None) -> _Read:
-        logs = CoordinatorLogs(source, coordinators)
+    def now(cls, source: MetadataSource, coordinators: int | None, log_dirs: Sequence[Path]) -> _Read:
+        snapshots = listed_snapshots(log_dirs)
+        source.advance()  # from here on it goes at least as far as each of them
+        logs = CoordinatorLogs(source, coordinators, snapshots)
         return cls(logs, read_files(logs))
 
 
@@ -131,16 +135,23 @@ class CoordinatorScan:
     """A scan, done as its objects are read; counts and findings are complete after the last of them."""
 
     def __init__(
-        self, store: ObjectStore, listing: Listing, source: MetadataSource, coordinators: int | None, grace_ms: int
+        self,
+        store: ObjectStore,
+        listing: Listing,
+        source: MetadataSource,
+        log_dirs: Sequence[Path],
+        coordinators: int | None,
+        grace_ms: int,
     ) -> None:
-        """`listing` is what the store had before this is made.
+        """`listing` is what the store had before this is made; `log_dirs` have the logs of the source, and may have
+        snapshots beside them.
 
         Raises TieredctlError as the source and the store do, and `no-overlap` where coordinators have live files, and
         the store none of their files.
         """
         self._store, self._listing = store, listing
-        self._source, self._coordinators = source, coordinators
-        self._read = _Read.now(source, coordinators)
+        self._source, self._log_dirs, self._coordinators = source, log_dirs, coordinators
+        self._read = _Read.now(source, coordinators, log_dirs)
         self._is_listed, oldest_ms = self._listed()
         self._demand_overlap()
         is_complete = not any(finding.kind.incomplete for finding in self._read.logs.findings)
@@ -232,7 +243,7 @@ class CoordinatorScan:
             return
         files = self._read.files
         if self._source.advance():
-            files = _Read.now(self._source, self._coordinators).files
+            files = _Read.now(self._source, self._coordinators, self._log_dirs).files
         for first in range(0, len(lost), KEYS_AT_ONCE):
             some = lost[first : first + KEYS_AT_ONCE]
             numbers = files.keys.numbers_of(pa.array([key.encode() for key in some], pa.binary())).tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from tieredctl.model.ids import uuid_text
 from tieredctl_proposals.coordinator.machine import Coordinator, Loading, NotCoordinator, Operation
 from tieredctl_proposals.coordinator.ownership import OwnedFile, OwnershipWorker
 from tieredctl_proposals.coordinator.queries import describe_file, oldest_live_file_ms, released_files
-from tieredctl_proposals.coordinator.recovery import recover
+from tieredctl_proposals.coordinator.recovery import Origin, Recovered, recover
 from tieredctl_proposals.coordinator.snapshots import prune, remove_database, take_snapshot
 from tieredctl_proposals.model.diskless_requests import (
     CreatablePartitions,
@@ -72,13 +73,15 @@ class CoordinatorHost:
         self.coordinator_id = coordinator_id
         self.topic_id = uuid_text(coordinator_id.to_bytes(16, "big"))
         self.failovers = self.snapshots = 0
+        self.recoveries: Counter[Origin] = Counter()
+        """By what new leaders made their state of."""
         self.has_faults = True
         self._settings, self._schedule, self._chance = settings, schedule, chance
         self._folder = folder
         self._log = ReplicatedLog(coordinator_id)
         self._replicating = self._is_up = False
         self._next_snapshot = settings.snapshot_records
-        self._lead()
+        self._lead(self._recovered().connection)
         self._create_topic(None)
 
     @property
@@ -188,12 +191,16 @@ class CoordinatorHost:
         self.close()
         if self._chance.random() < 0.5:
             remove_database(self._state)  # a broker that never led it: it has the snapshots and the log
-        self._lead()
+        recovered = self._recovered()
+        self.recoveries[recovered.origin] += 1
+        self._lead(recovered.connection)
 
-    def _lead(self) -> None:
-        log = LeadersLog(self._log)
+    def _recovered(self) -> Recovered:
         self._folder.mkdir(parents=True, exist_ok=True)
-        connection = recover(self._state, log, self._folder).connection
+        return recover(self._state, LeadersLog(self._log), self._folder)
+
+    def _lead(self, connection: sqlite3.Connection) -> None:
+        log = LeadersLog(self._log)
         skew_ms = self._chance.randint(-self._settings.clock_skew_ms, self._settings.clock_skew_ms)
         files = AppliedFiles(connection)
         worker = OwnershipWorker(self.coordinator_id, files, self._settings.grace_ms, _RETRY_MS)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.documents import Document
+from tieredctl_proposals.coordinator.recovery import Origin
 from tieredctl_proposals.ops.diskless.simulation.run import Outcome
 
 _GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -17,6 +18,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
     "coordinators": (
         *("commit calls", "commit calls over the network", "commits tried again", "commits given up"),
         *("hand-overs", "questions for a hand-over", "failovers", "snapshots"),
+        *(f"recoveries from {origin.value}" for origin in Origin),
     ),
     "brokers": ("broker crashes",),
     "consumers": ("reads",),
@@ -53,6 +55,10 @@ def outcome_summary(outcome: Outcome, price: StoragePrice | None) -> Document:
         "filesDeletedByOwners": counts.get("deleted by their last owner", 0),
         "filesDeletedAsOrphans": counts.get("deleted as orphans", 0),
         "filesLeft": outcome.left,
+        "failovers": counts.get("failovers", 0),
+        "recoveredFromOwnState": counts.get(f"recoveries from {Origin.OWN_STATE.value}", 0),
+        "recoveredFromSnapshot": counts.get(f"recoveries from {Origin.SNAPSHOT.value}", 0),
+        "recoveredFromWholeLog": counts.get(f"recoveries from {Origin.WHOLE_LOG.value}", 0),
         "producedMs": outcome.produced_ms,
         "lastedMs": outcome.lasted_ms,
         "cost": round(sum(known), _DIGITS) if len(known) == len(costs) else None,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl_proposals.coordinator.gateways import Deployment, placed_gateways
+from tieredctl_proposals.coordinator.recovery import Origin
 from tieredctl_proposals.ops.diskless.simulation.brokers import Broker, Producer, Production
 from tieredctl_proposals.ops.diskless.simulation.cleaning import Cleaning
 from tieredctl_proposals.ops.diskless.simulation.consumers import Consumers
@@ -66,6 +67,8 @@ def _simulate(world: World) -> Outcome:
     counts["broker crashes"] = sum(broker.crashes for broker in brokers)
     counts["failovers"] = sum(host.failovers for host in world.hosts)
     counts["snapshots"] = sum(host.snapshots for host in world.hosts)
+    for origin in Origin:
+        counts[f"recoveries from {origin.value}"] = sum(host.recoveries[origin] for host in world.hosts)
     return Outcome(
         dict(counts),
         {name: number for name, number in world.promises.lost.items() if number},

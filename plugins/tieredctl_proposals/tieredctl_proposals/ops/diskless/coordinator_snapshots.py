@@ -1,0 +1,119 @@
+"""Snapshots of coordinators' states, which say what pruned logs no longer do.
+
+KIP-1164 snapshots and prunes as KRaft does, so a snapshot is looked for where KRaft has its own: in the folder of the
+log. A state has every file that was ever committed and every live batch, so with the log after it nothing is missing.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tieredctl_proposals.coordinator.schema import StateUnusable
+from tieredctl_proposals.coordinator.snapshots import Snapshot, check_snapshot, snapshots
+from tieredctl_proposals.model.diskless_records import DISKLESS_METADATA_TOPIC
+
+Snapshots = Mapping[int, Sequence[Snapshot]]
+"""Of each coordinator, newest first."""
+_FOLDER = re.compile(re.escape(DISKLESS_METADATA_TOPIC) + r"-([0-9]{1,9})")
+_LOG = "SELECT log FROM applied"
+_LAST_RECORD = "SELECT last_record FROM applied"
+_PARTITIONS = "SELECT id, topic_id, name, partition, log_start_offset, high_watermark FROM partitions ORDER BY id"
+_FILES = "SELECT id, object_key, owner_ids, committed_ms, ifnull(released_ms, committed_ms) FROM files ORDER BY id"
+_HELD = """
+    SELECT file, partition, max(last_offset), min(CASE WHEN log_append_timestamp >= 0 THEN log_append_timestamp END)
+    FROM batches GROUP BY file, partition ORDER BY file, partition"""
+
+
+class SnapshotPartition(NamedTuple):
+    """A partition that a coordinator had; `id` is its own in the snapshot."""
+
+    id: int
+    topic_id: str
+    topic: str
+    partition: int
+    log_start_offset: int
+    high_watermark: int
+
+
+class SnapshotFile(NamedTuple):
+    """A file that a coordinator had, with live batches or without; times in ms, by the coordinator's clock."""
+
+    id: int
+    object_key: str
+    owner_ids: tuple[int, ...]
+    committed_ms: int
+    changed_ms: int
+    """When its last live batch was deleted; else when it was committed."""
+
+
+class HeldOffsets(NamedTuple):
+    """The last offset that a file holds of a partition, among live batches."""
+
+    file: int
+    partition: int
+    last_offset: int
+    oldest_ms: int | None
+    """The earliest time that the coordinator gave one of these batches, if it gave any."""
+
+
+class SnapshotContents:
+    """What a snapshot has. Everything raises StateUnusable for values that no coordinator writes."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def last_record(self) -> bytes | None:
+        """The digest of the last record that was applied; None before the first."""
+        (found,) = self._connection.execute(_LAST_RECORD).fetchone()
+        return found if isinstance(found, bytes) else None
+
+    def partitions(self) -> Iterator[SnapshotPartition]:
+        return map(SnapshotPartition._make, self._connection.execute(_PARTITIONS))
+
+    def files(self) -> Iterator[SnapshotFile]:
+        """In the order in which they were committed."""
+        for number, key, owners, committed_ms, changed_ms in self._connection.execute(_FILES):
+            yield SnapshotFile(number, key, tuple(map(int, owners.split(","))), committed_ms, changed_ms)
+
+    def held(self) -> Iterator[HeldOffsets]:
+        """By file."""
+        return map(HeldOffsets._make, self._connection.execute(_HELD))
+
+
+def listed_snapshots(log_dirs: Sequence[Path]) -> Snapshots:
+    """The snapshots that lie in logs' folders now. What is listed before a log is read does not go beyond its end."""
+    found: dict[int, set[Snapshot]] = {}
+    for log_dir in log_dirs:
+        for folder in log_dir.glob(f"{DISKLESS_METADATA_TOPIC}-*"):
+            if name := _FOLDER.fullmatch(folder.name):
+                found.setdefault(int(name[1]), set()).update(snapshots(folder))
+    return {number: sorted(some, key=lambda one: -one.next_offset) for number, some in found.items()}
+
+
+@contextmanager
+def opened_snapshot(snapshot: Snapshot, coordinator: int, cluster_id: str | None) -> Iterator[SnapshotContents]:
+    """What is in a snapshot, once it was found to be what was written, sound, and of this coordinator's log. Raises
+    StateUnusable where it is not, or does not stay so."""
+    file = f"{snapshot.file.absolute().as_uri()}?mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(file, uri=True)) as connection:
+            check_snapshot(snapshot, _log_name(connection, coordinator, cluster_id))
+            yield SnapshotContents(connection)
+    except (sqlite3.Error, ValueError, TypeError, AttributeError, OverflowError) as fault:
+        raise StateUnusable(f"it cannot be read: {fault}") from None
+
+
+def _log_name(connection: sqlite3.Connection, coordinator: int, cluster_id: str | None) -> str:
+    """The name of the log that a snapshot is of: the partition's, after the id of its cluster and a space where its
+    coordinator gave one."""
+    row = connection.execute(_LOG).fetchone()
+    name = "" if row is None else str(row[0])
+    cluster, _, partition = name.rpartition(" ")
+    if partition != f"{DISKLESS_METADATA_TOPIC}-{coordinator}" or (cluster_id and cluster not in ("", cluster_id)):
+        raise StateUnusable(f"it is the state of {name or 'no log'}")
+    return name
