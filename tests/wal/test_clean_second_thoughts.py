@@ -16,7 +16,7 @@ from tieredctl_proposals.model.wal_events import (
 )
 from tieredctl_proposals.ops.wal.clean import Cleaning, CleanLimits, CleanOutcome, CleanPlan, plan_cleaning
 from tieredctl_proposals.ops.wal.contents import read_events
-from tieredctl_proposals.ops.wal.event_log import EVENT_FOLDER, EventLog, read_event_log
+from tieredctl_proposals.ops.wal.event_log import EVENT_FOLDER, EventLog
 from tieredctl_proposals.ops.wal.local_batches import local_active_logs
 from tieredctl_proposals.ops.wal.need import FreshNeeds, RemoteMetadata
 from tieredctl_proposals.ops.wal.upload import ActiveSegmentsUpload
@@ -26,6 +26,7 @@ from tests.metadata_logs import COPIED, DELETED, DELETING, started, updated, wri
 from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.record_batches import Record, read_batch_header, read_records
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
@@ -76,11 +77,13 @@ def plan(store: MemoryStore, fresh: FreshNeeds) -> CleanPlan:
 
 def forget(store: MemoryStore, partition: TopicIdPartition) -> None:
     """Events as if nothing of a partition had been in any object."""
-    log = read_event_log(store)
+    records = list[Record]()
     for stored in list(store.list(EVENT_FOLDER)):
+        data = store.read(stored.key)
+        records += read_records(data, 0, read_batch_header(data, 0, len(data)))
         store.delete([stored])
     kept = list[WalEvent]()
-    for record in log.records[0]:
+    for record in records:
         event = decode_wal_event(record.value or b"")
         if isinstance(event, RemoteWalCombinedLogSegmentMetadata | RemoteWalCombinedLogSegmentMetadataUpdate):
             entries = tuple(one for one in event.entries if one.topic_id_partition != partition)

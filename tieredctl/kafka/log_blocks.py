@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.log_scan import Damage, LogBlock, OneByOne, scan_log
-from tieredctl.formats.record_batches import LOG_OVERHEAD, BatchHeader, read_records
+from tieredctl.formats.record_batches import LOG_OVERHEAD, BatchHeader, Record, read_records
 from tieredctl.kafka.source import Column, MetadataRecord, RecordChunk, chunk_of
 from tieredctl.model.findings import Finding
 
@@ -17,6 +17,8 @@ COLUMNS_FROM = 1 << 20
 """Logs of at least this many bytes are read as columns: for smaller ones, importing numpy costs more than it saves."""
 MOST_ROWS = 1 << 16
 """Batches with more records are read only as columns, however small the log."""
+UNFOLDED_AT_ONCE = 1 << 25
+"""Bytes of records that a chunk may have before the next batch is unfolded: a small log may unfold a thousandfold."""
 
 
 def log_blocks(pieces: Iterable[bytes], size: int) -> Iterator[LogBlock[Any] | Damage]:
@@ -51,14 +53,14 @@ class BlockReader:
         elif sum(header.records_count for header in block.headers) > MOST_ROWS:
             yield from self._column_chunks(_as_columns(block))
         else:
-            yield self._row_chunk(block)
+            yield from self._row_chunks(block)
 
     def _column_chunks(self, block: LogBlock[Any]) -> Iterator[RecordChunk]:
         from tieredctl.formats.record_columns import record_values
 
         for stretch, records in record_values(block.buffer, block.positions, block.headers):
             if records is None:
-                yield self._row_chunk(_as_rows(block, stretch))
+                yield from self._row_chunks(_as_rows(block, stretch))
                 continue
             visible = slice(int(records.offsets.searchsorted(self.first_offset)), None)
             yield RecordChunk(
@@ -72,10 +74,8 @@ class BlockReader:
                 tombstone_keys=records.tombstone_keys(),
             )
 
-    def _row_chunk(self, block: LogBlock[list[BatchHeader]]) -> RecordChunk:
-        records: list[MetadataRecord] = []
-        findings: list[Finding] = []
-        unkeyed: list[int] = []
+    def _row_chunks(self, block: LogBlock[list[BatchHeader]]) -> Iterator[RecordChunk]:
+        rows = _Rows()
         for position, header in zip(block.positions, block.headers, strict=True):
             if header.is_control:
                 continue
@@ -84,16 +84,36 @@ class BlockReader:
                     raise DecodeError(f"not all of {header.records_count} records are events", 0)
                 found = list(read_records(block.buffer, int(position), header))
             except DecodeError as error:
-                findings.append(self.corrupt(block.file_position + int(position), header, error.reason))
+                rows.findings.append(self.corrupt(block.file_position + int(position), header, error.reason))
                 continue
-            for one in found:
-                if one.offset >= self.first_offset:
-                    key = one.key if one.value is None else None
-                    records.append(MetadataRecord(one.offset, one.timestamp, one.value, key))
-                    if one.key is None:
-                        unkeyed.append(one.offset)
-        chunk = chunk_of(records, findings)
-        chunk.unkeyed, chunk.last_unkeyed = len(unkeyed), _last(unkeyed)
+            rows.take(one for one in found if one.offset >= self.first_offset)
+            del found
+            if rows.bytes > UNFOLDED_AT_ONCE:
+                yield rows.chunk()
+                rows = _Rows()
+        yield rows.chunk()
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Records of some batches, until they are made into a chunk."""
+
+    records: list[MetadataRecord] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    unkeyed: list[int] = field(default_factory=list)
+    bytes: int = 0
+
+    def take(self, found: Iterable[Record]) -> None:
+        for one in found:
+            key = one.key if one.value is None else None
+            self.records.append(MetadataRecord(one.offset, one.timestamp, one.value, key))
+            self.bytes += len(one.value or b"") + len(key or b"")
+            if one.key is None:
+                self.unkeyed.append(one.offset)
+
+    def chunk(self) -> RecordChunk:
+        chunk = chunk_of(self.records, self.findings)
+        chunk.unkeyed, chunk.last_unkeyed = len(self.unkeyed), _last(self.unkeyed)
         return chunk
 
 

@@ -72,8 +72,8 @@ def read_index(data: Buffer) -> RemoteWalCombinedLogSegmentMetadataUpdate:
         raise DecodeError(f"the index ends after {len(data)} of {header.size} bytes", 0)
     if not header.is_control or not crc_matches(data, 0, header):
         raise DecodeError("the first batch is not a sound index", 0)
-    records = list(read_records(data, 0, header))
-    if len(records) != 1 or read_control_type(records[0]) != WAL_INDEX:
+    records = list(read_records(data, 0, header)) if header.records_count == 1 else []
+    if not records or read_control_type(records[0]) != WAL_INDEX:
         raise DecodeError("the first batch is not an index", 0)
     event = decode_wal_event(records[0].value or b"")
     if not isinstance(event, RemoteWalCombinedLogSegmentMetadataUpdate):

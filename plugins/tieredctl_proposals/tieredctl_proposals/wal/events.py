@@ -40,6 +40,8 @@ from tieredctl_proposals.wal.placements import Entries, Placements
 
 _EPOCHS_OF_A_PARTITION = 1 << 33
 """More than there are leader epochs, NO_LEADER included."""
+_MOST_NAMED = 10_000
+"""Records that cannot be decoded and are kept, each with its place: a batch may have millions."""
 _ALL_OBJECTS = 0
 """Combined objects belong to no partition: all count as of this one."""
 
@@ -71,7 +73,7 @@ class UndecodableRecord(NamedTuple):
 
     metadata_partition: int
     metadata_offset: int
-    reason: DecodeError
+    reason: str
 
 
 @dataclass(slots=True)
@@ -105,6 +107,9 @@ class WalEvents:
     combined_contents: CombinedContents = field(default_factory=CombinedContents)
     stale: list[StaleEvent] = field(default_factory=list)
     undecodable: list[UndecodableRecord] = field(default_factory=list)
+    """The first of them."""
+    undecodable_count: int = 0
+    """How many there are."""
     _highest_epochs: Column = field(default_factory=lambda: Column(np.int64))
     """Of each partition's leaders so far."""
 
@@ -139,8 +144,13 @@ class WalEvents:
             try:
                 yield row, decode_wal_event(chunk.data[chunk.starts[row] : chunk.ends[row]].tobytes())
             except DecodeError as reason:
-                place = chunk.metadata_partition, int(chunk.offsets[row])
-                self.undecodable.append(UndecodableRecord(*place, reason))
+                self._note_undecodable(chunk.metadata_partition, int(chunk.offsets[row]), reason)
+
+    def _note_undecodable(self, metadata_partition: int, offset: int, reason: DecodeError) -> None:
+        """Keeps no error itself: its traceback would keep the chunk."""
+        self.undecodable_count += 1
+        if len(self.undecodable) < _MOST_NAMED:
+            self.undecodable.append(UndecodableRecord(metadata_partition, offset, reason.message))
 
     def _stale(
         self, chunk: WalChunk, groups: Sequence[EventGroup], singles: Sequence[tuple[int, WalSegmentEvent]]

@@ -28,7 +28,7 @@ from tieredctl_proposals.ops.diskless.coordinator_snapshots import SnapshotConte
 T = TypeVar("T")
 INCOMPLETE = FindingCode.COORDINATOR_LOG_INCOMPLETE
 """The code of the findings that say so."""
-_NO_VALUE = DecodeError("no value", 0)
+_NO_VALUE = "no value"
 _NO_TIME = -1
 _SPELLED_OUT = 10
 
@@ -71,7 +71,7 @@ class CoordinatorLogs:
         """When the first record of each was appended, of those that were read."""
         self.newest_ms: dict[int, int] = {}
         """When the newest record of each was appended, of those that were read."""
-        self._undecodable: dict[int, tuple[int, DecodeError, int]] = {}
+        self._undecodable: dict[int, tuple[int, str, int]] = {}
         self._contradictions: dict[int, tuple[int, str]] = {}
 
     @property
@@ -157,8 +157,8 @@ class CoordinatorLogs:
         if gap is not None:
             self.findings.append(replace(gap, code=INCOMPLETE, subject=_name(number)))
         if number in self._undecodable:
-            offset, error, count = self._undecodable.pop(number)
-            message = f"{counted(count, 'record')} cannot be decoded, the first at offset {offset}: {error.message}"
+            offset, reason, count = self._undecodable.pop(number)
+            message = f"{counted(count, 'record')} cannot be decoded, the first at offset {offset}: {reason}"
             self._add(number, message, metadataOffset=offset, records=count)
         if number in self._contradictions and number not in self.incomplete:
             offset, why = self._contradictions[number]
@@ -186,10 +186,10 @@ class CoordinatorLogs:
         ):
             try:
                 if start == NO_VALUE:
-                    raise _NO_VALUE
+                    raise DecodeError(_NO_VALUE, 0)
                 record = decode_diskless_record(chunk.buffer[start:end])
             except DecodeError as error:
-                first, reason, count = self._undecodable.get(number, (int(offset), error, 0))
+                first, reason, count = self._undecodable.get(number, (int(offset), error.message, 0))
                 self._undecodable[number] = (first, reason, count + 1)
                 continue
             self.newest_ms[number] = max(int(timestamp), self.newest_ms.get(number, _NO_TIME))

@@ -18,8 +18,9 @@ from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserve
 from tieredctl_proposals.formats.wal_records import encode_wal_event
 from tieredctl_proposals.model.wal_events import WAL_METADATA_TOPIC
 from tieredctl_proposals.ops.wal.event_log import METADATA_PARTITIONS, EventLogContents, is_event_key, read_event_log
+from tieredctl_proposals.ops.wal.gathered_events import GatheredEvents
 from tieredctl_proposals.ops.wal.object_check import object_finding
-from tieredctl_proposals.wal.events import WalChunk, WalEvents
+from tieredctl_proposals.wal.events import WalEvents
 from tieredctl_proposals.wal.places import WAL_SUFFIX
 from tieredctl_proposals.wal.recovery import recovered_events
 from tieredctl_proposals.wal.replayed import KnownCombined, KnownWalSegment, ReplayedWal
@@ -77,7 +78,8 @@ class WalContents:
 
 def read_events(store: ObjectStore) -> KnownEvents:
     """Reads and replays the event log of a store."""
-    return _replayed(read_event_log(store))
+    events = WalEvents()
+    return _known(read_event_log(store, events), events)
 
 
 def events_of_objects(store: ObjectStore) -> KnownEvents:
@@ -86,7 +88,7 @@ def events_of_objects(store: ObjectStore) -> KnownEvents:
 
     Raises TieredctlError as reading does; damage, and objects without an index, are findings.
     """
-    log = EventLogContents()
+    log, found = EventLogContents(), dict[int, list[MetadataRecord]]()
     for stored in list_unreserved(store):
         if combined_id_of(stored.key) is None:
             continue
@@ -96,30 +98,30 @@ def events_of_objects(store: ObjectStore) -> KnownEvents:
             log.findings.append(object_finding(stored.key, error.position, error.reason))
             continue
         for one in published:
-            records = log.records.setdefault(one.metadata_partition, [])
+            records = found.setdefault(one.metadata_partition, [])
             event_ms = one.event.event_timestamp_ms
             records.append(MetadataRecord(len(records), event_ms, encode_wal_event(one.event)))
-            log.end_offsets[one.metadata_partition] = len(records)
-    return _replayed(log)
-
-
-def _replayed(log: EventLogContents) -> KnownEvents:
     events = WalEvents()
-    for partition, records in sorted(log.records.items()):
-        chunk = chunk_of(records)
-        columns = (chunk.offsets, chunk.timestamps, chunk.starts, chunk.ends)
-        offsets, timestamps, starts, ends = (np.asarray(column, np.int64) for column in columns)
-        data = np.frombuffer(chunk.buffer, np.uint8)
-        events.take(WalChunk(partition, offsets, timestamps, data, starts, ends))
+    gathered = GatheredEvents(events)
+    for partition, records in sorted(found.items()):
+        log.end_offsets[partition], _ = gathered.add(partition, chunk_of(records), 0)
+    gathered.flush()
+    return _known(log, events)
+
+
+def _known(log: EventLogContents, events: WalEvents) -> KnownEvents:
     undecodable = [
         Finding(
             FindingCode.WAL_METADATA_DAMAGED,
             f"{WAL_METADATA_TOPIC}-{one.metadata_partition}@{one.metadata_offset}",
-            one.reason.message,
+            one.reason,
             {"metadataPartition": one.metadata_partition, "metadataOffset": one.metadata_offset},
         )
         for one in events.undecodable
     ]
+    if more := events.undecodable_count - len(undecodable):
+        message = f"{more} more records cannot be decoded"
+        undecodable.append(Finding(FindingCode.WAL_METADATA_DAMAGED, WAL_METADATA_TOPIC, message, {"records": more}))
     return KnownEvents(log, ReplayedWal(events), [*log.findings, *undecodable])
 
 

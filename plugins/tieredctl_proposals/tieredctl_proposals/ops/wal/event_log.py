@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
-from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import SegmentPart, segment_file_name
-from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
-from tieredctl.formats.record_batches import BatchHeader, Record, encode_batch, read_records
-from tieredctl.kafka.source import MetadataRecord
+from tieredctl.formats.log_scan import Damage, LogBlock
+from tieredctl.formats.record_batches import Attributes, BatchHeader, Record, encode_batch
+from tieredctl.kafka.log_blocks import BlockReader, end_offset, log_blocks
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import size_text
@@ -23,6 +24,8 @@ from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.storage.protocol import Capability, ObjectStore, WritableObjectStore
 from tieredctl_proposals.formats.wal_records import encode_wal_event
 from tieredctl_proposals.model.wal_events import WAL_METADATA_TOPIC, WalEvent
+from tieredctl_proposals.ops.wal.gathered_events import GatheredEvents
+from tieredctl_proposals.wal.events import WalEvents
 from tieredctl_proposals.wal.steps import Publish
 
 EVENT_FOLDER = WAL_METADATA_TOPIC + "-"
@@ -30,6 +33,8 @@ EVENT_FOLDER = WAL_METADATA_TOPIC + "-"
 _KEY = re.compile(rf"{WAL_METADATA_TOPIC}-(0|[1-9][0-9]{{0,9}})/([0-9]{{20}})\.log", re.ASCII)
 _LARGEST_FILE = 1 << 28
 _READ_AT_ONCE = 256
+_PIECE_BYTES = 1 << 22
+"""A file is unfolded so many of its bytes at a time, or a batch where that has more."""
 METADATA_PARTITIONS = 1
 """Of a log that tieredctl writes: it has one writer at a time. One with more is read too."""
 
@@ -43,9 +48,8 @@ class _LogFile(NamedTuple):
 
 @dataclass(slots=True)
 class EventLogContents:
-    """All records of a store's event log, by partition and offset, and what was wrong."""
+    """How far a store's event log reaches, and what was wrong with it."""
 
-    records: dict[int, list[MetadataRecord]] = field(default_factory=dict)
     end_offsets: dict[int, int] = field(default_factory=dict)
     """The offset after the last, for each partition."""
     findings: list[Finding] = field(default_factory=list)
@@ -56,12 +60,16 @@ class EventLogContents:
         return bool(self.end_offsets)
 
 
-def read_event_log(store: ObjectStore) -> EventLogContents:
-    """Reads all of it. What cannot be read is a finding, and reading resumes after it."""
-    contents, files = EventLogContents(), sorted(_files(store))
-    for some in _rounds(files):
+def read_event_log(store: ObjectStore, events: WalEvents) -> EventLogContents:
+    """Reads all of it into `events`. What cannot be read is a finding, and reading resumes after it.
+
+    Memory follows the largest batch and what is kept of the events, not how far all batches unfold.
+    """
+    contents, gathered = EventLogContents(), GatheredEvents(events)
+    for some in _rounds(sorted(_files(store))):
         for log_file, data in zip(some, in_parallel(store, lambda one: _read(store, one), some), strict=True):
-            _take_file(log_file, data, contents)
+            _take_file(log_file, data, contents, gathered)
+    gathered.flush()
     return contents
 
 
@@ -95,48 +103,50 @@ def _read(store: ObjectStore, log_file: _LogFile) -> bytes | None:
     return None if log_file.size > _LARGEST_FILE else store.read(log_file.key)
 
 
-def _take_file(log_file: _LogFile, data: bytes | None, contents: EventLogContents) -> None:
+def _take_file(log_file: _LogFile, data: bytes | None, contents: EventLogContents, gathered: GatheredEvents) -> None:
     expected = contents.end_offsets.get(log_file.partition, 0)
     if log_file.base_offset != expected:
         reason = f"events from offset {expected} to {log_file.base_offset - 1} are missing before it"
         if log_file.base_offset < expected:
             reason = f"it begins at offset {log_file.base_offset}, but offset {expected} comes next"
         contents.findings.append(_damaged(log_file, reason))
+    end = contents.end_offsets[log_file.partition] = max(expected, log_file.base_offset)
     if data is None:
         contents.findings.append(_damaged(log_file, f"{size_text(log_file.size)} is too much for one upload's events"))
-        contents.end_offsets[log_file.partition] = max(expected, log_file.base_offset)
         return
-    end = max(expected, log_file.base_offset)
     if len(data) != log_file.size:
         contents.findings.append(_damaged(log_file, f"{len(data)} of {log_file.size} bytes were read"))
     if not data:
         contents.findings.append(_damaged(log_file, "it is empty"))
-    for block in scan_log([data], len(data), OneByOne()):
+    reader = BlockReader(0, partial(_unreadable, log_file))
+    for block in log_blocks(_pieces(data), len(data)):
         if isinstance(block, Damage):
             contents.findings.append(_damaged(log_file, f"byte {block.position}: {block.reason}"))
             continue
-        for position, header in zip(block.positions, block.headers, strict=True):
-            records = contents.records.setdefault(log_file.partition, [])
-            for record in _records(log_file, block.buffer, position, header, contents.findings):
-                if record.offset != end:
-                    reason = f"a record has offset {record.offset}, where {end} comes next"
-                    contents.findings.append(_damaged(log_file, reason))
-                if record.offset < end:
-                    continue
-                records.append(MetadataRecord(record.offset, record.timestamp, record.value, record.key))
-                end = record.offset + 1
-            end = max(end, header.last_offset + 1)
+        if _has_control_batch(block):
+            contents.findings.append(_damaged(log_file, "a control batch is not of events"))
+        for chunk in reader.chunks(block):
+            contents.findings += chunk.findings
+            end, odd = gathered.add(log_file.partition, chunk, end)
+            if odd is not None:
+                reason = f"a record has offset {odd.offset}, where {odd.expected} comes next"
+                contents.findings.append(_damaged(log_file, reason))
+        end = max(end, end_offset(block))
     contents.end_offsets[log_file.partition] = end
 
 
-def _records(
-    log_file: _LogFile, buffer: bytes, position: int, header: BatchHeader, findings: list[Finding]
-) -> list[Record]:
-    try:
-        return list(read_records(buffer, position, header))
-    except DecodeError as error:
-        findings.append(_damaged(log_file, f"byte {position}: {error.reason}"))
-        return []
+def _pieces(data: bytes) -> Iterator[bytes]:
+    return (data[first : first + _PIECE_BYTES] for first in range(0, len(data), _PIECE_BYTES))
+
+
+def _has_control_batch(block: LogBlock[Any]) -> bool:
+    if isinstance(block.headers, list):
+        return any(header.is_control for header in block.headers)
+    return bool((block.headers["attributes"] & Attributes.CONTROL).any())
+
+
+def _unreadable(log_file: _LogFile, position: int, _: BatchHeader, reason: str) -> Finding:
+    return _damaged(log_file, f"byte {position}: {reason}")
 
 
 def _damaged(log_file: _LogFile, reason: str) -> Finding:
