@@ -258,6 +258,20 @@ def test_wrong_places_are_refused(words: tuple[str, ...], message: str, cluster:
     assert message in outcome.err
 
 
+def test_nothing_is_planned_or_removed_by_logs(cluster: Cluster, tieredctl: Tieredctl) -> None:
+    """They cannot be asked again just before a removal."""
+    before = sorted(cluster.bucket.rglob("*"))
+    plan = cluster.logs.parent / "plan"
+    places = ("--log-dir", cluster.logs, "--store", f"file:{cluster.bucket}", "--cluster-id", "A" * 22)
+    for words in (("plan", "--to", plan), ("apply", plan, "--yes"), ("purge", "--older-than", "14d", "--yes")):
+        outcome = tieredctl("diskless", "orphans", *words, *places)
+
+        assert outcome.exit_code == 2, words
+        assert "no option --log-dir" in outcome.err, words
+        assert not plan.exists(), words
+        assert sorted(cluster.bucket.rglob("*")) == before, words
+
+
 @pytest.mark.parametrize("output", ["table", "wide", "json", "jsonl", "yaml", "csv"])
 def test_every_output_has_the_same_verdicts(output: str, cluster: Cluster, tieredctl: Tieredctl) -> None:
     outcome = cluster.scan(tieredctl, "-o", output)
