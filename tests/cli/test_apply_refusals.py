@@ -20,6 +20,7 @@ from tests.cli.crashed_cluster import (
     CrashedClusterOnDisk,
     metadata_of,
     planned_keys,
+    verdict_on,
     without_lease,
     without_own,
 )
@@ -46,6 +47,24 @@ def test_what_is_not_confirmed_is_not_done(
     assert said in outcome.err
     assert not planned.receipts_file.exists()
     assert planned.objects() == before
+
+
+def test_nothing_is_removed_while_an_object_is_missing_that_was_there_when_the_plan_was_made(
+    planned: CrashedClusterOnDisk,
+) -> None:
+    logs = (key for key in sorted(planned.objects()) if key.endswith(".log"))
+    lost = next(key for key in logs if verdict_on(planned, key)[0] == "owned")
+    (planned.bucket / lost).unlink()
+    before = without_own(planned.objects())
+
+    refused = [planned.apply("--dry-run"), planned.apply()]
+    left = without_own(planned.objects())
+    accepted = planned.apply("--max-missing", "1")
+
+    assert [outcome.exit_code for outcome in (*refused, accepted)] == [5, 5, 0]
+    assert all(lost in outcome.err for outcome in refused)
+    assert left == before
+    assert planned_keys(planned.plan_file).isdisjoint(without_own(planned.objects()))
 
 
 def test_a_log_directory_is_not_a_live_cluster(planned: CrashedClusterOnDisk) -> None:
