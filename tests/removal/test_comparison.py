@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
-from hashlib import md5
+from hashlib import md5, sha256
 
 import pytest
 
 from tieredctl.errors import TieredctlError
-from tieredctl.ops.guards.comparison import BYTES, demand_same, same_bytes
+from tieredctl.ops.guards.comparison import BYTES, VERSION, KnownBytes, demand_same, held_by, same_bytes
 from tieredctl.storage.counting import CountingStore
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import ObjectStore, StoredObject
@@ -89,3 +90,50 @@ def test_a_copy_that_differs_does_not_stay() -> None:
 
     assert raised.value.kind.code == "removal-failed"
     assert [stored.key for stored in store.list()] == ["a"]
+
+
+SHORT, OTHER = b"bytes", b"other"
+SHA256 = b64encode(sha256(SHORT).digest()).decode()
+CRC, MD5 = {"crc32c": "1"}, {"md5": "2"}
+
+
+@pytest.mark.parametrize(
+    ("noted", "kept", "data", "is_touched", "how"),
+    [
+        (CRC, CRC, SHORT, False, "crc32c"),
+        (CRC, CRC, SHORT, True, None),
+        (CRC | {"sha256": SHA256}, CRC, SHORT, True, "sha256-read"),
+        (CRC | {"sha256": SHA256}, CRC, OTHER, True, None),
+        (MD5 | {"sha256": SHA256}, MD5, OTHER, True, None),
+        (CRC | {"sha256": SHA256}, {"crc32c": "2"}, SHORT, False, None),
+        ({"md5-of-parts": "1", "sha256": SHA256}, {"md5-of-parts": "2"}, SHORT, True, "sha256-read"),
+        ({"sha256": SHA256}, {}, OTHER, False, None),
+        ({"sha256": SHA256}, {}, SHORT + b"!", False, None),
+        ({}, {}, SHORT, False, VERSION),
+        ({}, {}, SHORT, True, None),
+    ],
+)
+def test_what_an_object_holds_is_told_by_what_nobody_can_imitate(
+    noted: Mapping[str, str], kept: Mapping[str, str], data: bytes, is_touched: bool, how: str | None
+) -> None:
+    store = Telling(a=kept)
+    found = store.put("a", data, 5_000)
+    known = KnownBytes(len(SHORT), noted, "another" if is_touched else found.version, 5_000)
+
+    assert held_by(store, found, known, must_be_untouched=True) == how
+
+
+def test_a_checksum_that_others_could_imitate_tells_nothing_of_what_is_in_place_either() -> None:
+    store = Telling(a=CRC, b=MD5)
+    imitated, vouched = store.put("a", OTHER), store.put("b", SHORT)
+
+    for noted, found, how in ((CRC, imitated, None), (MD5, vouched, "md5")):
+        assert held_by(store, found, KnownBytes(5, noted, "another", None), must_be_untouched=False) == how
+
+
+def test_the_same_version_of_another_time_was_written_since() -> None:
+    store = Telling(a=CRC)
+    found = store.put("a", OTHER, 5_000)
+
+    for noted_ms, how in ((5_999, "crc32c"), (1_000, None)):
+        assert held_by(store, found, KnownBytes(5, CRC, found.version, noted_ms), must_be_untouched=True) == how

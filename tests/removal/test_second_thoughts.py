@@ -12,17 +12,31 @@ import pytest
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import copied, started
 from tieredctl.errors import TieredctlError
+from tieredctl.formats.removal_files import BYTES_NOTE
 from tieredctl.kafka.source import OffsetRange, RecordChunk
 from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ownership import ObjectStatus
-from tieredctl.model.removal import PlanUse, QuarantinedCopy, Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
+from tieredctl.model.removal import (
+    BytesNote,
+    PlannedObject,
+    PlanUse,
+    QuarantinedCopy,
+    Receipt,
+    ReceiptsHeader,
+    ReceiptStep,
+    RemovalMode,
+)
 from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES
 from tieredctl.ops.guards.ledger import Ledger, record_of
+from tieredctl.ops.guards.noted_bytes import copied_bytes, note_bytes
+from tieredctl.ops.guards.own_objects import bytes_of_copies
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
+from tieredctl.ops.guards.sealed_notes import write_note
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.evidence import Evidence
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
+from tieredctl.ops.orphan_removal.preparation import Preparation, look
 from tieredctl.ops.orphan_removal.putting_back import put_back
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import StoredObject
@@ -52,6 +66,66 @@ def test_an_object_is_put_back_from_a_copy_that_was_made_once_more() -> None:
     back = put_back(store, receipt, 0, evidence(store)).receipt
 
     assert (back.step, store.read("a")) == (ReceiptStep.RESTORED, b"bytes")
+
+
+KEY, OTHER_KEY = b"k" * 32, b"o" * 32
+
+
+@pytest.mark.parametrize(
+    ("key", "receipts_in_store", "sealed_with", "is_verified"),
+    [
+        (None, False, None, True),
+        (None, True, None, True),
+        (None, False, KEY, False),
+        (KEY, False, None, True),
+        (KEY, True, None, False),
+        (KEY, False, OTHER_KEY, False),
+        (KEY, True, KEY, True),
+    ],
+)
+def test_receipts_count_only_where_no_seal_is_to_be_expected(
+    key: bytes | None, receipts_in_store: bool, sealed_with: bytes | None, is_verified: bool
+) -> None:
+    store = MemoryStore()
+    receipt = removed(store, "a", b"bytes")
+    copy = store.head(quarantine_key("cluster", PLAN_ID, StoredObject("a", 5, 0, "1")))
+    assert copy is not None
+    assert receipt.checksums is not None
+    note_bytes(store, sealed_with, PLAN_ID, [copied_bytes(copy, receipt.checksums)])
+
+    back = put_back(store, receipt, 0, Evidence(store, key, PLAN_ID, receipts_in_store)).receipt
+
+    assert (back.step is ReceiptStep.RESTORED) == is_verified, back.error
+    assert is_verified or str(back.error).startswith("copy-unverified")
+
+
+def test_a_sealed_note_of_another_plan_or_store_tells_nothing() -> None:
+    for plan_id, url in (("another", "memory:"), (PLAN_ID, "memory:other")):
+        store = MemoryStore()
+        receipt = removed(store, "a", b"bytes")
+        copy = store.put(quarantine_key("cluster", plan_id, StoredObject("a", 5, 0, "1")), b"bytes")
+        note = BytesNote(url, (copied_bytes(copy, receipt.checksums or {}),))
+        write_note(store, KEY, bytes_of_copies(PLAN_ID), BYTES_NOTE.encode(note))
+
+        back = put_back(store, receipt, 0, Evidence(store, KEY, PLAN_ID, receipts_in_store=True)).receipt
+
+        assert str(back.error).startswith("copy-unverified"), (plan_id, url)
+
+
+def test_what_is_absent_was_removed_only_by_a_receipt_of_its_copy_and_with_its_bytes() -> None:
+    planned = PlannedObject("a", 5, 0, "1", "orphan", None, None)
+    recorded = removed(MemoryStore(), "a", b"bytes")
+    for before, data, step in (
+        (recorded, b"bytes", ReceiptStep.REMOVED),
+        (recorded, b"other", ReceiptStep.FAILED),
+        (recorded._replace(copy=None), b"bytes", ReceiptStep.GONE),
+        (None, b"bytes", ReceiptStep.GONE),
+    ):
+        store = MemoryStore()
+        removed(store, "a", data)
+        preparation = Preparation(store, "cluster", PLAN_ID, RemovalMode.QUARANTINE, evidence(store))
+
+        assert preparation.prepare(look(store, planned), before).step is step, (before, data)
 
 
 NOW_MS = 1_700_000_000_000
