@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -120,12 +123,32 @@ def _of_another_history(cluster: Cluster) -> None:
         shutil.copy(snapshot.file, _folder(cluster))
 
 
+def _alter(file: Path, statement: str) -> None:
+    """Another state under a name that says it is what was written."""
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(statement)
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    file.rename(file.with_name(f"{file.name[:20]}-{sha256}.sqlite"))
+
+
 DOUBTS: dict[str, tuple[Callable[[Cluster], object], str]] = {
     "no snapshot": (_remove_all, "begins at offset 2"),
     "newest snapshot damaged": (lambda one: _flip(_newest(one)), "snapshot 3 cannot be used"),
     "newest snapshot cut": (lambda one: _cut(_newest(one)), "snapshot 3 cannot be used"),
     "newest snapshot empty": (lambda one: _newest(one).write_bytes(b""), "snapshot 3 cannot be used"),
     "older snapshot damaged": (lambda one: _flip(_oldest(one)), "snapshot 2 cannot be used"),
+    "batches of a file that is not there": (
+        lambda one: _alter(_newest(one), "UPDATE batches SET file = 99"),
+        "snapshot 3 cannot be used",
+    ),
+    "owners that are no numbers": (
+        lambda one: _alter(_newest(one), "UPDATE files SET owner_ids = 'x'"),
+        "snapshot 3 cannot be used",
+    ),
+    "batches that do not follow one another": (
+        lambda one: _alter(_newest(one), "UPDATE batches SET base_offset = base_offset + 1"),
+        "snapshot 3 cannot be used",
+    ),
     "log begins after the snapshots": (_without_what_follows_them, "newest snapshot ends at offset 3"),
     "log ends before a snapshot": (_without_the_end, "up to offset 3"),
     "snapshots of another coordinator": (_of_another_coordinator, "it is the state of __diskless_metadata-1"),

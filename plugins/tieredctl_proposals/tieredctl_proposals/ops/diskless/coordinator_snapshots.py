@@ -104,7 +104,7 @@ def opened_snapshot(snapshot: Snapshot, coordinator: int, cluster_id: str | None
         with closing(sqlite3.connect(file, uri=True)) as connection:
             check_snapshot(snapshot, _log_name(connection, coordinator, cluster_id))
             yield SnapshotContents(connection)
-    except (sqlite3.Error, ValueError, TypeError, AttributeError, OverflowError) as fault:
+    except (sqlite3.Error, LookupError, ValueError, TypeError, AttributeError, OverflowError) as fault:
         raise StateUnusable(f"it cannot be read: {fault}") from None
 
 
