@@ -67,6 +67,15 @@ def test_nothing_is_removed_while_an_object_is_missing_that_was_there_when_the_p
     assert planned_keys(planned.plan_file).isdisjoint(without_own(planned.objects()))
 
 
+def test_who_confirms_is_told_what_the_plan_lets_be_missing(planned: CrashedClusterOnDisk) -> None:
+    planned.plan("--max-missing", "3", "--force", *ENOUGH)
+
+    asked = [planned.apply_unconfirmed(), planned.apply_unconfirmed("--max-missing", "0")]
+
+    assert ["3 promised objects" in outcome.err for outcome in asked] == [True, False], asked
+    assert [outcome.exit_code for outcome in asked] == [2, 2]
+
+
 def test_a_log_directory_is_not_a_live_cluster(planned: CrashedClusterOnDisk) -> None:
     confirmed = ("--yes", "--cluster-id", CLUSTER_ID)
 

@@ -94,7 +94,9 @@ def apply_plan(
     else:
         verb = "Permanently deleting" if header.mode is RemovalMode.DELETE else "Removing"
         amount = f"{counted(plan.totals.objects, 'object')}, {size_text(plan.totals.bytes)}"
-        what = f"{verb} {amount}, from {header.store}"
+        lacks = chosen.limits.max_missing
+        although = f", where up to {counted(lacks, 'promised object')} may be missing" if lacks else ""
+        what = f"{verb} {amount}, from {header.store}{although}"
         demand_confirmation(what, header.cluster_id, yes=how.yes, typed_cluster_id=cluster_id)
         applied = replace(application, key=chosen.key or key_for_seals()).apply(
             ReceiptPlace(_receipt_file(how.receipts, plan.path)),
