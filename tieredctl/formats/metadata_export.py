@@ -82,11 +82,18 @@ def encode_header(header: ExportHeader) -> bytes:
     return _json(document | {_CHECKSUM: crc32c(_json(document))})
 
 
+class AnotherFileError(DecodeError):
+    """What should be an export does not begin as one: it is another kind of file, not a damaged one."""
+
+
 def read_header(data: bytes) -> ExportHeader:
-    """Raises DecodeError for what is not the header of an export, or of a later form of it."""
-    document = _json_object(data)
+    """Raises AnotherFileError for what is not the header of an export, DecodeError for a damaged or later one."""
+    try:
+        document = _json_object(data)
+    except DecodeError as error:
+        raise AnotherFileError(error.reason, 0) from None
     if document.get("kind") != _KIND:
-        raise DecodeError("not the header of a metadata export", 0)
+        raise AnotherFileError("not the header of a metadata export", 0)
     if document.get("apiVersion") != _API_VERSION:
         raise DecodeError(f"export of version {document.get('apiVersion')}, not {_API_VERSION}", 0)
     if document.pop(_CHECKSUM, None) != crc32c(_json(document)):

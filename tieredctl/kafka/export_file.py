@@ -16,6 +16,7 @@ from tieredctl.formats.metadata_export import (
     TIMESTAMP_MS,
     TOMBSTONE_KEY,
     VALUE,
+    AnotherFileError,
     ExportedPartition,
     ExportHeader,
     read_header,
@@ -115,6 +116,9 @@ def _opened(path: Path) -> _Rows:
         with path.open("rb") as file:
             magic = file.read(len(_PARQUET_MAGIC))
             return _ParquetRows(path) if magic == _PARQUET_MAGIC else _LineRows(path)
+    except AnotherFileError as error:
+        hint = "Give a file that `tieredctl metadata export` wrote."
+        raise TieredctlError(ErrorCode.USAGE, _unreadable(path, error.reason), hint=hint) from None
     except FileNotFoundError:
         raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no {path}.") from None
     except PermissionError:
@@ -125,7 +129,11 @@ def _opened(path: Path) -> _Rows:
 
 def _damaged(path: Path, reason: str) -> TieredctlError:
     hint = "Export again with `tieredctl metadata export`."
-    return TieredctlError(ErrorCode.UNREADABLE, f"{path} cannot be read as an export: {reason}.", hint=hint)
+    return TieredctlError(ErrorCode.UNREADABLE, _unreadable(path, reason), hint=hint)
+
+
+def _unreadable(path: Path, reason: str) -> str:
+    return f"{path} cannot be read as an export: {reason}."
 
 
 class _LineRows:
@@ -136,6 +144,8 @@ class _LineRows:
         self._body_position = len(line)
         try:
             self.header = read_header(line)
+        except AnotherFileError:
+            raise
         except DecodeError as error:
             raise _damaged(path, error.reason) from None
 
@@ -185,6 +195,8 @@ class _ParquetRows:
             self._file = pq.ParquetFile(path, page_checksum_verification=True)
             self.header = read_header((self._file.metadata.metadata or {}).get(HEADER_KEY, b"{}"))
             self._row_groups = self._row_groups_by_partition()
+        except AnotherFileError:
+            raise
         except DecodeError as error:
             raise _damaged(path, error.reason) from None
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:

@@ -251,9 +251,10 @@ def read_topic_ids(file: Path) -> frozenset[str]:
                 ErrorCode.UNREADABLE, f"{file} cannot be read: it is too large for a list of topic ids.", hint=""
             )
         lines = data.decode("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
-        raise TieredctlError(ErrorCode.UNREADABLE, f"{file} cannot be read: {reason}.") from None
+    except UnicodeDecodeError:
+        raise TieredctlError(ErrorCode.USAGE, f"{file} is not a list of topic ids: it is not a text file.") from None
+    except OSError as error:
+        raise TieredctlError(ErrorCode.UNREADABLE, f"{file} cannot be read: {error.strerror}.") from None
     return frozenset(_topic_ids(file, lines))
 
 

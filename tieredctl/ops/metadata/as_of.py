@@ -56,7 +56,10 @@ def _metadata_offsets(file: Path) -> dict[int, int]:
             data = opened.read(_LARGEST_OFFSET_FILE + 1)
         if len(data) > _LARGEST_OFFSET_FILE:
             raise DecodeError("it is far too large", _LARGEST_OFFSET_FILE)
-        return dict(read_committed_offsets(data).offsets)
+        offsets = dict(read_committed_offsets(data).offsets)
+        if not offsets:
+            raise DecodeError("it has no offset", 0)
+        return offsets
     except DecodeError as error:
         hint = "One `<metadata partition> <offset>` per line, as in _rlmm_committed_offsets."
         raise TieredctlError(

@@ -95,10 +95,13 @@ class KeyFile:
     """
 
     def __init__(self, file: Path) -> None:
-        """Raises TieredctlError if it is not a file."""
+        """Raises TieredctlError if it is not a file, and `usage` if it is empty: a listing that failed leaves that."""
         if not file.is_file():
             raise _no_file(file)
         status = file.stat()
+        if not status.st_size:
+            hint = "If the store itself is empty, scan it without --key-list."
+            raise TieredctlError(ErrorCode.USAGE, f"{file} has no keys.", hint=hint)
         self._path, self._size, self._modified_ms = file, status.st_size, status.st_mtime_ns // 1_000_000
 
     def __enter__(self) -> KeyFile:
