@@ -90,7 +90,8 @@ def test_no_plan_is_made_from_half_of_the_history(
     outcome = half.plan(*AGED, *ENOUGH)
 
     assert outcome.exit_code == 5
-    said = {**dict.fromkeys(CERTAIN_LOSS, "is missing here"), cut_short: "metadata-truncated"}
+    said: dict[Callable[[Path], None], str] = dict.fromkeys(CERTAIN_LOSS, "is missing here")
+    said[cut_short] = "metadata-truncated"
     assert said.get(lose, "on incomplete metadata") in outcome.err
     assert not cluster.plan_file.exists()
     assert cluster.objects() == before
