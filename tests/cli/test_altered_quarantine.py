@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,7 +133,7 @@ def test_a_forged_receipt_makes_no_altered_copy_pass(store: Store) -> None:
     doomed = planned_keys(store.cluster.plan_file)
     assert store.cluster.apply("--receipts", "store").exit_code == 0
     store.alter()
-    forge = {
+    forge: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
         "other checksums": lambda receipt: {**receipt, "checksums": {}, "version": None},
         "no checksums": lambda receipt: {name: receipt[name] for name in receipt if name != "checksums"},
     }

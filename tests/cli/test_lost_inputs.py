@@ -145,7 +145,7 @@ LOSSES: tuple[Damage, ...] = (
     log_unreadable,
 )
 REFUSED = (ExitCode.FAILURE, ExitCode.USAGE, ExitCode.CORRUPTION, ExitCode.INCOMPLETE)
-OTHERWISE = {
+OTHERWISE: Mapping[tuple[str, Damage], ExitCode] = {
     ("remote read", log_cut_and_checkpoints_removed): ExitCode.CLEAN,
     ("recover metadata", logs_as_of_new_partitions): ExitCode.FINDINGS,
     ("metadata partition-of", log_cut_and_checkpoints_removed): ExitCode.CLEAN,

@@ -9,7 +9,7 @@ import pytest
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.guards.lease import LEASE_MS, break_lease, find_lease, lease_held
 from tieredctl.ops.guards.own_objects import CLOCK_KEY, LEASE_KEY
-from tieredctl.ops.guards.store_clock import MOST_SKEW_MS, store_clock
+from tieredctl.ops.guards.store_clock import MOST_SKEW_MS, demand_common_time, store_clock
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.protocol import Capability, StoredObject
 
@@ -26,6 +26,9 @@ class ClockedStore(MemoryStore):
 
     def clock_ms(self) -> int:
         return self.now_ms
+
+    def time_ms(self) -> int:
+        return self.now_ms // 1_000 * 1_000
 
 
 class PlainStore(ClockedStore):
@@ -101,6 +104,23 @@ def test_nothing_is_changed_where_host_and_store_disagree_about_the_time(
 
     assert caught.value.kind.code == "clock-skew"
     assert [one.key for one in store.list()] == [CLOCK_KEY]
+
+
+def test_a_reader_notices_it_as_well_and_writes_nothing() -> None:
+    store = ClockedStore()
+
+    for skew_ms in (-2 * DAY_MS, -MOST_SKEW_MS - 2_000, MOST_SKEW_MS + 2_000, 2 * DAY_MS):
+        with pytest.raises(TieredctlError) as caught:
+            demand_common_time(store, lambda skew_ms=skew_ms: NOW_MS + skew_ms)  # type: ignore[misc]
+        assert caught.value.code is ErrorCode.CLOCK_SKEW, skew_ms
+    for skew_ms in (-MOST_SKEW_MS, 0, MOST_SKEW_MS):
+        demand_common_time(store, lambda skew_ms=skew_ms: NOW_MS + skew_ms)  # type: ignore[misc]
+
+    assert list(store.list()) == []
+
+
+def test_a_store_without_a_clock_of_its_own_is_not_held_to_it() -> None:
+    demand_common_time(MemoryStore(), lambda: NOW_MS)
 
 
 def test_a_holder_goes_by_the_stores_time() -> None:

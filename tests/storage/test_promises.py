@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from itertools import islice
 
 import pytest
@@ -238,3 +239,10 @@ def test_a_pickled_store_holds_the_same(store: ObjectStore) -> None:
     assert copy.url == store.url
     assert list(copy.list()) == list(store.list())
     assert copy.read("orders-0/1.log") == OBJECTS["orders-0/1.log"]
+
+
+def test_a_store_with_a_clock_of_its_own_tells_the_time(store: ObjectStore) -> None:
+    before_ms, told_ms, after_ms = int(time.time()) * 1_000, store.time_ms(), int(time.time() * 1_000)
+
+    assert (told_ms is None) == store.url.startswith(("file:", "memory:"))
+    assert told_ms is None or before_ms - 1_000 <= told_ms <= after_ms

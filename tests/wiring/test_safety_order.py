@@ -201,7 +201,7 @@ def test_a_plan_is_made_of_a_scan_in_the_same_order(places: Places, tmp_path: Pa
     with_an_orphan(places)
     options = PlanOptions(plan_id="plan", cluster_id=None, max_percent=100, max_missing=1, allow_young=True)
 
-    written = write_plan(places.to_scan(), ScanOptions(NOW_MS, 0), options, tmp_path / "plan.jsonl")
+    written = write_plan(places.to_scan(), ScanOptions(NOW_MS, 0), options, tmp_path / "plan.jsonl", lambda: NOW_MS)
 
     assert written.totals.objects == 1
     # The object that is missing is asked for by name, and whether it is promised is asked again: twice.

@@ -83,6 +83,10 @@ class CountingReader:
         self._count("checksums")
         return self._store.checksums(stored)
 
+    def time_ms(self) -> int | None:
+        self._count("time_ms")
+        return self._store.time_ms()
+
     def retention(self) -> Retention:
         self._count("retention")
         return self._store.retention()

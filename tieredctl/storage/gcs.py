@@ -10,9 +10,10 @@ from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.work import begin_listing, note_listed
+from tieredctl.storage.answer_date import date_ms
 from tieredctl.storage.bucket_store import BucketStore
 from tieredctl.storage.concurrently import concurrently
-from tieredctl.storage.gcs_connection import GcsConnection, GcsFailure, failing_as_tieredctl
+from tieredctl.storage.gcs_connection import GcsConnection, GcsFailure, failing_as_tieredctl, refusal
 from tieredctl.storage.protocol import (
     Capability,
     Deletion,
@@ -90,6 +91,14 @@ class GcsStore(BucketStore[GcsConnection]):
             return {}
         md5 = {"md5": b64decode(blob.md5_hash).hex()} if blob.md5_hash else {}
         return md5 | ({"crc32c": blob.crc32c} if blob.crc32c else {})
+
+    def time_ms(self) -> int | None:
+        listing = f"{self._client._connection.API_BASE_URL}/storage/v1/b/{self.address.bucket}/o"
+        with failing_as_tieredctl(self.url):
+            answer = self._client._http.get(listing, params={"maxResults": 1, "fields": "kind"})
+        if not answer.ok:
+            raise refusal(answer.status_code, self.url)
+        return date_ms(answer.headers)
 
     def retention(self) -> Retention:
         try:

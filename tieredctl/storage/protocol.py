@@ -188,6 +188,11 @@ class ObjectStore(Protocol):
         """
         ...
 
+    def time_ms(self) -> int | None:
+        """The time of the store's own clock, in ms since the epoch, as one of its answers has it in whole seconds; None
+        where it has no clock but this host's, or does not report it. Needs no right but that to list."""
+        ...
+
     def retention(self) -> Retention:
         """What the store keeps of deleted objects."""
         ...

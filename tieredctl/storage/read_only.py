@@ -53,6 +53,9 @@ class ReadOnlyStore:
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         return self.store.checksums(stored)
 
+    def time_ms(self) -> int | None:
+        return self.store.time_ms()
+
     def retention(self) -> Retention:
         return self.store.retention()
 

@@ -142,6 +142,9 @@ class RetryingStore:
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         return self.policy.run(lambda _: self.store.checksums(stored))
 
+    def time_ms(self) -> int | None:
+        return self.policy.run(lambda _: self.store.time_ms())
+
     def retention(self) -> Retention:
         return self.policy.run(lambda _: self.store.retention())
 

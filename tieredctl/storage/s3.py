@@ -11,6 +11,7 @@ from urllib.parse import unquote_plus
 
 from tieredctl.errors import ErrorCode
 from tieredctl.model.work import begin_listing, note_listed
+from tieredctl.storage.answer_date import date_ms
 from tieredctl.storage.bucket_store import BucketStore
 from tieredctl.storage.concurrently import concurrently
 from tieredctl.storage.protocol import (
@@ -82,6 +83,9 @@ class S3Store(BucketStore[S3Connection]):
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         found = self._description(stored.key, ChecksumMode="ENABLED")
         return {} if found is None or found["ETag"] != stored.version else checksums_in(found)
+
+    def time_ms(self) -> int | None:
+        return date_ms(self._request("head_bucket")["ResponseMetadata"]["HTTPHeaders"])
 
     def retention(self) -> Retention:
         return bucket_retention(self._request)

@@ -35,6 +35,7 @@ Operation = Literal[
     "get_object_acl",
     "get_object_lock_configuration",
     "get_object_tagging",
+    "head_bucket",
     "head_object",
     "list_multipart_uploads",
     "list_object_versions",

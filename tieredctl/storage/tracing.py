@@ -77,6 +77,10 @@ class TracingStore:
         with self._asked(f"checksums {stored.key}"):
             return self.store.checksums(stored)
 
+    def time_ms(self) -> int | None:
+        with self._asked("time"):
+            return self.store.time_ms()
+
     def retention(self) -> Retention:
         with self._asked("retention"):
             return self.store.retention()

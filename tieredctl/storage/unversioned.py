@@ -1,4 +1,4 @@
-"""The answers of stores that keep nothing but objects: no versions, no checksums, no connections."""
+"""The answers of stores that keep nothing but objects: no versions, no checksums, no connections, no clock."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ class UnversionedStore:
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:  # noqa: ARG002
         return {}
+
+    def time_ms(self) -> int | None:
+        return None
 
     def retention(self) -> Retention:
         return Retention()

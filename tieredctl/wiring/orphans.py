@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -199,18 +199,21 @@ def write_plan(
     options: ScanOptions,
     plan: PlanOptions,
     to: Path,
+    clock_ms: Callable[[], int],
     *,
     with_uploads: bool = False,
     force: bool = False,
     dry_run: bool = False,
 ) -> WrittenPlan:
     """Scans as `opened_scan` does, and writes a plan to the file `to`, signed with the user's key; a failure leaves
-    nothing, nor does a dry run. `with_uploads` plans to abort incomplete uploads too, `force` replaces a file.
+    nothing, nor does a dry run. `clock_ms` is this host's clock. `with_uploads` plans to abort incomplete uploads too,
+    `force` replaces a file.
 
     Raises TieredctlError if anything speaks against removing.
     """
     from tieredctl.config.plan_key import key_for_plan
     from tieredctl.layouts.registry import layouts_installed
+    from tieredctl.ops.guards.store_clock import demand_common_time
     from tieredctl.ops.orphan_removal.limits import demand_age
     from tieredctl.ops.orphan_removal.orphan_plan import Planning
     from tieredctl.ops.orphan_removal.plan_file import plan_if_any
@@ -221,6 +224,7 @@ def write_plan(
         _opened(places, replace(options, key=key), asks_again=True) as opened,
         plan_if_any(to, key, force=force, dry_run=dry_run) as writer,
     ):
+        demand_common_time(opened.remote.store, clock_ms)
         uploads_of = opened.remote.store if with_uploads else None
         is_marked = places.listing.mark is not None
         planning = Planning(opened.scan, writer, plan, layouts_installed(), uploads_of, lists_all=not is_marked)

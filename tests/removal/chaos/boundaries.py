@@ -178,6 +178,9 @@ class ObservedStore:
         self._before()
         return self.store.checksums(stored)
 
+    def time_ms(self) -> int | None:
+        return self.store.time_ms()
+
     def retention(self) -> Retention:
         return self.store.retention()
 

@@ -101,7 +101,7 @@ def plan(
         selection=selected.selection(),
     )
     written = write_plan(
-        *(places, scanned, options, to), with_uploads=multipart, force=size.force, dry_run=size.dry_run
+        *(places, scanned, options, to, clock_ms), with_uploads=multipart, force=size.force, dry_run=size.dry_run
     )
     planned, totals = written.planning.planned, written.totals
     for finding in written.planning.scan.findings:

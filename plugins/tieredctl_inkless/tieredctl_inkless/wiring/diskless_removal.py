@@ -13,6 +13,7 @@ from tieredctl.config.plan_key import key_for_plan
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import PlanTotals
 from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.store_clock import demand_common_time
 from tieredctl.ops.orphan_removal.limits import demand_age
 from tieredctl.ops.orphan_removal.plan_file import PlanFile, plan_if_any
 from tieredctl.ops.orphan_removal.plan_options import PlanOptions
@@ -54,6 +55,7 @@ def write_diskless_plan(
     """
     demand_age(min_age_ms, allow_young=plan.allow_young)
     control_plane, store = place.open(), bucket.open_store()
+    demand_common_time(store, clock_ms)
     source = dict(control_plane.describe()) | {"store": store.url}
     key = key_for_plan(dry_run=dry_run)
     with (
