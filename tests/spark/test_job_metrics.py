@@ -26,7 +26,10 @@ NEEDED = ["--store", "memory:", "--layout", "local", "--output", "out"]
 def metrics(tmp_path: Path) -> Path:
     """Of a run of yesterday, which found nothing."""
     file = tmp_path / "metrics.prom"
-    file.write_text('tieredctl_exit_code{command="verify"} 0\ntieredctl_segments{command="verify"} 7\n')
+    file.write_text(
+        "# HELP tieredctl_exit_code How the last run ended.\n"
+        'tieredctl_exit_code{command="verify"} 0\ntieredctl_segments{command="verify"} 7\n'
+    )
     return file
 
 
