@@ -31,6 +31,8 @@ WRONG_OFFSET_INDEX = struct.pack(">ii", 2, 1_000_000)
 """It passes a broker's own checks, and points after the end of every segment here."""
 BEHIND_THE_FIRST_ENTRY = 3
 READ_SECONDS = 30
+_ABORTED = struct.Struct(">hqqqq")
+"""An entry of a transaction index: version, producer id, first and last offset, last stable offset."""
 
 Record = tuple[int | None, bytes | None, bytes | None]
 
@@ -45,14 +47,12 @@ class TieredSegment:
 
     driven: DrivenBroker
     log: Path
+    first_read: int
+    """Where readers begin."""
 
     @property
     def segment_id(self) -> str:
         return self.log.name[21:43]
-
-    @property
-    def start_offset(self) -> int:
-        return int(self.log.name[:20])
 
     def part(self, suffix: str) -> Path:
         return self.log.with_name(self.log.name.removesuffix("log") + suffix)
@@ -84,15 +84,17 @@ def orders(driven: DrivenBroker) -> TieredSegment:
 
 @pytest.fixture
 def payments(driven: DrivenBroker) -> TieredSegment:
-    """One in which a transaction was aborted."""
+    """One that says that a transaction was aborted, read with its records: those may lie in the segment before."""
     index = segment(driven, "payments-0-*/*.txnindex", number=0).log
-    return TieredSegment(driven, index.with_name(index.name.removesuffix("txnindex") + "log"))
+    _, _, first_aborted, *_ = _ABORTED.unpack_from(index.read_bytes())
+    return TieredSegment(driven, index.with_name(index.name.removesuffix("txnindex") + "log"), first_aborted)
 
 
 def segment(driven: DrivenBroker, pattern: str, number: int) -> TieredSegment:
     """A segment that is not cached."""
     forget_cache(driven)
-    return TieredSegment(driven, sorted(driven.broker.remote_dir.glob(pattern))[number])
+    log = sorted(driven.broker.remote_dir.glob(pattern))[number]
+    return TieredSegment(driven, log, int(log.name[:20]) + BEHIND_THE_FIRST_ENTRY)
 
 
 def forget_cache(driven: DrivenBroker) -> None:
@@ -123,7 +125,7 @@ def alter_cache_size(admin: AdminClient, operation: AlterConfigOpType) -> None:
 
 
 def records(segment: TieredSegment, topic: str) -> list[Record]:
-    """What a consumer with read_committed gets of partition 0, from the segment to the end."""
+    """What a consumer with read_committed gets of partition 0, from there to the end."""
     settings = {
         "bootstrap.servers": segment.driven.broker.bootstrap_server,
         "group.id": "recover-indexes",
@@ -135,7 +137,7 @@ def records(segment: TieredSegment, topic: str) -> list[Record]:
     }
     read: list[Record] = []
     with closing(Consumer(settings)) as consumer:
-        consumer.assign([TopicPartition(topic, 0, segment.start_offset + BEHIND_THE_FIRST_ENTRY)])
+        consumer.assign([TopicPartition(topic, 0, segment.first_read)])
         while True:
             message = consumer.poll(READ_SECONDS)
             assert message is not None

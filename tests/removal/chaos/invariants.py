@@ -63,8 +63,8 @@ def objects_only_in_quarantine(trial: Trial) -> set[str]:
 
 
 def demand_still_in_quarantine(trial: Trial, keys: set[str]) -> None:
-    """What holds when the quarantine was emptied, of what it was the last place of before: a broker that began to delete
-    an object meanwhile reads it no more."""
+    """What holds when the quarantine was emptied, of what it was the last place of before. A broker that began to
+    delete an object meanwhile reads it no more."""
     owned = trial.cluster.owned_objects(trial.cluster.read_up_to())
     purged = {key for key in keys & owned if _quarantined(trial, key) != content(key)}
     assert not purged, _report(trial, [f"the last copy of {key} was purged" for key in purged])
