@@ -45,7 +45,10 @@ def exit_codes(samples: list[Sample]) -> list[float]:
 def metrics(tmp_path: Path) -> Path:
     """Of a run of yesterday, which found nothing."""
     file = tmp_path / "metrics.prom"
-    file.write_text('tieredctl_exit_code{command="yesterday"} 0\ntieredctl_objects{command="yesterday"} 7\n')
+    begun = "# HELP tieredctl_exit_code Of yesterday.\n"
+    file.write_text(
+        f'{begun}tieredctl_exit_code{{command="yesterday"}} 0\ntieredctl_objects{{command="yesterday"}} 7\n'
+    )
     return file
 
 
