@@ -15,7 +15,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.interruption import ending
+from tieredctl.model.interruption import ending, unbroken
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.replaced_file import demand_writable
 from tieredctl.ops.metadata.selection import Selection
@@ -207,7 +207,6 @@ def _put_in_place(aside: Path, to: Path, names: Sequence[str]) -> None:
         raise
 
 
-@ending()
 def _finished(to: Path) -> bool:
     """Whether an earlier run was killed while it put what it had written into its place: the rest of it is there now.
     Raises TieredctlError `unwritable` where something else came there meanwhile."""
@@ -218,10 +217,11 @@ def _finished(to: Path) -> bool:
     names = sorted((path.name for path in whole.iterdir()), key=lambda name: name in BROKER_FILES)
     names.sort(key=lambda name: name == META_PROPERTIES_FILE)
     _demand_absent(to, names)
-    for name in names:
-        (whole / name).rename(to / name)
-    whole.rmdir()
-    sync(to)
+    with unbroken():
+        for name in names:
+            (whole / name).rename(to / name)
+        whole.rmdir()
+        sync(to)
     return True
 
 
