@@ -34,7 +34,7 @@ class Churn:
         self.brokers = brokers
         self.moves = 0
         """Elections so far that gave every partition another leader."""
-        self.is_paused = threading.Event()
+        self._is_paused = threading.Event()
         self._topics, self._seconds_a_leader = topics, seconds_a_leader
         self._ends = threading.Event()
         settings = {name: {**SETTINGS, **own} for name, own in topics.items()}
@@ -53,11 +53,20 @@ class Churn:
         for thread in self._threads:
             thread.join()
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing is written and no leader is moved, but for what is under way; retention goes on."""
+        self._is_paused.set()
+        try:
+            yield
+        finally:
+            self._is_paused.clear()
+
     def _write(self) -> None:
         """A burst a moment, so that each begins with a roll."""
         producer = Producer({"bootstrap.servers": self.brokers.bootstrap_servers, "log_level": 0, "linger.ms": 1})
         while not self._ends.wait(1.0):
-            if self.is_paused.is_set():
+            if self._is_paused.is_set():
                 continue
             for name in self._topics:
                 for partition in range(PARTITIONS):
@@ -75,7 +84,7 @@ class Churn:
             for shift in cycle(range(len(NODE_IDS))):
                 if self._ends.wait(self._seconds_a_leader):
                     return
-                if self.is_paused.is_set():
+                if self._is_paused.is_set():
                     continue
                 # A broker that restarts leaves a partition with the leader that it has.
                 with suppress(KafkaError, KafkaException):
