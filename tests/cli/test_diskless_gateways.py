@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from tests.cli.command_line import Tieredctl
 
-SCENARIO_4 = ("diskless", "gateways", "--brokers", "24", "--racks", "3", "--coordinators", "12")
+NUMBERS = {"--brokers": "24", "--racks": "3", "--coordinators": "12"}
+
+
+def gateways(numbers: Mapping[str, str]) -> tuple[str, ...]:
+    return ("diskless", "gateways", *(word for number in numbers.items() for word in number))
+
+
+SCENARIO_4 = gateways(NUMBERS)
 
 
 def test_the_table_has_a_row_for_each_broker_and_the_bounds_beside(tieredctl: Tieredctl) -> None:
@@ -72,7 +81,9 @@ def test_the_most_that_it_takes_is_placed(tieredctl: Tieredctl) -> None:
     ],
 )
 def test_numbers_that_make_no_cluster_are_refused(changed: tuple[str, str], message: str, tieredctl: Tieredctl) -> None:
-    outcome = tieredctl(*SCENARIO_4, *changed)
+    name, number = changed
+
+    outcome = tieredctl(*gateways(NUMBERS | {name: number}))
 
     assert (outcome.exit_code, outcome.out) == (2, "")
     assert message in outcome.err

@@ -191,5 +191,5 @@ def test_a_parquet_file_of_somebody_elses_is_reported_as_not_an_export(tmp_path:
 
     outcome = tieredctl("metadata", "segments", "--export", path)
 
-    assert (outcome.exit_code, outcome.out) == (1, "")
+    assert (outcome.exit_code, outcome.out) == (2, "")
     assert "not the header of a metadata export" in outcome.err
