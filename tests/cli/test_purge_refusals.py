@@ -28,7 +28,7 @@ from tests.cli.crashed_cluster import (
 )
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.cli.commands import orphans_apply, orphans_purge, orphans_restore
-from tieredctl.ops.guards.own_objects import QUARANTINE
+from tieredctl.ops.guards.own_objects import BYTES_OF_COPIES, QUARANTINE
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.guards.quarantine_keys import quarantined as quarantined_as
 from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject
@@ -192,7 +192,8 @@ def test_no_more_of_the_store_is_deleted_for_good_than_is_allowed(
 
 
 def as_older_releases_named_it(cluster: CrashedClusterOnDisk) -> None:
-    """Without the cluster's id, and what the object was."""
+    """Without the cluster's id, what the object was, and notes about its bytes."""
+    shutil.rmtree(cluster.bucket / BYTES_OF_COPIES)
     plan_id = plan_lines(cluster.plan_file)[0]["planId"]
     for file in [file for file in (cluster.bucket / QUARANTINE).rglob("*") if file.is_file()]:
         found = quarantined_as(file.relative_to(cluster.bucket).as_posix())
