@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.deleted_offsets import DeletedOffsets
 from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
 from tieredctl.rlmm.states import Refusal, start_refusal, update_refusal
 
@@ -50,6 +51,9 @@ class CacheByEvents(RemoteLogMetadataCache):
             state=update.state,
             custom_metadata=update.custom_metadata,
         )
+        change = known.metadata.state, update.state
+        if change == (RemoteLogSegmentState.COPY_SEGMENT_FINISHED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED):
+            self.deleted = DeletedOffsets((*self.deleted.stretches, (metadata.start_offset, metadata.end_offset)))
         updated = self._with_history(said_once(metadata, metadata_partition, metadata_offset))
         self._apply(updated)
         return updated

@@ -50,6 +50,8 @@ from tieredctl.errors import DecodeError
 from tieredctl.formats.message_json import message
 from tieredctl.formats.wire import read_whole
 
+PACKAGE = "tieredctl_proposals.formats"
+
 OTHER = "A" * 22
 NOT = KafkaError.NOT_COORDINATOR
 BATCH = CommitBatch(TOPIC_ID, 3, 0, 84, 0, 1, 1700000000005, 0, 5, 0, 7, 8)
@@ -85,7 +87,7 @@ def test_the_schemas_of_the_coordinators_api_have_every_field_of_their_values(na
     data = encode_diskless_message(value)
 
     assert decode_diskless_message(type(value), data) == value
-    assert isinstance(read_whole(message(f"Diskless{name}", MESSAGES).schema(0), data), dict)
+    assert isinstance(read_whole(message(f"Diskless{name}", MESSAGES, PACKAGE).schema(0), data), dict)
 
 
 @pytest.mark.parametrize("api_key", REQUESTS)
@@ -93,7 +95,7 @@ def test_requests_have_the_api_keys_of_their_definitions(api_key: int) -> None:
     names = [name for name, value in EXAMPLES.items() if type(value) is REQUESTS[api_key]]
     answer = names[0].replace("Request", "Response")
 
-    assert [message(f"Diskless{name}", MESSAGES).api_key for name in (*names, answer)] == [api_key, api_key]
+    assert [message(f"Diskless{name}", MESSAGES, PACKAGE).api_key for name in (*names, answer)] == [api_key, api_key]
 
 
 def test_commit_file_byte_for_byte() -> None:

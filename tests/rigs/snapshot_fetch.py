@@ -44,9 +44,14 @@ class Fetch:
 
     def __call__(self, *words: str | Path, address: str | None = None) -> Outcome:
         self._capfd.readouterr()
-        place = ("--bootstrap-controller", address or self._controller.address, "--command-config", self._config)
-        chosen = () if "--to" in words else ("--to", self._folder)
-        code = run([*map(str, ("snapshot", "fetch", *place, *chosen, "--max-bytes", CHUNK, *words))])
+        usual = {
+            "--bootstrap-controller": address or self._controller.address,
+            "--command-config": self._config,
+            "--to": self._folder,
+            "--max-bytes": CHUNK,
+        }
+        given = (word for option in usual.items() if option[0] not in words for word in option)
+        code = run([*map(str, ("snapshot", "fetch", *given, *words))])
         return Outcome(code, *self._capfd.readouterr())
 
     def left(self) -> dict[str, bytes]:

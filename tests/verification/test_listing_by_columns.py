@@ -136,7 +136,9 @@ def told_one_by_one(
                 code = FindingCode.COPY_STUCK if copies else FindingCode.DELETE_STUCK
                 yield code, metadata.segment_id, "None"
         for code, first, last in breaks(list(finished(cache))):
-            yield code, f"{partition.topic_id}-{partition.partition}", str([first, last])
+            told_of = f"{partition.topic_id}-{partition.partition}"
+            lost = cache.deleted.not_among(first, last) if code is FindingCode.OFFSET_GAP else [(first, last)]
+            yield from ((code, told_of, str(list(one))) for one in lost)
     for key in listed:
         explained = layout.explain(key)
         if explained is None or (explained.topic_id_partition, explained.segment_id) not in known:

@@ -19,6 +19,7 @@ from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.verify import verify
 from tieredctl.storage.file import FileStore
 
+LATER_MS = 1_900_000_000_000
 UNKNOWN = "segment-size-unknown"
 each_level = pytest.mark.parametrize("level", list(Level))
 each_deep_level = pytest.mark.parametrize("level", [Level.HEADERS, Level.FULL])
@@ -88,6 +89,6 @@ def test_the_other_layouts_log_is_as_long_as_its_manifest_says(captures: Path) -
     stream = EventStream(EventsInMemory(cluster.with_start_changed(first, segment_size_in_bytes=-1).events))
     store = FileStore(str(folder / "bucket" / "tiered"))
 
-    found = verify(stream, store, layout, LocalEngine(threads=1), VerifyOptions(Level.FULL, Clock(0, 0)))
+    found = verify(stream, store, layout, LocalEngine(threads=1), VerifyOptions(Level.FULL, Clock(LATER_MS, LATER_MS)))
 
     assert [finding.code for finding in found.findings] == [UNKNOWN]

@@ -71,8 +71,9 @@ def verified_by_nobody(capture: Path, capsys: pytest.CaptureFixture[str], *words
 
 
 def verified(capture: Path, capsys: pytest.CaptureFixture[str], *words: str | Path) -> Outcome:
-    store = f"file:{capture / 'remote' / 'kafka-tiered-storage'}"
-    words = ("verify", "--log-dir", capture / "data", "--store", store, "-o", "json", *words)
+    """By the store of the capture, unless another is given."""
+    store = () if "--store" in words else ("--store", f"file:{capture / 'remote' / 'kafka-tiered-storage'}")
+    words = ("verify", "--log-dir", capture / "data", *store, "-o", "json", *words)
     exit_code = run([str(word) for word in words])
     said = capsys.readouterr()
     assert "Traceback" not in said.err

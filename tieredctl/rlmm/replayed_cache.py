@@ -68,7 +68,7 @@ def _taken(events: EventColumns) -> _Taken:
 def _deleted_offsets(starts: StartedCopies, taken: _Taken) -> DeletedOffsets:
     """A copy that never ended held nothing: its removal, which brokers do after each failure, explains no hole."""
     states = taken.events.states
-    ended = np.isin(taken.segments, taken.segments[states == _COPIED])
+    ended = np.isin(taken.begun, taken.begun[states == _COPIED])
     gone = taken.begun[ended & (states == _DELETING)]
     firsts, lasts = starts.start_offsets.values[gone], starts.end_offsets.values[gone]
     return DeletedOffsets(list(zip(firsts.tolist(), lasts.tolist(), strict=True)))
