@@ -98,8 +98,10 @@ class CrashedCluster:
         return self.store[2:]
 
     def scan(self, *words: str | Path) -> Outcome:
+        """Of objects of any age, unless another is given."""
         where = (*self.store, "--layout", "aiven", "--log-dir", self.log_dir)
-        return self.tieredctl("orphans", "scan", *where, "--min-age", "0s", *words)
+        age = () if "--min-age" in words else ("--min-age", "0s")
+        return self.tieredctl("orphans", "scan", *where, *age, *words)
 
     def plan(self, *words: str | Path) -> Outcome:
         where = (*self.store, "--layout", "aiven", "--log-dir", self.log_dir, "--to", self.plan_file)
