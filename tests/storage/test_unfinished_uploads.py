@@ -80,7 +80,19 @@ def test_a_younger_upload_than_asked_for_is_not_listed(debris: Debris) -> None:
 @pytest.mark.parametrize("debris", ["versitygw"], indirect=True)  # moto's uploads all began in 2010
 def test_a_plan_gives_up_uploads_but_for_those_that_may_be_of_a_copy_under_way(debris: Debris, tmp_path: Path) -> None:
     plan = tmp_path / "plan"
-    options = ("--layout", "local", "--min-age", "0s", "--allow-young", "--multipart", "-o", "json", "--to", plan, *LACKING)
+    options = (
+        "--layout",
+        "local",
+        "--min-age",
+        "0s",
+        "--allow-young",
+        "--multipart",
+        "-o",
+        "json",
+        "--to",
+        plan,
+        *LACKING,
+    )
     cluster_id = json.loads((debris.log_dir.parent / "capture.json").read_text())["cluster_id"]
     where = ("--log-dir", debris.log_dir, "--cluster-id", cluster_id)
 
@@ -100,7 +112,19 @@ def test_an_upload_that_is_reported_as_given_up_and_is_not_has_failed(
     debris: Debris, versitygw: ObjectServer, tmp_path: Path
 ) -> None:
     plan = tmp_path / "plan"
-    options = ("--layout", "local", "--min-age", "0s", "--allow-young", "--multipart", "-o", "json", "--to", plan, *LACKING)
+    options = (
+        "--layout",
+        "local",
+        "--min-age",
+        "0s",
+        "--allow-young",
+        "--multipart",
+        "-o",
+        "json",
+        "--to",
+        plan,
+        *LACKING,
+    )
     cluster_id = json.loads((debris.log_dir.parent / "capture.json").read_text())["cluster_id"]
     where = ("--log-dir", debris.log_dir, "--cluster-id", cluster_id)
     with FaultyProxy(versitygw.endpoint, rules=[Rule(dropped, "DELETE", "uploadId=")]) as proxy:
