@@ -113,8 +113,9 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reference shows defaults, not what the tests set."""
-    monkeypatch.delenv("TIEREDCTL_PROGRESS", raising=False)
+    """The reference shows defaults, not what the tests or their Makefile set."""
+    for name in [name for name in os.environ if name.startswith("TIEREDCTL_") and name != "TIEREDCTL_CONFIG"]:
+        monkeypatch.delenv(name)
 
 
 @pytest.mark.usefixtures("no_variables")

@@ -49,8 +49,8 @@ class CommandLine:
         return Outcome(code, *self.capfd.readouterr())
 
     def remove(self, what: str, *words: str | Path, server: str | None = None) -> Outcome:
-        store = ("--store", f"file:{self.cluster.broker.remote_dir}", "--layout", "local")
-        return self.run("partition", "remove", what, *store, *words, "-o", "json", server=server)
+        store = () if "--store" in words else ("--store", f"file:{self.cluster.broker.remote_dir}")
+        return self.run("partition", "remove", what, *store, "--layout", "local", *words, "-o", "json", server=server)
 
     def apply(
         self, what: str, *words: str | Path, server: str | None = None, though_just_deleted: bool = True
@@ -220,7 +220,7 @@ def test_what_a_versioned_bucket_keeps_is_reported_and_deleted_where_that_is_ask
         kept = bucket.kept({key})
         again = tieredctl.apply(topic_id, "--delete-versions", *store)
 
-        assert ("for good" in asked.err, "for good" in asked_more.err) == (False, True)
+        assert ("for good" in asked.err, "for good" in asked_more.err) == (False, True), asked_more.err
         assert (removed.exit_code, kept) == (0, (1, 1)), removed.err
         assert "A delete marker was written for 1 object: 5 B stays as noncurrent versions" in removed.err
         assert (again.exit_code, bucket.kept({key})) == (0, (0, 0)), again.err

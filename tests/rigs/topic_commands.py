@@ -43,8 +43,8 @@ class TopicCommands:
     def plan(self, verb: str, topic: str, *words: object) -> Outcome:
         """Runs it without --apply."""
         self.capfd.readouterr()
-        # Of an option that is given twice, the last counts: words may name another listener.
-        server = ("--bootstrap-server", self.broker.bootstrap_server)
+        # Words may name another listener.
+        server = () if "--bootstrap-server" in words else ("--bootstrap-server", self.broker.bootstrap_server)
         code = run(["topic", verb, topic, *server, "-o", "json", *map(str, words)])
         return Outcome(code, *self.capfd.readouterr())
 
