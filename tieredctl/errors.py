@@ -327,7 +327,7 @@ _TABLE = (
         ExitCode.LOCKED,
         "Wait for the other run to end; `tieredctl orphans unlock` shows it, and frees the lease of a dead run.",
     ),
-    ErrorKind(ErrorCode.NODE_RUNNING, ExitCode.LOCKED, "Stop the node first: a running one cleans its own snapshots."),
+    ErrorKind(ErrorCode.NODE_RUNNING, ExitCode.LOCKED, "Stop the node first: a running one writes its files itself."),
     ErrorKind(
         ErrorCode.NODE_UNCLEAR,
         ExitCode.INCOMPLETE,

@@ -13,6 +13,8 @@ import pytest
 from tests.cli.crashed_cluster import AT_ONCE, CLUSTER_ID, CrashedClusterOnDisk, planned_keys
 from tests.cli.test_recover_indexes import CLUSTER_ID as RECOVERED_ID
 from tests.cli.test_recover_indexes import CONFIRMED, SEGMENT_ID, STEM
+from tests.moved_log_starts import CONFIRMED as MOVED_BACK
+from tests.moved_log_starts import EPOCHS, RIGHT, STARTS, contents, moved_node, plan, written
 from tests.rigs.stopped_process import INT, TERM, TWICE, Change, Stop
 from tieredctl.ops.guards.own_objects import QUARANTINE
 
@@ -94,7 +96,21 @@ def recovering(captures: Path, tmp_path: Path) -> Change:
     return Change(words, store, f"link .*{STEM}", is_whole, lambda: all(path.exists() for path in missing))
 
 
-CHANGES = ["restoring", "purging", "cleaning", "recovering"]
+@pytest.fixture
+def moving(tmp_path: Path) -> Change:
+    node = tmp_path / "data"
+    moved_node(node)
+    before = contents(node)
+    plan_file = written(tmp_path / "plan.json", plan())
+    words: list[str | Path] = ["recover", "log-starts", plan_file, "--log-dir", node, *MOVED_BACK]
+
+    def is_whole() -> bool:
+        return all(contents(node)[name] in (before[name], text) for name, text in RIGHT.items())
+
+    return Change(words, node, f"rename .*{EPOCHS}", is_whole, lambda: contents(node).items() >= RIGHT.items())
+
+
+CHANGES = ["restoring", "purging", "cleaning", "recovering", "moving"]
 
 
 @pytest.mark.parametrize("stop", [INT, TERM, TWICE])
@@ -120,3 +136,8 @@ def test_in_the_last_of_several_steps_nothing_is_left(recovering: Change, stop: 
 @pytest.mark.parametrize("stop", [INT, TERM, TWICE])
 def test_in_the_last_step_of_a_cleaning_nothing_is_left_but_to_look_again(cleaning: Change, stop: Stop) -> None:
     replace(cleaning, number=2, is_last=True).demand_finished(stop)
+
+
+@pytest.mark.parametrize("stop", [INT, TERM, TWICE])
+def test_in_the_last_file_of_log_starts_nothing_is_left_but_to_look_again(moving: Change, stop: Stop) -> None:
+    replace(moving, step=f"rename .*{STARTS}", number=1, is_last=True).demand_finished(stop)

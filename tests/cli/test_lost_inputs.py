@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.command_line import Outcome, this_process
 from tests.cli.command_tree import command_at, commands
+from tests.moved_log_starts import moved_node, plan, written
 from tieredctl.cli.command_tree import NOUNS
 from tieredctl.errors import ExitCode
 
@@ -72,6 +73,7 @@ OF_FILES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "snapshot verify": (_SNAPSHOT, ("{folder}/" + _SNAPSHOT,)),
     "snapshot compare": (_SNAPSHOT, ("{folder}/" + _EARLIER, "{folder}/" + _SNAPSHOT)),
     "snapshot clean": ("data/__cluster_metadata-0", ("{folder}/data",)),
+    "recover log-starts": ("moved.json", ("{folder}/moved.json", "--log-dir", "{folder}/node")),
     "doctor config": ("server.properties", ("{folder}/server.properties",)),
     "metadata segments": ("export", ("--export", "{folder}/export")),
 }
@@ -167,6 +169,8 @@ def copied(captures: Path, folder: Path) -> Mapping[str, str]:
     shutil.copytree(capture / "remote/kafka-tiered-storage", folder / "store")
     shutil.copy(capture / "server.properties", folder)
     shutil.copy(_exported(capture / "data"), folder / "export")
+    moved_node(folder / "node")
+    written(folder / "moved.json", plan())
     return {"data": str(folder / "data"), "store": str(folder / "store"), "folder": str(folder)}
 
 

@@ -256,6 +256,7 @@ def test_memory_that_runs_out_is_reported(monkeypatch: pytest.MonkeyPatch, tiere
         ("recover indexes x --apply", True),
         ("recover metadata --apply", True),
         ("recover metadata --apply --dry-run", False),
+        ("recover log-starts plan --log-dir folder --apply", True),
         ("snapshot clean folder --apply", True),
         ("topic disable orders --apply", False),
         ("wal restore --to folder", False),

@@ -11,6 +11,7 @@ from tests.cleaned_nodes import node_to_clean
 from tests.cli.command_line import Tieredctl
 from tests.cli.command_tree import commands
 from tests.cli.crashed_cluster import CLUSTER_ID, CrashedClusterOnDisk
+from tests.moved_log_starts import moved_node, plan, written
 from tests.rigs.driven_brokers import DrivenBroker
 from tieredctl.errors import ExitCode
 
@@ -32,6 +33,7 @@ def of_files(cluster: CrashedClusterOnDisk, folder: Path) -> dict[tuple[str, ...
     wal, node = folder / "wal", folder / "node"
     wal.mkdir()
     node_to_clean(node)
+    moved_node(folder / "moved")
     on_wal: Words = ("--store", f"file:{wal}", *offline)
     return {
         ("orphans", "plan"): [(*store, *metadata, "--to", folder / "other", *more) for more in ((), ("--dry-run",))],
@@ -47,6 +49,9 @@ def of_files(cluster: CrashedClusterOnDisk, folder: Path) -> dict[tuple[str, ...
         ("wal", "clean"): [(*on_wal, *more) for more in ((), APPLY)],
         ("wal", "purge"): [(*on_wal, "--older-than", "1h", *more) for more in ((), APPLY)],
         ("wal", "upload"): [("--store", f"file:{wal}", *metadata, *more) for more in ((), APPLY)],
+        ("recover", "log-starts"): [
+            (written(folder / "moved.json", plan()), "--log-dir", folder / "moved", *more) for more in ((), APPLY)
+        ],
         ("snapshot", "clean"): [(node, "--metadata-max-retention-ms", "1000", *more) for more in ((), APPLY)],
     }
 

@@ -26,6 +26,7 @@ GIVEN: Mapping[str, tuple[str, ...]] = {
     "store inspect": (),
     "doctor config": (),
     "estimate wal-cost": (),
+    "recover log-starts": ("--log-dir", "{folder}/node"),
     "snapshot clean": ("{data}",),
     "snapshot compare": ("{folder}/wrong",),
     **{f"snapshot {verb}": () for verb in ("inspect", "ls", "verify")},

@@ -53,6 +53,13 @@ class CommandLine:
         sure = ("--apply", "--yes", "--cluster-id", self.cluster.broker.cluster_id)
         return self.recover(*sure, *words, server=server, told_partitions=told_partitions)
 
+    def put_back(self, plan: Path) -> Outcome:
+        """The log starts of a plan, in the broker's files."""
+        sure = ("--apply", "--yes", "--cluster-id", self.cluster.broker.cluster_id)
+        words = ("recover", "log-starts", plan, "--log-dir", self.cluster.broker.log_dir, *sure)
+        code = run([*map(str, words), "-o", "json"])
+        return Outcome(code, *self.capfd.readouterr())
+
     def segments(self) -> list[dict[str, object]]:
         """What the metadata has of `orders`, but for who said it, and when and where."""
         outside = ("brokerId", "eventTimestampMs", "metadataOffset")
@@ -162,11 +169,14 @@ def test_what_was_lost_is_no_orphan_by_the_live_topic_nor_by_the_brokers_disk(
 
 
 def test_put_back_as_the_plan_says_all_is_read_again(
-    cluster: ForgetfulCluster, tieredctl: CommandLine, remembered: list[dict[str, object]]
+    cluster: ForgetfulCluster, tieredctl: CommandLine, remembered: list[dict[str, object]], tmp_path: Path
 ) -> None:
-    plan = tieredctl.recover().document()["items"]
+    plan = tmp_path / "plan.json"
+    plan.write_text(tieredctl.recover().out)
+    running = tieredctl.put_back(plan)
     cluster.broker.stop()
-    cluster.put_back(plan)
+    put_back = tieredctl.put_back(plan)
+    again = tieredctl.put_back(plan)
     cluster.hold_back(HOLD_BACK)
     cluster.broker.start()
 
@@ -178,6 +188,8 @@ def test_put_back_as_the_plan_says_all_is_read_again(
     cluster.broker.stop()
     cluster.let_go()
     cluster.broker.start()
+    assert (running.exit_code, put_back.exit_code, again.exit_code) == (11, 0, 0), running.err + put_back.err
+    assert put_back.document()["summary"]["done"] == PARTITIONS == again.document()["summary"]["inPlace"]
     assert (half.exit_code, outcome.exit_code, outcome.document()["summary"]["left"]) == (0, 0, 0), outcome.err
     # The recovered events say when segments were stored, but their records do not: nothing else became an orphan.
     assert by_half == {f"{ORDERS}-{one}": {"owned" if one == 0 else "unknown"} for one in range(PARTITIONS)}

@@ -122,19 +122,6 @@ class ForgetfulCluster:
         """The same without these."""
         self._settings_file.write_text(self._settings_text)
 
-    def put_back(self, plan: Sequence[dict[str, Any]]) -> None:
-        """Does to the stopped broker's files what the items of a plan say."""
-        starts = self.broker.log_dir / "log-start-offset-checkpoint"
-        version, count, *lines = starts.read_text().splitlines()
-        offsets = dict(line.rsplit(" ", 1) for line in lines)
-        for item in plan:
-            name, restore = f"{item['topic']} {item['partition']}", item["restore"]
-            offsets[name] = str(restore["logStartOffset"])
-            folder = self.broker.log_dir / f"{item['topic']}-{item['partition']}"
-            (folder / "leader-epoch-checkpoint").write_text(restore["leaderEpochCheckpoint"])
-        assert int(count) == len(offsets)
-        starts.write_text("\n".join([version, count, *(f"{name} {offset}" for name, offset in offsets.items())]) + "\n")
-
     def _lose_metadata(self) -> None:
         for folder in self.broker.log_dir.glob(f"{METADATA_TOPIC}-*"):
             shutil.rmtree(folder)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tieredctl.model.ids import uuid_bytes
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 CLUSTER_METADATA_FOLDER = "__cluster_metadata-0"
 """The controllers' log and its snapshots."""
@@ -20,7 +21,7 @@ LOCK_FILE = ".lock"
 """Empty: a running broker holds a lock on it, so that no other starts in the same log directory."""
 OFFSET_CHECKPOINTS = (
     "recovery-point-offset-checkpoint",
-    "log-start-offset-checkpoint",
+    LOG_START_OFFSET_CHECKPOINT,
     "replication-offset-checkpoint",
     "cleaner-offset-checkpoint",
 )

@@ -9,6 +9,7 @@ from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint, read_offset_checkpoint
 from tieredctl.formats.file_names import (
     LEADER_EPOCH_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
     SegmentPart,
     parse_partition_folder_name,
     parse_segment_file_name,
@@ -17,7 +18,6 @@ from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, read_p
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LocalLog
 
-LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
 _END_CHECKPOINTS = ("replication-offset-checkpoint", "recovery-point-offset-checkpoint")
 """Up to which offset logs were committed, and flushed."""
 

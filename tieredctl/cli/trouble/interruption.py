@@ -28,6 +28,7 @@ _RESUMED: dict[tuple[str, ...], str] = {
     ("partition", "remove"): "--apply",
     ("recover", "indexes"): "--apply",
     ("recover", "metadata"): "--apply",
+    ("recover", "log-starts"): "--apply",
     ("snapshot", "clean"): "--apply",
     ("snapshot", "fetch"): "",
 }

@@ -21,10 +21,10 @@ _INDEXES = (
     "with the topics that lack some, or with what `verify -o json` wrote."
 )
 _GIVEN_UP = "If DeleteRecords or retention moved the log start, there is nothing to do: these segments are deleted."
+_KEEP_PLAN = "Otherwise, keep this plan while the brokers run: this command again, with -o json > plan.json"
 _FILES = (
-    "For each partition with `restore` in -o json, in each log directory that has the partition, write its "
-    "`logStartOffset` into its line of log-start-offset-checkpoint, and its `leaderEpochCheckpoint` into the file "
-    "leader-epoch-checkpoint in the partition's folder."
+    "On every broker, for each of its log directories, put the log starts back: "
+    "tieredctl recover log-starts plan.json --log-dir DIR --apply"
 )
 
 
@@ -53,7 +53,8 @@ def steps(recovery: Recovery, *, is_live: bool) -> list[str]:
 def _put_back() -> list[str]:
     return [
         _GIVEN_UP,
-        f"Otherwise, stop all brokers, and give them these properties: {'; '.join(HOLD_BACK)}",
+        _KEEP_PLAN,
+        f"Stop all brokers, and give them these properties: {'; '.join(HOLD_BACK)}",
         _FILES,
         "Start the brokers, and run this command again with --apply: the segments are no longer below the log start.",
         "Remove these properties, and restart the brokers.",

@@ -13,6 +13,7 @@ from tieredctl.formats.committed_offsets import CommittedOffsets, read_committed
 from tieredctl.formats.file_names import (
     COMMITTED_OFFSETS,
     LEADER_EPOCH_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
     REMOTE_LOG_SNAPSHOT,
     PartitionFolderName,
     SegmentFileName,
@@ -26,7 +27,6 @@ from tieredctl.formats.remote_log_snapshot import RemoteLogSnapshot, read_remote
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 
-LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
 REMOTE_LOG_INDEX_CACHE = "remote-log-index-cache"
 
 _Content = TypeVar("_Content")

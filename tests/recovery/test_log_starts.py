@@ -1,0 +1,422 @@
+"""`recover log-starts`: the files of a stopped node say what the plan wants, or nothing is written."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import Outcome, Tieredctl, in_this_process, this_process
+from tests.moved_log_starts import (
+    CLUSTER_ID,
+    CONFIRMED,
+    EPOCHS,
+    EPOCHS_BACK,
+    EPOCHS_MOVED,
+    RIGHT,
+    STARTS,
+    STARTS_MOVED,
+    checkpoint,
+    contents,
+    item,
+    kept,
+    moved_node,
+    plan,
+    written,
+)
+from tieredctl.errors import ExitCode
+from tieredctl.wiring.log_start_recovery import log_start_recovery
+
+OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAg"
+Spoil = Callable[[Path, dict[str, Any]], object]
+
+
+@pytest.fixture
+def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
+    return in_this_process(capsys)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Path:
+    moved_node(tmp_path / "data")
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path) -> Path:
+    return written(tmp_path / "plan.json", plan())
+
+
+def is_right(node: Path) -> bool:
+    return contents(node).items() >= RIGHT.items()
+
+
+def put_back(plan_file: Path, node: Path, *words: str) -> Outcome:
+    return this_process("recover", "log-starts", plan_file, "--log-dir", node, *CONFIRMED, *words)
+
+
+def test_log_starts_and_leader_epochs_are_put_back_and_nothing_else_changes(node: Path, plan_file: Path) -> None:
+    before = contents(node)
+
+    shown = this_process("recover", "log-starts", plan_file, "--log-dir", node, "-o", "json")
+    untouched = contents(node)
+    outcome = put_back(plan_file, node, "-o", "json")
+    again = put_back(plan_file, node, "-o", "json")
+
+    assert (shown.exit_code, untouched == before) == (ExitCode.FINDINGS, True), shown.err
+    assert [one["action"] for one in shown.document()["items"]] == ["restore", "restore"]
+    summary = outcome.document()["summary"]
+    assert (outcome.exit_code, summary["done"], summary["written"]) == (ExitCode.CLEAN, 2, 3), outcome.err
+    assert {name: text for name, text in contents(node).items() if "-kept-" not in name} == before | RIGHT
+    assert kept(node) == {name: before[name] for name in RIGHT}
+    assert (node / f"orders-0/{EPOCHS}").stat().st_mode & 0o777 == 0o640
+    assert (again.exit_code, again.document()["summary"]["inPlace"]) == (ExitCode.CLEAN, 2), again.err
+
+
+def test_epochs_of_later_leaders_stay_and_a_replica_that_lags_gets_none_that_it_has_not_seen(
+    node: Path, plan_file: Path
+) -> None:
+    elected_since, lagging = node / f"orders-0/{EPOCHS}", node / f"orders-1/{EPOCHS}"
+    elected_since.write_text(checkpoint((2, 22), (4, 26), (6, 50)))
+    document = plan()
+    document["items"][1]["restore"]["leaderEpochCheckpoint"] = checkpoint((1, 0), (5, 30), (7, 90))
+    written(plan_file, document)
+
+    outcome = put_back(plan_file, node)
+
+    assert outcome.exit_code == ExitCode.CLEAN, outcome.err
+    assert elected_since.read_text() == checkpoint((0, 0), (2, 9), (4, 26), (6, 50))
+    assert lagging.read_text() == checkpoint((1, 0), (5, 30))
+
+
+def test_a_node_that_died_with_the_old_log_start_and_cut_epochs_gets_the_epochs_alone(
+    node: Path, plan_file: Path
+) -> None:
+    (node / STARTS).write_text(STARTS_MOVED.replace("orders 0 22", "orders 0 0"))
+
+    assert put_back(plan_file, node).exit_code == ExitCode.CLEAN
+    assert is_right(node)
+
+
+def replaced(name: str, text: str) -> Spoil:
+    return lambda node, _plan: (node / name).write_text(text)
+
+
+def removed(name: str) -> Spoil:
+    return lambda node, _plan: (node / name).unlink()
+
+
+def of_item(name: str, value: object) -> Spoil:
+    return lambda _node, plan: plan["items"][0].update({name: value})
+
+
+def of_restore(name: str, value: object) -> Spoil:
+    return lambda _node, plan: plan["items"][0]["restore"].update({name: value})
+
+
+def a_link(node: Path, _plan: object) -> None:
+    (node / "orders-0").rename(node.parent / "elsewhere")
+    (node / "orders-0").symlink_to(node.parent / "elsewhere")
+
+
+def file_that_is_a_link(node: Path, _plan: object) -> None:
+    (node / f"orders-0/{EPOCHS}").rename(node.parent / EPOCHS)
+    (node / f"orders-0/{EPOCHS}").symlink_to(node.parent / EPOCHS)
+
+
+def a_pipe(node: Path, _plan: object) -> None:
+    (node / f"orders-0/{EPOCHS}").unlink()
+    os.mkfifo(node / f"orders-0/{EPOCHS}")
+
+
+METADATA = "orders-0/partition.metadata"
+REFUSED: Mapping[str, tuple[Spoil, ExitCode]] = {
+    "another topic id": (replaced(METADATA, f"version: 0\ntopic_id: {OTHER_ID}"), ExitCode.INCOMPLETE),
+    "no topic id": (removed(METADATA), ExitCode.INCOMPLETE),
+    "a damaged topic id": (replaced(METADATA, "version: 0\n"), ExitCode.INCOMPLETE),
+    "another log start": (replaced(STARTS, STARTS_MOVED.replace("0 22", "0 23")), ExitCode.INCOMPLETE),
+    "an earlier log start": (replaced(STARTS, STARTS_MOVED.replace("0 22", "0 10")), ExitCode.INCOMPLETE),
+    "no log start": (replaced(STARTS, "0\n1\norders 1 40\n"), ExitCode.INCOMPLETE),
+    "no epochs": (removed(f"orders-0/{EPOCHS}"), ExitCode.INCOMPLETE),
+    "empty epochs": (replaced(f"orders-0/{EPOCHS}", ""), ExitCode.INCOMPLETE),
+    "zero epochs": (replaced(f"orders-0/{EPOCHS}", "0\n0\n"), ExitCode.INCOMPLETE),
+    "damaged epochs": (replaced(f"orders-0/{EPOCHS}", "0\n3\n2 22\n4 26\n"), ExitCode.INCOMPLETE),
+    "epochs that fall": (replaced(f"orders-0/{EPOCHS}", "0\n2\n2 22\n1 26\n"), ExitCode.INCOMPLETE),
+    "epochs after the log start": (replaced(f"orders-0/{EPOCHS}", checkpoint((2, 23), (4, 26))), ExitCode.INCOMPLETE),
+    "an epoch that begins earlier": (replaced(f"orders-0/{EPOCHS}", checkpoint((2, 8), (4, 26))), ExitCode.INCOMPLETE),
+    "an epoch elsewhere": (replaced(f"orders-0/{EPOCHS}", checkpoint((2, 22), (4, 27))), ExitCode.INCOMPLETE),
+    "an epoch between": (replaced(f"orders-0/{EPOCHS}", checkpoint((2, 22), (3, 24), (4, 26))), ExitCode.INCOMPLETE),
+    "another first epoch": (replaced(f"orders-0/{EPOCHS}", checkpoint((3, 22), (4, 26))), ExitCode.INCOMPLETE),
+    "epochs of nobody's": (
+        replaced(
+            f"orders-0/{EPOCHS}",
+            checkpoint(
+                (9, 22),
+            ),
+        ),
+        ExitCode.INCOMPLETE,
+    ),
+    "a folder that is a link": (a_link, ExitCode.FAILURE),
+    "a file that is a link": (file_that_is_a_link, ExitCode.FAILURE),
+    "a pipe": (a_pipe, ExitCode.FAILURE),
+    "no checkpoint": (removed(STARTS), ExitCode.USAGE),
+    "an empty checkpoint": (replaced(STARTS, ""), ExitCode.CORRUPTION),
+    "a cut checkpoint": (replaced(STARTS, STARTS_MOVED[:-40]), ExitCode.CORRUPTION),
+    "a line twice": (replaced(STARTS, "0\n3\norders 0 22\norders 0 22\norders 1 40\n"), ExitCode.CORRUPTION),
+    "a negative line": (replaced(STARTS, "0\n3\norders 0 22\norders 1 40\nother 0 -1\n"), ExitCode.CORRUPTION),
+    "nobody's directory": (removed("meta.properties"), ExitCode.USAGE),
+    "a damaged owner": (replaced("meta.properties", "version=1\n"), ExitCode.CORRUPTION),
+    "no cluster": (replaced("meta.properties", "version=0\nbroker.id=1\n"), ExitCode.USAGE),
+    "another cluster": (lambda _node, plan: plan["source"].update(clusterId=OTHER_ID), ExitCode.USAGE),
+    "a plan of no cluster": (lambda _node, plan: plan["source"].update(clusterId=None), ExitCode.USAGE),
+    "another kind": (lambda _node, plan: plan.update(kind="MetadataRecovery"), ExitCode.USAGE),
+    "another version": (lambda _node, plan: plan.update(apiVersion="tieredctl/v9"), ExitCode.USAGE),
+    "no items": (lambda _node, plan: plan.pop("items"), ExitCode.USAGE),
+    "an item that is none": (lambda _node, plan: plan["items"].append(7), ExitCode.USAGE),
+    "a partition twice": (lambda _node, plan: plan["items"].append(plan["items"][0]), ExitCode.USAGE),
+    "a path": (of_item("topic", "../data/orders"), ExitCode.USAGE),
+    "a path to the root": (of_item("topic", "/data/orders"), ExitCode.USAGE),
+    "no name": (of_item("topic", ""), ExitCode.USAGE),
+    "a name with an end of a line": (of_item("topic", "orders\n"), ExitCode.USAGE),
+    "no topic id in the plan": (of_item("topicId", None), ExitCode.USAGE),
+    "a wrong topic id in the plan": (of_item("topicId", "é" * 22), ExitCode.USAGE),
+    "a negative partition": (of_item("partition", -1), ExitCode.USAGE),
+    "a huge partition": (of_item("partition", 1 << 31), ExitCode.USAGE),
+    "a partition that is true": (of_item("partition", True), ExitCode.USAGE),
+    "a negative leader's start": (of_item("logStartOffset", -1), ExitCode.USAGE),
+    "no leader's start": (of_item("logStartOffset", None), ExitCode.USAGE),
+    "a negative start": (of_restore("logStartOffset", -1), ExitCode.USAGE),
+    "a start above the leader's": (of_restore("logStartOffset", 23), ExitCode.USAGE),
+    "a huge start": (of_restore("logStartOffset", 1 << 63), ExitCode.USAGE),
+    "a start that is a text": (of_restore("logStartOffset", "0"), ExitCode.USAGE),
+    "a start before the first epoch": (of_restore("leaderEpochCheckpoint", "0\n1\n2 9\n"), ExitCode.USAGE),
+    "no epochs in the plan": (of_restore("leaderEpochCheckpoint", "0\n0\n"), ExitCode.USAGE),
+    "damaged epochs in the plan": (of_restore("leaderEpochCheckpoint", "0\n9\n0 0\n"), ExitCode.USAGE),
+    "epochs that fall in the plan": (of_restore("leaderEpochCheckpoint", "0\n2\n4 0\n2 9\n"), ExitCode.USAGE),
+    "negative epochs in the plan": (of_restore("leaderEpochCheckpoint", "0\n2\n-1 0\n2 9\n"), ExitCode.USAGE),
+    "epochs that are no text": (of_restore("leaderEpochCheckpoint", ["0 0"]), ExitCode.USAGE),
+    "epochs that are not ASCII": (of_restore("leaderEpochCheckpoint", "0\n1\né é\n"), ExitCode.USAGE),
+}
+"""What is altered in the node's files or in the plan, and how the command ends."""
+
+
+def test_what_is_not_as_the_plan_says_is_refused_and_nothing_at_all_is_written(tmp_path: Path) -> None:
+    for name, (spoil, code) in REFUSED.items():
+        node, document = tmp_path / name / "data", plan()
+        moved_node(node)
+        spoil(node, document)
+        plan_file = written(tmp_path / name / "plan.json", document)
+        before = state(node)
+
+        shown = this_process("recover", "log-starts", plan_file, "--log-dir", node)
+        outcome = put_back(plan_file, node)
+
+        assert (shown.exit_code, outcome.exit_code) == (code, code), (name, shown.err, outcome.err)
+        said = [line for line in outcome.err.splitlines() if line.startswith("tieredctl: ")]
+        assert len(said) == 1, (name, outcome.err)
+        assert state(node) == before, name
+
+
+def state(node: Path) -> dict[str, tuple[int, int]]:
+    """Of every file and folder: another file, or one that was written, differs."""
+    found = {path: path.lstat() for path in node.rglob("*")}
+    return {str(path): (status.st_ino, status.st_mtime_ns) for path, status in found.items()}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"[]", b"null", b"[" * 100_000, b'{"kind": "MetadataRecoveryPlan"}', b"\xff\xfe", b"9" * 5_000],
+    ids=len,
+)
+def test_what_is_no_plan_is_a_wrong_argument(node: Path, plan_file: Path, text: bytes) -> None:
+    plan_file.write_bytes(text)
+
+    assert put_back(plan_file, node).exit_code == ExitCode.USAGE
+    assert (node / STARTS).read_text() == STARTS_MOVED
+
+
+def test_a_partition_in_another_of_the_nodes_log_directories_is_left_to_it(node: Path, plan_file: Path) -> None:
+    other = node.parent / "other"
+    shutil.copytree(node, other)
+    shutil.rmtree(node / "orders-1")
+    shutil.rmtree(other / "orders-0")
+
+    outcome = put_back(plan_file, node, "-o", "json")
+    there = put_back(plan_file, other, "-o", "json")
+
+    assert [outcome.exit_code, there.exit_code] == [ExitCode.CLEAN] * 2, outcome.err
+    assert [one["action"] for one in outcome.document()["items"]] == ["restore", "not-here"]
+    assert [one["action"] for one in there.document()["items"]] == ["not-here", "restore"]
+    assert (node / STARTS).read_text() == STARTS_MOVED.replace("orders 0 22", "orders 0 0")
+    assert (node / f"orders-0/{EPOCHS}").read_text() == EPOCHS_BACK[0]
+    assert (other / f"orders-1/{EPOCHS}").read_text() == EPOCHS_BACK[1]
+
+
+def test_a_directory_without_any_of_them_is_the_wrong_one(node: Path, plan_file: Path) -> None:
+    for number in EPOCHS_MOVED:
+        shutil.rmtree(node / f"orders-{number}")
+
+    outcome = put_back(plan_file, node)
+
+    assert (outcome.exit_code, "has none of the partitions" in outcome.err) == (ExitCode.USAGE, True), outcome.err
+
+
+def test_what_the_plan_does_not_know_is_unknown_and_the_rest_is_put_back(node: Path, plan_file: Path) -> None:
+    document = plan()
+    document["items"].append(item(2, 5, 0, "") | {"restore": None})
+    document["items"].append(item(3, 5, 0, "") | {"restore": None, "leftOut": {}})
+    written(plan_file, document)
+
+    outcome = put_back(plan_file, node, "-o", "json")
+
+    assert (outcome.exit_code, is_right(node)) == (ExitCode.INCOMPLETE, True), outcome.err
+    assert [one["action"] for one in outcome.document()["items"]] == ["restore", "restore", "unknown"]
+
+
+def test_a_plan_that_puts_nothing_back_has_nothing_to_do(node: Path, plan_file: Path) -> None:
+    document = plan()
+    document["items"] = [item(0, 22, 0, "") | {"restore": None, "leftOut": {}}]
+    written(plan_file, document)
+
+    assert put_back(plan_file, node).exit_code == ExitCode.CLEAN
+    assert (node / STARTS).read_text() == STARTS_MOVED
+
+
+def test_without_the_clusters_id_nothing_is_written(node: Path, plan_file: Path, tieredctl: Tieredctl) -> None:
+    words = ("recover", "log-starts", plan_file, "--log-dir", node, "--apply")
+    for more in ((), ("--yes",), ("--yes", "--cluster-id", OTHER_ID)):
+        assert tieredctl(*words, *more).exit_code == ExitCode.USAGE, more
+    assert tieredctl(*words, "--yes", "--cluster-id", CLUSTER_ID, "--dry-run").exit_code == ExitCode.FINDINGS
+    assert (node / STARTS).read_text() == STARTS_MOVED
+
+
+# Stopped within
+
+
+class Killed(BaseException):
+    """Nothing of the process runs after it."""
+
+
+_CHANGES = ("link", "replace", "fsync", "fchmod", "unlink")
+
+
+def counted_changes(patch: pytest.MonkeyPatch, at: int, then: Callable[[str], None]) -> list[str]:
+    """Does something right before the change of this number; notes all."""
+    seen: list[str] = []
+    for name in _CHANGES:
+        original = getattr(os, name)
+
+        def changed(*words: Any, _name: str = name, _original: Any = original, **named: Any) -> Any:
+            seen.append(_name)
+            if len(seen) == at:
+                then(_name)
+            return _original(*words, **named)
+
+        patch.setattr(os, name, changed)
+    return seen
+
+
+def killed(_name: str) -> None:
+    raise Killed
+
+
+def full(name: str) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+
+
+def test_killed_at_every_change_in_turn_another_run_finishes(tmp_path: Path) -> None:
+    number, done = 0, False
+    while not done:
+        number += 1
+        node = tmp_path / str(number) / "data"
+        moved_node(node)
+        before, plan_file = contents(node), written(tmp_path / str(number) / "plan.json", plan())
+        with pytest.MonkeyPatch.context() as patch:
+            seen = counted_changes(patch, number, killed)
+            try:
+                with log_start_recovery(plan_file, node) as recovery:
+                    done = recovery.apply().is_complete
+            except Killed:
+                assert contents(node)[STARTS] in (before[STARTS], RIGHT[STARTS]), seen
+        between = {name: contents(node)[name] for name in RIGHT}
+        assert all(text in (before[name], RIGHT[name]) for name, text in between.items()), (seen, between)
+        assert between[STARTS] == before[STARTS] or between == RIGHT, seen
+
+        outcome = put_back(plan_file, node)
+
+        assert (outcome.exit_code, is_right(node)) == (ExitCode.CLEAN, True), (seen, outcome.err)
+        assert kept(node) == {name: before[name] for name in RIGHT}, seen
+        assert not [name for name in contents(node) if name.endswith(".tmp")], seen
+    assert number > 3 * len(RIGHT)
+
+
+def test_a_disk_that_is_full_at_any_change_leaves_whole_files_and_says_so(tmp_path: Path) -> None:
+    for number in range(1, 8):
+        node = tmp_path / str(number) / "data"
+        moved_node(node)
+        before, plan_file = contents(node), written(tmp_path / str(number) / "plan.json", plan())
+        with pytest.MonkeyPatch.context() as patch:
+            counted_changes(patch, number, full)
+            outcome = put_back(plan_file, node)
+
+        after = contents(node)
+        assert all(after[name] in (before[name], RIGHT[name]) for name in RIGHT), number
+        assert not [name for name in after if name.endswith(".tmp")], number
+        ended = outcome.exit_code == ExitCode.FAILURE and "No space left" in outcome.err
+        assert ended or is_right(node), (number, outcome.err)
+        assert put_back(plan_file, node).exit_code == ExitCode.CLEAN
+        assert is_right(node), number
+
+
+STARTED_MEANWHILE: Mapping[str, tuple[Callable[[Path], object], ExitCode]] = {
+    "a node": (lambda node: (node / ".lock").rename(node / "former"), ExitCode.LOCKED),
+    "whoever writes the log starts": (
+        lambda node: (node / STARTS).write_text(STARTS_MOVED.replace("7 5", "7 6")),
+        ExitCode.INCOMPLETE,
+    ),
+    "whoever writes epochs": (
+        lambda node: (node / f"orders-1/{EPOCHS}").write_text(checkpoint((5, 40), (6, 60))),
+        ExitCode.INCOMPLETE,
+    ),
+}
+
+
+def test_what_changes_the_files_meanwhile_stops_it(tmp_path: Path) -> None:
+    for name, (change, code) in STARTED_MEANWHILE.items():
+        node = tmp_path / name / "data"
+        moved_node(node)
+        plan_file = written(tmp_path / name / "plan.json", plan())
+        with pytest.MonkeyPatch.context() as patch:
+            counted_changes(patch, 2, lambda _name, change=change, node=node: change(node))  # type: ignore[misc]
+            outcome = put_back(plan_file, node, "-o", "json")
+
+        assert outcome.exit_code == code, (name, outcome.err)
+        assert json.loads(outcome.out)["summary"]["done"] == 0, name
+        assert "orders 0 22" in contents(node)[STARTS], name
+
+
+def test_an_owner_that_cannot_be_kept_stops_it(node: Path, plan_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_another = os.fstat
+
+    def fstat(descriptor: int) -> os.stat_result:
+        found = of_another(descriptor)
+        is_new = os.readlink(f"/proc/self/fd/{descriptor}").endswith(".tmp")
+        return os.stat_result([*found[:4], found.st_uid + 1, *found[5:]]) if is_new else found
+
+    def fchown(*_words: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "fstat", fstat)
+    monkeypatch.setattr(os, "fchown", fchown)
+    before = contents(node)
+
+    outcome = put_back(plan_file, node)
+
+    assert outcome.exit_code == ExitCode.FAILURE, outcome.err
+    assert {name: text for name, text in contents(node).items() if "-kept-" not in name} == before
