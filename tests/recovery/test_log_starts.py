@@ -401,6 +401,18 @@ def test_what_changes_the_files_meanwhile_stops_it(tmp_path: Path) -> None:
         assert "orders 0 22" in contents(node)[STARTS], name
 
 
+def test_what_has_the_name_of_an_old_file_is_not_replaced(node: Path, plan_file: Path, tmp_path: Path) -> None:
+    shutil.copytree(node, tmp_path / "copy")
+    put_back(plan_file, tmp_path / "copy")
+    (name,) = (path.name for path in (tmp_path / "copy").glob("*-kept-*"))
+    (node / name).write_text("somebody's")
+
+    outcome = put_back(plan_file, node)
+
+    assert (outcome.exit_code, (node / name).read_text()) == (ExitCode.FAILURE, "somebody's"), outcome.err
+    assert (node / STARTS).read_text() == STARTS_MOVED
+
+
 def test_an_owner_that_cannot_be_kept_stops_it(node: Path, plan_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of_another = os.fstat
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.interruption import nothing_is_left, unbroken
+from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata_recovery.log_start_plan import LARGEST_CHECKPOINT_BYTES, LogStartPlan, ReplacedCheckpoint
@@ -82,6 +83,7 @@ class LogStartWriting:
                     outcome.bytes += len(file.after)
                     if file is files[-1]:
                         nothing_is_left()
+                note("files", outcome.files, len(files))
             self._look_again()
             outcome.done = outcome.planned
         except TieredctlError as error:
