@@ -61,6 +61,8 @@ class Writer:
     database: str
     open_store: Callable[[], WritableObjectStore]
     seed: int
+    lost: frozenset[str] = frozenset()
+    """The keys of promised objects that somebody deleted: nobody does here."""
 
     @property
     def keys(self) -> list[str]:

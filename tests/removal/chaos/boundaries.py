@@ -116,6 +116,8 @@ class World:
             )
         if any(map(lt, self.last_read, self.read_before)):
             self.violations.append(f"{key} was deleted by what a replica said that is behind")
+        if self.cluster.lost and not key.startswith(RESERVED_FOLDER):
+            self.violations.append(f"{key} was deleted although what the metadata promises is missing")
         original = quarantined(key) if key.startswith(QUARANTINE) else None
         # What was read beyond may say that its broker gave it up.
         owned = self.cluster.owned_objects(tuple(map(max, self.must_have_read, self.last_read)))

@@ -22,6 +22,7 @@ from tieredctl.ops.orphan_removal.owners import Found
 from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared
 from tieredctl.ops.orphan_removal.purge import Purge
 from tieredctl.ops.orphan_removal.restore import Restore, RestoreOutcome
+from tieredctl.ops.orphan_removal.use import PlanCheck
 from tieredctl.ops.orphans.copied_offsets import CopiedOffsets, CopiedStretches
 from tieredctl.storage.protocol import StoredObject
 
@@ -206,6 +207,11 @@ def lost_ends_are_not_thought_of(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CopiedStretches, "hold", lambda _, owners, *__: np.ones(len(owners), np.bool_))
 
 
+def missing_promises_are_not_looked_for(patch: pytest.MonkeyPatch) -> None:
+    """Whatever the metadata promises, and the store lacks."""
+    patch.setattr(PlanCheck, "lost_promises", lambda _: None)
+
+
 BROKEN_BUILDS: tuple[Break, ...] = (
     metadata_is_read_once,
     verdicts_are_not_looked_at,
@@ -225,4 +231,5 @@ BROKEN_BUILDS: tuple[Break, ...] = (
     any_clock_is_believed,
     lost_events_are_not_thought_of,
     lost_ends_are_not_thought_of,
+    missing_promises_are_not_looked_for,
 )

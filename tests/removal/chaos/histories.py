@@ -6,10 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from tests.faults.cluster import LAYOUT
 from tests.metadata_logs import COPIED, DELETED, DELETING, partition_delete, started, updated
 from tests.removal.chaos.model_cluster import Announced, Deleted, History, Step, Uploaded
-from tieredctl.layouts.protocol import Part
+from tieredctl.layouts.registry import layout_named
 from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl.model.ids import TopicIdPartition
 
@@ -18,14 +17,16 @@ LIVE_TOO = replace(LIVE, partition=2)
 """Of the other metadata partition."""
 REMOVED = replace(LIVE, partition=1)
 GONE = TopicIdPartition("Ex-aw3fEQIi3do0H9Y7cKQ", "gone", 0)
-PARTS = (Part.LOG, Part.OFFSET_INDEX)
-"""Of each segment; more would tell nothing more."""
+LAYOUT = layout_named("aiven")
+"""The one with the fewest objects a segment."""
+PARTS = 3
+"""Of each segment: its log, its indexes, and their manifest."""
 SEGMENT_OFFSETS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment that a broker copies: ten offsets, two objects."""
+    """A segment that a broker copies: ten offsets, three objects."""
 
     number: int
     partition: TopicIdPartition
@@ -33,8 +34,7 @@ class Segment:
 
     def keys(self) -> list[str]:
         metadata = started(self.number, self.start, self.start, partition=self.partition)
-        objects = LAYOUT.promised_objects(metadata)
-        return [objects[part] for part in PARTS]
+        return list(LAYOUT.promised_objects(metadata).values())
 
     def copy_started(self) -> Step:
         return Announced(started(self.number, self.start, self.start + SEGMENT_OFFSETS - 1, partition=self.partition))
@@ -42,7 +42,7 @@ class Segment:
     def became(self, state: RemoteLogSegmentState) -> Step:
         return Announced(updated(self.number, state, partition=self.partition))
 
-    def uploaded(self, parts: int = len(PARTS)) -> list[Step]:
+    def uploaded(self, parts: int = PARTS) -> list[Step]:
         """The broker uploads its first parts."""
         return [Uploaded(key) for key in self.keys()[:parts]]
 
@@ -50,11 +50,11 @@ class Segment:
         """From the announcement to the end: nothing is uploaded before the one, nor after the other."""
         return [self.copy_started(), *self.uploaded(), self.became(COPIED)]
 
-    def deleted(self, parts: int = len(PARTS)) -> list[Step]:
+    def deleted(self, parts: int = PARTS) -> list[Step]:
         """One object after another; with fewer parts, the broker was stopped in between."""
         steps: list[Step] = [self.became(DELETING)]
         steps += [Deleted(key) for key in self.keys()[:parts]]
-        return [*steps, self.became(DELETED)] if parts == len(PARTS) else steps
+        return [*steps, self.became(DELETED)] if parts == PARTS else steps
 
 
 @dataclass
@@ -72,7 +72,7 @@ class _Writer:
         return Segment(self._segments, partition, first)
 
     def some_parts(self, least: int = 0) -> int:
-        return self.chance.randint(least, len(PARTS))
+        return self.chance.randint(least, PARTS)
 
     def either(self, share: float = 0.5) -> bool:
         return self.chance.random() < share

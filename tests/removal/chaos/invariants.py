@@ -5,7 +5,8 @@ Always, at whatever moment one looks:
 - one that was planned is there, or its bytes are in quarantine, if that was asked for;
 - one whose events were lost, and whose records are nowhere else, is there, planned or not;
 - one that the broker wrote again since the plan is there: it is not what was planned;
-- nothing else is in the store but tieredctl's own.
+- nothing else is in the store but tieredctl's own;
+- while an object is missing that the metadata promises, none of what was planned goes.
 
 When a run has ended by itself:
 - receipts and reality agree;
@@ -75,6 +76,12 @@ def may_go_on(trial: Trial) -> bool:
     finished = {ReceiptStep.REMOVED, ReceiptStep.GONE, ReceiptStep.RESTORED}
     done = {receipt.key for receipt in last_receipts(trial).values() if receipt.step in finished}
     return not (trial.planned_keys - done) & trial.cluster.touched_since(trial.steps_before_plan)
+
+
+def missing_promises(trial: Trial) -> set[str]:
+    """The keys of what the store lacks, and brokers may read or will once what is planned was put back."""
+    promised = trial.cluster.owned_objects(trial.cluster.read_up_to()) | trial.cluster.lost
+    return {key for key in promised if trial.cluster.read(key) is None}
 
 
 def last_receipts(trial: Trial) -> dict[str, Receipt]:

@@ -85,6 +85,8 @@ class ModelCluster:
 
     def __init__(self, folder: Path, history: History) -> None:
         self.history = history
+        self.lost: set[str] = set()
+        """The keys of promised objects that somebody deleted."""
         self.store_root = folder / "store"
         self.log_dir = folder / "data"
         self._progress = folder / "broker-steps"
@@ -144,7 +146,23 @@ class ModelCluster:
                 keys.add(step.key)
             elif isinstance(step, Deleted):
                 keys.discard(step.key)
-        return keys
+        return keys - self.lost
+
+    def lose(self, key: str) -> None:
+        """An object is gone, and no broker deleted it."""
+        (self.store_root / key).unlink()
+        self.lost.add(key)
+
+    def promised_to_the_end(self) -> set[str]:
+        """The keys of what brokers may read, and nothing of which they will delete."""
+        events = [step.event for step in self.history.future if isinstance(step, Announced)]
+        deleted = {
+            event.segment_id
+            for event in events
+            if isinstance(event, RemoteLogSegmentMetadataUpdate)
+            and event.state is RemoteLogSegmentState.DELETE_SEGMENT_STARTED
+        }
+        return {key for key in self.owned_objects(self.read_up_to()) if _segment_of(key) not in deleted}
 
     def written_since(self, steps_taken: int) -> set[str]:
         """The keys of objects that the broker wrote since then, and did not delete."""
@@ -237,7 +255,7 @@ class ModelCluster:
 
     def _upload(self, key: str, now_ms: int) -> None:
         path = self.store_root / key
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.store_root.with_name("being-uploaded")
         unfinished.write_bytes(content(key))
         os.utime(unfinished, ns=(now_ms * 1_000_000, now_ms * 1_000_000))
@@ -253,5 +271,5 @@ def _metadata_partition(owner: TopicIdPartition) -> int:
 
 
 def _segment_of(key: str) -> str:
-    """The segment id in a key of LocalTieredStorage."""
+    """The segment id in a key."""
     return key.rpartition("/")[2][21:43]

@@ -19,6 +19,7 @@ from tests.removal.chaos.invariants import (
     demand_finished,
     demand_nothing_lost,
     may_go_on,
+    missing_promises,
 )
 from tests.removal.chaos.model_cluster import METADATA_PARTITIONS
 from tests.removal.chaos.seeds import finish, undo
@@ -142,12 +143,16 @@ def _killed(trial: Trial, chance: Random, activity: float, words: Sequence[str])
 
 
 def _finish(trial: Trial, chance: Random, activity: float) -> None:
+    absent = missing_promises(trial)
     supervised = Supervised(trial, chance, activity)
     told = _told(supervised, supervised.run(*apply_words(trial)))
     demand_nothing_lost(trial)
     if told.stopped == "plan-used":
         return
     demand_ended_well(trial, told)
+    if told.stopped == "promised-objects-missing":
+        assert absent, told
+        return
     if told.stopped == "world-changed":
         assert not may_go_on(trial), told
         return

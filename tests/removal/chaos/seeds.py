@@ -16,6 +16,7 @@ from tests.removal.chaos.invariants import (
     demand_still_in_quarantine,
     last_receipts,
     may_go_on,
+    missing_promises,
     objects_only_in_quarantine,
 )
 from tests.removal.chaos.model_cluster import content
@@ -46,8 +47,14 @@ def try_seed(seed: int, folder: Path) -> None:
     chance = Random(seed)
     trial = Trial(folder, drawn_setting(seed))
     activity = chance.choice([0.02, 0.05, 0.1, 0.3])
-    for _ in range(chance.randint(0, MOST_DISTURBED_RUNS)):
+    disturbed_runs = chance.randint(0, MOST_DISTURBED_RUNS)
+    lost_before = chance.choice([None, None, None, None, chance.randint(0, disturbed_runs)])
+    for number in range(disturbed_runs):
+        if number == lost_before:
+            trial.lose_promised(chance)
         _disturbed_run(trial, chance, activity)
+    if disturbed_runs == lost_before:
+        trial.lose_promised(chance)
     endings = [finish, finish_and_undo, finish_and_purge, finish_and_undo_altered, undo, undo]
     if trial.setting.mode is RemovalMode.DELETE:
         endings = [finish]
@@ -89,11 +96,17 @@ def _ended(trial: Trial, what: Run, world: World) -> Ended:
 
 
 def finish(trial: Trial, chance: Random, activity: float) -> None:
-    """A run that nothing disturbs but the broker ends the work, or finds that the world has changed."""
+    """A run that nothing disturbs but the broker ends the work, or finds that the world has changed, or that the store
+    lacks what it should have."""
+    absent = missing_promises(trial)
     before = run(trial, trial.apply, trial.world(chance, broker_activity=activity))
     told: Told = before.result
     demand_ended_well(trial, told)
-    if told.stopped == "world-changed":
+    if trial.cluster.lost:
+        assert told.stopped in ("promised-objects-missing", "plan-used"), told
+    elif told.stopped == "promised-objects-missing":
+        assert absent, told
+    elif told.stopped == "world-changed":
         assert not may_go_on(trial), told
     elif told.stopped != "plan-used" and not told.lost:
         demand_finished(trial, told)
@@ -116,10 +129,10 @@ def undo(trial: Trial, chance: Random, activity: float, kill_at: int | None = No
 
 
 def only_unrecorded_copies_failed(trial: Trial) -> bool:
-    """Whether what is not back is what its broker deleted just after a run copied it, and before it recorded that."""
-    failed = {one.key: one.error or "" for one in last_receipts(trial).values() if one.step is ReceiptStep.FAILED}
-    unverified = all(error.startswith("copy-unverified") for error in failed.values())
-    return unverified and not failed.keys() & trial.cluster.objects()
+    """Whether a run was stopped after it copied what failed, and before it recorded that: nobody deleted it, or its
+    broker did."""
+    failed = [one.error or "" for one in last_receipts(trial).values() if one.step is ReceiptStep.FAILED]
+    return all(error.startswith("copy-unverified") for error in failed)
 
 
 def finish_and_undo_altered(trial: Trial, chance: Random, activity: float) -> None:

@@ -19,6 +19,7 @@ from tests.removal.chaos.invariants import (
     demand_nothing_lost,
     demand_still_in_quarantine,
     may_go_on,
+    missing_promises,
     objects_only_in_quarantine,
 )
 from tests.removal.chaos.seeds import Run
@@ -59,6 +60,11 @@ class RemovalMachine(RuleBasedStateMachine):
         for _ in range(steps):
             self._trial.cluster.act(now_ms())
 
+    @precondition(lambda self: not self._trial.cluster.lost)
+    @rule(chance=st.randoms(use_true_random=False))
+    def a_promised_object_is_lost(self, chance: Random) -> None:
+        self._trial.lose_promised(chance)
+
     @rule(kill_at=BOUNDARIES, chance=st.randoms(use_true_random=False), overtaken=st.booleans())
     def apply(self, kill_at: int | None, chance: Random, overtaken: bool) -> None:
         world = self._world(chance, kill_at)
@@ -67,11 +73,16 @@ class RemovalMachine(RuleBasedStateMachine):
             theirs = self._world(Random(1), None)
             world.take_over = lambda: self._end(self._trial.apply, theirs)
             world.take_over_at = chance.randint(1, 60)
+        absent = missing_promises(self._trial)
         told = self._end(self._trial.apply, world)
         assert not told or not told.violations
         if told and not overtaken and not self._was_purged:
             demand_ended_well(self._trial, told)
-            if told.stopped == "world-changed":
+            if self._trial.cluster.lost:
+                assert told.stopped in ("promised-objects-missing", "plan-used")
+            elif told.stopped == "promised-objects-missing":
+                assert absent
+            elif told.stopped == "world-changed":
                 assert not may_go_on(self._trial)
             elif told.stopped != "plan-used":
                 demand_finished(self._trial, told)

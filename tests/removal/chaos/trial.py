@@ -12,9 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.faults.cluster import LAYOUT
 from tests.removal.chaos.boundaries import ObservedMetadata, ObservedReceipts, ObservedStore, World
-from tests.removal.chaos.histories import drawn_history
+from tests.removal.chaos.histories import LAYOUT, drawn_history
 from tests.removal.chaos.model_cluster import ModelCluster, ReadUpTo
 from tieredctl.config.plan_key import signing_key
 from tieredctl.errors import TieredctlError
@@ -114,8 +113,7 @@ class Trial:
             self._metadata(world, self.plan.header.min_age_ms),
             lambda header, must_exist: self._receipts(world, header, must_exist),
             world.host_ms,
-            # The model's broker uploads some of a segment's objects alone.
-            Limits(self.plan.header.min_age_ms, self.plan.header.max_percent, None),
+            Limits(self.plan.header.min_age_ms, self.plan.header.max_percent),
             batch_objects=self.setting.batch_objects,
             key=self._key,
         )
@@ -169,6 +167,11 @@ class Trial:
                 path.write_bytes(bytes([data[0] ^ 1]) + data[1:])
                 os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
                 self.altered.add(key)
+
+    def lose_promised(self, chance: Random) -> None:
+        """Somebody deletes an object that the metadata promises, and goes on to promise."""
+        promised = self.cluster.promised_to_the_end() - self.planned_keys
+        self.cluster.lose(chance.choice(sorted(promised)))
 
     @property
     def receipts_file(self) -> Path:
