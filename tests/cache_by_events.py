@@ -77,6 +77,5 @@ class CacheByEvents(RemoteLogMetadataCache):
                 epoch_state.delete_finished(segment_id)
         if state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
             del self._segments[segment_id]
-            self.highest_deleted_offset = max(metadata.end_offset, self.highest_deleted_offset or 0)
         else:
             self._segments[segment_id] = segment

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.metadata_logs import DELETING, FIRST_TIMESTAMP_MS, copied, started, updated, write_events
+from tieredctl.config.plan_key import known_key, signing_key
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata
@@ -150,7 +151,7 @@ def test_what_a_plan_removed_is_no_proof_that_its_topic_is_gone(churn: Churn) ->
     for key in LAYOUT.promised_objects(segment).values():
         (churn.store / key).unlink()
     store = open_writable_store(f"file:{churn.store}", {})
-    note_removed(store, "plan-7", list(LAYOUT.promised_objects(segment).values()))
+    note_removed(store, known_key(), "plan-7", list(LAYOUT.promised_objects(segment).values()))
 
     for words in ((), churn.live_topics()):
         outcome = churn.verify(*words)
@@ -197,3 +198,20 @@ def test_one_segment_of_a_gone_topic_is_reported_as_one(churn: Churn) -> None:
     outcome = churn.verify(*churn.live_topics(), "--segment-id", segment.segment_id)
 
     assert findings(outcome) == [("topic-gone", "warning", 1, 5)]
+
+
+@pytest.mark.parametrize("has_key", [True, False], ids=["with a key", "without one"])
+def test_a_loss_behind_a_note_that_anybody_could_have_written_stays_a_warning(churn: Churn, has_key: bool) -> None:
+    partition = churn.live[0]
+    keys = list(LAYOUT.promised_objects(started(100, 0, 9, partition=partition)).values())
+    if has_key:
+        assert signing_key()
+    for key in keys:
+        (churn.store / key).unlink()
+    lost = churn.verify()
+    note_removed(open_writable_store(f"file:{churn.store}", {}), None, "plan-7", keys)
+
+    hidden = churn.verify()
+
+    assert (lost.exit_code, hidden.exit_code) == (4, 3)
+    assert [(one["code"], one["severity"]) for one in hidden.document()["items"]] == [("object-removed", "warning")]

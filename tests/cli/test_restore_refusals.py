@@ -47,6 +47,22 @@ def test_receipts_that_are_not_there_cannot_be_undone(cluster: CrashedClusterOnD
     assert "has no receipts of plan 0123, and no quarantined objects of it" in by_id.err
 
 
+def test_nothing_moves_where_receipts_cannot_be_written(planned: CrashedClusterOnDisk, tmp_path: Path) -> None:
+    """By a link that anybody may have placed: receipts are read through it, and not written."""
+    planned.apply("--receipts", tmp_path / "mine")
+    anybodys = tmp_path / "anybodys"
+    anybodys.mkdir()
+    anybodys.chmod(0o777)
+    (anybodys / "link").symlink_to(tmp_path / "mine")
+    before = planned.objects()
+
+    refused = planned.tieredctl("orphans", "restore", anybodys / "link")
+
+    assert refused.exit_code == 1, refused.err
+    assert "a symbolic link in a world-writable folder" in refused.err
+    assert planned.objects() == before
+
+
 def test_receipts_that_a_run_left_have_to_be_named_again(planned: CrashedClusterOnDisk, tmp_path: Path) -> None:
     key = min(planned_keys(planned.plan_file))
     data = (planned.bucket / key).read_bytes()

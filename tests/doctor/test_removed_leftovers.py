@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import FIRST_TIMESTAMP_MS, segment_id, started
 from tieredctl.model.clock import Clock
@@ -13,13 +15,16 @@ from tieredctl.storage.memory import MemoryStore
 
 LATER_MS, HOUR_MS = FIRST_TIMESTAMP_MS + 7_200_000, 3_600_000
 COPY = started(1, 0, 9)
+KEY = b"k" * 32
 KEYS = list(LAYOUT.promised_objects(COPY).values())
 
 
 def left(store: MemoryStore, *, now_ms: int = LATER_MS) -> Leftovers:
     metadata = replayed(EventStream(EventsInMemory([COPY, started(2, 10, 19)])))
     known = [one for _, one in metadata.segments()]
-    return left_unfinished(known, Clock(now_ms, HOUR_MS), RemovalNotes(store, LAYOUT, read_removed_keys))
+    return left_unfinished(
+        known, Clock(now_ms, HOUR_MS), RemovalNotes(store, LAYOUT, partial(read_removed_keys, key=KEY))
+    )
 
 
 def ids(found: Leftovers) -> list[str]:
@@ -27,21 +32,22 @@ def ids(found: Leftovers) -> list[str]:
 
 
 def test_what_a_plan_removed_is_told_apart_from_what_is_stuck() -> None:
-    store = MemoryStore()
-    note_removed(store, "plan-7", KEYS)
+    for key, severity in ((KEY, "info"), (None, "warning")):
+        store = MemoryStore()
+        note_removed(store, key, "plan-7", KEYS)
 
-    found = left(store)
+        found = left(store)
 
-    assert ids(found) == [segment_id(2)]
-    assert [(one.code, one.severity.label, one.evidence["planId"]) for one in found.findings] == [
-        ("object-removed", "info", "plan-7")
-    ]
+        assert ids(found) == [segment_id(2)]
+        assert [(one.code, one.severity.label, one.evidence["planId"]) for one in found.findings] == [
+            ("object-removed", severity, "plan-7")
+        ]
 
 
 def test_what_is_there_or_was_put_back_or_may_still_end_is_unfinished() -> None:
     there, back, young = MemoryStore(), MemoryStore(), MemoryStore()
     for store in (there, back, young):
-        note_removed(store, "plan-7", KEYS)
+        note_removed(store, KEY, "plan-7", KEYS)
     there.put(KEYS[0], b"")
     note_put_back(back, "plan-7", KEYS)
 

@@ -25,6 +25,7 @@ from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.storage.memory import MemoryStore
 
 HOUR_MS = 3_600_000
+KEY = b"k" * 32
 NOW_MS = FIRST_TIMESTAMP_MS + 100 * HOUR_MS
 OLD_MS = FIRST_TIMESTAMP_MS - 100 * HOUR_MS
 OPTIONS = PlanOptions("0123", cluster_id="rTFWgbQKRvehFNx-PhMpIg", max_percent=100.0)
@@ -75,7 +76,7 @@ class World:
 
     def plan(self, **options: Any) -> int:
         """How many objects are planned."""
-        scanned = ScanOptions(NOW_MS, 24 * HOUR_MS, TopicSources(topic_ids=self.topics))
+        scanned = ScanOptions(NOW_MS, 24 * HOUR_MS, TopicSources(topic_ids=self.topics), key=KEY)
         listing = SpooledListing(list(self.store.list())[self.unlisted :])
         scan = Scan(listing, LAYOUT, self.store.url, self.read, scanned, self.store)
         return Planning(scan, PlanWriter(io.BytesIO()), replace(OPTIONS, **options), [LAYOUT]).run().objects
@@ -143,11 +144,15 @@ def test_what_is_not_listed_is_asked_for_by_name() -> None:
     assert World(unlisted=3).plan() == len(objects_of(3))
 
 
-def test_an_object_that_a_plan_removed_is_missing_only_of_a_topic_that_is_known_to_exist() -> None:
-    for topics, code in ((LIVE, ErrorCode.PROMISED_MISSING), (None, None)):
+def test_what_a_plan_removed_is_missing_of_a_live_topic_and_where_only_an_unsealed_note_says_so() -> None:
+    for topics, key, code in (
+        (LIVE, KEY, ErrorCode.PROMISED_MISSING),
+        (None, KEY, None),
+        (None, None, ErrorCode.PROMISED_MISSING),
+    ):
         world = World(topics=topics)
-        for key in objects_of(2):
-            world.delete(key)
-        note_removed(world.store, "before", objects_of(2))
+        for name in objects_of(2):
+            world.delete(name)
+        note_removed(world.store, key, "before", objects_of(2))
 
-        assert code_of(world) is code, topics
+        assert code_of(world) is code, (topics, key)

@@ -8,50 +8,63 @@ import json
 import pytest
 
 from tieredctl.ops.guards.own_objects import REMOVED_FOLDER
-from tieredctl.ops.orphan_removal.removed_keys import keys_removed_by, note_put_back, note_removed, read_removed_keys
+from tieredctl.ops.orphan_removal.removed_keys import (
+    keys_removed_by,
+    keys_removed_since,
+    note_put_back,
+    note_removed,
+    read_removed_keys,
+)
+from tieredctl.ops.verification.removed_objects import RemovedBy
 from tieredctl.storage.memory import MemoryStore
 
+KEY, ANOTHER = b"k" * 32, b"a" * 32
 ODD = "a/\udcff é"
 
 
 def test_what_was_removed_is_told_from_what_was_not() -> None:
     store = MemoryStore()
-    note_removed(store, "plan", ["a", ODD])
-    note_removed(store, "other", ["b"])
+    note_removed(store, KEY, "plan", ["a", ODD])
+    note_removed(store, KEY, "other", ["b"])
 
-    removed = read_removed_keys(store)
+    removed = read_removed_keys(store, KEY)
 
     assert removed.among(["a", "b", "c", ODD]).tolist() == [True, True, False, True]
     assert (ODD in removed, "c" in removed, len(removed)) == (True, False, 3)
-    assert [removed.plan_of(key) for key in ("a", "b", ODD, "c")] == ["plan", "other", "plan", None]
+    assert [removed.plan_of(key) for key in ("a", "b", ODD, "c")] == [
+        RemovedBy("plan", is_sealed=True),
+        RemovedBy("other", is_sealed=True),
+        RemovedBy("plan", is_sealed=True),
+        None,
+    ]
 
 
 def test_a_store_of_which_nothing_was_removed_has_nothing() -> None:
-    assert read_removed_keys(MemoryStore()).among(["a"]).tolist() == [False]
+    assert read_removed_keys(MemoryStore(), KEY).among(["a"]).tolist() == [False]
 
 
 def test_what_was_put_back_would_be_missed() -> None:
     store = MemoryStore()
-    note_removed(store, "plan", ["a", "b"])
+    note_removed(store, KEY, "plan", ["a", "b"])
     note_put_back(store, "plan", ["a"])
 
-    assert read_removed_keys(store).among(["a", "b"]).tolist() == [False, True]
+    assert read_removed_keys(store, KEY).among(["a", "b"]).tolist() == [False, True]
 
 
 def test_what_another_plan_removed_once_more_is_removed() -> None:
     store = MemoryStore()
-    note_removed(store, "first", ["a"])
+    note_removed(store, KEY, "first", ["a"])
     note_put_back(store, "first", ["a"])
-    note_removed(store, "second", ["a"])
+    note_removed(store, KEY, "second", ["a"])
 
-    assert "a" in read_removed_keys(store)
+    assert "a" in read_removed_keys(store, KEY)
 
 
 def test_one_plan_is_asked_for_its_own() -> None:
     store = MemoryStore()
-    note_removed(store, "plan", ["a", "b"])
+    note_removed(store, KEY, "plan", ["a", "b"])
     note_put_back(store, "plan", ["a"])
-    note_removed(store, "plan-2", ["c"])
+    note_removed(store, KEY, "plan-2", ["c"])
 
     assert list(keys_removed_by(store, "plan")) == ["a", "b"]
 
@@ -73,10 +86,55 @@ def test_one_plan_is_asked_for_its_own() -> None:
 )
 def test_a_note_that_cannot_be_read_excuses_nothing(data: bytes) -> None:
     store = MemoryStore()
-    note_removed(store, "plan", ["b"])
+    note_removed(store, KEY, "plan", ["b"])
     store.put(f"{REMOVED_FOLDER}plan/damaged", data)
 
-    removed = read_removed_keys(store)
+    removed = read_removed_keys(store, KEY)
 
     assert removed.among(["a", "b"]).tolist() == [False, True]
     assert removed.unreadable == [f"{REMOVED_FOLDER}plan/damaged"]
+
+
+def forged(store: MemoryStore, how: str) -> None:
+    """Somebody who may write to the store says that `a` was removed."""
+    if how == "of a release without seals":
+        store.put(f"{REMOVED_FOLDER}plan/one", gzip.compress(json.dumps({"removed": ["a"]}).encode()))
+    elif how == "by another key":
+        note_removed(store, ANOTHER, "plan", ["a"])
+    elif how == "without a key":
+        note_removed(store, None, "plan", ["a"])
+    else:
+        sealed = MemoryStore()
+        if how == "of another store":
+            sealed.url = "memory:another"
+        note_removed(sealed, KEY, "other" if how == "of another plan" else "plan", ["a"])
+        (note,) = sealed.list()
+        data = gzip.decompress(sealed.read(note.key))
+        altered = data.replace(b'"a"', b'"a", "b"') if how == "altered" else data
+        store.put(f"{REMOVED_FOLDER}plan/one", gzip.compress(altered))
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["of a release without seals", "by another key", "without a key", "of another plan", "of another store", "altered"],
+)
+def test_what_a_note_without_a_seal_says_is_no_proof(how: str) -> None:
+    store = MemoryStore()
+    forged(store, how)
+
+    removed = read_removed_keys(store, KEY)
+
+    assert removed.plan_of("a") == RemovedBy("plan", is_sealed=False)
+    assert not removed.is_proven("a")
+    assert list(keys_removed_since(store, 0, KEY)) == []
+    assert next(keys_removed_by(store, "plan")) == "a"
+
+
+def test_what_any_sealed_note_says_is_proven() -> None:
+    store = MemoryStore()
+    note_removed(store, None, "a forged plan", ["a"])
+    note_removed(store, KEY, "plan", ["a"])
+
+    assert read_removed_keys(store, KEY).plan_of("a") == RemovedBy("plan", is_sealed=True)
+    assert list(keys_removed_since(store, 0, KEY)) == ["a"]
+    assert not read_removed_keys(store, None).is_proven("a")

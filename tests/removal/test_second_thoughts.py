@@ -75,7 +75,7 @@ KEY, OTHER_KEY = b"k" * 32, b"o" * 32
     ("key", "receipts_in_store", "sealed_with", "is_verified"),
     [
         (None, False, None, True),
-        (None, True, None, True),
+        (None, True, None, False),
         (None, False, KEY, False),
         (KEY, False, None, True),
         (KEY, True, None, False),

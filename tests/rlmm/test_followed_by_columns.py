@@ -261,14 +261,12 @@ def assert_partition_of_topic(
     segments: Sequence[RemoteLogSegmentMetadata],
 ) -> None:
     number, held = partition.partition, remote.segments(partition.partition)
-    ends = [one.end_offset for one in segments if one.state in DELETING]
-    gone = [] if cache.highest_deleted_offset is None else [cache.highest_deleted_offset]
     assert held.count == len(segments)
     assert held.size.known == sum(one.segment_size_in_bytes for one in segments)
     assert held.start_offset == min((one.start_offset for one in segments), default=None)
     assert held.end_offset == max((one.end_offset for one in segments), default=None)
     assert remote.highest_copied(number) == cache.highest_offset()
-    assert remote.highest_deleted(number) == max([*ends, *gone], default=None)
+    assert remote.highest_deleted(number) == cache.deleted.highest
     used = segments_in_use(cache)
     for offset in {0, *(one.start_offset + 1 for one in segments), *(one.end_offset + 1 for one in segments)}:
         below = sum(one.segment_size_in_bytes for one in used) - bytes_from(used, offset).least

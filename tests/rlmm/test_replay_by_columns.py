@@ -134,7 +134,7 @@ def answers(cache: RemoteLogMetadataCache) -> list[object]:
     ]
     look_ups = [cache.remote_log_segment_metadata(epoch, offset) for epoch in EPOCHS for offset in OFFSETS]
     reachable = cache.referenced()
-    return [known, of_epochs, look_ups, reachable, cache.highest_deleted_offset]
+    return [known, of_epochs, look_ups, reachable, sorted({*cache.deleted.stretches})]
 
 
 def assert_same(columns: ReplayedMetadata, store: RemotePartitionMetadataStore) -> None:

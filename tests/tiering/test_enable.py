@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import Outcome
-from tests.metadata_logs import DELETED, DELETING, copied, updated
+from tests.metadata_logs import DELETED, DELETING, copied, started, updated
 from tests.tiering.conftest import TopicCommand
 from tests.tiering.model_cluster import DEFAULTS, HOUR_MS, LEVEL_3_8, SEGMENT_BYTES, TOPIC, ModelCluster
 
@@ -108,6 +108,14 @@ def test_what_was_deleted_from_remote_storage_is_never_copied_again(
     assert found(outcome).get("never-copied-again") == severity
     assert [evidence["partitions"] for evidence in told] == [[{"partition": 0, "offsets": [100, 399]}]] * len(told)
     assert bool(cluster.alterations) == (severity != "error")
+
+
+def test_a_failed_copy_that_was_removed_is_copied_again(applied: TopicCommand) -> None:
+    events = [started(1, 0, 399), updated(1, DELETING), updated(1, DELETED)]
+
+    outcome = applied(ModelCluster(events=events, earliest_local=100, copied_once=-1), "enable", *LOCAL)
+
+    assert (outcome.exit_code, found(outcome)) == (0, {})
 
 
 def test_what_is_below_the_local_log_start_was_not_left_to_copy(applied: TopicCommand) -> None:

@@ -76,6 +76,12 @@ def test_what_was_deleted_is_not_missing_while_the_log_start_lags() -> None:
     assert Part.MISSING not in drawn(events, log_of(20)).parts
 
 
+def test_a_failed_copy_that_was_removed_excuses_nothing() -> None:
+    events = [started(1, 0, 9), updated(1, DELETING), updated(1, DELETED), *copied(2, 10, 19)]
+
+    assert drawn(events, log_of(20)).of(Part.MISSING).pairs() == [(0, 9)]
+
+
 def test_metadata_that_was_not_all_read_has_unknown_offsets_and_no_gap() -> None:
     timeline = partition_timeline(metadata_of(HOLED), PARTITION, log_of(15), is_complete=False).timeline
 

@@ -31,14 +31,11 @@ class RemoteLogMetadataCache:
         self,
         segments: dict[str, KnownSegment] | None = None,
         epochs: dict[int, LeaderEpochState] | None = None,
-        highest_deleted_offset: int | None = None,
         deleted: DeletedOffsets = NOTHING_DELETED,
     ) -> None:
         """Empty, or as events left it."""
         self._segments = {} if segments is None else segments
         self._epochs = {} if epochs is None else epochs
-        self.highest_deleted_offset = highest_deleted_offset
-        """The greatest end offset (inclusive) of all segments whose deletion has finished."""
         self.deleted = deleted
         """The offsets of finished copies whose deletion has begun, or finished."""
 

@@ -21,7 +21,7 @@ from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.segment_objects import known_segments
 from tieredctl.rlmm.segment_rows import by_segment, replayed_events
 
-_STARTED, _COPIED, _DELETING, _DELETED = RemoteLogSegmentState
+_STARTED, _COPIED, _DELETING, _ = RemoteLogSegmentState
 
 
 def replayed_cache(found: SegmentEvents, number: int) -> RemoteLogMetadataCache:
@@ -33,11 +33,9 @@ def replayed_cache(found: SegmentEvents, number: int) -> RemoteLogMetadataCache:
     known = bucket.segments.at(np.flatnonzero(bucket.segments.are_known))
     taken = _taken(events.at(np.flatnonzero(bucket.takes)))
     starts = found.contents.starts
-    ends = starts.end_offsets.values[taken.begun[taken.events.states == _DELETED]]
     return RemoteLogMetadataCache(
         {segment.metadata.segment_id: segment for _, segment in known_segments(found, known)},
         _leader_epochs(starts, taken),
-        max(0, int(ends.max())) if len(ends) else None,
         _deleted_offsets(starts, taken),
     )
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from tieredctl.config.plan_key import usable_key
 from tieredctl.model.clock import Clock
 from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.ops.cluster.release import Release
@@ -69,6 +71,7 @@ def diagnose_cluster(
     replicas, metadata_logs = local_replicas(log_dirs), local_metadata_logs(log_dirs)
     remote = None if store is None else store.open()
     noted = remote if notes is None else notes.open()
+    read_removed = partial(read_removed_keys, key=usable_key())
     with ExitStack() as stack:
 
         def read() -> EventStream:
@@ -84,7 +87,7 @@ def diagnose_cluster(
         def look() -> ClusterSnapshot:
             facts = with_unseen(with_tiered_data(gather_settings(live, clock, release), live, read), live, topics)
             if noted is not None and facts.unfinished:
-                facts = with_removed(facts, RemovalNotes(*noted, read_removed_keys))
+                facts = with_removed(facts, RemovalNotes(*noted, read_removed))
             facts = with_group_offsets(facts, live)
             facts = with_metadata_logs(facts, metadata_logs, leader)
             if remote is not None:

@@ -99,7 +99,7 @@ class PlanApplication:
         """Checks whether it could be applied now; writes nothing. Raises TieredctlError if it may not be."""
         store = CountingReader(self.store.open_store())
         with self.owners.opened(store, self) as owners:
-            outcome = PlanCheck(self.plan, store, owners, self.clock_ms, self.limits).rehearse()
+            outcome = PlanCheck(self.plan, store, owners, self.clock_ms, self.limits, self.key).rehearse()
         requests = store.requests
         return Applied(outcome, _stays(store, outcome), requests)
 
@@ -159,6 +159,7 @@ class TieredOwners:
                 clock_ms=clock_ms,
                 read_times=partial(read_original_times, store, application.key, TIMES_OF_RESTORED, not_since_ms),
                 installed_layouts=layouts_installed(),
+                key=application.key,
             )
 
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
+from tieredctl.config.plan_key import usable_key
 from tieredctl.kafka.local_logs import read_local_logs
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -63,7 +64,8 @@ def verify(
         stream = read()
         metadata.demand_topic_based()
         topic_sources = stack.enter_context((topics or TopicsPlace.beside(metadata)).open(options.clock.now_ms))
-        options = replace(options, topic_sources=topic_sources, read_removed=partial(read_removed_keys, remote.store))
+        read_removed = partial(read_removed_keys, remote.store, usable_key())
+        options = replace(options, topic_sources=topic_sources, read_removed=read_removed)
         read_again = None if metadata.export is not None else read
         result = run(stream, *remote, make_engine(), options, read_again=read_again)
         source = stream.source.describe() | {"store": remote.store.url, "layout": remote.layout.name}

@@ -279,6 +279,9 @@ class ObservedReceipts:
     def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:
         return self.receipts.entries(damaged)
 
+    def demand_writable(self) -> None:
+        self.receipts.demand_writable()
+
     def append(self, receipts: Sequence[Receipt]) -> None:
         self.world.boundary()
         if self.file is not None and receipts and self.world.boundaries + 1 == self.world.kill_at:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -33,13 +34,15 @@ Run = Callable[[World], Told]
 
 def drawn_setting(seed: int) -> Setting:
     chance = Random(-seed)
-    return Setting(
+    drawn = Setting(
         seed,
         chance.choice([RemovalMode.QUARANTINE] * 3 + [RemovalMode.DELETE]),
         receipts_in_store=chance.random() < 0.3,
         has_key=chance.random() < 0.5,
         batch_objects=chance.choice([2, 3, 5, 100]),
     )
+    # Without a key, nothing is removed by receipts in the store.
+    return replace(drawn, has_key=drawn.has_key or drawn.receipts_in_store)
 
 
 def try_seed(seed: int, folder: Path) -> None:

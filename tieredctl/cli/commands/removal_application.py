@@ -13,7 +13,7 @@ from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.output import Listing
 from tieredctl.cli.removal_options import ApplyLimitOptions, ApplyOptions
 from tieredctl.cli.view import ProgressView, View
-from tieredctl.config.plan_key import key_for_seals, known_key
+from tieredctl.config.plan_key import key_for_seals, known_key, signing_key
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.named_cluster import demand_named_cluster
@@ -98,8 +98,11 @@ def apply_plan(
         although = f", where up to {counted(lacks, 'promised object')} may be missing" if lacks else ""
         what = f"{verb} {amount}, from {header.store}{although}"
         demand_confirmation(what, header.cluster_id, yes=how.yes, typed_cluster_id=cluster_id)
-        applied = replace(application, key=chosen.key or key_for_seals()).apply(
-            ReceiptPlace(_receipt_file(how.receipts, plan.path)),
+        receipts = ReceiptPlace(_receipt_file(how.receipts, plan.path))
+        # What is beside the copies proves nothing without a seal.
+        key = chosen.key or (signing_key() if receipts.file is None else key_for_seals())
+        applied = replace(application, key=key).apply(
+            receipts,
             pace=Pace(how.rate) if how.rate else lambda _: None,
             tell=view.teller(_progress),
             without_lease=how.no_lease,

@@ -43,10 +43,10 @@ def left_unfinished(unfinished: Iterable[KnownSegment], clock: Clock, notes: Rem
     gone = set[str]()
     for known in old:
         keys = list(notes.layout.promised_objects(known.metadata).values())
-        plan_id = removed.plan_of_any(keys)
-        if plan_id is not None and not any(in_parallel(notes.store, notes.store.head, keys)):
+        plan = removed.plan_of_any(keys)
+        if plan is not None and not any(in_parallel(notes.store, notes.store.head, keys)):
             gone.add(known.metadata.segment_id)
-            removed.add(known.metadata.topic_id_partition, plan_id)
+            removed.add(known.metadata.topic_id_partition, plan)
     return Leftovers([one for one in every if one.metadata.segment_id not in gone], removed.findings())
 
 

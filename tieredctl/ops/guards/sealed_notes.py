@@ -38,7 +38,7 @@ class SealedNote(NamedTuple):
 
 def write_note(store: WritableObjectStore, key: bytes, folder: str, body: bytes) -> None:
     """Raises TieredctlError as writing does."""
-    store.write(f"{folder}{uuid4().hex}.json", body + _seal(key, body))
+    store.write(f"{folder}{uuid4().hex}.json", body + seal_of(key, body))
 
 
 def read_notes(
@@ -52,7 +52,7 @@ def read_notes(
         if note.size > _LARGEST_NOTE_BYTES:
             return SealedNote(note, None)
         try:
-            return SealedNote(note, _opened(store.read(note.key, 0, _LARGEST_NOTE_BYTES), key))
+            return SealedNote(note, opened(store.read(note.key, 0, _LARGEST_NOTE_BYTES), key))
         except TieredctlError as error:
             _demand_of_one_object(error)
             return SealedNote(note, None)
@@ -82,14 +82,15 @@ def delete_stale_notes(
             store.delete(stale[start : start + MOST_DELETED_AT_ONCE])
 
 
-def _opened(data: bytes, key: bytes | None) -> bytes | None:
-    """What was sealed; None if any byte differs."""
+def opened(data: bytes, key: bytes | None) -> bytes | None:
+    """What was sealed: a body of lines, and `seal_of` it behind them. None if any byte differs, and without a key."""
     body_end = data.rfind(b"\n", 0, -1) + 1
     body, seal = data[:body_end], data[body_end:]
-    return body if key is not None and hmac.compare_digest(seal, _seal(key, body)) else None
+    return body if key is not None and hmac.compare_digest(seal, seal_of(key, body)) else None
 
 
-def _seal(key: bytes, body: bytes) -> bytes:
+def seal_of(key: bytes, body: bytes) -> bytes:
+    """The line that seals a body."""
     sealer = Sealer(key)
     sealer.update(body)
     return encode_seal(sealer.seal())

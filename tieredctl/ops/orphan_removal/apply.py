@@ -236,7 +236,7 @@ class Removal:
 
     @unbroken()
     def _delete_and_record(self, doomed: Sequence[Prepared]) -> list[Receipt]:
-        note_removed(self.store, self.plan.header.plan_id, [one.planned.key for one in doomed])
+        note_removed(self.store, self.key, self.plan.header.plan_id, [one.planned.key for one in doomed])
         self.lease.renew()
         deletions = delete_surely(self.store, [one.found for one in doomed if one.found is not None])
         receipts = [self._deleted(one, deletion) for one, deletion in zip(doomed, deletions, strict=True)]

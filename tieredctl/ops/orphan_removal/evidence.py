@@ -77,11 +77,12 @@ class Evidence:
 
     @property
     def _receipts_count(self) -> bool:
-        """Whether no seal is to be expected. Where unverified bytes are accepted, those that receipts contradict are
-        not."""
+        """Whether no seal is to be expected: whoever deleted the seals beside stored receipts could have written these
+        too, so that nothing is removed with stored receipts and without a key. Where unverified bytes are accepted,
+        those that receipts contradict are not."""
         if self.accept_unverified:
             return True
-        return self._sealed.are_all_open and (self.key is None or not self.receipts_in_store)
+        return self._sealed.are_all_open and not self.receipts_in_store
 
     @property
     def _sealed(self) -> NotedBytes:

@@ -73,6 +73,8 @@ class FreshMetadata:
     """Reads, once, the original times of objects that were put back."""
     installed_layouts: Sequence[Layout] = ()
     """No folder of the store may look like the root of one of these."""
+    key: bytes | None = None
+    """Opens the seals of what tieredctl noted that it removed."""
     _events: SegmentEvents = field(default_factory=SegmentEvents)
     _states: SegmentStates | None = None
     _certainty: Certainty | None = None
@@ -136,7 +138,7 @@ class FreshMetadata:
             self.refresh()
             return EventStream(self.metadata.source())
 
-        return promised.missing(store, read)
+        return promised.missing(store, read, self.key)
 
     def modified_ms(self, stored: StoredObject) -> int:
         """Since when the store has had the bytes of an object, as far as known."""

@@ -101,7 +101,7 @@ class Planning:
             later.append(self.scan.read_metadata())
             return later[-1]
 
-        missing = promised.missing(store, read)
+        missing = promised.missing(store, read, self.scan.options.key)
         for stream in later:
             demand_whole(lost_between(first, stream))
         demand_promised(missing, self.options.max_missing, self.scan.subject)

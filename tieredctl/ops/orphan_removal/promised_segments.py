@@ -60,10 +60,11 @@ class PromisedSegments:
         for part in np.unique(parts).tolist():
             self._listed[rows[known[parts == part]]] |= np.uint16(1 << part)
 
-    def missing(self, store: ObjectStore, read: Callable[[], EventStream]) -> list[str]:
+    def missing(self, store: ObjectStore, read: Callable[[], EventStream], key: bytes | None) -> list[str]:
         """The keys of promised objects that the store lacks. `read` opens the metadata from its beginning, up to its
-        ends of the moment: it is called only where something is neither listed nor found by its name. Raises
-        TieredctlError `metadata-incomplete` where it lacks events: nothing is known to be promised no more then."""
+        ends of the moment: it is called only where something is neither listed nor found by its name. `key` opens the
+        seals of what tieredctl noted that it removed. Raises TieredctlError `metadata-incomplete` where it lacks
+        events: nothing is known to be promised no more then."""
         if self.layout.form_outside is not None:
             return []  # what is promised is in another store
         absent = list(self._absent_rows(store))
@@ -78,7 +79,7 @@ class PromisedSegments:
         # Custom metadata may put an object elsewhere than its segment's name does.
         once = _not_there(store, list(promised()))
         again = promised() if once else {}
-        return self._unexplained({key: again[key] for key in once if key in again}, store)
+        return self._unexplained({name: again[name] for name in once if name in again}, store, key)
 
     def _absent_rows(self, store: ObjectStore) -> Iterator[int]:
         """Those of which an object is neither listed nor found under the name that its segment gives it."""
@@ -108,16 +109,18 @@ class PromisedSegments:
         keys = self.layout.promised_objects(identity)
         return [key for part, key in keys.items() if not listed & mask_of([part])]
 
-    def _unexplained(self, lost: Mapping[str, RemoteLogSegmentMetadata], store: ObjectStore) -> list[str]:
-        """Without those that an own plan removed where nobody says whether their topic exists, and without segments
-        that are there in another form."""
+    def _unexplained(
+        self, lost: Mapping[str, RemoteLogSegmentMetadata], store: ObjectStore, key: bytes | None
+    ) -> list[str]:
+        """Without those that an own plan removed, by a sealed note, where nobody says whether their topic exists, and
+        without segments that are there in another form."""
         if not lost:
             return []
-        forms, removed = OtherForms(store, self.layout), read_removed_keys(store)
+        forms, removed = OtherForms(store, self.layout), read_removed_keys(store, key)
         return [
-            key
-            for key, segment in lost.items()
-            if (key not in removed or self.live_topics.is_live(segment.topic_id_partition.topic_id))
+            name
+            for name, segment in lost.items()
+            if (not removed.is_proven(name) or self.live_topics.is_live(segment.topic_id_partition.topic_id))
             and forms.not_judged(segment) is None
         ]
 

@@ -41,6 +41,10 @@ class Receipts(Protocol):
         """Whether they are in the store, where whoever may alter copies may alter them too."""
         ...
 
+    def demand_writable(self) -> None:
+        """Raises TieredctlError now, before anything is done that is to be recorded, where some could not be added."""
+        ...
+
     def append(self, receipts: Sequence[Receipt]) -> None:
         """Adds some; they are on disk, or in the store, when this returns. Raises TieredctlError if they are not."""
         ...
@@ -119,6 +123,9 @@ class ReceiptFile:
         except DecodeError as error:
             raise _damaged(str(path), error) from None
 
+    def demand_writable(self) -> None:
+        self._write(b"")
+
     def append(self, receipts: Sequence[Receipt]) -> None:
         if receipts:
             self._write(b"".join(map(RECEIPT.encode, receipts)))
@@ -176,6 +183,9 @@ class StoredReceipts:
         except DecodeError as error:
             raise _damaged(first.key, error) from None
 
+    def demand_writable(self) -> None:
+        """The lease and the record of the plan's use were written there just before."""
+
     def append(self, receipts: Sequence[Receipt]) -> None:
         if receipts:
             self._add(b"".join(map(RECEIPT.encode, receipts)))
@@ -211,6 +221,9 @@ class ReceiptsInMemory:
     def __init__(self, header: ReceiptsHeader) -> None:
         self.header = header
         self._entries: list[Receipt] = []
+
+    def demand_writable(self) -> None:
+        pass
 
     def append(self, receipts: Sequence[Receipt]) -> None:
         self._entries += receipts

@@ -74,6 +74,7 @@ class Restore:
         """Puts back what is not back yet. Raises TieredctlError if nothing may be changed."""
         result = RestoreOutcome()
         header = self.receipts.header
+        self.receipts.demand_writable()
         with lease_held(self.store, "orphans restore", self.clock_ms, unguarded=self.without_lease) as lease:
             Ledger(self.store, record_of(header), header.plan_id).record(PlanUse.RESTORED)
             try:

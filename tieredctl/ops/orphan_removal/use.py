@@ -35,6 +35,8 @@ class PlanCheck:
     owners: Owners
     clock_ms: Callable[[], int]
     limits: Limits
+    key: bytes | None = None
+    """Opens the seals of what was removed since the plan was made."""
 
     def rehearse(self) -> RemovalOutcome:
         """Checks whether everything that is planned is still orphaned."""
@@ -124,7 +126,7 @@ class PlanCheck:
         since_ms = self.limits.removed_since_ms
         if since_ms is None:
             return 0
-        return sum(1 for _ in islice(keys_removed_since(self.store, since_ms), enough))
+        return sum(1 for _ in islice(keys_removed_since(self.store, since_ms, self.key), enough))
 
     def _rehearse_batch(self, batch: Sequence[PlannedObject], outcome: RemovalOutcome) -> None:
         looked_at = in_parallel(self.store, lambda planned: look(self.store, planned), batch)
@@ -198,7 +200,7 @@ class PlanUser:
 
     @property
     def _check(self) -> PlanCheck:
-        return PlanCheck(*(self.plan, self.store, self.owners, self.clock_ms, self.limits))
+        return PlanCheck(*(self.plan, self.store, self.owners, self.clock_ms, self.limits, self.key))
 
 
 def receipts_header(plan: PlanFile) -> ReceiptsHeader:

@@ -9,7 +9,6 @@ import numpy as np
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import TopicDescription
-from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -90,12 +89,8 @@ class RemoteTopic:
         return self._cache(partition).highest_offset()
 
     def highest_deleted(self, partition: int) -> int | None:
-        """The greatest offset of a partition in segments that were deleted or are being deleted."""
-        known = self._replay.known
-        rows = known.rows_of(self._partition(partition))
-        ends = known.end_offsets(rows[known.rows.states[rows] == RemoteLogSegmentState.DELETE_SEGMENT_STARTED])
-        gone = self._cache(partition).highest_deleted_offset
-        return max([*ends.tolist(), *([] if gone is None else [gone])], default=None)
+        """The greatest offset of a partition in finished copies that were deleted or are being deleted."""
+        return self._cache(partition).deleted.highest
 
     def demand_nothing_new(self, shown: Collection[str]) -> None:
         """Reads the new events. Raises TieredctlError `world-changed` where there are segments besides the shown ones

@@ -125,7 +125,7 @@ def _left_out(
     missing = NO_OFFSETS
     if log is not None:
         cache = metadata.caches.get(partition, RemoteLogMetadataCache())
-        first = _first_needed(metadata, partition, cache, log, bounds)
+        first = _first_needed(cache, log, bounds)
         missing = copied.left_out(first, log.local_start_offset - 1)
         gaps = gaps.within(max(log.local_start_offset, log.log_start_offset or 0), np.iinfo(np.int64).max)
     if not is_complete:
@@ -133,13 +133,7 @@ def _left_out(
     return {Part.GAP: PartRanges(gaps), Part.MISSING: PartRanges(missing)}
 
 
-def _first_needed(
-    metadata: ReplayedMetadata,
-    partition: TopicIdPartition,
-    cache: RemoteLogMetadataCache,
-    log: KnownLog,
-    bounds: list[tuple[int, int]],
-) -> int:
+def _first_needed(cache: RemoteLogMetadataCache, log: KnownLog, bounds: list[tuple[int, int]]) -> int:
     """The first offset that something must hold: that of the log, unless what was there was deleted: then the broker's
     checkpoint of log starts may be outdated."""
     start = log.log_start_offset
@@ -151,10 +145,7 @@ def _first_needed(
     ((first, _),) = bounds
     if start is None or start >= first:
         return first if start is None else start
-    rows = metadata.rows_of(partition)
-    deleting = rows[metadata.rows.states[rows] == RemoteLogSegmentState.DELETE_SEGMENT_STARTED]
-    gone = _greatest([cache.highest_deleted_offset, *metadata.end_offsets(deleting).tolist()])
-    return min(max(start, gone + 1), first)
+    return min(max(start, _greatest([cache.deleted.highest]) + 1), first)
 
 
 def _greatest(offsets: Iterable[int | None]) -> int:

@@ -106,8 +106,8 @@ def check_finished(
             else:
                 missing.append(key)
                 report_missing(part, findings)
-    if missing and not by.gone.is_live(partition) and (plan_id := by.removed.plan_of_all(missing)) is not None:
-        by.removed.add(partition, plan_id)
+    if missing and not by.gone.is_live(partition) and (plan := by.removed.plan_of_all(missing)) is not None:
+        by.removed.add(partition, plan)
         report.removed.add(metadata.segment_id)
         return
     if missing and len(missing) == len(promised) and not present:
@@ -124,10 +124,10 @@ def check_finished(
 
 def was_cleared(metadata: RemoteLogSegmentMetadata, by: JudgedBy) -> bool:
     """Whether tieredctl removed the leftovers of an unfinished copy or deletion of which nothing was listed."""
-    plan_id = by.removed.plan_of_any(by.layout.promised_objects(metadata).values())
-    if plan_id is None:
+    plan = by.removed.plan_of_any(by.layout.promised_objects(metadata).values())
+    if plan is None:
         return False
-    by.removed.add(metadata.topic_id_partition, plan_id)
+    by.removed.add(metadata.topic_id_partition, plan)
     return True
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
-from tieredctl.config.plan_key import key_for_seals
+from tieredctl.config.plan_key import signing_key
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.local_replicas import read_local_replicas
@@ -185,10 +185,11 @@ class WalCleaning:
     def apply(
         self, plan: CleanPlan, cluster_id: str, mode: RemovalMode, tell: Callable[[CleanOutcome], None]
     ) -> tuple[str, CleanOutcome]:
-        """Removes what is planned: the plan's id, and the outcome. Raises TieredctlError if nothing may be removed."""
+        """Removes what is planned: the plan's id, and the outcome. Raises TieredctlError `plan-key` where no key seals
+        what the copies hold, and if nothing may be removed."""
         store, plan_id = self.store.open_writable_store(), uuid4().hex
         with self._fresh(store) as fresh:
-            key = key_for_seals()
+            key = signing_key()  # its receipts are beside the copies, and prove nothing without a seal
             cleaning = Cleaning(plan, plan_id, cluster_id, store, fresh, self.clock_ms, mode, tell, key)
             return plan_id, cleaning.run()
 

@@ -237,7 +237,7 @@ class Cleaning:
         note_bytes(self.store, self.key, self.plan_id, [one.copied for one in doomed if one.copied is not None])
         needs = self._still_unneeded([_id_of(one.planned) for one in doomed])
         self._demand_all_judged(needs, [(_id_of(one.planned), one.found) for one in doomed if one.found is not None])
-        note_removed(self.store, self.plan_id, [one.planned.key for one in doomed])
+        note_removed(self.store, self.key, self.plan_id, [one.planned.key for one in doomed])
         lease.renew()
         log = EventLog(self.store, needs.events.log.end_offsets, self.fresh.clock_ms)
         steps = {_id_of(one.planned): self._steps(needs, _id_of(one.planned)) for one in doomed}
