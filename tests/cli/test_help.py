@@ -20,6 +20,7 @@ READING = {
     *(f"{orphans} {verb}" for orphans in ("orphans", "diskless orphans") for verb in ("scan", "show", "quarantine ls")),
     *("topic list", "topic status", "wal inspect", "wal verify", "wal explain"),
     *(f"diskless {verb}" for verb in ("status", "inspect", "explain", "verify", "gateways", "simulate", "format")),
+    *(f"diskless {verb}" for verb in ("offsets", "batches", "files")),
     *(f"estimate {what}" for what in ("follower-bootstrap", "retention", "metadata", "cost", "wal-cost")),
     *("doctor config", "doctor upgrade", "doctor downgrade", "context list", "context show"),
     *(f"snapshot {verb}" for verb in ("compare", "inspect", "ls", "verify")),

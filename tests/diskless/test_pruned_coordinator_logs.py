@@ -149,6 +149,15 @@ DOUBTS: dict[str, tuple[Callable[[Cluster], object], str]] = {
         lambda one: _alter(_newest(one), "UPDATE batches SET base_offset = base_offset + 1"),
         "snapshot 3 cannot be used",
     ),
+    "text where a number belongs": (
+        lambda one: _alter(_newest(one), "UPDATE batches SET batch_max_timestamp = 'x'"),
+        "batches have values of other types",
+    ),
+    "text that is not UTF-8": (
+        lambda one: _alter(_newest(one), "UPDATE partitions SET name = CAST(x'ff' AS TEXT)"),
+        "snapshot 3 cannot be used",
+    ),
+    "other tables": (lambda one: _alter(_newest(one), "CREATE TABLE other (x)"), "it has other tables"),
     "log begins after the snapshots": (_without_what_follows_them, "newest snapshot ends at offset 3"),
     "log ends before a snapshot": (_without_the_end, "up to offset 3"),
     "snapshots of another coordinator": (_of_another_coordinator, "it is the state of __diskless_metadata-1"),

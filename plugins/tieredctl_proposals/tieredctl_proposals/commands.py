@@ -19,12 +19,15 @@ def _finding_kinds() -> Iterable[FindingKind]:
 
 
 _MODULES = "tieredctl_proposals.cli.commands"
+_DISKLESS = ("offsets", "batches", "files", "gateways", "simulate", "format")
 PROPOSALS = CommandPackage(
     "tieredctl_proposals",
     (
         Commands("wal", f"{_MODULES}.wal", "Try WAL tiering (KIP-1176): combined objects of brokers' active segments."),
         Commands("estimate", f"{_MODULES}.estimate", verbs=("wal-cost",)),
-        Commands("diskless", f"{_MODULES}.diskless", verbs=("gateways", "simulate", "format")),
+        Commands(
+            "diskless", f"{_MODULES}.diskless", verbs=("offsets", "batches", "files", "gateways", "simulate", "format")
+        ),
     ),
     _finding_kinds,
     {("wal", "upload"): "--apply", ("wal", "clean"): "--apply", ("wal", "purge"): "--apply"},

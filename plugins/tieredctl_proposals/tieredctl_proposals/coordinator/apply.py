@@ -48,7 +48,11 @@ _DELETE_BATCHES = "DELETE FROM batches WHERE partition = ? AND last_offset < ?"
 
 
 class DoesNotFit(Exception):
-    """A record that contradicts the state it comes upon; the text says how. Log or state is not what it should be."""
+    """A record that contradicts the state it comes upon. Log or state is not what it should be."""
+
+    def __init__(self, offset: int, why: str) -> None:
+        super().__init__(f"offset {offset} {why}")
+        self.offset, self.why = offset, why
 
 
 class Applier:
@@ -72,14 +76,14 @@ class Applier:
         with self._transaction():
             for offset, timestamp_ms, record in logged:
                 if offset != self.next_offset:
-                    raise DoesNotFit(f"offset {offset} does not follow {self.next_offset - 1}")
+                    raise DoesNotFit(offset, f"does not follow {self.next_offset - 1}")
                 self._apply(offset, timestamp_ms, record)
                 self.next_offset += 1
             if record is not None:
                 self._write()
                 progress = (self.next_offset, self._next_batch_id, digest(record), began_at)
                 if self._connection.execute(_SET_PROGRESS, progress).rowcount != 1:
-                    raise DoesNotFit("another process writes to this state")
+                    raise DoesNotFit(began_at, "was applied by another process that writes to this state")
 
     def catch_up(self, logged: Iterator[LoggedRecord]) -> None:
         """Applies however many records in as many transactions as they need. Raises DoesNotFit as `apply` does."""
@@ -121,7 +125,7 @@ class Applier:
         try:
             self._connection.execute(_ADD_PARTITION, (offset, record.topic_id, record.partition, record.topic))
         except sqlite3.IntegrityError:
-            raise DoesNotFit(f"offset {offset} creates a partition that is there") from None
+            raise DoesNotFit(offset, "creates a partition that is there") from None
 
     def _commit(self, offset: int, timestamp_ms: int, record: FileCommitted) -> None:
         owners = ",".join(map(str, record.owner_ids))
@@ -131,7 +135,7 @@ class Applier:
         try:
             self._connection.execute(_ADD_FILE, (offset, *described, timestamp_ms, number, released_ms))
         except sqlite3.IntegrityError:
-            raise DoesNotFit(f"offset {offset} commits file {record.object_key}, which is there") from None
+            raise DoesNotFit(offset, f"commits file {record.object_key}, which is there") from None
         of, partition = None, None
         for batch in record.batches:
             if of != batch[:2] or partition is None:
@@ -140,7 +144,7 @@ class Applier:
                 self._changed.add(partition)
             (_, _, magic, at, size, base, last, appended, newest, timestamp_type, producer, epoch, first, final) = batch
             if base != partition.high_watermark:
-                raise DoesNotFit(f"offset {offset} assigns {base} where {partition.high_watermark} is next")
+                raise DoesNotFit(offset, f"assigns {base} where {partition.high_watermark} is next")
             partition.high_watermark = last + 1
             number, self._next_batch_id = self._next_batch_id, self._next_batch_id + 1
             row = (partition.id, last, base, number, offset, at, size, magic, timestamp_type, appended, newest)
@@ -153,7 +157,7 @@ class Applier:
         partition = self._partition(offset, record.topic_id, record.partition)
         start = record.log_start_offset
         if not partition.log_start_offset <= start <= partition.high_watermark:
-            raise DoesNotFit(f"offset {offset} begins partition {record.partition} at {start}, outside its offsets")
+            raise DoesNotFit(offset, f"begins partition {record.partition} at {start}, outside its offsets")
         partition.log_start_offset = start
         self._changed.add(partition)
         self._write()
@@ -164,7 +168,7 @@ class Applier:
         of_topic = "FROM partitions WHERE topic_id = ?"
         deleted = self._connection.execute(f"SELECT id, partition {of_topic}", (record.topic_id,)).fetchall()
         if not deleted:
-            raise DoesNotFit(f"offset {offset} deletes topic {record.topic_id}, which is not there")
+            raise DoesNotFit(offset, f"deletes topic {record.topic_id}, which is not there")
         for identifier, partition in deleted:
             self._delete_batches(identifier, _ALL, timestamp_ms)
             self._connection.execute("DELETE FROM producer_batches WHERE partition = ?", (identifier,))
@@ -180,7 +184,7 @@ class Applier:
         if found is None:
             row = self._connection.execute(_PARTITION, (topic_id, number)).fetchone()
             if row is None:
-                raise DoesNotFit(f"offset {offset} is about partition {number} of {topic_id}, which is not there")
+                raise DoesNotFit(offset, f"is about partition {number} of {topic_id}, which is not there")
             found = self._partitions[topic_id, number] = _Partition(*row)
         return found
 

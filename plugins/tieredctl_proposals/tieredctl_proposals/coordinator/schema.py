@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 
 APPLICATION_ID = 0x746B6463
@@ -45,6 +46,7 @@ _TABLES = (
         log_append_timestamp INTEGER NOT NULL, PRIMARY KEY (partition, producer_id, base_offset)) WITHOUT ROWID""",
 )
 
+_SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"
 _PRIMARY_CODE = 0xFF
 _OF_THE_FILE = (
     *(sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT),
@@ -93,6 +95,8 @@ def demand_schema(connection: sqlite3.Connection, log: str) -> None:
         raise StateUnusable("it is another program's database")
     if version != VERSION:
         raise StateUnusable(f"its schema has version {version}, not {VERSION}")
+    if connection.execute(_SCHEMA).fetchall() != _schema():
+        raise StateUnusable("it has other tables")
     of = [name for (name,) in connection.execute("SELECT log FROM applied")]
     if of != [log]:
         raise StateUnusable(f"it is the state of {', '.join(of) or 'no log'}, not of {log}")
@@ -114,6 +118,14 @@ def distrusted() -> Iterator[None]:
         if error.sqlite_errorcode & _PRIMARY_CODE not in _OF_THE_FILE:
             raise
         raise StateUnusable(str(error)) from None
+
+
+@cache
+def _schema() -> list[tuple[str, ...]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for table in _TABLES:
+            connection.execute(table)
+        return connection.execute(_SCHEMA).fetchall()
 
 
 def _open(file: Path) -> sqlite3.Connection:

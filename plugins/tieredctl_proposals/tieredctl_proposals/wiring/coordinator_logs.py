@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
@@ -14,6 +15,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.live_listing import live_listing
 from tieredctl.wiring.places import StorePlace
 from tieredctl_proposals.model.diskless_records import DISKLESS_METADATA_TOPIC
+from tieredctl_proposals.ops.diskless.coordinator_answers import CoordinatorAnswers
 from tieredctl_proposals.ops.diskless.coordinator_logs import CoordinatorLogs
 from tieredctl_proposals.ops.diskless.coordinator_scan import CoordinatorScan
 from tieredctl_proposals.ops.diskless.logged_records import LoggedRecords
@@ -49,11 +51,22 @@ def coordinator_records(
     Raises TieredctlError as the place does, and `usage` for a coordinator whose log is not here.
     """
     with place.open() as source:
-        here = source.metadata_partitions()
-        if coordinator is not None and coordinator not in here:
-            message = f"There is no log of coordinator {coordinator} here; found {', '.join(map(str, here))}."
-            raise TieredctlError(ErrorCode.USAGE, message)
+        _demand_here(source, coordinator)
         yield source.describe, LoggedRecords(CoordinatorLogs(source, place.coordinators), coordinator)
+
+
+@contextmanager
+def coordinator_answers(
+    place: CoordinatorLogsPlace, coordinator: int | None
+) -> Iterator[tuple[Callable[[], Document], CoordinatorAnswers]]:
+    """Where they are, as far as they are read, and the coordinators of all logs or one, ready to be asked once.
+
+    Raises TieredctlError as `coordinator_records` does.
+    """
+    with place.open() as source, TemporaryDirectory(prefix="tieredctl-coordinators-") as folder:
+        _demand_here(source, coordinator)
+        logs = CoordinatorLogs.now(source, place.coordinators, place.log_dirs)
+        yield source.describe, CoordinatorAnswers(logs, Path(folder), coordinator)
 
 
 @contextmanager
@@ -78,3 +91,10 @@ def scan_logs(
     """The entry point `coordinators` of the group `tieredctl_inkless.scans`. Raises TieredctlError as
     `scan_coordinators` does."""
     return scan_coordinators(CoordinatorLogsPlace(tuple(log_dirs), coordinators), bucket, grace_ms)
+
+
+def _demand_here(source: MetadataSource, coordinator: int | None) -> None:
+    here = source.metadata_partitions()
+    if coordinator is not None and coordinator not in here:
+        message = f"There is no log of coordinator {coordinator} here; found {', '.join(map(str, here))}."
+        raise TieredctlError(ErrorCode.USAGE, message)

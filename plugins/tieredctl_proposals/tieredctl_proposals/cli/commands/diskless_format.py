@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from tieredctl_inkless.cli.diskless_places import CoordinatorLogsOptions
 
-from tieredctl.cli.arguments import GREATEST_INT32
 from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ExitCode
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
+from tieredctl_proposals.cli.coordinator_options import OneCoordinator
 
 _MOST_SHOWN = 3
 
@@ -56,10 +55,7 @@ _FIELDS = ("metadataPartition", "metadataOffset", "timestampMs", "type", "fields
 def format_records(
     *,
     logs: CoordinatorLogsOptions,
-    metadata_partition: Annotated[
-        int | None,
-        typer.Option(metavar="NUMBER", help="Only this partition of __diskless_metadata.", min=0, max=GREATEST_INT32),
-    ] = None,
+    metadata_partition: OneCoordinator = None,
     view: ProgressView,
 ) -> ExitCode:
     """Show every record in diskless coordinators' logs, by partition of __diskless_metadata, then offset (KIP-1164).

@@ -64,14 +64,7 @@ def read_files(logs: CoordinatorLogs) -> CoordinatorFiles:
 
 def _begun(logs: CoordinatorLogs, number: int) -> _Coordinator:
     """A coordinator as the log begins: empty, or as the snapshot has it that the log goes on from."""
-    found = logs.begin(number, _Coordinator.of_snapshot)
-    if found is None:
-        return _Coordinator()
-    one, first_ms, newest_ms = found
-    if first_ms is not None:
-        logs.first_ms[number] = first_ms
-        logs.newest_ms[number] = newest_ms
-    return one
+    return logs.begin(number, _Coordinator.of_snapshot) or _Coordinator()
 
 
 @dataclass(slots=True)
@@ -98,24 +91,21 @@ class _Coordinator:
     held_last_offsets: array[int] = field(default_factory=lambda: array("q"))
 
     @classmethod
-    def of_snapshot(cls, contents: SnapshotContents) -> tuple[_Coordinator, int | None, int]:
-        """As a snapshot has it; when its first file was committed, if it has any; and when it last changed a file."""
+    def of_snapshot(cls, contents: SnapshotContents) -> _Coordinator:
+        """As a snapshot has it."""
         one, partitions, files = cls(), {}, {}
         for at in contents.partitions():
             one._create(PartitionCreated(topic_id=at.topic_id, topic=at.topic, partition=at.partition))
             partitions[at.id] = one.partitions[-1]
             partitions[at.id].log_start_offset, partitions[at.id].high_watermark = at[-2:]
-        first_ms, newest_ms = None, UNKNOWN_MS
         for file in contents.files():
             files[file.id] = one._add(file.object_key, file.owner_ids, file.committed_ms)
-            first_ms = file.committed_ms if first_ms is None else first_ms
-            newest_ms = max(newest_ms, file.changed_ms)
         for held in contents.held():
             number = files[held.file]
             one._hold_up_to(number, partitions[held.partition].number, held.last_offset)
             if held.oldest_ms is not None:
                 one.committed_ms[number] = min(one.committed_ms[number], held.oldest_ms)
-        return one, first_ms, newest_ms
+        return one
 
     def take(self, logged: LoggedDisklessRecord) -> str | None:
         """The next record of its log; returns what is wrong with it."""

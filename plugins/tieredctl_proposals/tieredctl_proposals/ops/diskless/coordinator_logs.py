@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from pathlib import Path
+from typing import NamedTuple, Self, TypeVar
 
 from tieredctl.errors import DecodeError
 from tieredctl.kafka.source import NO_VALUE, MetadataSource, RecordChunk
@@ -23,7 +24,12 @@ from tieredctl_proposals.coordinator.apply import digest
 from tieredctl_proposals.coordinator.schema import StateUnusable
 from tieredctl_proposals.formats.diskless_records import decode_diskless_record
 from tieredctl_proposals.model.diskless_records import DISKLESS_METADATA_TOPIC, DisklessRecord
-from tieredctl_proposals.ops.diskless.coordinator_snapshots import SnapshotContents, Snapshots, opened_snapshot
+from tieredctl_proposals.ops.diskless.coordinator_snapshots import (
+    SnapshotContents,
+    Snapshots,
+    listed_snapshots,
+    opened_snapshot,
+)
 
 T = TypeVar("T")
 INCOMPLETE = FindingCode.COORDINATOR_LOG_INCOMPLETE
@@ -71,8 +77,17 @@ class CoordinatorLogs:
         """When the first record of each was appended, of those that were read."""
         self.newest_ms: dict[int, int] = {}
         """When the newest record of each was appended, of those that were read."""
+        self._truncated: dict[int, Finding] = {}
+        """Of each log that was pruned and not read yet."""
         self._undecodable: dict[int, tuple[int, str, int]] = {}
         self._contradictions: dict[int, tuple[int, str]] = {}
+
+    @classmethod
+    def now(cls, source: MetadataSource, coordinators: int | None, log_dirs: Sequence[Path]) -> Self:
+        """As they are now, with the snapshots beside them in these log directories."""
+        listed = listed_snapshots(log_dirs)
+        source.advance()  # from here on it goes at least as far as each of them
+        return cls(source, coordinators, listed)
 
     @property
     def here(self) -> list[int]:
@@ -98,28 +113,35 @@ class CoordinatorLogs:
         reached = [one for one in kept if one.next_offset >= start]
         if not reached:
             newest = kept[0].next_offset
-            self._add(number, f"the newest snapshot ends at offset {newest}, and the log begins at {start}")
+            self.doubt(number, f"the newest snapshot ends at offset {newest}, and the log begins at {start}")
             return None
         for snapshot in reversed(reached):
             try:
                 with opened_snapshot(snapshot, number, self.source.cluster_id) as contents:
                     if snapshot is not reached[0]:
                         continue
-                    loaded, last = load(contents), contents.last_record()
+                    loaded, last, times = load(contents), contents.last_record(), contents.times()
             except StateUnusable as fault:
-                self._add(number, f"snapshot {snapshot.next_offset} cannot be used: {fault}", file=str(snapshot.file))
+                self.doubt(number, f"snapshot {snapshot.next_offset} cannot be used: {fault}", file=str(snapshot.file))
                 return None
         self._begun[number] = _Begin(reached[0].next_offset, last, is_proven=reached[0].next_offset == start)
+        if times is not None:
+            self.first_ms[number], self.newest_ms[number] = times
         return loaded
 
     def records(self, coordinator: int | None = None) -> Iterator[LoggedDisklessRecord]:
         """Those that can be decoded, of all coordinators or one, by coordinator, then offset."""
+        for number in self.named(coordinator):
+            yield from self.records_of(number)
+
+    def named(self, coordinator: int | None) -> list[int]:
+        """All coordinators whose logs are here, or the one that is named; notes what keeps these logs from being whole
+        before any of them is read."""
         if coordinator is None:
             self._note_missing()
         for finding in self.source.findings():
             self._note(finding, coordinator)
-        for number in self.here if coordinator is None else [coordinator]:
-            yield from self._of(number)
+        return self.here if coordinator is None else [coordinator]
 
     def demand_all(self, owners: Set[int]) -> None:
         """Notes, once all records were read, what else keeps them from being all that the coordinators know. `owners`
@@ -132,15 +154,34 @@ class CoordinatorLogs:
         if self._least_count is None:
             message = "nothing here tells how many coordinators there are: --coordinators says it"
             self.findings.append(Finding(INCOMPLETE, DISKLESS_METADATA_TOPIC, message))
-        for number in set(self.here) - self.newest_ms.keys() - self.incomplete:
-            self._add(number, "the log has no record: what its coordinator did up to now cannot be told from it")
+        self.demand_records(self.here)
+
+    def demand_records(self, coordinators: Sequence[int]) -> None:
+        """Notes, once they were read, which of these logs have no record."""
+        for number in set(coordinators) - self.newest_ms.keys() - self.incomplete:
+            self.doubt(number, "the log has no record: what its coordinator did up to now cannot be told from it")
 
     def contradiction(self, coordinator: int, offset: int, why: str) -> None:
         """Notes a record that does not fit those before it. The first in each log counts, where nothing else is wrong
         with the log that explains it."""
         self._contradictions.setdefault(coordinator, (offset, why))
 
-    def _of(self, number: int) -> Iterator[LoggedDisklessRecord]:
+    def demand_fit(self, number: int) -> None:
+        """Notes, once a log was read, that its records contradict one another."""
+        if number in self._contradictions and number not in self.incomplete:
+            offset, why = self._contradictions[number]
+            message = f"the record at offset {offset} contradicts earlier ones: {why}"
+            self.doubt(number, message, metadataOffset=offset)
+
+    def doubt(self, number: int, message: str, **evidence: object) -> None:
+        """Notes what keeps a coordinator's log from being whole."""
+        evidence = {"metadataPartition": number, **evidence}
+        self.findings.append(Finding(INCOMPLETE, _name(number), message, evidence, about=MetadataSubject(number)))
+
+    def records_of(self, number: int) -> Iterator[LoggedDisklessRecord]:
+        """Those of one coordinator among `named`, by offset."""
+        if number in self._truncated and number not in self._begun:
+            self.findings.append(self._truncated.pop(number))
         compaction = MetadataCompaction(number, self.source.offset_range(number).start)
         for chunk in self.source.chunks(number):
             for finding in chunk.findings:
@@ -159,20 +200,17 @@ class CoordinatorLogs:
         if number in self._undecodable:
             offset, reason, count = self._undecodable.pop(number)
             message = f"{counted(count, 'record')} cannot be decoded, the first at offset {offset}: {reason}"
-            self._add(number, message, metadataOffset=offset, records=count)
-        if number in self._contradictions and number not in self.incomplete:
-            offset, why = self._contradictions[number]
-            message = f"the record at offset {offset} contradicts earlier ones: {why}"
-            self._add(number, message, metadataOffset=offset)
+            self.doubt(number, message, metadataOffset=offset, records=count)
+        self.demand_fit(number)
 
     def _demand_snapshots(self, number: int, end: int) -> None:
         """Notes, once a log was read up to its end, what its snapshots know better."""
         newest = max((one.next_offset for one in self._snapshots.get(number, ())), default=0)
         begin = self._begun.get(number)
         if newest > end:
-            self._add(number, f"a snapshot has the state up to offset {newest}, and the log ends at {end}")
+            self.doubt(number, f"a snapshot has the state up to offset {newest}, and the log ends at {end}")
         elif begin is not None and not begin.is_proven:
-            self._add(number, f"snapshot {begin.next_offset} has another record than the log before its offset")
+            self.doubt(number, f"snapshot {begin.next_offset} has another record than the log before its offset")
 
     def _is_after_snapshot(self, number: int, offset: int, record: DisklessRecord) -> bool:
         begin = self._begun.get(number)
@@ -214,14 +252,12 @@ class CoordinatorLogs:
         about = finding.about
         if not isinstance(about, MetadataSubject):
             self.findings.append(finding)
-        elif finding.code is FindingCode.METADATA_TRUNCATED and about.metadata_partition in self._begun:
-            return
         elif coordinator in (None, about.metadata_partition):
-            self.findings.append(replace(finding, code=INCOMPLETE, severity_override=None))
-
-    def _add(self, number: int, message: str, **evidence: object) -> None:
-        evidence = {"metadataPartition": number, **evidence}
-        self.findings.append(Finding(INCOMPLETE, _name(number), message, evidence, about=MetadataSubject(number)))
+            noted = replace(finding, code=INCOMPLETE, severity_override=None)
+            if finding.code is FindingCode.METADATA_TRUNCATED:
+                self._truncated[about.metadata_partition] = noted
+            else:
+                self.findings.append(noted)
 
 
 def _shown(coordinators: Sequence[int]) -> str:

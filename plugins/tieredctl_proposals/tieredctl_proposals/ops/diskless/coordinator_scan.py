@@ -41,7 +41,6 @@ from tieredctl.ops.remote.listing import Listing
 from tieredctl.storage.protocol import ObjectStore, StoredObject
 from tieredctl_proposals.ops.diskless.coordinator_files import UNKNOWN_MS, CoordinatorFiles, read_files
 from tieredctl_proposals.ops.diskless.coordinator_logs import CoordinatorLogs
-from tieredctl_proposals.ops.diskless.coordinator_snapshots import listed_snapshots
 
 _ASKED_BY_NAME = 16
 """How many live files are asked for before a bucket is called another one's: a listing may be older than they."""
@@ -125,9 +124,7 @@ class _Read:
 
     @classmethod
     def now(cls, source: MetadataSource, coordinators: int | None, log_dirs: Sequence[Path]) -> _Read:
-        snapshots = listed_snapshots(log_dirs)
-        source.advance()  # from here on it goes at least as far as each of them
-        logs = CoordinatorLogs(source, coordinators, snapshots)
+        logs = CoordinatorLogs.now(source, coordinators, log_dirs)
         return cls(logs, read_files(logs))
 
 

@@ -10,11 +10,12 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from tieredctl_proposals.coordinator.schema import StateUnusable
-from tieredctl_proposals.coordinator.snapshots import Snapshot, check_snapshot, snapshots
+from tieredctl_proposals.coordinator.snapshots import Snapshot, check_snapshot, restore_snapshot, snapshots
 from tieredctl_proposals.model.diskless_records import DISKLESS_METADATA_TOPIC
 
 Snapshots = Mapping[int, Sequence[Snapshot]]
@@ -23,7 +24,9 @@ _FOLDER = re.compile(re.escape(DISKLESS_METADATA_TOPIC) + r"-([0-9]{1,9})")
 _LOG = "SELECT log FROM applied"
 _LAST_RECORD = "SELECT last_record FROM applied"
 _PARTITIONS = "SELECT id, topic_id, name, partition, log_start_offset, high_watermark FROM partitions ORDER BY id"
-_FILES = "SELECT id, object_key, owner_ids, committed_ms, ifnull(released_ms, committed_ms) FROM files ORDER BY id"
+_TIMES = """
+    SELECT (SELECT committed_ms FROM files ORDER BY id LIMIT 1), max(ifnull(released_ms, committed_ms)) FROM files"""
+_FILES = "SELECT id, object_key, owner_ids, committed_ms FROM files ORDER BY id"
 _HELD = """
     SELECT file, partition, max(last_offset), min(CASE WHEN log_append_timestamp >= 0 THEN log_append_timestamp END)
     FROM batches GROUP BY file, partition ORDER BY file, partition"""
@@ -41,14 +44,12 @@ class SnapshotPartition(NamedTuple):
 
 
 class SnapshotFile(NamedTuple):
-    """A file that a coordinator had, with live batches or without; times in ms, by the coordinator's clock."""
+    """A file that a coordinator had, with live batches or without; its time in ms, by the coordinator's clock."""
 
     id: int
     object_key: str
     owner_ids: tuple[int, ...]
     committed_ms: int
-    changed_ms: int
-    """When its last live batch was deleted; else when it was committed."""
 
 
 class HeldOffsets(NamedTuple):
@@ -64,8 +65,21 @@ class HeldOffsets(NamedTuple):
 class SnapshotContents:
     """What a snapshot has. Everything raises StateUnusable for values that no coordinator writes."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, snapshot: Snapshot, log: str) -> None:
+        self._connection, self._snapshot = connection, snapshot
+        self.log = log
+        """The name of the log that it is the state of."""
+
+    def restore(self, state: Path) -> None:
+        """Puts a copy where a state is to be; nothing may be there."""
+        for _ in chain(self.partitions(), self.files()):
+            pass  # a text that cannot be read is found here, and not when somebody asks
+        restore_snapshot(self._snapshot, state)
+
+    def times(self) -> tuple[int, int] | None:
+        """When its first file was committed, and when a file changed last; None where it has no file."""
+        first_ms, newest_ms = self._connection.execute(_TIMES).fetchone()
+        return None if first_ms is None else (int(first_ms), int(newest_ms))
 
     def last_record(self) -> bytes | None:
         """The digest of the last record that was applied; None before the first."""
@@ -77,8 +91,8 @@ class SnapshotContents:
 
     def files(self) -> Iterator[SnapshotFile]:
         """In the order in which they were committed."""
-        for number, key, owners, committed_ms, changed_ms in self._connection.execute(_FILES):
-            yield SnapshotFile(number, key, tuple(map(int, owners.split(","))), committed_ms, changed_ms)
+        for number, key, owners, committed_ms in self._connection.execute(_FILES):
+            yield SnapshotFile(number, key, tuple(map(int, owners.split(","))), committed_ms)
 
     def held(self) -> Iterator[HeldOffsets]:
         """By file."""
@@ -102,8 +116,9 @@ def opened_snapshot(snapshot: Snapshot, coordinator: int, cluster_id: str | None
     file = f"{snapshot.file.absolute().as_uri()}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(file, uri=True)) as connection:
-            check_snapshot(snapshot, _log_name(connection, coordinator, cluster_id))
-            yield SnapshotContents(connection)
+            log = _log_name(connection, coordinator, cluster_id)
+            check_snapshot(snapshot, log)
+            yield SnapshotContents(connection, snapshot, log)
     except (sqlite3.Error, LookupError, ValueError, TypeError, AttributeError, OverflowError) as fault:
         raise StateUnusable(f"it cannot be read: {fault}") from None
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl_proposals.coordinator.gateways import Deployment, placed_gateways
 from tieredctl_proposals.coordinator.recovery import Origin
 from tieredctl_proposals.ops.diskless.simulation.brokers import Broker, Producer, Production
@@ -15,6 +13,7 @@ from tieredctl_proposals.ops.diskless.simulation.cleaning import Cleaning
 from tieredctl_proposals.ops.diskless.simulation.consumers import Consumers
 from tieredctl_proposals.ops.diskless.simulation.settings import Settings
 from tieredctl_proposals.ops.diskless.simulation.world import World
+from tieredctl_proposals.ops.diskless.written_states import written_states
 
 _LONGEST_PRODUCTION_MS = 30 * 86_400_000
 _LONGEST_ELECTION_MS = 60_000
@@ -43,12 +42,8 @@ def simulate(settings: Settings, folder: Path) -> Outcome:
 
     Raises TieredctlError `unwritable` where the folder does not take them.
     """
-    try:
-        with closing(World(settings, folder)) as world:
-            return _simulate(world)
-    except sqlite3.OperationalError as fault:
-        why = f"The states of the simulated coordinators cannot be written to {folder.parent}: {fault}."
-        raise TieredctlError(ErrorCode.UNWRITABLE, why) from None
+    with written_states(folder.parent, "the simulated coordinators"), closing(World(settings, folder)) as world:
+        return _simulate(world)
 
 
 def _simulate(world: World) -> Outcome:
