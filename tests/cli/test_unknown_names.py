@@ -9,10 +9,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tieredctl_proposals.model.diskless_records import PartitionCreated
 
 from tests.cli.command_line import Outcome, Tieredctl, this_process
 from tests.cli.command_tree import commands
 from tests.cli.wal.store_of_uploads import upload_words
+from tests.diskless.coordinator_logs import NOON_MS, write_log
+from tests.diskless_records import TOPIC_ID as DISKLESS_TOPIC_ID
 from tests.metadata_logs import copied, segment_id, write_events
 from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.errors import ExitCode
@@ -45,6 +48,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("wal", "inspect"): ("wal",),
     ("wal", "restore", "--to", "restored"): ("wal",),
     ("wal", "upload"): ("wal", "logs"),
+    ("diskless", "offsets"): ("coordinators",),
 }
 FILTERS = {
     "a topic": (("--topic", "order7"), "Did you mean orders7"),
@@ -84,11 +88,14 @@ def places(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         write_partition(folder / "logs", replace(partition, topic="orders7"), [batch(0)])
     (folder / "wal").mkdir()
     assert this_process(*upload_words(folder / "logs", folder / "wal"), "--apply").exit_code == ExitCode.CLEAN
+    created = [PartitionCreated(topic_id=DISKLESS_TOPIC_ID, topic="orders7", partition=number) for number in (0, 1)]
+    write_log(folder / "coordinators", 0, [(NOON_MS, one) for one in created])
     return {
         "metadata": ("--log-dir", capture / "data"),
         "store": ("--store", f"file:{capture / 'remote/kafka-tiered-storage'}"),
         "wal": ("--store", f"file:{folder / 'wal'}"),
         "logs": ("--log-dir", folder / "logs"),
+        "coordinators": ("--log-dir", folder / "coordinators", "--coordinators", "1"),
     }
 
 

@@ -141,6 +141,10 @@ DOUBTS: dict[str, tuple[Callable[[Cluster], object], str]] = {
         lambda one: _alter(_newest(one), "UPDATE batches SET file = 99"),
         "snapshot 3 cannot be used",
     ),
+    "files that were forgotten": (
+        lambda one: _alter(_newest(one), "DELETE FROM files"),
+        "batches are of no file",
+    ),
     "owners that are no numbers": (
         lambda one: _alter(_newest(one), "UPDATE files SET owner_ids = 'x'"),
         "snapshot 3 cannot be used",
