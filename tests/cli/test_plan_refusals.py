@@ -28,6 +28,7 @@ from tests.cli.crashed_cluster import (
     planned_keys,
     put,
     verdict_on,
+    without_own,
 )
 from tieredctl.formats.record_batches import LOG_OVERHEAD
 
@@ -166,9 +167,6 @@ def test_metadata_that_cannot_be_read_at_all_is_refused(cluster: CrashedClusterO
 
 REFUSED_PLANS = {
     "age": (("--min-age", "59m", *ENOUGH), "younger than an hour"),
-    "share": (("--min-age", "1h"), "115 of the 499 objects"),
-    "share by a hair": ((*AGED, "--max-percent", "23"), "more than 23 %"),
-    "share of nothing": ((*AGED, "--max-percent", "0"), "more than 0 %"),
     "share that is none": ((*AGED, "--max-percent", "nan"), "nan"),
     "cluster": ((*AGED, *ENOUGH, "--cluster-id", OTHER_CLUSTER_ID), f"cluster {CLUSTER_ID}, not {OTHER_CLUSTER_ID}"),
     "topic": ((*AGED, *ENOUGH, "--foreign", "half-an-id"), "is not a Kafka id"),
@@ -186,6 +184,22 @@ def test_what_was_asked_for_is_refused(cluster: CrashedClusterOnDisk, words: tup
     assert said in outcome.err
     assert not cluster.plan_file.exists()
     assert cluster.objects() == before
+
+
+@pytest.mark.parametrize("most", [(), ("--max-percent", "23"), ("--max-percent", "0")])
+def test_a_plan_of_too_large_a_share_is_there_to_be_looked_at_and_is_not_applied(
+    cluster: CrashedClusterOnDisk, most: tuple[str, ...]
+) -> None:
+    before = cluster.objects()
+
+    planned = cluster.plan(*AGED, *most, "-o", "json")
+    shown = cluster.tieredctl("orphans", "show", cluster.plan_file, "-o", "json")
+    applied = cluster.apply(*AGED, *most)
+
+    assert (planned.exit_code, planned.document()["summary"]["neededPercent"]) == (3, 24)
+    assert (shown.exit_code, len(shown.document()["items"])) == (0, ORPHANS)
+    assert (applied.exit_code, "--max-percent 24" in applied.err) == (2, True)
+    assert without_own(cluster.objects()) == before
 
 
 def test_a_plan_that_is_there_is_not_replaced(planned: CrashedClusterOnDisk) -> None:

@@ -167,7 +167,7 @@ def test_a_dry_run_of_a_plan_writes_none(removal: Removal) -> None:
     assert (rehearsed.exit_code, removal.plan_file.exists(), removal.own_files()) == (0, False, {})
     would, planned = rehearsed.document()["summary"], removal.plan("-o", "json").document()["summary"]
     assert (would["planned"], would["bytes"]) == (planned["planned"], planned["bytes"])
-    assert "Would plan to remove" in rehearsed.err
+    assert "Would plan" in rehearsed.err
 
 
 def test_a_dry_run_changes_nothing(removal: Removal) -> None:

@@ -107,10 +107,19 @@ def demand_share(planned: int, whole: int, max_percent: float, subject: str) -> 
 
 def demand_percent(planned: int, whole: int, max_percent: float, said: str) -> None:
     """The same, of what is `said` of them; the hint has the share that would be enough."""
-    if planned * 100 > whole * max_percent:
-        enough = min(100, -(-planned * 100 // whole)) if whole else 100
-        hint = f"Look at them first; if all of them should go, give --max-percent {enough}."
+    if is_too_large(planned, whole, max_percent):
+        hint = f"Look at them first; if all of them should go, give --max-percent {enough_percent(planned, whole)}."
         raise TieredctlError(ErrorCode.PLAN_TOO_LARGE, f"{said}: more than {max_percent:g} %.", hint=hint)
+
+
+def is_too_large(planned: int, whole: int, max_percent: float) -> bool:
+    """Whether a plan has more of a store's objects than allowed: nobody applies it then."""
+    return planned * 100 > whole * max_percent
+
+
+def enough_percent(planned: int, whole: int) -> int:
+    """The share that would allow it, in whole percent."""
+    return min(100, -(-planned * 100 // whole)) if whole else 100
 
 
 def demand_promised(missing: Sequence[str], max_missing: int, subject: str) -> None:

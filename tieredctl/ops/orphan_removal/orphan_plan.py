@@ -19,7 +19,7 @@ from tieredctl.ops.metadata.completeness import demand_whole, lost_between
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
 from tieredctl.ops.orphan_removal.fresh_metadata import Verdict, verdicts_on
-from tieredctl.ops.orphan_removal.limits import StoreOverlap, demand_age, demand_promised, demand_share
+from tieredctl.ops.orphan_removal.limits import StoreOverlap, demand_age, demand_promised
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl.ops.orphan_removal.plan_options import PlannedSoFar, PlanOptions
 from tieredctl.ops.orphan_removal.promised_segments import PromisedSegments
@@ -71,7 +71,6 @@ class Planning:
             self._look_at_store(folders, promised)
         folders.demand_none()
         self._overlap.demand(self.scan.subject, self.scan.layout.name)
-        demand_share(self.writer.objects, self._overlap.listed, self.options.max_percent, self.scan.subject)
         self._demand_promised(promised)
         self._add_uploads()
         return self.writer.end(self._overlap.listed)

@@ -20,7 +20,7 @@ class PlanOptions:
     """For metadata that does not say it, or to make sure."""
     valid_for_ms: int = 24 * 3_600_000
     max_percent: float = 10.0
-    """Of the store's objects; more is refused."""
+    """Of the store's objects; a plan of more is there to be looked at, and is not applied."""
     max_missing: int = 0
     """How many objects that are promised may be missing from the store; more is refused."""
     max_objects: int | None = None

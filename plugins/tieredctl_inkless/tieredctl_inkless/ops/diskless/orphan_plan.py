@@ -8,7 +8,7 @@ from itertools import islice
 
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlanHeader, PlannedObject, PlanTotals
-from tieredctl.ops.orphan_removal.limits import demand_age, demand_promised, demand_share
+from tieredctl.ops.orphan_removal.limits import demand_age, demand_promised
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl.ops.orphan_removal.plan_options import PlannedSoFar, PlanOptions
 from tieredctl_inkless.diskless.control_plane import KEYS_AT_ONCE
@@ -51,7 +51,6 @@ class DisklessPlanning:
         if self.writer.objects:
             missing = self.fresh.still_promised([bucket.files.keys[number] for number in unlisted(bucket)])
             demand_promised(missing, options.max_missing, url)
-        demand_share(self.writer.objects, fit.listed, options.max_percent, url)
         return self.writer.end(fit.listed)
 
     def _orphans(self) -> Iterator[JudgedObject]:
