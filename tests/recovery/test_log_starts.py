@@ -79,20 +79,32 @@ def test_log_starts_and_leader_epochs_are_put_back_and_nothing_else_changes(node
     assert (again.exit_code, again.document()["summary"]["inPlace"]) == (ExitCode.CLEAN, 2), again.err
 
 
-def test_epochs_of_later_leaders_stay_and_a_replica_that_lags_gets_none_that_it_has_not_seen(
-    node: Path, plan_file: Path
-) -> None:
-    elected_since, lagging = node / f"orders-0/{EPOCHS}", node / f"orders-1/{EPOCHS}"
-    elected_since.write_text(checkpoint((2, 22), (4, 26), (6, 50)))
-    document = plan()
-    document["items"][1]["restore"]["leaderEpochCheckpoint"] = checkpoint((1, 0), (5, 30), (7, 90))
-    written(plan_file, document)
+LAWFUL: Mapping[str, tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]] = {
+    "as planned": (((2, 22), (4, 26)), ((0, 0), (2, 9), (4, 26))),
+    "a leader since": (((2, 22), (4, 26), (6, 50)), ((0, 0), (2, 9), (4, 26), (6, 50))),
+    "a lagging replica": (((2, 22),), ((0, 0), (2, 9))),
+    "a leader since, at the offset of one that wrote nothing": (((2, 22), (6, 26)), ((0, 0), (2, 9), (6, 26))),
+    "a leader since, which lacked what was not committed": (((2, 22), (6, 25)), ((0, 0), (2, 9), (6, 25))),
+    "an empty local log": (((4, 22),), ((0, 0), (2, 9), (4, 22))),
+    "an empty local log, and a leader since": (((6, 22), (7, 40)), ((0, 0), (2, 9), (6, 22), (7, 40))),
+    "never truncated": (((0, 0), (2, 9), (4, 26)), ((0, 0), (2, 9), (4, 26))),
+}
+"""Epochs that a replica may have by the time that its broker is stopped, and those that it has to have."""
 
-    outcome = put_back(plan_file, node)
 
-    assert outcome.exit_code == ExitCode.CLEAN, outcome.err
-    assert elected_since.read_text() == checkpoint((0, 0), (2, 9), (4, 26), (6, 50))
-    assert lagging.read_text() == checkpoint((1, 0), (5, 30))
+def test_epochs_of_leaders_elected_since_stay_and_none_that_the_replica_has_not_seen_is_added(tmp_path: Path) -> None:
+    for name, (present, expected) in LAWFUL.items():
+        node, document = tmp_path / name / "data", plan()
+        moved_node(node)
+        (node / f"orders-0/{EPOCHS}").write_text(checkpoint(*present))
+        if present[0] == (4, 22):
+            document["items"][0]["restore"]["leaderEpochCheckpoint"] = checkpoint((0, 0), (2, 9), (4, 22))
+        plan_file = written(tmp_path / name / "plan.json", document)
+
+        outcomes = [put_back(plan_file, node).exit_code for _ in range(2)]
+
+        assert outcomes == [ExitCode.CLEAN] * 2, name
+        assert (node / f"orders-0/{EPOCHS}").read_text() == checkpoint(*expected), name
 
 
 def test_a_node_that_died_with_the_old_log_start_and_cut_epochs_gets_the_epochs_alone(
@@ -153,13 +165,9 @@ REFUSED: Mapping[str, tuple[Spoil, ExitCode]] = {
     "an epoch elsewhere": (replaced(f"orders-0/{EPOCHS}", checkpoint((2, 22), (4, 27))), ExitCode.INCOMPLETE),
     "an epoch between": (replaced(f"orders-0/{EPOCHS}", checkpoint((2, 22), (3, 24), (4, 26))), ExitCode.INCOMPLETE),
     "another first epoch": (replaced(f"orders-0/{EPOCHS}", checkpoint((3, 22), (4, 26))), ExitCode.INCOMPLETE),
-    "epochs of nobody's": (
-        replaced(
-            f"orders-0/{EPOCHS}",
-            checkpoint(
-                (9, 22),
-            ),
-        ),
+    "epochs since from before the move": (replaced(f"orders-0/{EPOCHS}", checkpoint((9, 20))), ExitCode.INCOMPLETE),
+    "a leader since, after what is lacking": (
+        replaced(f"orders-0/{EPOCHS}", checkpoint((2, 22), (9, 27))),
         ExitCode.INCOMPLETE,
     ),
     "a folder that is a link": (a_link, ExitCode.FAILURE),

@@ -1,8 +1,9 @@
 """Whether a replica's log start may be put back where a plan says, by the replica's own files.
 
 What is put back only adds: leader epochs before the first that is there, and an earlier beginning of that one, up to
-which the leader had truncated them (LeaderEpochFileCache.truncateFromStart). Epochs that the replica has besides, as
-leaders that were elected since have begun them, stay; a log start moves down, never up.
+which the leader had truncated them (LeaderEpochFileCache.truncateFromStart). Epochs that the replica has besides stay:
+leaders that were elected since have begun them, as brokers that are stopped one after another hand over. A log start
+moves down, never up.
 """
 
 from __future__ import annotations
@@ -120,15 +121,28 @@ def _leader_epochs(checkpoint: bytes) -> list[EpochEntry]:
 
 
 def _joined(present: Sequence[EpochEntry], wanted: WantedLogStart) -> list[EpochEntry]:
-    """The plan's epochs up to the first that is there, then those that are there."""
-    first, *later = present
-    if first.start_offset > wanted.moved_to:
-        raise _Refused(f"its first leader epoch begins at {first.start_offset}, after its log start")
-    earlier = [entry for entry in wanted.leader_epochs if entry.epoch <= first.epoch]
+    """The plan's epochs up to the first that is there, then those that are there.
+
+    Epochs after the plan's last are of leaders that were elected since. Kafka keeps no entry of an epoch without
+    records once a later one begins at the same offset (LeaderEpochFileCache.assign), and a replica that lags has none
+    of what it has not seen: so the plan's last ones may be missing.
+    """
+    if present[0].start_offset > wanted.moved_to:
+        raise _Refused(f"its first leader epoch begins at {present[0].start_offset}, after its log start")
+    plan = wanted.leader_epochs
+    known = [entry for entry in present if entry.epoch <= plan[-1].epoch]
+    since = present[len(known) :]
+    if not known:
+        if since[0].start_offset != wanted.moved_to:
+            raise _Refused("it has none of the plan's leader epochs")
+        return [*(entry for entry in plan if entry.start_offset < wanted.moved_to), *since]
+    first, *later = known
+    earlier = [entry for entry in plan if entry.epoch <= first.epoch]
     if not earlier or earlier[-1].epoch != first.epoch or earlier[-1].start_offset > first.start_offset:
         raise _Refused(f"its first leader epoch is {first.epoch} from offset {first.start_offset}, not as in the plan")
-    last = min(present[-1].epoch, wanted.leader_epochs[-1].epoch)
-    both = (entry for entry in wanted.leader_epochs if first.epoch < entry.epoch <= last)
-    if [entry for entry in later if entry.epoch <= last] != [*both]:
+    planned = plan[len(earlier) :]
+    missing = planned[len(later) :]
+    is_replaced = not missing or not since or since[0].start_offset <= missing[0].start_offset
+    if later != [*planned[: len(later)]] or not is_replaced:
         raise _Refused("its leader epochs are not those of the plan")
-    return [*earlier, *later]
+    return [*earlier, *later, *since]
