@@ -130,12 +130,14 @@ def test_one_coordinator_is_asked_alone(cluster: Cluster, tieredctl: Tieredctl) 
 
 def test_what_no_coordinator_has_is_refused_with_the_nearest_name(cluster: Cluster, tieredctl: Tieredctl) -> None:
     other = ("--topic-id", "A" * 22)
-    for words in (("batches", "T:0"), ("offsets", "--topic", "T"), ("offsets", "--topic", "t", "--topic", "T")):
+    unlike = (("batches", "T:0"), ("offsets", "--topic", "T"), ("offsets", "--topic", "t", "--topic", "T"))
+    for words in unlike:
         outcome = ask(cluster, tieredctl, *words)
         assert (outcome.exit_code, outcome.out) == (2, ""), words
         assert "Did you mean t?" in outcome.err, words
-    for words in (("batches", "t:7"), ("offsets", "--partition", "7"), ("offsets", *other), ("batches", "t:0", *other)):
-        assert ask(cluster, tieredctl, *words).exit_code == 2, words
+    unknown = (("batches", "t:7"), ("offsets", "--partition", "7"), ("offsets", *other), ("batches", "t:0", *other))
+    for question in unknown:
+        assert ask(cluster, tieredctl, *question).exit_code == 2, question
 
 
 def test_pruned_logs_answer_as_whole_ones(cluster: Cluster, tieredctl: Tieredctl) -> None:

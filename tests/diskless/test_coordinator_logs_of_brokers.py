@@ -63,3 +63,20 @@ def test_files_are_searched_by_all_logs_that_the_broker_counts(
         key(2): "orphan",
         key(3): "in-progress",
     }
+
+
+def test_logs_that_the_broker_wrote_answer_what_their_coordinators_would(log_dir: Path, tieredctl: Tieredctl) -> None:
+    place = ("--log-dir", log_dir, "-o", "json")
+
+    offsets = tieredctl("diskless", "offsets", *place)
+    batches = tieredctl("diskless", "batches", "t:1@5", *place)
+    files = tieredctl("diskless", "files", key(0), key(1), *place)
+
+    assert [one.exit_code for one in (offsets, batches, files)] == [0, 0, 0], offsets.err
+    rows = offsets.document()["items"]
+    assert [(row["partition"], row["earliest"], row["latest"], row["metadataPartition"]) for row in rows] == [
+        (0, 0, 10, 0),
+        (1, 0, 10, 1),
+    ]
+    assert [(one["objectKey"], one["lastOffset"]) for one in batches.document()["items"]] == [(key(1), 9)]
+    assert [row["liveAt"] for row in files.document()["items"]] == [[0], [1]]

@@ -66,7 +66,8 @@ def coordinator_answers(
     with place.open() as source, TemporaryDirectory(prefix="tieredctl-coordinators-") as folder:
         _demand_here(source, coordinator)
         logs = CoordinatorLogs.now(source, place.coordinators, place.log_dirs)
-        yield source.describe, CoordinatorAnswers(logs, Path(folder), coordinator)
+        with closing(CoordinatorAnswers(logs, Path(folder), coordinator)) as answers:
+            yield source.describe, answers
 
 
 @contextmanager

@@ -8,7 +8,7 @@ to another.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,12 +65,17 @@ class BatchLimits:
 
 
 class CoordinatorAnswers:
-    """What is asked of the coordinators of some logs, once."""
+    """What is asked of the coordinators of some logs, once; to be closed."""
 
     def __init__(self, logs: CoordinatorLogs, folder: Path, only: int | None = None) -> None:
         """`folder` is for their states; `only` is the one coordinator that is asked."""
         self._logs, self._folder, self._only = logs, folder, only
         self._read: list[Document] = []
+        self._kept = ExitStack()
+
+    def close(self) -> None:
+        """Removes the states that are left."""
+        self._kept.close()
 
     @property
     def findings(self) -> list[Finding]:
@@ -113,12 +118,14 @@ class CoordinatorAnswers:
         known: list[TopicIdPartition] = []
         found: list[tuple[LoggedCoordinator, TopicIdPartition]] = []
         for coordinator in self._each():
-            partitions = coordinator.partitions()
-            known += partitions
-            here = [one for one in partitions if selection.has(one)] if coordinator.is_whole else []
-            found += ((coordinator, one) for one in here)
-            if not here:
-                coordinator.close()
+            with ExitStack() as held:
+                held.callback(coordinator.close)
+                partitions = coordinator.partitions()
+                known += partitions
+                here = [one for one in partitions if selection.has(one)] if coordinator.is_whole else []
+                found += ((coordinator, one) for one in here)
+                if here:
+                    self._kept.push(held.pop_all())
         self._demand_known(selection, known)
         if len({one.topic_id for _, one in found}) > 1:
             ids = ", ".join(sorted({one.topic_id for _, one in found}))
