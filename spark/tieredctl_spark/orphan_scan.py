@@ -32,7 +32,7 @@ from tieredctl.ops.orphans.totals import ScanTotals
 from tieredctl.ops.orphans.verdict_rows import group_of, verdict_document
 from tieredctl.storage.protocol import ObjectStore
 from tieredctl.wiring.orphans import ScanPlaces
-from tieredctl.wiring.places import Remote, TopicsPlace
+from tieredctl.wiring.places import Remote
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.listing_frames import kept_by_executors, listing_frame
 from tieredctl_spark.metadata_facts import MetadataFacts, metadata_facts
@@ -152,14 +152,13 @@ def scanned(
     objects = listing.kept(keep)
     counts = listed_counts(objects)
     objects = unreserved(objects)
-    topics_place = places.topics or TopicsPlace.beside(metadata)
-    with metadata.open() as stream, topics_place.open(options.now_ms) as topics:
+    with metadata.open() as stream, places.asked_topics().open(options.now_ms) as topics:
         rows = kept_metadata(session, metadata, stream.source, keep)
         facts = metadata_facts(rows, stream, keep)
         events = events_in(rows)
         segments = segment_states(events, bucket_count(2 * facts.events)).kept(keep, "segments")
         # Not before: what is asked about has to be older than the answer.
-        live = live_topics(topics, facts.first_events_ms, stream.source)
+        live = live_topics(topics, facts.first_events_ms, stream.source, facts.last_timestamp_ms)
         with_segments = _with_segments(segments)
         demand_believable(topics, live, with_segments)
         if asked is not None and not counts.objects:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.cli.command_line import Tieredctl
-from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, objects_in
+from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, broker_of, objects_in
 from tests.rigs.buckets import BUCKET, Bucket
 from tieredctl.storage.protocol import RESERVED_FOLDER
 
@@ -93,7 +93,7 @@ def planned_cluster(
 ) -> CrashedCluster:
     """With a plan that has not been used, for a store behind a proxy if one is given."""
     store = store_words(bucket.bucket, endpoint)
-    cluster = CrashedCluster(tieredctl, captures / CAPTURE / "data", folder, store)
+    cluster = CrashedCluster(tieredctl, broker_of(captures / CAPTURE), folder, store)
     assert cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished").exit_code == 0
     return cluster
 

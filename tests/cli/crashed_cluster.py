@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.command_line import Outcome, Tieredctl
+from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER
 from tieredctl.ops.guards.own_objects import CLOCK_KEY, LEASE_KEY
 from tieredctl.storage.protocol import RESERVED_FOLDER
 
@@ -138,12 +139,24 @@ class CrashedClusterOnDisk(CrashedCluster):
         return objects_in(self.bucket)
 
 
+def broker_of(capture: Path) -> Path:
+    """The log directory of a broker whose controllers are elsewhere: without their log, nothing tells which topics are
+    gone."""
+    folder = capture / "broker"
+    if not folder.exists():
+        folder.mkdir()
+        for entry in (capture / "data").iterdir():
+            if entry.name != CLUSTER_METADATA_FOLDER:
+                (folder / entry.name).symlink_to(entry)
+    return folder
+
+
 def crashed_cluster_on_disk(tieredctl: Tieredctl, capture: Path, folder: Path) -> CrashedClusterOnDisk:
     """A copy of the capture's store, below `folder`, that may be changed."""
     bucket = folder / "bucket"
     # Hundreds of tests ask for one: shutil takes twice as long.
     subprocess.run(["cp", "-a", capture / "bucket", bucket], check=True)
-    return CrashedClusterOnDisk(tieredctl, capture / "data", folder, ("--store", f"file:{bucket}"), bucket)
+    return CrashedClusterOnDisk(tieredctl, broker_of(capture), folder, ("--store", f"file:{bucket}"), bucket)
 
 
 def put(cluster: CrashedClusterOnDisk, key: str, data: bytes = b"bytes", modified: int = LONG_AGO) -> Path:

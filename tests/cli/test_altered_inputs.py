@@ -20,6 +20,7 @@ from tests.cli.crashed_cluster import (
     NEVER_NAMED,
     CrashedCluster,
     CrashedClusterOnDisk,
+    broker_of,
     planned_keys,
     put,
     without_own,
@@ -256,7 +257,7 @@ def test_an_inventory_that_makes_objects_old_removes_none_that_is_young_or_owned
     bucket, contents = S3Bucket(moto.endpoint), crashed_contents(captures)
     words = [word for name, value in bucket.options.items() for word in ("--store-option", f"{name}={value}")]
     store = ("--store", f"s3://{BUCKET}/{ROOT}", *words)
-    cluster = CrashedCluster(tieredctl, captures / "aiven-crash-4.3.1/data", tmp_path, store)
+    cluster = CrashedCluster(tieredctl, broker_of(captures / "aiven-crash-4.3.1"), tmp_path, store)
     for key, data in contents.items():
         bucket.put(ROOT + key, data)
     owned = {key for key, status in status_of(cluster).items() if status == "owned"}

@@ -19,6 +19,7 @@ from tests.cli.crashed_cluster import (
     NO_AGE,
     CrashedCluster,
     CrashedClusterOnDisk,
+    broker_of,
     plan_lines,
     planned_keys,
 )
@@ -75,7 +76,7 @@ def store(request: pytest.FixtureRequest, tieredctl: Tieredctl, captures: Path, 
         filled.empty()
         filled.fill()
         found = store_in_bucket(
-            CrashedCluster(tieredctl, captures / CAPTURE / "data", tmp_path, store_words(bucket)), filled
+            CrashedCluster(tieredctl, broker_of(captures / CAPTURE), tmp_path, store_words(bucket)), filled
         )
     assert found.cluster.plan(*ENOUGH, *NO_AGE, *CAUSE).exit_code == 0
     return found

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.cli.crashed_bucket import STUCK, UNFINISHED, FilledBucket, crashed_contents, store_words
-from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, objects_in, planned_keys
+from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, broker_of, objects_in, planned_keys
 from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy, Lie, Reply, Request, Rule, Server
 from tests.rigs.lies import altered, half, left_out
@@ -152,7 +152,9 @@ def filled(moto: ObjectServer, captures: Path) -> FilledBucket:
 def cluster(
     tieredctl: Tieredctl, captures: Path, filled: FilledBucket, proxy: FaultyProxy, tmp_path: Path
 ) -> CrashedCluster:
-    return CrashedCluster(tieredctl, captures / CAPTURE / "data", tmp_path, store_words(filled.bucket, proxy.endpoint))
+    return CrashedCluster(
+        tieredctl, broker_of(captures / CAPTURE), tmp_path, store_words(filled.bucket, proxy.endpoint)
+    )
 
 
 def orphaned(scanned: Outcome) -> set[str]:

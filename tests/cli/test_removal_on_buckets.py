@@ -9,7 +9,16 @@ import pytest
 
 from tests.cli.command_line import Tieredctl
 from tests.cli.crashed_bucket import STUCK, UNFINISHED, FilledBucket, crashed_contents, store_words
-from tests.cli.crashed_cluster import AT_ONCE, CAPTURE, ENOUGH, NO_AGE, CrashedCluster, plan_lines, planned_keys
+from tests.cli.crashed_cluster import (
+    AT_ONCE,
+    CAPTURE,
+    ENOUGH,
+    NO_AGE,
+    CrashedCluster,
+    broker_of,
+    plan_lines,
+    planned_keys,
+)
 from tests.rigs.buckets import Bucket, GcsBucket, S3Bucket
 
 SERVERS: Mapping[str, type[Bucket]] = {
@@ -45,7 +54,7 @@ def filled(
 
 @pytest.fixture
 def cluster(tieredctl: Tieredctl, captures: Path, filled: FilledBucket, tmp_path: Path) -> CrashedCluster:
-    return CrashedCluster(tieredctl, captures / CAPTURE / "data", tmp_path, store_words(filled.bucket))
+    return CrashedCluster(tieredctl, broker_of(captures / CAPTURE), tmp_path, store_words(filled.bucket))
 
 
 @pytest.mark.parametrize("server", KEEPING_CONDITIONS)

@@ -12,7 +12,16 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.cli.crashed_bucket import ROOT, FilledBucket, crashed_contents, store_words
-from tests.cli.crashed_cluster import AT_ONCE, CAPTURE, CLUSTER_ID, ENOUGH, NO_AGE, CrashedCluster, plan_lines
+from tests.cli.crashed_cluster import (
+    AT_ONCE,
+    CAPTURE,
+    CLUSTER_ID,
+    ENOUGH,
+    NO_AGE,
+    CrashedCluster,
+    broker_of,
+    plan_lines,
+)
 from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
 from tests.rigs.waiting import wait_until
 from tieredctl.ops.guards.own_objects import CLOCK_KEY, TIMES_OF_COPIES, TIMES_OF_RESTORED
@@ -103,7 +112,7 @@ def filled(server: str, contents: Mapping[str, bytes], request: pytest.FixtureRe
 def bucket(
     tieredctl: Tieredctl, captures: Path, filled: FilledBucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AgingBucket:
-    cluster = CrashedCluster(tieredctl, captures / CAPTURE / "data", tmp_path, store_words(filled.bucket))
+    cluster = CrashedCluster(tieredctl, broker_of(captures / CAPTURE), tmp_path, store_words(filled.bucket))
     store = open_writable_store(f"{filled.bucket.scheme}://{BUCKET}/{ROOT}", filled.bucket.options)
     return AgingBucket(cluster, filled, store, monkeypatch)
 

@@ -186,6 +186,22 @@ def test_a_snapshot_of_the_cluster_says_which_topics_there_were(
     }
 
 
+def test_the_log_in_a_running_brokers_log_directory_says_it_too(
+    cluster: Leftovers, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cluster.later_snapshot(tiered_for_ms=CLOCK_SKEW_MS + 1_000)
+    data = str(cluster.broker.log_dir)
+    where = ("orphans", "scan", "--log-dir", data, *store_of(cluster), "--min-age", "0s", "-o", "json")
+
+    found = []
+    for words in ((), ("--kraft-snapshot", data)):
+        code = run([*where, *words])
+        found.append((code, json.loads(capfd.readouterr().out)["items"]))
+
+    assert found[0] == found[1]
+    assert {item["topicLive"] for item in found[0][1]} == {True, False}
+
+
 @pytest.mark.parametrize("fixture", ["kafka_4", "kafka_3"])
 def test_every_release_tells_topics_by_id(request: pytest.FixtureRequest, fixture: str) -> None:
     driven: DrivenBroker = request.getfixturevalue(fixture)

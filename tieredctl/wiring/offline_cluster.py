@@ -19,6 +19,7 @@ from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.kraft.replica import SnapshotId
 from tieredctl.model.named_cluster import demand_named_cluster
 from tieredctl.ops.cluster.image_cluster import ImageCluster
+from tieredctl.ops.cluster.metadata_log_beside import MetadataLogBeside
 from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS, OfflineCluster
 from tieredctl.ops.snapshots.record_files import demand_metadata_log_file, metadata_log_folder
 
@@ -48,6 +49,24 @@ class OfflineClusterPlace:
             cluster = _with_log(metadata_log_folder(path)) if path.is_dir() else _alone(path)
         demand_named_cluster(cluster.cluster_id)
         return cluster
+
+
+def metadata_log_beside(log_dirs: Collection[Path], now_ms: int | None = None) -> MetadataLogBeside | None:
+    """The metadata log in some log directories, held against the time now if that is given; of several the one that
+    goes furthest. None where there is none, and one that cannot be read is said only where all are such."""
+    read = [_read_beside(one / CLUSTER_METADATA_FOLDER) for one in log_dirs if (one / CLUSTER_METADATA_FOLDER).exists()]
+    whole = [one for one in read if isinstance(one, OfflineCluster)]
+    if not whole:
+        return MetadataLogBeside(read[0]) if read else None
+    latest = max(whole, key=lambda one: one.image.end_offset)
+    return MetadataLogBeside(latest if now_ms is None else latest.by_the_clock(now_ms))
+
+
+def _read_beside(folder: Path) -> OfflineCluster | str:
+    try:
+        return OfflineClusterPlace(folder).read()
+    except TieredctlError as error:
+        return error.message
 
 
 @contextmanager

@@ -36,8 +36,13 @@ class ScanPlaces:
     metadata: MetadataPlace
     store: StorePlace
     topics: TopicsPlace | None = None
-    """Where to ask which topics exist; None for the cluster that the metadata belongs to, if it is live."""
+    """Where to ask which topics exist; None for the cluster that the metadata belongs to, if it is live. With nothing
+    to ask, the metadata log beside the metadata tells it, as far as that proves anything."""
     listing: ListingPlace = field(default_factory=ListingPlace)
+
+    def asked_topics(self) -> TopicsPlace:
+        """Where it is asked."""
+        return (self.topics or TopicsPlace.beside(self.metadata)).or_logs_of(self.metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +255,7 @@ def _opened(places: ScanPlaces, options: ScanOptions, *, asks_again: bool) -> It
         def read() -> EventStream:
             return stack.enter_context(metadata.open())
 
-        topic_sources = stack.enter_context((places.topics or TopicsPlace.beside(metadata)).open(options.now_ms))
+        topic_sources = stack.enter_context(places.asked_topics().open(options.now_ms))
         asked_again = remote.store if asks_again else None
         scanned = replace(options, topic_sources=topic_sources, has_times=places.listing.has_times)
         scan = Scan(listed.objects, remote.layout, remote.store.url, read, scanned, asked_again)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from tieredctl.kafka.metadata_quorum import MetadataQuorum
     from tieredctl.kafka.source import MetadataSource
     from tieredctl.layouts.protocol import Layout
-    from tieredctl.model.local_metadata_log import SeenMetadataLog
-    from tieredctl.model.local_replica import LocalReplica
     from tieredctl.ops.cluster.live_topics import TopicLookup, TopicSources
     from tieredctl.ops.metadata.event_filter import EventFilter
     from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
@@ -327,6 +325,8 @@ class TopicsPlace:
     snapshot: Path | None = None
     """A KRaft snapshot, or a node's `__cluster_metadata-0` with the log after it."""
     cluster: ClusterPlace | None = None
+    log_dirs: tuple[Path, ...] = ()
+    """Log directories whose metadata log may tell it, where nothing else does: as far as it proves anything."""
 
     def __post_init__(self) -> None:
         if self.topic_ids is not None and self.snapshot is not None:
@@ -350,11 +350,20 @@ class TopicsPlace:
                 raise TieredctlError(ErrorCode.USAGE, f"{option} is for a cluster that is down.", hint=hint)
         return cls(topic_ids, snapshot, metadata.cluster if metadata.as_of is None else None)
 
+    def or_logs_of(self, metadata: MetadataPlace) -> TopicsPlace:
+        """With the metadata log that lies in the metadata's own log directories, where nothing else is given; the
+        metadata of a point in the past is older than that log."""
+        is_given = (self.topic_ids, self.snapshot, self.cluster) != (None, None, None)
+        return self if is_given or metadata.as_of is not None else replace(self, log_dirs=metadata.log_dirs)
+
     def lone_witness(self) -> str | None:
         """That a snapshot alone says which topics are gone, if so. Raises TieredctlError if it cannot be read."""
-        from tieredctl.wiring.offline_cluster import OfflineClusterPlace
+        from tieredctl.ops.cluster.live_topics import TopicSources
+        from tieredctl.wiring.offline_cluster import OfflineClusterPlace, metadata_log_beside
 
-        return None if self.snapshot is None else OfflineClusterPlace(self.snapshot).read().lone_witness
+        if self.snapshot is not None:
+            return OfflineClusterPlace(self.snapshot).read().lone_witness
+        return TopicSources(beside=metadata_log_beside(self.log_dirs)).lone_witness
 
     @contextmanager
     def lookup(self) -> Iterator[TopicLookup]:
@@ -370,7 +379,7 @@ class TopicsPlace:
         """Reads the file or the snapshot; or connects to the cluster, which is asked later. Raises TieredctlError if
         that fails."""
         from tieredctl.ops.cluster.live_topics import TopicSources, read_topic_ids
-        from tieredctl.wiring.offline_cluster import OfflineClusterPlace
+        from tieredctl.wiring.offline_cluster import OfflineClusterPlace, metadata_log_beside
 
         if self.topic_ids is not None:
             yield TopicSources(topic_ids=read_topic_ids(self.topic_ids))
@@ -380,20 +389,4 @@ class TopicsPlace:
             with self.lookup() as cluster:
                 yield TopicSources(cluster=cluster)
         else:
-            yield TopicSources()
-
-
-def local_replicas(log_dirs: Sequence[Path] | None) -> list[LocalReplica] | None:
-    """The user partitions in brokers' log directories; None if no directories are given."""
-    if not log_dirs:
-        return None
-    from tieredctl.kafka.local_replicas import read_local_replicas
-
-    return read_local_replicas(log_dirs)
-
-
-def local_metadata_logs(log_dirs: Sequence[Path]) -> list[SeenMetadataLog]:
-    """The metadata logs in nodes' log directories."""
-    from tieredctl.kafka.local_metadata_logs import read_local_metadata_logs
-
-    return read_local_metadata_logs(log_dirs)
+            yield TopicSources(beside=metadata_log_beside(self.log_dirs, now_ms))

@@ -23,7 +23,8 @@ from tieredctl.ops.status.last_results import LastResults, read_results
 from tieredctl.ops.timeline.of_findings import NOTHING_DRAWN, logs_of_leaders, timelines_of_found
 from tieredctl.ops.timeline.partition_timeline import KnownLog
 from tieredctl.wiring.doctor import diagnose_cluster
-from tieredctl.wiring.places import MetadataPlace, StorePlace, local_replicas
+from tieredctl.wiring.node_files import local_replicas
+from tieredctl.wiring.places import MetadataPlace, StorePlace
 from tieredctl.wiring.timelines import known_logs
 
 

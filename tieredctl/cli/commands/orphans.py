@@ -145,8 +145,8 @@ def scan(
         code = view.show(listing, found.findings, code_of_topics)
         if silence := opened.topics.silence:
             view.say(silence)
-        if alone := opened.topics.lone_witness:
-            view.say(alone)
+        if witness := _unproven(opened) or opened.topics.lone_witness:
+            view.say(witness)
         if not view.quiet:
             doubt = opened.doubt()
             if doubt is not None:
@@ -175,14 +175,21 @@ def _read(found: ShownScan, orphans: OrphanRows | None) -> None:
         deque(orphans.through(found.documents()), maxlen=0)
 
 
+def _unproven(opened: ShownScanSources) -> str:
+    """Why the metadata log beside the metadata does not tell which topics are gone; empty where it does, or is not
+    there."""
+    reason = (opened.source()["liveTopics"] or {}).get("unproven")
+    return f"It is unknown which topics are gone: {reason}" if reason else ""
+
+
 def _doubts(opened: ShownScanSources, places: ScanPlaces) -> Iterator[str]:
     """What a scan did not see."""
     if not opened.scan.summary()["complete"]:
         yield "The metadata is incomplete: there may be more orphans."
     if silence := opened.topics.silence:
         yield silence
-    if alone := opened.topics.lone_witness:
-        yield alone
+    if witness := _unproven(opened) or opened.topics.lone_witness:
+        yield witness
     if doubt := opened.doubt():
         yield f"{doubt.message} Objects that it lacks look deleted."
     if places.listing.key_list is not None:

@@ -77,7 +77,7 @@ def apply(
     store_options = details_of(url, Role.STORE_OPTIONS, store_option)
     layout_options = details_of(url, Role.LAYOUT_OPTIONS, layout_option)
     store = RemoteOptions(url, store_options, chosen.header.layout, layout_options).place()
-    topics = topic_lists.beside(place)
+    topics = topic_lists.beside(place).or_logs_of(place)
     if alone := topics.lone_witness():
         view.say(alone)
     owners = TieredOwners(place, topics)

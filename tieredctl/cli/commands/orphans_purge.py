@@ -37,7 +37,7 @@ def purge(
         metadata_options.bootstrap_server, offline_metadata=offline_metadata, are_listed=topic_lists.are_given
     )
     place = metadata_options.place()
-    topics = topic_lists.beside(place)
+    topics = topic_lists.beside(place).or_logs_of(place)
     if alone := topics.lone_witness():
         view.say(alone)
     purge = quarantine_purge(

@@ -14,6 +14,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_bytes
+from tieredctl.ops.cluster.metadata_log_beside import MetadataLogBeside, UnprovenTopics
 from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS, OfflineCluster
 from tieredctl.ops.documents import Document
 
@@ -59,13 +60,20 @@ class AnsweredTopics:
 
 @dataclass(frozen=True, slots=True)
 class TopicSources:
-    """The source of which topics exist: at most one of these."""
+    """The source of which topics exist: at most one of these. Raises TieredctlError `topics-doubtful` for an empty
+    list."""
 
     topic_ids: frozenset[str] | None = None
     """The ids of all topics."""
     snapshot: OfflineCluster | None = None
     """A KRaft snapshot, alone or with the log after it."""
     cluster: TopicLookup | None = None
+    beside: MetadataLogBeside | None = None
+    """The metadata log in the metadata's own log directories, which nobody named."""
+
+    def __post_init__(self) -> None:
+        if self.topic_ids is not None and not self.topic_ids:
+            raise TieredctlError(ErrorCode.TOPICS_DOUBTFUL, "The list of topic ids is empty.")
 
     @property
     def silence(self) -> str | None:
@@ -76,7 +84,9 @@ class TopicSources:
     @property
     def lone_witness(self) -> str | None:
         """That the snapshot is the only witness of which topics are gone: no log from before its end confirms it."""
-        return None if self.snapshot is None else self.snapshot.lone_witness
+        beside = None if self.beside is None else self.beside.found
+        snapshot = beside if isinstance(beside, OfflineCluster) else self.snapshot
+        return None if snapshot is None else snapshot.lone_witness
 
     def findings(self) -> list[Finding]:
         """What makes the snapshot incomplete."""
@@ -86,10 +96,16 @@ class TopicSources:
 NO_TOPIC_SOURCES = TopicSources()
 
 
-def live_topics(sources: TopicSources, first_events_ms: Mapping[str, int], metadata: MetadataSource) -> LiveTopics:
+def live_topics(
+    sources: TopicSources,
+    first_events_ms: Mapping[str, int],
+    metadata: MetadataSource,
+    read_until_ms: int | None = None,
+) -> LiveTopics:
     """What the sources know. A live cluster is asked now, which must be after the topics' names were read.
 
-    `first_events_ms` has each topic id that the metadata names, with the time of its first event (ms). Raises
+    `first_events_ms` has each topic id that the metadata names, with the time of its first event (ms), and
+    `read_until_ms` is the time of its last record: without it, a metadata log beside it proves nothing. Raises
     TieredctlError for a snapshot of another cluster than the metadata's.
     """
     if sources.topic_ids is not None:
@@ -98,16 +114,25 @@ def live_topics(sources: TopicSources, first_events_ms: Mapping[str, int], metad
         return _snapshot_topics(sources.snapshot, first_events_ms, metadata.cluster_id)
     if sources.cluster is not None:
         return _ClusterTopics(sources.cluster, dict(sources.cluster.ask(first_events_ms)))
+    if sources.beside is not None:
+        return _beside(sources.beside, first_events_ms, metadata, read_until_ms)
     return _NoTopics()
 
 
+def _beside(
+    beside: MetadataLogBeside, first_events_ms: Mapping[str, int], metadata: MetadataSource, read_until_ms: int | None
+) -> LiveTopics:
+    unproven = beside.why_unproven(metadata, first_events_ms, read_until_ms)
+    if unproven is not None or isinstance(beside.found, str):
+        return UnprovenTopics(unproven or str(beside.found))
+    return _snapshot_topics(beside.found, first_events_ms, metadata.cluster_id)
+
+
 def demand_believable(sources: TopicSources, live: LiveTopics, topic_ids: Collection[str]) -> None:
-    """Raises TieredctlError `topics-doubtful` for an empty list, and where a list or a snapshot has none of these
-    topics, which have segments by the metadata: all their objects would become orphans."""
-    if sources.topic_ids is not None and not sources.topic_ids:
-        raise TieredctlError(ErrorCode.TOPICS_DOUBTFUL, "The list of topic ids is empty.")
-    if sources.cluster is not None:
-        return
+    """Raises TieredctlError `topics-doubtful` where a list or a snapshot has none of these topics, which have segments
+    by the metadata: all their objects would become orphans."""
+    if sources.cluster is not None or sources.beside is not None:
+        return  # the log beside the metadata has its topic, and some of these
     answers = {topic_id: live.is_live(topic_id) for topic_id in topic_ids}
     if False in answers.values() and True not in answers.values():
         message = f"{_named(sources)} has none of the topics with segments in the metadata, such as {min(answers)}."

@@ -95,7 +95,8 @@ class FreshMetadata:
         if went_further or self._states is None:
             self._states = segment_states(self._events)
         # Not before: what is asked about has to be older than the answer.
-        answer = live_topics(self.topic_sources, self._events.first_events_ms, source)
+        events = self._events
+        answer = live_topics(self.topic_sources, events.first_events_ms, source, events.last_timestamp_ms)
         demand_believable(self.topic_sources, answer, self._states.topics_with_segments())
         demand_all_topics(self.topic_sources, source)
         live = self._live = RememberedTopics(answer, self._gone)

@@ -130,7 +130,8 @@ class Scan:
             read_events(stream, events)
             moved = MovedSegments(self.read_metadata, stream)
             # Not before: what is asked about has to be older than the answer.
-            self.live_topics = live = live_topics(self.options.topic_sources, events.first_events_ms, stream.source)
+            known_of = (self.options.topic_sources, events.first_events_ms, stream.source, events.last_timestamp_ms)
+            self.live_topics = live = live_topics(*known_of)
             self.judge = judge = self._judge(events, live, stream)
             begins = MetadataBegins.of(stream.coverage, events.first_records_ms)
             self.known = known = KnownOwners(events.partitions, KnownTopics(events.first_events_ms, live), begins)
