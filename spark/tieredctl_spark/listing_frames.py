@@ -52,11 +52,12 @@ class ListingFrame:
 def listing_frame(
     session: SparkSession, listing: ListingPlace, place: StorePlace, remote: Remote[ObjectStore]
 ) -> ListingFrame:
-    """The listing of `remote`, which was opened at `place`. Raises TieredctlError as `ListingPlace.open` does, and
-    `usage` for a listing to resume."""
+    """The listing of `remote`, which was opened at `place`. Raises TieredctlError as `ListingPlace.open` and
+    `ListingPlace.demand_fits` do, and `usage` for a listing to resume."""
     if listing.resume is not None:
         raise TieredctlError(ErrorCode.USAGE, "--resume is for the local engine.", hint="Omit it, or --engine spark.")
     if listing.key_list is not None:
+        listing.demand_fits(remote.layout)
         keys = keys_of_file(session, listing.key_list, remote.layout)
         return ListingFrame(keys, {"keyList": str(listing.key_list)})
     if listing.inventory is None:

@@ -261,7 +261,7 @@ def test_a_file_that_has_no_receipts_is_not_written_over(
 
     outcome = planned.apply("--receipts", tmp_path / "notes")
 
-    assert outcome.exit_code == 1
+    assert outcome.exit_code == 2
     assert (tmp_path / "notes").read_bytes() == data
     assert planned_keys(planned.plan_file) <= set(planned.objects())
 

@@ -22,6 +22,9 @@ from tieredctl.wiring import crash_file
 pytestmark = pytest.mark.usefixtures("own_state")
 
 
+NO_RESULT = "is not the result of a scan or a verification."
+
+
 @pytest.fixture
 def source(captures: Path) -> tuple[str, ...]:
     return ("--log-dir", str(captures / "kafka-4.3.1/data"), "--segment-id", SEGMENT)
@@ -83,8 +86,8 @@ def test_a_folder_of_earlier_results_is_in_it_file_by_file(
     problems = {item["name"]: item["problem"] for item in manifest(to)["items"]}
     assert outcome.exit_code == 5
     assert {name: problem for name, problem in problems.items() if name.startswith("results/")} == {
-        "results/0-scan.json": None,
-        "results/1-verify.prom": None,
+        "results/0-scan.json": f"{results / 'scan.json'} {NO_RESULT}",
+        "results/1-verify.prom": f"{results / 'verify.prom'} {NO_RESULT}",
         "results/2-empty": f"{empty} cannot be read: Is a directory.",
     }
 
@@ -257,7 +260,7 @@ def test_no_secret_of_an_earlier_result_is_in_it(
 
     outcome = bundled(tieredctl, to, "--result", file)
 
-    assert outcome.exit_code == 0, outcome.err
+    assert (outcome.exit_code, NO_RESULT in outcome.out) == (5, True), outcome.err
     assert SECRET.encode() not in unpacked(to)["results/0-result"]
     assert b"(hidden)" in unpacked(to)["results/0-result"]
 

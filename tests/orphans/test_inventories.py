@@ -185,10 +185,10 @@ def test_an_inventory_may_be_copied_elsewhere(where: Callable[[str], str]) -> No
     assert listed(files, where(S3_MANIFEST), "s3") == sorted(S3_OBJECTS)
 
 
-def refusal(files: Files, manifest: str = S3_MANIFEST, scheme: str = "s3") -> str:
+def refusal(files: Files, manifest: str = S3_MANIFEST, scheme: str = "s3", code: str = "inventory-unusable") -> str:
     with pytest.raises(TieredctlError) as raised:
         listed(files, manifest, scheme)
-    assert raised.value.kind.code == "inventory-unusable"
+    assert raised.value.kind.code == code
     return raised.value.message
 
 
@@ -273,12 +273,14 @@ def test_orc_is_refused_with_what_to_do() -> None:
     assert "ORC" in refusal(s3_manifest({"a": b""}, "ORC"))
 
 
-@pytest.mark.parametrize(
-    "manifest",
-    [b"", b"{", b"[]", b"{}", b"\xff", b'"text"', b"[" * 100_000, b'{"sourceBucket": {}}', b'{"sourceBucket": "a"}'],
-)
-def test_what_is_not_a_manifest_is_refused(manifest: bytes) -> None:
+@pytest.mark.parametrize("manifest", [b"{", b'{"sourceBucket": {}}', b'{"sourceBucket": "a"}', b'{"a": ' * 100_000])
+def test_a_damaged_manifest_is_refused(manifest: bytes) -> None:
     refusal({S3_MANIFEST: manifest})
+
+
+@pytest.mark.parametrize("manifest", [b"", b"[]", b"{}", b"\xff", b'"text"', b"[" * 100_000])
+def test_what_is_not_a_manifest_is_a_wrong_argument(manifest: bytes) -> None:
+    refusal({S3_MANIFEST: manifest}, code="usage")
 
 
 @pytest.mark.parametrize(

@@ -58,13 +58,20 @@ def unusable(message: str) -> TieredctlError:
     return TieredctlError(ErrorCode.INVENTORY_UNUSABLE, message)
 
 
+def _of_another_kind(message: str) -> TieredctlError:
+    return TieredctlError(ErrorCode.USAGE, message, hint="Give the manifest.json of an inventory or a report.")
+
+
 def plain_name(name: str) -> str:
     """One name for what is `LastModifiedDate` in S3's CSV and `last_modified_date` in its Parquet."""
     return name.strip().replace("_", "").lower()
 
 
 def read_manifest(data: bytes, where: str) -> InventoryManifest:
-    """A manifest of either kind; `where` names it. Raises TieredctlError `inventory-unusable`."""
+    """A manifest of either kind; `where` names it. Raises TieredctlError `inventory-unusable` for a damaged one, and
+    `usage` for a file of another kind."""
+    if not data.lstrip().startswith(b"{"):
+        raise _of_another_kind(f"{where} is not a manifest: it is not a JSON object.")
     if len(data) > LARGEST_MANIFEST:
         raise unusable(f"{where} is far too large for a manifest.")
     try:
@@ -76,7 +83,7 @@ def read_manifest(data: bytes, where: str) -> InventoryManifest:
         return _of_s3(fields)
     if fields.has(_SHARD_LIST):
         return _of_google(fields)
-    raise unusable(f"{where} is neither the manifest of an S3 Inventory nor that of a Storage Insights report.")
+    raise _of_another_kind(f"{where} is neither the manifest of an S3 Inventory nor that of a Storage Insights report.")
 
 
 class _Fields:

@@ -13,6 +13,7 @@ from tieredctl.ops.remote.listing import KeyFile, Listing, SpooledBatches, Spool
 from tieredctl.wiring.places import StorePlace
 
 if TYPE_CHECKING:
+    from tieredctl.layouts.protocol import Layout
     from tieredctl.ops.orphans.bucket_inventory import BucketInventory
     from tieredctl.ops.orphans.mark import Mark
     from tieredctl.storage.protocol import ObjectStore
@@ -55,6 +56,13 @@ class ListingPlace:
     def has_times(self) -> bool:
         """Whether it says when each object was modified."""
         return self.key_list is None
+
+    def demand_fits(self, layout: Layout) -> None:
+        """Raises TieredctlError `usage` for a list of keys that has none of the layout's."""
+        if self.key_list is not None:
+            from tieredctl.ops.orphans.key_list import demand_any_key
+
+            demand_any_key(KeyFile(self.key_list), layout)
 
     def open(self, store: ObjectStore, place: StorePlace, now_ms: int, oldest_ms: int) -> OpenedListing:
         """The listing of `store`, which was opened at `place`; a live one is made when it is entered.

@@ -245,6 +245,7 @@ def _opened(places: ScanPlaces, options: ScanOptions, *, asks_again: bool) -> It
     metadata = places.metadata
     remote = places.store.open()
     oldest_ms = options.now_ms - options.min_age_ms
+    places.listing.demand_fits(remote.layout)
     listed = places.listing.open(remote.store, places.store, options.now_ms, oldest_ms)
     with metadata.open() as stream:  # refuse unreadable metadata now, not after listing the store
         if listed.mark is not None:

@@ -26,6 +26,7 @@ from tieredctl.ops.cluster.snapshot import ClusterSnapshot
 from tieredctl.ops.doctor.diagnosis import Diagnosis, diagnose_file, diagnose_settings
 from tieredctl.ops.doctor.gathering import gather_settings
 from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_findings
+from tieredctl.ops.doctor.setting_names import has_any_setting
 from tieredctl.wiring.doctor import diagnose_cluster, diagnose_offline
 from tieredctl.wiring.places import ClusterPlace, QuorumPlace
 
@@ -248,7 +249,11 @@ def _properties(file: Path) -> dict[str, str]:
         if len(data) > LARGEST_PROPERTIES_FILE:
             message = f"{file} is far too large for a properties file"
             raise TieredctlError(ErrorCode.USAGE, message, hint="Give a file of name=value lines.")
-        return read_properties(data)
+        found = read_properties(data)
+        if not has_any_setting(found):
+            message = f"{file} has no setting of a broker or controller"
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Give a server.properties.")
+        return found
     except DecodeError as error:
         message = f"{file} is not a properties file: {error.message}."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Give a file of name=value lines.") from None

@@ -9,6 +9,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -37,7 +38,7 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.secrets import remember_secrets
 from tieredctl.ops.guards.replaced_file import demand_replaceable
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.status.last_results import result_files
+from tieredctl.ops.status.last_results import demand_result, result_files
 from tieredctl.wiring.cluster_settings import settings_that_matter
 from tieredctl.wiring.crash_file import crash_files, versions
 from tieredctl.wiring.places import metadata_was_read
@@ -162,7 +163,7 @@ def _makers(
             asked = ["metadata", "history", *words, "-o", "json", "--", one]
             yield partial(_answer, f"history/{one}.json", "all events of a segment", asked)
     for number, path in enumerate(chain.from_iterable(map(_files, results))):
-        yield partial(_file, f"results/{number}-{path.name}", "an earlier result", path)
+        yield partial(_result, f"results/{number}-{path.name}", "an earlier result", path)
     for path in crash_files()[-_MOST_CRASHES:]:
         yield partial(_file, f"{_CRASHES}{path.name}", "an unexpected error", path)
 
@@ -215,6 +216,17 @@ def _files(result: Path) -> list[Path]:
         return result_files(result)
     except (OSError, TieredctlError):
         return [result]
+
+
+def _result(name: str, what: str, path: Path) -> Part:
+    """A file of another kind too, as it may be a damaged result; then with a problem."""
+    part = _file(name, what, path)
+    if part.problem is None:
+        try:
+            demand_result(path)
+        except TieredctlError as error:
+            part = replace(part, problem=error.message)
+    return part
 
 
 def _file(name: str, what: str, path: Path) -> Part:

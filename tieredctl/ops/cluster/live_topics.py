@@ -21,6 +21,8 @@ from tieredctl.ops.documents import Document
 _NO_TIMESTAMP = -1
 _LARGEST_LIST_BYTES = 64 << 20
 """Enough for two million ids; reading a device would never end."""
+_MOST_SHOWN = 60
+"""Characters of a line that is not an id."""
 
 
 class LiveTopics(Protocol):
@@ -288,5 +290,6 @@ def _topic_ids(file: Path, lines: Iterable[str]) -> Iterable[str]:
         try:
             uuid_bytes(topic_id)
         except ValueError:
-            raise TieredctlError(ErrorCode.USAGE, f"{file} has {topic_id!r}, which is not a topic id.") from None
+            shown = repr(topic_id[:_MOST_SHOWN])
+            raise TieredctlError(ErrorCode.USAGE, f"{file} has {shown}, which is not a topic id.") from None
         yield topic_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
+from itertools import islice
 
 from tieredctl.formats.kafka_settings import Line, SettingKind, is_in_line, lines_of, setting_names
 from tieredctl.model.finding_codes import FindingCode
@@ -68,8 +69,21 @@ _AIVEN_GROUPS = (
     "custom.metadata.",
 )
 """Prefixes of the settings of its backends, key pairs and caches, which differ between its releases."""
+_OF_NODES = (*_OF_TIERING, *_PROPOSED, "rlmm.config.", "rsm.config.", "listener.name.")
+"""Prefixes under which a node may have settings that Kafka does not list."""
+_MOST_MISSPELT = 1000
+"""How many names are compared with the known ones where none of all is known."""
 _KAFKAS_TOO = "metrics."
 """Aiven's settings that brokers have under the same names."""
+
+
+def has_any_setting(stated: Collection[str]) -> bool:
+    """Whether any of these names may be meant for a node or a plugin of it, misspelt or not: else they are of a file of
+    another kind."""
+    known = setting_names(SettingKind.BROKER) | setting_names(SettingKind.TOPIC) | _AIVEN_SETTINGS
+    if any(name in known or name.startswith(_OF_NODES) for name in stated):
+        return True
+    return any(_meant(name, known) is not None for name in islice(stated, _MOST_MISSPELT))
 
 
 def unknown_names(settings: BrokerSettings) -> Iterator[Finding]:

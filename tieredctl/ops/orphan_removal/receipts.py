@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +24,8 @@ _HEADER_BEGINS = RECEIPTS_HEADER.encode(ReceiptsHeader("", "", "", "", "", Remov
 _NUMBER = re.compile(r"[0-9]{10}")
 _MOST_TRIES = 10
 """How often to try to add receipts before giving up on the store."""
+_LINES_TO_TELL = 1000
+"""How many lines after a first one that cannot be read may show that they are receipts."""
 
 
 class Receipts(Protocol):
@@ -109,12 +112,15 @@ class ReceiptFile:
 
     @staticmethod
     def opened(path: Path) -> ReceiptFile:
-        """The receipts that exist. Raises TieredctlError if there are none."""
+        """The receipts that exist. Raises TieredctlError if there are none, `usage` for a file of another kind."""
         _demand_file(path)
         try:
             with path.open("rb") as file:
                 if not (first := file.readline()):
                     raise FileNotFoundError  # its writer was killed before the first line
+                if not _begins_receipts(first, file):
+                    hint = "Give the file that --receipts named, or a plan's id and its --store."
+                    raise TieredctlError(ErrorCode.USAGE, f"{path} is not a file of receipts.", hint=hint)
                 return ReceiptFile(path, RECEIPTS_HEADER.decode(first))
         except FileNotFoundError:
             raise TieredctlError(ErrorCode.PATH_MISSING, f"There are no receipts in {path}.") from None
@@ -230,6 +236,21 @@ class ReceiptsInMemory:
 
     def entries(self, damaged: DamageTaker | None = None) -> Iterator[Receipt]:  # noqa: ARG002 - the protocol's
         yield from self._entries
+
+
+def _begins_receipts(first: bytes, following: Iterable[bytes]) -> bool:
+    """Whether this is the first line of receipts, damaged or not: by how it begins, or by a receipt after it."""
+    if first.startswith(_HEADER_BEGINS) or _HEADER_BEGINS.startswith(first):
+        return True
+    return any(_is_receipt(line) for line in islice(following, _LINES_TO_TELL))
+
+
+def _is_receipt(line: bytes) -> bool:
+    try:
+        RECEIPT.decode(line)
+    except DecodeError:
+        return False
+    return True
 
 
 def _decoded(line: bytes, where: str, damaged: DamageTaker | None) -> Iterator[Receipt]:

@@ -104,6 +104,10 @@ class KeyFile:
             raise TieredctlError(ErrorCode.USAGE, f"{file} has no keys.", hint=hint)
         self._path, self._size, self._modified_ms = file, status.st_size, status.st_mtime_ns // 1_000_000
 
+    @property
+    def path(self) -> Path:
+        return self._path
+
     def __enter__(self) -> KeyFile:
         return self
 

@@ -243,6 +243,13 @@ def result_files(path: Path) -> list[Path]:
     return found
 
 
+def demand_result(file: Path) -> None:
+    """Raises TieredctlError for a file that is not a result; OSError where it cannot be read."""
+    for claim in _claims(file):
+        if not claim.is_of_failure:
+            _result(claim)
+
+
 def is_awaited(path: Path) -> bool:
     """Whether there is no result yet: no file, no folder, or an empty one. What cannot be looked at may be there."""
     try:

@@ -113,6 +113,9 @@ def explain_diskless(
 
     Raises TieredctlError as the places, `find_log` and `explain` do.
     """
+    if metadata is not None:
+        with metadata.open():  # refuse unreadable metadata now, not after asking the database
+            pass
     control_plane = place.open()
     source = dict(control_plane.describe())
     name, log = find_log(control_plane, where.topic, where.partition, offset, where.topic_id or None)

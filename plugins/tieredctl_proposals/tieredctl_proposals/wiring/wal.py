@@ -131,6 +131,9 @@ def restore_wal(
     """Restores the partitions of a store, or those that are named; a dry run only reads them. With the metadata of
     remote storage (KIP-405), also what goes on from there, and nothing that a broker would begin anew is left out.
     Raises TieredctlError where that is not possible."""
+    if metadata is not None:
+        with metadata.open():  # refuse unreadable metadata now, not after reading the store
+            pass
     store = place.open_store()
     events = events_of_objects(store) if options.without_events else read_events(store)
     if not events.log.is_there and not events.findings:

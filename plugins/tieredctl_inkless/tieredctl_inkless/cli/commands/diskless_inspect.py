@@ -57,8 +57,8 @@ def inspect(
     """
     from tieredctl_inkless.wiring.diskless import inspect_diskless
 
-    bucket = places.bucket_if_given()
-    if bucket is None:
+    bucket, file = places.bucket_if_given(), key
+    if is_file := bucket is None:
         if places.control_plane is not None:
             raise TieredctlError(
                 ErrorCode.USAGE, "--control-plane knows objects by their keys.", hint="Give --store and a key."
@@ -66,6 +66,9 @@ def inspect(
         bucket, key = _folder_of(key)
     source, found = inspect_diskless(None if places.control_plane is None else places.place(), bucket, key)
     summary = found.summary()
+    if is_file and not summary["batches"]:
+        hint = "Give an object of diskless topics: it begins with a record batch."
+        raise TieredctlError(ErrorCode.USAGE, f"{file} has no sound record batch.", hint=hint)
     listing = Listing("DisklessObject", source, list(found.documents()), _COLUMNS, summary, _FIELDS)
     sentences = _sentences(summary, asked=places.control_plane is not None) if view.is_table else ()
     return view.show(listing, found.findings, sentences=sentences)
