@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tests.metadata_logs import DELETING, copied, updated, write_events
+from tieredctl.storage.file import FileStore
+from tieredctl.storage.protocol import StoredObject
 
 SCREENS = Path(__file__).parent / "screens"
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
@@ -133,6 +136,28 @@ def test_an_object_that_is_missing_is_the_finding(
     assert outcome.exit_code == 4
     assert finding["code"] == "object-missing"
     assert finding["evidence"]["offsets"] == [39, 43]
+
+
+def test_an_object_that_retention_deletes_while_it_is_looked_for_is_not_missing(
+    tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events, data, bucket = copied(1, 0, 9), tmp_path / "data", tmp_path / "store"
+    bucket.mkdir()
+    write_events(data, *events)
+    where = ("t:0@5", "--log-dir", data, "--store", f"file:{bucket}", "--layout", "local", "-o", "json")
+    at_rest = tieredctl("explain", *where)
+    head = FileStore.head
+
+    def deleted_before(store: FileStore, key: str) -> StoredObject | None:
+        write_events(data, *events, updated(1, DELETING))
+        return head(store, key)
+
+    monkeypatch.setattr(FileStore, "head", deleted_before)
+
+    moving = tieredctl("explain", *where)
+
+    assert (at_rest.exit_code, moving.exit_code) == (4, 3)
+    assert moving.document()["summary"]["findings"] == []
 
 
 @pytest.mark.parametrize(

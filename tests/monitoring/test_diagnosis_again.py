@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from tests.metadata_logs import started
+from tests.metadata_logs import DELETED, DELETING, copied, started, updated
 from tests.tiering.model_cluster import NOW_MS, ModelCluster
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.wiring import exporter
@@ -16,6 +16,7 @@ from tieredctl.wiring.places import ClusterPlace, MetadataPlace
 from tieredctl.wiring.status import StatusPlaces
 
 STUCK = ("copy-stuck", "warning")
+BELOW = ("segments-below-log-start", "warning")
 NOT_MADE = ("check-not-made", "warning")
 
 
@@ -71,6 +72,22 @@ def test_one_that_failed_is_made_again_at_the_next_look(cluster: Cluster, monkey
 
     assert running.latest.parts[DIAGNOSIS].is_up
     assert (running.latest.findings or Counter())[STUCK] == 1
+
+
+def test_what_may_be_movement_counts_once_two_in_a_row_found_it(cluster: Cluster) -> None:
+    """The second is made at the next look; later ones in their time."""
+    deleted = (updated(1, DELETING), updated(1, DELETED))
+    for name, meanwhile, counts in (("it stays", (), [0, 1, 1]), ("it was deleted", deleted, [0, 0, 0])):
+        cluster.events, cluster.earliest_local = [*copied(1, 0, 9)], 100
+        running = exporter_of_model()
+        seen = []
+
+        for _ in counts:
+            running.refresh()
+            seen.append((running.latest.findings or Counter())[BELOW])
+            cluster.events += meanwhile[len(cluster.events) - 2 :]  # once
+
+        assert seen == counts, name
 
 
 def raises_unanswered(*_: object) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 import pytest
@@ -21,6 +23,8 @@ from tests.rigs.topics import create_topics, delete_topic
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 from tieredctl.kafka.live_cluster import LiveCluster
+from tieredctl.model.findings import Finding
+from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
 
 pytestmark = pytest.mark.integration
 
@@ -131,6 +135,49 @@ def test_what_moves_while_it_is_looked_at_is_not_reported(three: ThreeBrokers) -
     finally:
         for name in topics:
             delete_topic(three.bootstrap_servers, name)
+
+
+@contextmanager
+def watched(three: ThreeBrokers, by: int) -> Iterator[list[tuple[set[int], Finding | None]]]:
+    """What `doctor` asks first, of one broker, by one run after another: which brokers answered, and the finding."""
+    looks: list[tuple[set[int], Finding | None]] = []
+    ends = Event()
+
+    def watch() -> None:
+        while not ends.is_set():
+            with closing(LiveCluster(three.nodes[by].bootstrap_server)) as cluster:
+                found = brokers_at_a_standstill(cluster, Watch())
+                applied = cluster.metadata_progress().applied
+                looks.append(({broker for broker, offset in applied.items() if offset is not None}, found))
+
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(watch)
+        try:
+            yield looks
+        finally:
+            ends.set()
+        done.result(SECONDS)
+
+
+def test_a_broker_that_starts_is_not_at_a_standstill(three: ThreeBrokers) -> None:
+    """Whenever the command begins to watch, from before it goes until it has caught up."""
+    starting = three.nodes[2]
+    everybody = set(NODE_IDS)
+
+    def look(looks: list[tuple[set[int], Finding | None]], answer: set[int], after: int) -> Callable[[], bool]:
+        return lambda: any(answered == answer for answered, _ in looks[after:])
+
+    with watched(three, 1) as looks:
+        wait_until(look(looks, everybody, 0), "it is watched", SECONDS)
+        starting.kill()
+        gone_from = len(looks)
+        wait_until(look(looks, everybody - {2}, gone_from), "it is seen to be gone", SECONDS)
+        starting.start()
+        back_from = len(looks)
+        wait_until(look(looks, everybody, back_from), "it is seen to be back", SECONDS)
+        three.await_whole()
+
+    assert [found for _, found in looks if found is not None] == []
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9], ids=["at the first checks", "at the estimate", "at the end"])

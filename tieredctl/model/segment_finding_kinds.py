@@ -18,6 +18,7 @@ SEGMENT_FINDING_KINDS = (
         "an object that the metadata promises is not in the store",
         _HISTORY,
         many="objects that the metadata promises are not in the store",
+        moving=True,
         remedy_of_index=_MEND,
     ),
     FindingKind(

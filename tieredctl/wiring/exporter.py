@@ -28,6 +28,7 @@ from tieredctl.ops.doctor.gathering import (
 )
 from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
 from tieredctl.ops.doctor.unseen import with_unseen
+from tieredctl.ops.guards.second_look import are_in_doubt, confirmed
 from tieredctl.ops.metadata.stats import ASSUMED_EVENTS_PER_SECOND
 from tieredctl.ops.monitoring.followed_events import FindingCounts, FollowedEvents, FollowedFigures
 from tieredctl.ops.monitoring.topic_figures import SeriesCap, TopicFigures, topic_figures
@@ -113,7 +114,9 @@ class Exporter:
     _states: dict[str, PartState] = field(default_factory=dict)
     _events: FollowedEvents | None = None
     _cap: SeriesCap = field(init=False)
-    _diagnosis: FindingCounts | None = None
+    _diagnosis: Sequence[Finding] | None = None
+    """What the last diagnosis found: what moves is said once two in a row find it."""
+    _said: FindingCounts = field(default_factory=FindingCounts)
     _next_diagnosis: float = 0.0
     _diagnosed_metadata: bool = False
     """Whether the last diagnosis knew the metadata: what it found there is not known while that cannot be read."""
@@ -202,7 +205,7 @@ class Exporter:
     ) -> FindingCounts | None:
         """All findings of `doctor`; without the metadata those that need none of it, and that the others were not
         looked for. Its checks make an object of each segment, so they are made again only when their share of the time
-        is small, or they failed, or the metadata went away or came back."""
+        is small, or they failed, or the metadata went away or came back, or to confirm what may be movement."""
         if cluster is None:
             self._diagnosis, self._next_diagnosis = None, 0.0
             return None
@@ -210,17 +213,20 @@ class Exporter:
             return _counts([cluster.standstill])
         began, knows_metadata = time.monotonic(), metadata is not None
         if began >= self._next_diagnosis or knows_metadata is not self._diagnosed_metadata:
+            before = (self._diagnosis or ()) if knows_metadata is self._diagnosed_metadata else ()
             self._diagnosed_metadata = knows_metadata
             self._diagnosis = self._part(DIAGNOSIS, lambda: _diagnosis(place, cluster.snapshot, metadata))
             self._next_diagnosis = began
             if self._diagnosis is not None:
-                pause = (time.monotonic() - began) * _DIAGNOSIS_TIMES
+                self._said = _counts(confirmed(before, self._diagnosis))
+                is_new = are_in_doubt(self._diagnosis) and not are_in_doubt(before)
+                pause = 0.0 if is_new else (time.monotonic() - began) * _DIAGNOSIS_TIMES
                 self._next_diagnosis += pause
                 next_look_ms = self.now_ms() + round(pause * 1000)
                 self._states[DIAGNOSIS] = replace(self._states[DIAGNOSIS], next_look_ms=next_look_ms)
         if self._diagnosis is None:
             return None
-        return self._diagnosis + (Counter() if metadata is None else metadata.findings)
+        return self._said + (Counter() if metadata is None else metadata.findings)
 
     def _store(self) -> StoreFacts:
         place = self.places.store
@@ -275,7 +281,7 @@ def _look(place: ClusterPlace, clock: Clock) -> ClusterSeen:
         return ClusterSeen(with_offsets(settings, cluster), cluster.cluster_id, None)
 
 
-def _diagnosis(place: ClusterPlace, snapshot: ClusterSnapshot, metadata: FollowedFigures | None) -> FindingCounts:
+def _diagnosis(place: ClusterPlace, snapshot: ClusterSnapshot, metadata: FollowedFigures | None) -> Sequence[Finding]:
     """Without what is wrong with the metadata itself."""
 
     def read() -> ReadMetadata:
@@ -289,7 +295,7 @@ def _diagnosis(place: ClusterPlace, snapshot: ClusterSnapshot, metadata: Followe
         with TopicsPlace(cluster=place).lookup() as topics:
             facts = with_unseen(facts, cluster, topics)
         facts = with_group_offsets(facts, cluster)
-    return _counts(diagnose(facts).findings)
+    return diagnose(facts).findings
 
 
 def _replay(metadata: FollowedFigures) -> ReplayFacts:

@@ -22,9 +22,9 @@ from tieredctl.model.quantities import time_ms
 from tieredctl.ops.explanation.documents import explanation_document
 from tieredctl.ops.explanation.explain import TopicPlace, explain_live, explain_metadata
 from tieredctl.ops.explanation.explanation import Explanation
-from tieredctl.ops.explanation.objects import segment_objects
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.wiring.explain import explained
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
@@ -72,21 +72,19 @@ def explain(
             ErrorCode.USAGE, "--as-of and --topic-id are not for a live cluster: it answers for the topic as it is now."
         )
     moment = None if timestamp is None else time_ms(timestamp)
-    remote_place = remote_options.place_if_given()
-    remote = None if remote_place is None else remote_place.open()
-    with metadata_options.place().open() as stream:
-        found: Explanation | None
+
+    def look(stream: EventStream) -> Explanation | None:
         if offset is not None and metadata_options.bootstrap_server is None:
-            found = explain_metadata(stream, Selection.given([topic], topic_id, [partition]), offset, epoch)
-        else:
-            with metadata_options.cluster().place().open() as cluster:
-                found = explain_live(cluster, stream, TopicPlace(topic, partition, offset, moment), epoch)
-        findings = [finding for finding in stream.findings if finding.kind.incomplete]
+            return explain_metadata(stream, Selection.given([topic], topic_id, [partition]), offset, epoch)
+        with metadata_options.cluster().place().open() as cluster:
+            return explain_live(cluster, stream, TopicPlace(topic, partition, offset, moment), epoch)
+
+    with explained(metadata_options.place(), remote_options.place_if_given(), look) as seen:
+        found, stream = seen.found, seen.stream
+        findings = [*(finding for finding in stream.findings if finding.kind.incomplete), *seen.findings]
         items: list[Item] = []
         if found:
-            objects = segment_objects(*remote, found.segment.metadata) if remote and found.segment else None
-            findings += objects.findings if objects else ()
-            items.append(explanation_document(found, objects.items if objects else None))
+            items.append(explanation_document(found, seen.objects))
         elif not talk.quiet:
             say(f"{topic}-{partition} has no record at or after that time.")
         code = ExitCode.CLEAN if found and found.readable else ExitCode.FINDINGS

@@ -21,13 +21,16 @@ _Seen = TypeVar("_Seen")
 
 
 def look_twice(
-    look: Callable[[], _Seen], findings_of: Callable[[_Seen], Sequence[Finding]]
+    look: Callable[[], _Seen],
+    findings_of: Callable[[_Seen], Sequence[Finding]],
+    *,
+    besides: Callable[[_Seen], bool] = lambda _seen: False,
 ) -> tuple[_Seen, list[Finding]]:
     """What was seen last, and what was found in it. `look` reads everything from the first source on; it is called
-    again only where a finding is in doubt."""
+    again only where a finding is in doubt, or `besides` doubts what was seen for another reason."""
     seen = look()
     found = list(findings_of(seen))
-    if not are_in_doubt(found):
+    if not (are_in_doubt(found) or besides(seen)):
         return seen, found
     seen = look()
     return seen, confirmed(found, findings_of(seen))
