@@ -116,11 +116,13 @@ def test_what_is_wrong_or_missing_is_told(
     assert not [*tmp_path.iterdir()]
 
 
-def test_more_than_a_tenth_of_the_bucket_is_not_planned(removal: Removal) -> None:
+def test_more_than_a_tenth_of_the_bucket_is_planned_to_be_looked_at_and_not_applied(removal: Removal) -> None:
     outcome = removal.plan("--max-percent", "10")
+    applied = removal.apply()
 
-    assert (outcome.exit_code, removal.plan_file.exists()) == (2, False)
-    assert "3 of the 16 objects" in outcome.err
+    assert (outcome.exit_code, removal.plan_file.exists()) == (3, True)
+    assert "3 of 16 objects" in outcome.err
+    assert (applied.exit_code, "3 of the 16 objects" in applied.err) == (2, True), applied.err
 
 
 def test_no_secret_is_written_anywhere(removal: Removal) -> None:
