@@ -25,14 +25,9 @@ class OutputFolder:
 
     def frame(self, name: str, schema: pa.Schema) -> DataFrame:
         """A table as it is when it is read; without rows where it was never written."""
-        try:
-            frame = self.session.read.schema(spark_schema(schema)).parquet(f"{self._url}/{name}")
-            _ = frame.schema  # Spark Connect looks for the path only now
-        except AnalysisException as error:
-            if error.getCondition() != "PATH_NOT_FOUND":
-                raise
+        if not self._has(name):
             return self.session.createDataFrame(schema.empty_table(), spark_schema(schema))
-        return frame.select(*schema.names)
+        return self.session.read.schema(spark_schema(schema)).parquet(f"{self._url}/{name}").select(*schema.names)
 
     def write_frame(self, name: str, frame: DataFrame, *, append: bool = False) -> None:
         """Replaces a table, or adds rows to it."""
@@ -45,13 +40,10 @@ class OutputFolder:
 
     def runs(self, name: str) -> set[str]:
         """The runs that have rows in a table that has a folder `run=ID` for each."""
-        try:
-            anything = self.session.read.schema("any string").option("recursiveFileLookup", "true")
-            files = anything.parquet(f"{self._url}/{name}").inputFiles()
-        except AnalysisException as error:
-            if error.getCondition() != "PATH_NOT_FOUND":
-                raise
+        if not self._has(name):
             return set()
+        anything = self.session.read.schema("any string").option("recursiveFileLookup", "true")
+        files = anything.parquet(f"{self._url}/{name}").inputFiles()
         return {match[1] for match in map(_RUN_FOLDER.search, files) if match}
 
     def clear(self, name: str) -> None:
@@ -71,6 +63,18 @@ class OutputFolder:
         rows = pa.table({"value": [text]}, _TEXT)
         frame = self.session.createDataFrame(rows, spark_schema(_TEXT)).coalesce(1)
         _replacing(frame).text(f"{self._url}/{name}")
+
+    def _has(self, name: str) -> bool:
+        """Whether a table was written."""
+        # Of one path that is not there, FileStreamSink logs a trace; of several, Spark says no more than this.
+        paths = [f"{self._url}/{name}"] * 2
+        try:
+            _ = self.session.read.schema("any string").parquet(*paths).schema  # Spark Connect looks for it only now
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_NOT_FOUND":
+                raise
+            return False
+        return True
 
 
 def json_line(document: object) -> str:

@@ -67,6 +67,7 @@ def test_spark_submit_continues_where_a_job_was(
     findings = pq.read_table(output / f"findings/run={run}", partitioning=None).to_pylist()
     assert half == ExitCode.CORRUPTION
     assert done.returncode == ExitCode.CORRUPTION, done.stderr
+    assert "\tat " not in done.stderr
     assert 0 < counts["resumed"] < first["segments"] < local.segments  # what was damaged is read again
     assert first["resumed"] == 0
     assert counts == local.summary() | {
