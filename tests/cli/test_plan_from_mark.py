@@ -96,11 +96,11 @@ def test_the_share_is_of_what_the_store_has_whatever_the_mark_says(
 ) -> None:
     mark = marked(cluster, orphans, lambda document: document["summary"].update(objects=10**9))
 
-    planned = cluster.plan(*AGED, "--max-percent", "20", "--from", mark)
+    planned = cluster.plan(*AGED, "--max-percent", "20", "--from", mark, "-o", "json")
+    applied = cluster.apply(*AGED, "--max-percent", "20")
 
-    assert planned.exit_code == ExitCode.USAGE
-    assert "115 of the 499 objects" in planned.err
-    assert not cluster.plan_file.exists()
+    assert (planned.exit_code, planned.document()["summary"]["neededPercent"]) == (ExitCode.FINDINGS, 24)
+    assert applied.exit_code == ExitCode.USAGE
 
 
 @pytest.mark.parametrize(
