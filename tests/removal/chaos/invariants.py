@@ -78,10 +78,14 @@ def may_go_on(trial: Trial) -> bool:
     return not (trial.planned_keys - done) & trial.cluster.touched_since(trial.steps_before_plan)
 
 
-def missing_promises(trial: Trial) -> set[str]:
-    """The keys of what the store lacks, and brokers may read or will once what is planned was put back."""
-    promised = trial.cluster.owned_objects(trial.cluster.read_up_to()) | trial.cluster.lost
-    return {key for key in promised if trial.cluster.read(key) is None}
+def removed_so_far(trial: Trial) -> set[str]:
+    """The keys of what was planned and is not there."""
+    return {key for key in trial.planned_keys if trial.cluster.read(key) is None}
+
+
+def got_owners(trial: Trial, removed: set[str]) -> bool:
+    """Whether the metadata promises, or promised meanwhile, what was removed before: then it is missing."""
+    return bool(removed & trial.cluster.touched_since(trial.steps_before_plan))
 
 
 def last_receipts(trial: Trial) -> dict[str, Receipt]:

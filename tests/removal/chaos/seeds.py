@@ -15,10 +15,11 @@ from tests.removal.chaos.invariants import (
     demand_finished,
     demand_nothing_lost,
     demand_still_in_quarantine,
+    got_owners,
     last_receipts,
     may_go_on,
-    missing_promises,
     objects_only_in_quarantine,
+    removed_so_far,
 )
 from tests.removal.chaos.model_cluster import content
 from tests.removal.chaos.trial import Setting, Told, Trial, now_ms
@@ -101,14 +102,14 @@ def _ended(trial: Trial, what: Run, world: World) -> Ended:
 def finish(trial: Trial, chance: Random, activity: float) -> None:
     """A run that nothing disturbs but the broker ends the work, or finds that the world has changed, or that the store
     lacks what it should have."""
-    absent = missing_promises(trial)
+    removed = removed_so_far(trial)
     before = run(trial, trial.apply, trial.world(chance, broker_activity=activity))
     told: Told = before.result
     demand_ended_well(trial, told)
     if trial.cluster.lost:
         assert told.stopped in ("promised-objects-missing", "plan-used"), told
     elif told.stopped == "promised-objects-missing":
-        assert absent, told
+        assert got_owners(trial, removed), told
     elif told.stopped == "world-changed":
         assert not may_go_on(trial), told
     elif told.stopped != "plan-used" and not told.lost:
