@@ -48,6 +48,7 @@ def filled(
 ) -> FilledBucket:
     if server not in buckets:
         buckets[server] = FilledBucket(SERVERS[server](request.getfixturevalue(server).endpoint), contents)
+        buckets[server].empty()  # of what other modules left there
     buckets[server].fill()
     return buckets[server]
 

@@ -36,7 +36,9 @@ def is_deletion(request: Request) -> bool:
 
 @pytest.fixture(scope="module")
 def bucket(versitygw: ObjectServer, captures: Path) -> FilledBucket:
-    return FilledBucket(S3Bucket(versitygw.endpoint), crashed_contents(captures))
+    filled = FilledBucket(S3Bucket(versitygw.endpoint), crashed_contents(captures))
+    filled.empty()  # of what other modules left there
+    return filled
 
 
 @pytest.fixture
