@@ -11,6 +11,7 @@ from tests.cli.command_line import Outcome
 from tests.metadata_logs import DELETED, DELETING, copied, started, updated
 from tests.tiering.conftest import TopicCommand
 from tests.tiering.model_cluster import DEFAULTS, HOUR_MS, LEVEL_3_8, SEGMENT_BYTES, TOPIC, ModelCluster
+from tieredctl.model.events import MetadataEvent
 
 LOCAL = ("--local-retention-ms", 24 * HOUR_MS)
 BROKERS = (1, 2, 3)
@@ -111,7 +112,7 @@ def test_what_was_deleted_from_remote_storage_is_never_copied_again(
 
 
 def test_a_failed_copy_that_was_removed_is_copied_again(applied: TopicCommand) -> None:
-    events = [started(1, 0, 399), updated(1, DELETING), updated(1, DELETED)]
+    events: list[MetadataEvent] = [started(1, 0, 399), updated(1, DELETING), updated(1, DELETED)]
 
     outcome = applied(ModelCluster(events=events, earliest_local=100, copied_once=-1), "enable", *LOCAL)
 
