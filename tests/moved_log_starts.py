@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.cli.command_line import Outcome, this_process
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
 from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
 from tieredctl.formats.partition_metadata import PartitionMetadata, encode_partition_metadata
@@ -90,3 +91,13 @@ def contents(log_dir: Path) -> dict[str, str]:
 def kept(log_dir: Path) -> dict[str, str]:
     """The old files that stayed beside the new ones, by the new one's path."""
     return {name.partition(".tieredctl-kept-")[0]: text for name, text in contents(log_dir).items() if "-kept-" in name}
+
+
+def is_right(log_dir: Path) -> bool:
+    """Whether log starts and leader epochs are back."""
+    return contents(log_dir).items() >= RIGHT.items()
+
+
+def put_back(plan_file: Path, log_dir: Path, *words: str) -> Outcome:
+    """Runs `recover log-starts`, confirmed."""
+    return this_process("recover", "log-starts", plan_file, "--log-dir", log_dir, *CONFIRMED, *words)
