@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tieredctl.cli.main import main
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage import registry
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import StoredObject
 
 SCHEME = "listed"
 _READ_AT_ONCE = 1 << 20

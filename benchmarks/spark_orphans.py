@@ -21,11 +21,11 @@ from tieredctl_spark.transforms.segment_states import segment_states
 
 from benchmarks.large_store import TAKEN_MS
 from benchmarks.spark_sessions import small_session
-from tieredctl.layouts.protocol import Layout
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.ops.orphans.judged_bucket import AskedTopics, JudgedBy
 from tieredctl.ops.remote.key_columns import KeyExplainer
+from tieredctl.ports.layout import Layout
 from tieredctl.wiring.places import MetadataPlace
 
 _DAY_MS = 86_400_000

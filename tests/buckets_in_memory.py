@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tieredctl.ports.object_store import Capability, StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import Capability, StoredObject
 
 
 class BucketInMemory(MemoryStore):

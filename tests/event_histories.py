@@ -13,7 +13,7 @@ from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import FIRST_TIMESTAMP_MS, PARTITION, TOPIC_ID, partition_delete, started, updated
 from tests.replay_by_events import RemotePartitionMetadataStore
 from tieredctl.formats.metadata_records import decode_event, encode_event
-from tieredctl.kafka.source import MetadataRecord, OffsetRange, RecordChunk, chunk_of
+from tieredctl.formats.record_chunks import MetadataRecord, RecordChunk, chunk_of
 from tieredctl.model.events import (
     EventRecord,
     MetadataEvent,
@@ -25,6 +25,7 @@ from tieredctl.model.events import (
 from tieredctl.model.ids import TopicIdPartition, uuid_text
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ports.metadata_source import OffsetRange
 from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.segment_events import SegmentEvents

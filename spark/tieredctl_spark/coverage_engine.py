@@ -13,10 +13,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.known_sum import known_sum
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_spark.ledger import Asked, Ledger
 from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.planned_work import PlannedWork, clear_work

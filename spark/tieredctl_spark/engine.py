@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.verification.engine import Engine
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.tasks import task_batches
-from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.orphan_scan import OpenedSparkScan, opened_spark_scan

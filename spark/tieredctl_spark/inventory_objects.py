@@ -16,11 +16,11 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.inventory_files import CsvForm
-from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.orphans.bucket_inventory import BucketInventory, InventoryRows
 from tieredctl.ops.orphans.reserved import are_reserved
 from tieredctl.ops.remote.key_columns import KeyExplainer
 from tieredctl.ops.remote.object_table import OBJECT_TABLE_SCHEMA, object_table
+from tieredctl.ports.layout import Layout
 from tieredctl.wiring.listing_place import open_inventory
 from tieredctl.wiring.places import StorePlace
 from tieredctl_spark.packed import Packed, packed_rows

@@ -11,10 +11,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.tasks import TASK_SCHEMA
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.run_id import began_at
 from tieredctl_spark.segment_reading import READING_SCHEMA

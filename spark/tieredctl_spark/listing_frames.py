@@ -11,7 +11,7 @@ from pyspark.sql import functions as fn
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.bucket_inventory import BucketInventory
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.listing_place import ListingPlace, open_inventory
 from tieredctl.wiring.places import Remote, StorePlace
 from tieredctl_spark.inventory_objects import inventory_listing, inventory_rows

@@ -17,7 +17,7 @@ from tieredctl_inkless.ops.diskless.object_tasks import tasks_in
 from tieredctl.errors import ErrorCode
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.verification.report import Level
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row, read_finding
 from tieredctl_spark.segment_reading import failure_in_a_line
 from tieredctl_spark.segment_rows import UNREAD_TYPE, read_unread, unread_row

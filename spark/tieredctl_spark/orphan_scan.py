@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from tieredctl.errors import TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.key_text import key_text
@@ -30,7 +29,8 @@ from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.orphans.still_there import StillThere, still_there
 from tieredctl.ops.orphans.totals import ScanTotals
 from tieredctl.ops.orphans.verdict_rows import group_of, verdict_document
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl.wiring.places import Remote
 from tieredctl_spark.failures import spark_failures

@@ -12,10 +12,10 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.verification.report import Level, SegmentTask
 from tieredctl.ops.verification.tasks import TASK_SCHEMA, task_batches
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_spark.ledger import Asked, Ledger, is_unchanged_since, with_fingerprint
 from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.schemas import spark_schema

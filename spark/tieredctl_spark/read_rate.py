@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tieredctl.storage.protocol import STREAM_CHUNK_BYTES
-from tieredctl.storage.read_only import ReadOnlyStore
+from tieredctl.ports.object_store import STREAM_CHUNK_BYTES
+from tieredctl.ports.read_only_store import ReadOnlyStore
 
 _MOMENT = struct.Struct("=d")
 

@@ -21,11 +21,11 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as fn
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
 from tieredctl.ops.verification.tasks import tasks_in
-from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl_spark.engine import Answers, checked_frame
 from tieredctl_spark.failures import reason
 from tieredctl_spark.ledger import Asked, Ledger

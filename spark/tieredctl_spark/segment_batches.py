@@ -18,7 +18,7 @@ from tieredctl.model.events import RecordForm, RemoteLogSegmentMetadata, RemoteL
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.remote.batch_table import BATCH_TABLE_SCHEMA, batch_tables
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.metadata import demand_known
 from tieredctl.wiring.places import MetadataPlace, Remote
 from tieredctl_spark.schemas import Projection, projection, spark_schema

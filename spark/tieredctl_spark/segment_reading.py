@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from tieredctl.errors import ErrorCode
-from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.report import SegmentFindings, SegmentReport, SegmentTask
 from tieredctl.ops.verification.tasks import tasks_in
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_spark.read_rate import RateLimited, ReadRate
 from tieredctl_spark.segment_rows import REPORT_SCHEMA, Result, report_row, result_of
 

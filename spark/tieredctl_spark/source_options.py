@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.quantities import time_ms
 from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ports.layout import AUTO
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace
 
 METADATA_OPTIONS = (

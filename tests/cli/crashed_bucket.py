@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tests.cli.command_line import Tieredctl
 from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, broker_of, objects_in
 from tests.rigs.buckets import BUCKET, Bucket
-from tieredctl.storage.protocol import RESERVED_FOLDER
+from tieredctl.ports.object_store import RESERVED_FOLDER
 
 ROOT = "crashed/"
 OF_EACH_PARTITION = 18

@@ -14,7 +14,7 @@ from typing import Any
 from tests.cli.command_line import Outcome, Tieredctl
 from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER
 from tieredctl.ops.guards.own_objects import CLOCK_KEY, LEASE_KEY
-from tieredctl.storage.protocol import RESERVED_FOLDER
+from tieredctl.ports.object_store import RESERVED_FOLDER
 
 CAPTURE = "aiven-crash-4.3.1"
 CLUSTER_ID = "rTFWgbQKRvehFNx-PhMpIg"

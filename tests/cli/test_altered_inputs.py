@@ -35,8 +35,8 @@ from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, enc
 from tieredctl.formats.record_batches import read_batch_header
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
 from tieredctl.ops.remote.listing import record_batch
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.file import FileStore
-from tieredctl.storage.protocol import StoredObject
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, TopicsPlace
 
 METADATA_TOPIC_ID = "VClEsq7TTwq9CJDcrhYnAg"

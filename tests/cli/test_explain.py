@@ -9,8 +9,8 @@ import pytest
 
 from tests.cli.command_line import Tieredctl
 from tests.metadata_logs import DELETING, copied, updated, write_events
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.file import FileStore
-from tieredctl.storage.protocol import StoredObject
 
 SCREENS = Path(__file__).parent / "screens"
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"

@@ -23,7 +23,7 @@ from tests.rigs.stopped_process import (
     run_until,
 )
 from tieredctl.ops.guards.own_objects import LEASE_KEY
-from tieredctl.storage.protocol import RESERVED_FOLDER
+from tieredctl.ports.object_store import RESERVED_FOLDER
 
 DAMAGED, MISSING = f"{STEM}.index", f"{STEM}.timeindex"
 GARBAGE = b"seven b"

@@ -20,7 +20,7 @@ from tieredctl.cli.arguments import now_ms
 from tieredctl.errors import ExitCode
 from tieredctl.model.quantities import time_ms
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.object_store import StoredObject
 
 DELETED_TOPIC = "gone33"
 LATER_MS = 4_000_000_000_000

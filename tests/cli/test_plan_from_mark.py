@@ -23,7 +23,7 @@ from tests.cli.crashed_cluster import (
     put,
 )
 from tieredctl.errors import ExitCode
-from tieredctl.storage.protocol import RESERVED_FOLDER
+from tieredctl.ports.object_store import RESERVED_FOLDER
 
 DAY_MS = 24 * 3_600_000
 Change = Callable[[dict[str, Any]], object]

@@ -31,7 +31,7 @@ from tieredctl.cli.commands import orphans_apply, orphans_purge, orphans_restore
 from tieredctl.ops.guards.own_objects import BYTES_OF_COPIES, QUARANTINE
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.guards.quarantine_keys import quarantined as quarantined_as
-from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject
+from tieredctl.ports.object_store import RESERVED_FOLDER, StoredObject
 
 OF_THE_DELETED_TOPIC = 78
 """Objects of its finished segments."""

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import Tieredctl
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import RecordChunk
 
 CLUSTER_ID = "preTTRqnQOeby9xOnCMfyA"
 CONFIRMED = ("--apply", "--yes", "--cluster-id", CLUSTER_ID)

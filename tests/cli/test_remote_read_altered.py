@@ -16,9 +16,9 @@ from tests.cli.test_remote_read import SEGMENT_ID, STEM, SUFFIXES
 from tests.faults.aiven_storage_manager import AivenStorageManager, encoded_sizes, zstd
 from tests.formats.decompression_bombs import zstd_run
 from tests.formats.test_decompression_bombs import with_little_memory
-from tieredctl.layouts.protocol import ORIGINAL_PARTS, ExplainedKey, Part
 from tieredctl.layouts.registry import layout_in, layout_named
 from tieredctl.ops.remote.remote_read import StoredPart
+from tieredctl.ports.layout import ORIGINAL_PARTS, ExplainedKey, Part
 from tieredctl.storage.file import FileStore
 
 CODES = {

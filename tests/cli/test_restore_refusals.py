@@ -26,7 +26,7 @@ from tieredctl.formats.removal_files import RECEIPT
 from tieredctl.model.removal import QuarantinedCopy, Receipt, ReceiptStep
 from tieredctl.ops.guards.own_objects import LEASE_KEY, QUARANTINE, receipts_folder
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
-from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject
+from tieredctl.ports.object_store import RESERVED_FOLDER, StoredObject
 
 
 def test_a_plan_that_was_undone_is_not_used_again(planned: CrashedClusterOnDisk) -> None:

@@ -26,7 +26,7 @@ from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
 from tests.rigs.waiting import wait_until
 from tieredctl.ops.guards.own_objects import CLOCK_KEY, TIMES_OF_COPIES, TIMES_OF_RESTORED
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
-from tieredctl.storage.protocol import StoredObject, WritableObjectStore, list_unreserved
+from tieredctl.ports.object_store import StoredObject, WritableObjectStore, list_unreserved
 from tieredctl.storage.registry import open_writable_store
 
 SERVERS: Mapping[str, type[Bucket]] = {"moto": S3Bucket, "versitygw": S3Bucket, "fake_gcs_server": GcsBucket}

@@ -19,8 +19,8 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model import interruption
 from tieredctl.model.interruption import pause
 from tieredctl.ops.guards.lease import find_lease, lease_held
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import StoredObject
 from tieredctl.storage.retrying import RetryingStore
 
 STARTS_AGAIN = "tieredctl: Interrupted.\n  Run it again: it starts from the beginning.\n"

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.command_line import Tieredctl
 from tests.faults.aiven_storage_manager import AivenStorageManager
 from tests.faults.segments_made import indexed_by_batch
-from tieredctl.layouts.protocol import Part
+from tieredctl.ports.layout import Part
 
 OBJECT = "00000000000000001000-AQIDBAUGBwgJCgsMDQ4PEA.log"
 BROKERS = "00000000000000001000.log"

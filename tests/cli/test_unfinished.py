@@ -11,9 +11,9 @@ import pytest
 
 from tests.cli.command_line import SECONDS, Tieredctl, environment
 from tests.metadata_logs import copied, write_events
-from tieredctl.layouts.protocol import Part
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.ports.layout import Part
 
 TIEREDCTL = f"{sys.executable} -m tieredctl"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.rigs.inkless import Inkless
-from tieredctl.storage.protocol import RESERVED_FOLDER
+from tieredctl.ports.object_store import RESERVED_FOLDER
 
 CLUSTER = ("--cluster-id", "MkU3OEVBNTcwNTJENDM2Qg")
 ENOUGH = ("--max-percent", "50")

@@ -16,8 +16,8 @@ from tests.cli.command_line import Tieredctl
 from tests.rigs.inkless import READER, Inkless
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.verification.report import Level
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.storage.file import FileStore
-from tieredctl.storage.protocol import ObjectStore
 
 
 class Losing:

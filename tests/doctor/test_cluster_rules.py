@@ -10,7 +10,6 @@ import pytest
 
 from tests.cache_by_events import said_once
 from tests.metadata_logs import COPIED, DELETING, PARTITION, started
-from tieredctl.kafka.cluster import PartitionDescription, TopicDescription
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
@@ -20,6 +19,7 @@ from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, MetadataTopicFacts, PartitionFacts, ReplayFacts
 from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.doctor.diagnosis import diagnose, diagnose_settings
+from tieredctl.ports.cluster import PartitionDescription, TopicDescription
 from tieredctl.rlmm.cache import KnownSegment
 
 HOUR_MS = 3_600_000

@@ -10,10 +10,10 @@ import pytest
 
 from tests.doctor.test_cluster_rules import PLACE, SOUND
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.group_offsets import CommittedOffset
 from tieredctl.model.findings import Finding
 from tieredctl.ops.doctor.gathering import with_group_offsets
 from tieredctl.ops.doctor.group_rules import group_findings
+from tieredctl.ports.consumer_groups import CommittedOffset
 
 LOG_START, LOCAL_START = 5, 20
 

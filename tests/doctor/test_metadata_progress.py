@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from tests.tiering.model_cluster import ModelCluster
-from tieredctl.kafka.cluster import MetadataProgress
 from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
+from tieredctl.ports.cluster import MetadataProgress
 
 
 class Looks(ModelCluster):

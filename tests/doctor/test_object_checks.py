@@ -15,7 +15,6 @@ from tests.metadata_logs import DELETING, copied, updated, write_events
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.indexes import AbortedTransaction, encode_transaction_index
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.layouts.protocol import AUTO, Part
 from tieredctl.layouts.registry import layout_in
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.snapshot import PartitionFacts
@@ -28,6 +27,7 @@ from tieredctl.ops.doctor.object_checks import (
 )
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed
+from tieredctl.ports.layout import AUTO, Part
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
 

@@ -13,7 +13,6 @@ from tests.doctor.test_cluster_rules import NOW_MS, SOUND
 from tests.kraft_snapshots import snapshot_bytes, topic_record
 from tests.rigs.scripted_controller import ScriptedController
 from tieredctl.formats.record_batches import Record, encode_batch
-from tieredctl.kafka.cluster import QuorumDescription, QuorumReplica
 from tieredctl.kafka.local_metadata_logs import read_local_metadata_logs
 from tieredctl.kafka.metadata_quorum import MetadataQuorum
 from tieredctl.model.findings import Finding
@@ -21,6 +20,7 @@ from tieredctl.model.local_metadata_log import SeenMetadataLog, SeenSegment, See
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot
 from tieredctl.ops.doctor.gathering import with_metadata_logs
 from tieredctl.ops.doctor.quorum_rules import quorum_findings
+from tieredctl.ports.cluster import QuorumDescription, QuorumReplica
 
 HOUR_MS, DAY_MS, MIB = 3_600_000, 24 * 3_600_000, 1 << 20
 SNAPSHOT = SeenSnapshot(900, 3, 5000, NOW_MS - HOUR_MS, NOW_MS - HOUR_MS)

@@ -11,8 +11,6 @@ import pytest
 from tests.metadata_logs import DELETED, DELETING, TOPIC_ID, copied, partition_delete, started, updated
 from tests.tiering.model_cluster import BROKER, NOW_MS, TOPIC, ModelCluster
 from tieredctl.errors import ExitCode
-from tieredctl.kafka.cluster import ListedOffset, OffsetSpec, TopicDescription
-from tieredctl.kafka.source import truncated
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import MetadataEvent, RemotePartitionDeleteState
 from tieredctl.model.finding_codes import FindingCode
@@ -23,6 +21,8 @@ from tieredctl.ops.doctor.gathering import gather_settings, with_tiered_data
 from tieredctl.ops.doctor.unseen import with_unseen
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.status.facts import facts_of_cluster
+from tieredctl.ports.cluster import ListedOffset, OffsetSpec, TopicDescription
+from tieredctl.ports.metadata_source import truncated
 
 FIRST_RECORD_AGE_MS = 2 * 3_600_000
 GAPS = ("local-remote-gap", "offset-gap")

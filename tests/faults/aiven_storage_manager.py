@@ -17,7 +17,7 @@ from Crypto.PublicKey import RSA
 from Crypto.PublicKey.RSA import RsaKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from tieredctl.layouts.protocol import Layout, Part, SegmentIdentity
+from tieredctl.ports.layout import Layout, Part, SegmentIdentity
 from tieredctl.storage.memory import MemoryStore
 
 _INDEXES = {

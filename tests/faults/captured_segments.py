@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tests.faults.cluster import LAYOUT, Cluster
 from tests.faults.segment_writer import WrittenBatch, WrittenSegment
 from tieredctl.formats.log_scan import LogBlock, OneByOne, scan_log
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.ports.layout import Part
 
 
 def captured_segment(cluster: Cluster, metadata: RemoteLogSegmentMetadata) -> WrittenSegment:

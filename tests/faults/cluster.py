@@ -10,10 +10,9 @@ from typing import Any
 from tests.faults.segment_writer import WrittenSegment
 from tieredctl.errors import ExitCode
 from tieredctl.formats.metadata_records import decode_event, encode_event
+from tieredctl.formats.record_chunks import MetadataRecord, RecordChunk, chunk_of
 from tieredctl.kafka.local_logs import read_local_logs
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import MetadataRecord, OffsetRange, RecordChunk, chunk_of
-from tieredctl.layouts.protocol import Part
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import (
@@ -33,6 +32,8 @@ from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.segment_check import check_segment
 from tieredctl.ops.verification.verify import verify
+from tieredctl.ports.layout import Part
+from tieredctl.ports.metadata_source import OffsetRange
 from tieredctl.storage.memory import MemoryStore
 
 LAYOUT = layout_named("local")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from tests.faults.cluster import Cluster, exit_code, key_of
 from tieredctl.errors import ExitCode
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.verification.report import Level
+from tieredctl.ports.layout import Part
 
 
 def only_finding(

@@ -9,7 +9,6 @@ from tests.faults.cluster import LAYOUT, EventsInMemory, key_of
 from tests.faults.segment_writer import SegmentWriter, WrittenSegment
 from tests.metadata_logs import PARTITION, segment_id
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
@@ -26,6 +25,7 @@ from tieredctl.ops.metadata_recovery.recoverer import Recoverer, RecoveryOutcome
 from tieredctl.ops.metadata_recovery.recovery_plan import Recovery, RecoveryPlanner
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment, SegmentJudge
 from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
+from tieredctl.ports.layout import Part
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.memory import MemoryStore
 

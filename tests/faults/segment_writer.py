@@ -30,9 +30,9 @@ from tieredctl.formats.record_batches import (
     encode_batch,
     read_batch_header,
 )
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition, uuid_text
+from tieredctl.ports.layout import Part
 
 FIRST_TIMESTAMP = 1_700_000_000_000
 PARTITION = TopicIdPartition("ABEiM0RVZneImaq7zN3u_w", "made", 0)

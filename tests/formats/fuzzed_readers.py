@@ -80,13 +80,13 @@ from tieredctl.formats.remote_log_snapshot import (
     read_remote_log_snapshot,
 )
 from tieredctl.formats.snapshot_times import snapshot_times
-from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
 from tieredctl.model.events import (
     RecordForm,
     RemotePartitionDeleteState,
     TaggedField,
 )
 from tieredctl.ops.inspection.file_kinds import identify
+from tieredctl.ports.layout import ORIGINAL_PARTS, Part
 
 LARGEST_SECTION = 1 << 16
 """The limit that decompression is given."""

@@ -22,8 +22,8 @@ from tieredctl.formats.compression import Codec
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.metadata_text import KafkaText
 from tieredctl.formats.record_batches import Attributes, Record, encode_batch
+from tieredctl.formats.record_chunks import MetadataRecord
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import MetadataRecord
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.format import kafka_lines
@@ -37,7 +37,7 @@ END_TRANSACTION_MARKER = Record(0, 0, struct.pack(">hh", 0, 1), struct.pack(">hi
 def paths(columns_from: int) -> Iterator[None]:
     """Makes every reader take the columns from this number of bytes, or records, on."""
     with (
-        patch("tieredctl.kafka.log_blocks.COLUMNS_FROM", columns_from),
+        patch("tieredctl.formats.log_blocks.COLUMNS_FROM", columns_from),
         patch("tieredctl.ops.metadata.format.COLUMNS_FROM", columns_from),
         patch("tieredctl.ops.metadata.table.COLUMNS_FROM", columns_from),
     ):

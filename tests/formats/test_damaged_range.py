@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 from tieredctl.errors import ExitCode
-from tieredctl.layouts.protocol import DamagedRange
+from tieredctl.ports.layout import DamagedRange
 
 DAMAGE = DamagedRange("it does not decrypt", original=(4_096, 8_192), stored=(91, 138))
 

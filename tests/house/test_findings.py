@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.metadata_logs import started
-from tieredctl.kafka.source import truncated
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ops.remote.part_finding import part_finding
+from tieredctl.ports.layout import Part
+from tieredctl.ports.metadata_source import truncated
 from tieredctl.rlmm.refused_events import refused_event
 from tieredctl.rlmm.states import Refusal
 

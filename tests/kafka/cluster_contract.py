@@ -11,7 +11,8 @@ import pytest
 
 from tests.rigs.waiting import wait_until
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.kafka.cluster import (
+from tieredctl.model.ids import uuid_bytes
+from tieredctl.ports.cluster import (
     Cluster,
     ListedOffset,
     OffsetSpec,
@@ -19,8 +20,7 @@ from tieredctl.kafka.cluster import (
     leader_bytes,
     settings_of,
 )
-from tieredctl.kafka.source import METADATA_TOPIC
-from tieredctl.model.ids import uuid_bytes
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 ABSENT = "no-such-topic"
 OWN, DEFAULT = "DYNAMIC_TOPIC_CONFIG", "DEFAULT_CONFIG"

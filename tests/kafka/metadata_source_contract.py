@@ -10,9 +10,10 @@ import pytest
 
 from tests.metadata_logs import copied
 from tieredctl.formats.metadata_records import encode_event
-from tieredctl.kafka.source import MetadataRecord, MetadataSource, OffsetRange, RecordChunk
+from tieredctl.formats.record_chunks import MetadataRecord, RecordChunk
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.stretches import NO_END, cut_to, stretch_chunks, stretches
+from tieredctl.ports.metadata_source import MetadataSource, OffsetRange
 
 EVENTS = [encode_event(event) for number in range(1, 9) for event in copied(number, number, number)]
 FIRST, SECOND = 0, 1

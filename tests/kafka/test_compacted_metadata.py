@@ -20,11 +20,11 @@ from tests.rigs.topics import create_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.kafka.live_topic import LiveTopic
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed
+from tieredctl.ports.metadata_source import MetadataSource
 
 pytestmark = pytest.mark.integration
 

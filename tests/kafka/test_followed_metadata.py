@@ -10,7 +10,7 @@ import pytest
 from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import copied
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.source import RecordChunk
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream

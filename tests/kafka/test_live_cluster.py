@@ -10,9 +10,9 @@ import pytest
 from tests.kafka.cluster_contract import ClusterContract, KnownCluster
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.own_topic import OwnTopic, own_topic
-from tieredctl.kafka.cluster import OffsetSpec
 from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
 from tieredctl.kafka.live_cluster import LiveCluster
+from tieredctl.ports.cluster import OffsetSpec
 
 pytestmark = pytest.mark.integration
 

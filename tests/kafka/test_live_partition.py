@@ -13,13 +13,14 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.compression import Codec
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.record_batches import HEADER_BYTES, read_batch_header
+from tieredctl.formats.record_chunks import MetadataRecord, RecordChunk
 from tieredctl.kafka import live_partition
-from tieredctl.kafka.cluster import TopicDescription
 from tieredctl.kafka.live_log import FetchedLog, LiveLog
 from tieredctl.kafka.live_partition import LivePartition
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import MetadataRecord, OffsetRange, RecordChunk
 from tieredctl.model.findings import Finding
+from tieredctl.ports.cluster import TopicDescription
+from tieredctl.ports.metadata_source import OffsetRange
 
 EVENTS = [event for number in range(1, 31) for event in copied(number, number, number)]
 TOPIC = TopicDescription("__remote_log_metadata", "ABEiM0RVZneImaq7zN3u_w", ())
@@ -73,7 +74,7 @@ def answers_of(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 @pytest.fixture(params=[False, True], ids=["rows", "columns"])
 def by_columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     if request.param:
-        monkeypatch.setattr("tieredctl.kafka.log_blocks.COLUMNS_FROM", 0)
+        monkeypatch.setattr("tieredctl.formats.log_blocks.COLUMNS_FROM", 0)
     return bool(request.param)
 
 

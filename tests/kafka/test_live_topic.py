@@ -22,10 +22,11 @@ from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.formats.metadata_records import encode_event
+from tieredctl.formats.record_chunks import MetadataRecord
 from tieredctl.kafka.live_topic import LiveTopic
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import MetadataRecord, MetadataSource
 from tieredctl.model.findings import Finding
+from tieredctl.ports.metadata_source import MetadataSource
 
 pytestmark = pytest.mark.integration
 

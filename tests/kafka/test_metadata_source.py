@@ -21,9 +21,9 @@ from tests.metadata_plugin import EXPORT_OPTION, NAME, install_metadata_plugin
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.export_file import ExportFile
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.export import export_metadata
+from tieredctl.ports.metadata_source import METADATA_TOPIC, MetadataSource
 from tieredctl.wiring.places import MetadataPlace, PluginSource
 
 CLUSTER_ID, TOPIC_ID, OTHER_TOPIC_ID = "5lgVbV_vRSmEjoqjPWDZrA", "ABEiM0RVZneImaq7zN3u_w", "Ex-aw3fEQIi3do0H9Y7cKQ"

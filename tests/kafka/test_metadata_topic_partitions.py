@@ -13,8 +13,8 @@ from tieredctl.formats.file_names import kraft_snapshot_name
 from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
 from tieredctl.kafka.cluster_metadata import metadata_topic_partition_count
 from tieredctl.kafka.metadata_log import MetadataLog
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.ids import uuid_bytes
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 TOPIC_ID, OTHER_ID = "AAAAAAAAQAAAAAAAAAAAAQ", "AAAAAAAAQAAAAAAAAAAAAg"
 Break = Callable[[MetadataFolder], object]

@@ -13,7 +13,7 @@ from tieredctl.formats.record_batches import Record, RecordHeader, encode_batch
 from tieredctl.kafka.live_log import LiveLog
 from tieredctl.kafka.live_partition import LivePartition
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import OffsetRange
+from tieredctl.ports.metadata_source import OffsetRange
 
 BATCHES, BATCH_BYTES = 40, 1 << 23
 MOST_BYTES = 200 << 20

@@ -11,8 +11,8 @@ import pytest
 
 from tests.cli.command_line import Outcome
 from tieredctl.cli.main import run
-from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.layouts.registry import layout_in
+from tieredctl.ports.layout import ExplainedKey, Layout, Part
 from tieredctl.storage.file import FileStore
 
 PLAIN, ENCRYPTED, CRASHED = "aiven-plain-4.3.1", "aiven-zstd-encrypted-4.3.1", "aiven-crash-4.3.1"

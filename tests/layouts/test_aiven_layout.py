@@ -12,12 +12,12 @@ from tieredctl_aiven.custom_metadata import CustomMetadata, read_custom_metadata
 from tieredctl_aiven.key_prefix import key_prefix_of
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.layouts.registry import detect, layout_named
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ports.layout import ExplainedKey, Part
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import StoredObject
 
 TOPIC_ID, SEGMENT_ID = "ABEiM0RVZneImaq7zN3u_w", "AQIDBAUGBwgJCgsMDQ4PEA"
 STEM = f"t-{TOPIC_ID}/3/00000000000000000042-{SEGMENT_ID}"

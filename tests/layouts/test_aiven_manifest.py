@@ -12,7 +12,7 @@ from tieredctl_aiven.manifest import LARGEST_MANIFEST, StoredIndex, read_manifes
 
 from tests.faults.aiven_storage_manager import encoded_sizes, zstd
 from tieredctl.errors import DecodeError
-from tieredctl.layouts.protocol import Part
+from tieredctl.ports.layout import Part
 
 PLAIN: dict[str, Any] = {
     "version": "1",

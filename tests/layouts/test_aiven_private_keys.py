@@ -14,7 +14,7 @@ from tieredctl_aiven.manifest import read_manifest
 
 from tests.faults.aiven_storage_manager import AivenStorageManager, key_pair, private_key
 from tieredctl.errors import ExitCode, TieredctlError
-from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
+from tieredctl.ports.layout import ORIGINAL_PARTS, Part
 
 NO_KEY = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
 

@@ -9,7 +9,7 @@ from tieredctl_aiven.chunk_index import decode_chunk_sizes
 from tieredctl_aiven.keys import PrivateKeys
 
 from tests.faults.aiven_storage_manager import AivenStorageManager, encoded_sizes, private_key
-from tieredctl.layouts.protocol import ORIGINAL_PARTS, ExplainedKey, Part, SegmentReader
+from tieredctl.ports.layout import ORIGINAL_PARTS, ExplainedKey, Part, SegmentReader
 from tieredctl.storage.memory import MemoryStore
 
 SEGMENT = ExplainedKey("t", "ABEiM0RVZneImaq7zN3u_w", 3, 42, "AQIDBAUGBwgJCgsMDQ4PEA", Part.LOG)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import examples
-from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.layouts.registry import layout_named
 from tieredctl.ops.remote.key_columns import KeyExplainer
+from tieredctl.ports.layout import ExplainedKey, Layout
 
 LAYOUTS = {"local": layout_named("local"), "aiven": layout_named("aiven", {"key-prefix": "tiered/"})}
 IDS = st.sampled_from(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tieredctl_local import LocalLayout
 
-from tieredctl.layouts.protocol import ExplainedKey, Part
+from tieredctl.ports.layout import ExplainedKey, Part
 
 TOPIC_ID, SEGMENT_ID = "ABEiM0RVZneImaq7zN3u_w", "AQIDBAUGBwgJCgsMDQ4PEA"
 FOLDER = f"t-3-{TOPIC_ID}"

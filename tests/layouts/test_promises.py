@@ -1,4 +1,4 @@
-"""What every layout promises (tieredctl.layouts.protocol), tried on each that is installed with tieredctl."""
+"""What every layout promises (tieredctl.ports.layout), tried on each that is installed with tieredctl."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tieredctl_aiven.keys import ENVIRONMENT_VARIABLE, PrivateKeys
 
 from tests.faults.aiven_storage_manager import AivenStorageManager, private_key
 from tieredctl.errors import TieredctlError
-from tieredctl.layouts.protocol import ORIGINAL_PARTS, Layout, Part, SegmentIdentity, SegmentReader
 from tieredctl.layouts.registry import installed_layouts, layout_named
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ports.layout import ORIGINAL_PARTS, Layout, Part, SegmentIdentity, SegmentReader
 from tieredctl.storage.memory import MemoryStore
 
 

@@ -14,8 +14,8 @@ from tieredctl_local import LocalLayout
 
 from tieredctl import plugins
 from tieredctl.errors import ExitCode, TieredctlError
-from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.layouts.registry import DETECTION_KEYS, LAYOUTS, detect, installed_layouts, layout_named
+from tieredctl.ports.layout import ExplainedKey, Layout
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
 

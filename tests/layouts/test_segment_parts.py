@@ -14,10 +14,10 @@ from tieredctl.formats.batch_columns import AsColumns
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint, read_leader_epoch_checkpoint
 from tieredctl.formats.log_scan import Damage, scan_log
 from tieredctl.formats.segment_parts import leader_epoch_entries
-from tieredctl.layouts.protocol import Part
 from tieredctl.ops.inspection.inspect import inspect
 from tieredctl.ops.metadata_recovery.event_rebuilding import EpochRun, Unfit, epoch_runs, epochs_of_log, epochs_within
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate
+from tieredctl.ports.layout import Part
 
 LINEAGE = ((0, 0), (2, 12), (11, 105))
 

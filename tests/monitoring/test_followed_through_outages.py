@@ -10,9 +10,10 @@ import pytest
 from tests.event_histories import METADATA_PARTITIONS, HistoryInMemory
 from tests.metadata_logs import copied
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.source import OffsetRange, RecordChunk
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.model.events import EventRecord
 from tieredctl.ops.monitoring.followed_events import FollowedEvents
+from tieredctl.ports.metadata_source import OffsetRange
 
 ENOUGH = 12
 """Failures in a row, after which everything was opened again."""

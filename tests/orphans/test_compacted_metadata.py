@@ -27,9 +27,8 @@ from tests.metadata_logs import (
 )
 from tests.orphans.test_rules import HOUR_MS, NOW_MS, OLD_MS, OTHER_TOPIC_ID, key
 from tieredctl.formats.record_batches import Record
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import RecordChunk
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import MetadataEvent
 from tieredctl.ops.cluster.live_topics import TopicSources
@@ -41,6 +40,7 @@ from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.verify import verify
+from tieredctl.ports.layout import Part
 from tieredctl.storage.memory import MemoryStore
 
 LIFE: list[MetadataEvent] = [

@@ -26,7 +26,6 @@ from tests.metadata_logs import (
 from tests.orphans.test_older_than_metadata import IDLE_TOPIC_ID, scan
 from tests.replay_by_events import finished_copies
 from tieredctl.errors import ExitCode, TieredctlError
-from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.events import (
     EventRecord,
     MetadataEvent,
@@ -45,9 +44,10 @@ from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphans.segment_states import segment_states
+from tieredctl.ports.layout import ExplainedKey, Part
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.rlmm.segment_events import SegmentEvents
-from tieredctl.storage.protocol import StoredObject
 
 HOUR_MS = 3_600_000
 METADATA_PARTITIONS = 4

@@ -35,8 +35,8 @@ from tests.rigs.inventories import (
 )
 from tieredctl.errors import TieredctlError
 from tieredctl.ops.orphans.bucket_inventory import BucketPlace, find_inventory
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import StoredObject
 
 S3_OBJECTS = [
     StoredObject("t-0/a b.log", 10, TAKEN_MS - 5_000, '"9a0364b9e99bb480dd25e1f0284c8555"', "STANDARD"),

@@ -14,7 +14,6 @@ from tests.event_histories import PARTITIONS, TEMPERS, HistoryInMemory, Temper, 
 from tests.faults.cluster import LAYOUT
 from tests.metadata_logs import FIRST_TIMESTAMP_MS
 from tests.replayed_states import event_row, in_buckets
-from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata, RemotePartitionDeleteMetadata
 from tieredctl.model.ids import TopicIdPartition, uuid_text
 from tieredctl.model.ownership import ObjectStatus, OrphanCause, UnknownReason
@@ -31,6 +30,7 @@ from tieredctl.ops.orphans.totals import Group, GroupTotals
 from tieredctl.ops.orphans.unnamed_objects import UNNAMED_SCHEMA, judge_unnamed
 from tieredctl.ops.orphans.verdict_rows import group_of, verdict_document
 from tieredctl.ops.remote.listing import SpooledListing
+from tieredctl.ports.layout import ExplainedKey, Part
 from tieredctl.storage.memory import MemoryStore
 
 BUCKETS = 3

@@ -22,8 +22,8 @@ from tieredctl.ops.orphans.key_ranges import division, key_between
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
 from tieredctl.ops.orphans.live_listing import LiveListing, ResumableListing
 from tieredctl.ops.remote.listing import Listing
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import StoredObject
 
 NOW_MS, DAY_MS = 1_800_000_000_000, 86_400_000
 LAYOUTS = {

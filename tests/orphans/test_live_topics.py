@@ -17,7 +17,7 @@ from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.formats.control_records import encode_control_record
 from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
 from tieredctl.formats.record_batches import ControlType, Record
-from tieredctl.kafka.source import RecordChunk
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.kraft.replica import SnapshotId
 from tieredctl.model.events import MetadataEvent
@@ -32,8 +32,8 @@ from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS, OfflineCluster
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import StoredObject
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 
 OTHER_TOPIC_ID, THIRD_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ", "rTFWgbQKRvehFNx-PhMpIg"

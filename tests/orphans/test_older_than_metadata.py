@@ -11,7 +11,6 @@ from tests.event_histories import HistoryInMemory
 from tests.faults.cluster import LAYOUT
 from tests.metadata_logs import FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id
 from tieredctl.errors import ExitCode
-from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.events import EventRecord, MetadataEvent
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.ids import TopicIdPartition
@@ -20,6 +19,7 @@ from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
+from tieredctl.ports.layout import ExplainedKey, Part
 from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.storage.memory import MemoryStore
 

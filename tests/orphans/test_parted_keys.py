@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tieredctl.model.ids import uuid_text
 from tieredctl.ops.orphans import parted_keys
 from tieredctl.ops.orphans.parted_keys import key_ranges
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import StoredObject
 
 names = st.text(st.sampled_from("-/0Aa_z~é\U0010ffff"), min_size=1, max_size=6)
 

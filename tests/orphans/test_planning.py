@@ -14,7 +14,6 @@ from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, started, updated
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.removal_files import PLAN_HEADER, decode_planned
-from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.ownership import OrphanCause
@@ -26,6 +25,7 @@ from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
+from tieredctl.ports.layout import ExplainedKey, Part
 from tieredctl.storage.memory import MemoryStore
 
 HOUR_MS = 3_600_000

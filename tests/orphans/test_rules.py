@@ -24,7 +24,6 @@ from tests.metadata_logs import (
     updated,
 )
 from tieredctl.errors import ExitCode
-from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.events import MetadataEvent, RemotePartitionDeleteState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, exit_code_of
@@ -36,6 +35,7 @@ from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
+from tieredctl.ports.layout import ExplainedKey, Part
 from tieredctl.storage.memory import MemoryStore
 
 HOUR_MS = 3_600_000

@@ -11,7 +11,6 @@ import pytest
 
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, updated
-from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphan_removal.orphan_plan import Planning
@@ -21,9 +20,10 @@ from tieredctl.ops.orphans import still_there
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.orphans.still_there import still_there as asked_again
 from tieredctl.ops.remote.listing import SpooledListing
+from tieredctl.ports.layout import ExplainedKey, Part
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import StoredObject
 
 HOUR_MS = 3_600_000
 NOW_MS = FIRST_TIMESTAMP_MS + 100 * HOUR_MS

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id
-from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.noncurrent import noncurrent
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
+from tieredctl.ports.layout import ExplainedKey, Part
+from tieredctl.ports.object_store import KeptVersion, Retention, StoredObject, Versioning
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import KeptVersion, Retention, StoredObject, Versioning
 
 GIB = 1 << 30
 HOUR_MS = 3_600_000

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import FIRST_TIMESTAMP_MS, PARTITION, TOPIC_ID, segment_id
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.guards.lease import Unguarded
@@ -17,8 +16,9 @@ from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.topic_removal.remover import RemotePartitionRemover, TopicRemovalOutcome
 from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
 from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope, plan_partition
+from tieredctl.ports.layout import ExplainedKey, Layout, Part
+from tieredctl.ports.object_store import Deletion, DeletionOutcome, StoredObject, WritableObjectStore
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import Deletion, DeletionOutcome, StoredObject, WritableObjectStore
 
 GONE = RemovalScope()
 EVENTS_ONLY = RemovalScope(segment_events_only=True)

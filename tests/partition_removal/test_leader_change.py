@@ -26,8 +26,8 @@ from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.topic_removal.remover import RemotePartitionRemover
 from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
 from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope, plan_removal
+from tieredctl.ports.object_store import Deletion, StoredObject
 from tieredctl.storage.file import FileStore
-from tieredctl.storage.protocol import Deletion, StoredObject
 
 pytestmark = pytest.mark.integration
 

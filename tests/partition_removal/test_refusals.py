@@ -11,12 +11,13 @@ from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETING, PARTITION, TOPIC_ID, copied, updated
 from tests.partition_removal.removed_topic import GONE, RemovedTopic
 from tieredctl.errors import ExitCode, TieredctlError
-from tieredctl.kafka.source import OffsetRange, RecordChunk
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
 from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope, plan_removal, removal_scope
+from tieredctl.ports.metadata_source import OffsetRange
 from tieredctl.rlmm.partitioner import metadata_partition
 
 OTHER_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"

@@ -14,7 +14,7 @@ from tieredctl.cli.commands import partition
 from tieredctl.cli.main import run
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.documents import Document
-from tieredctl.storage.protocol import list_unreserved
+from tieredctl.ports.object_store import list_unreserved
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, Remote, StorePlace, TopicsPlace
 
 Command = Callable[[RemovedTopic, Callable[[], object]], int]

@@ -12,7 +12,7 @@ from tests.partition_removal.removed_topic import GONE, LIVE, DoomedStore, Remov
 from tieredctl.errors import ExitCode
 from tieredctl.model.events import RemotePartitionDeleteState
 from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope
-from tieredctl.storage.protocol import Capability, Deletion, StoredObject
+from tieredctl.ports.object_store import Capability, Deletion, StoredObject
 
 SECOND_PARTITION = replace(PARTITION, partition=1)
 

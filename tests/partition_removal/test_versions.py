@@ -16,7 +16,7 @@ from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.guards.kept_versions import DeletedVersions
 from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope
-from tieredctl.storage.protocol import WritableObjectStore
+from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.storage.registry import open_writable_store
 
 OTHER = TopicIdPartition("usSppaB_RU2xGRV7FKvWnA", "t", 0)

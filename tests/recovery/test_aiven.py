@@ -16,7 +16,6 @@ from tieredctl_aiven import AivenLayout
 from tieredctl_aiven.custom_metadata import CustomMetadata, encode_custom_metadata, read_custom_metadata
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import ExplainedKey, Part, SegmentIdentity
 from tieredctl.layouts.registry import layout_in, layout_named
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.leader_log import LeaderLog
@@ -26,6 +25,7 @@ from tieredctl.ops.metadata_recovery.event_rebuilding import Unfit, rebuild
 from tieredctl.ops.metadata_recovery.moved_log_start import MovedLogStart, moved_log_start
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment
 from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
+from tieredctl.ports.layout import ExplainedKey, Part, SegmentIdentity
 from tieredctl.storage.file import FileStore
 
 FOLDER = "tiered/slow31-XzTUmt-bRdCyBXeU44ahMg/0"

@@ -15,15 +15,15 @@ from tieredctl.formats.indexes import OffsetIndexEntry, read_offset_index
 from tieredctl.formats.log_scan import LogBlock, scan_log
 from tieredctl.formats.producer_snapshot import read_producer_snapshot
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.layouts.registry import layout_in
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.index_recovery.earlier_producers import earlier_producers
 from tieredctl.ops.index_recovery.index_rebuilding import rebuilt_parts
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed
+from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.storage.protocol import ObjectStore
 from tieredctl.storage.registry import open_store
 
 INTERVAL = 4_096

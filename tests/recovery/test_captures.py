@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.layouts.protocol import Layout
 from tieredctl.layouts.registry import layout_in
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -20,6 +19,7 @@ from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
 from tieredctl.ops.metadata_recovery.event_rebuilding import rebuild
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment, StoreListing
+from tieredctl.ports.layout import Layout
 from tieredctl.storage.file import FileStore
 
 LOCAL = "remote/kafka-tiered-storage"

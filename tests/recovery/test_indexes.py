@@ -14,15 +14,15 @@ from tests.faults.segments_made import transactions
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.indexes import AbortedTransaction, encode_transaction_index
 from tieredctl.formats.record_batches import ControlType
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.guards.lease import Unguarded
 from tieredctl.ops.guards.store_clock import StoreClock
 from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome, demand_conditional_writes
 from tieredctl.ops.index_recovery.index_plan import Action, IndexRecoveryPlan, SegmentsOnce, plan_index_recovery
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import RESERVED_FOLDER, Capability
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import RESERVED_FOLDER, Capability
 
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
 """A segment of orders7-0 with aborted transactions, so one with all six objects; not the first of its partition."""

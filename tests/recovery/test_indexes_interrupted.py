@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.faults.cluster import LAYOUT, Cluster, EventsInMemory, captured
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.guards.own_objects import CLOCK_KEY, LEASE_KEY
 from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome
 from tieredctl.ops.index_recovery.index_plan import SegmentsOnce, plan_index_recovery
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import StoredObject
 
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
 INTERVAL = 4_096

@@ -16,7 +16,7 @@ from tieredctl.formats.log_scan import LogBlock, scan_log
 from tieredctl.formats.producer_snapshot import read_producer_snapshot
 from tieredctl.formats.producer_state import ProducerState
 from tieredctl.formats.record_batches import ControlType
-from tieredctl.layouts.protocol import Part
+from tieredctl.ports.layout import Part
 
 PRODUCERS = (7, 8, 9)
 FIRST_TIMESTAMP = 1_700_000_000_000

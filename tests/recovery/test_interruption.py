@@ -11,13 +11,13 @@ from tests.faults.cluster import EventsInMemory
 from tests.faults.lost_metadata import Killed, LostMetadata, led
 from tests.metadata_logs import COPIED, DELETED, DELETING, PARTITION, copied, segment_id, started, updated
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate
+from tieredctl.ports.layout import Part
 
 OTHER = replace(PARTITION, partition=7)
 

@@ -14,13 +14,13 @@ from tests.metadata_logs import COPIED as DONE
 from tests.metadata_logs import DELETED, DELETING, PARTITION, copied, partition_delete, segment_id, started, updated
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.record_batches import ControlType
-from tieredctl.layouts.protocol import ORIGINAL_PARTS, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl.model.findings import Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.segment_judgement import REBUILT_PARTS, Fate
 from tieredctl.ops.metadata_recovery.steps import steps
+from tieredctl.ports.layout import ORIGINAL_PARTS, Part
 
 OTHER_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 PROMISED = [part for part in ORIGINAL_PARTS if part is not Part.TRANSACTION_INDEX]

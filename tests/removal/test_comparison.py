@@ -10,9 +10,9 @@ import pytest
 
 from tieredctl.errors import TieredctlError
 from tieredctl.ops.guards.comparison import BYTES, VERSION, KnownBytes, demand_same, held_by, same_bytes
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.storage.counting import CountingStore
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 
 class Telling(MemoryStore):

@@ -10,8 +10,8 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.guards.lease import LEASE_MS, break_lease, find_lease, lease_held
 from tieredctl.ops.guards.own_objects import CLOCK_KEY, LEASE_KEY
 from tieredctl.ops.guards.store_clock import MOST_SKEW_MS, demand_common_time, store_clock
+from tieredctl.ports.object_store import Capability, StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import Capability, StoredObject
 
 NOW_MS = 1_800_000_000_000
 DAY_MS = 24 * 3_600_000

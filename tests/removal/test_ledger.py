@@ -8,8 +8,8 @@ from tieredctl.errors import TieredctlError
 from tieredctl.model.removal import PlanRecord, PlanUse
 from tieredctl.ops.guards.ledger import Ledger, plan_record
 from tieredctl.ops.guards.own_objects import ledger_key
+from tieredctl.ports.object_store import Capability, StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import Capability, StoredObject
 
 PLAN_ID = "11112222333344445555666677778888"
 RECORD = PlanRecord(PlanUse.APPLYING, "cluster", "local", "0" * 64, frozenset({"topic"}), frozenset({"a\udcff"}))

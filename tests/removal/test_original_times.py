@@ -25,8 +25,8 @@ from tieredctl.ops.guards.sealing import Sealer
 from tieredctl.ops.orphan_removal.evidence import Evidence
 from tieredctl.ops.orphan_removal.putting_back import note_times, put_back
 from tieredctl.ops.remote.listing import record_batch
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import StoredObject
 
 KEY, OTHER_KEY = bytes(range(32)), bytes(32)
 FOLDER = ".tieredctl/times/restored/"

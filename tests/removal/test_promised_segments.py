@@ -12,7 +12,6 @@ import pytest
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETING, FIRST_TIMESTAMP_MS, PARTITION, TOPIC_ID, copied, segment_id, started, updated
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -22,6 +21,7 @@ from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.ops.orphan_removal.removed_keys import note_removed
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
+from tieredctl.ports.layout import ExplainedKey, Part
 from tieredctl.storage.memory import MemoryStore
 
 HOUR_MS = 3_600_000

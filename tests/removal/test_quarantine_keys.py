@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tieredctl.ops.guards.own_objects import QUARANTINE
 from tieredctl.ops.guards.quarantine_keys import Quarantined, quarantine_key, quarantined
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.object_store import StoredObject
 
 TEXTS = st.text(min_size=1)
 PLAN_ID = "11112222333344445555666677778888"

@@ -12,9 +12,8 @@ import pytest
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import copied, started
 from tieredctl.errors import TieredctlError
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.formats.removal_files import BYTES_NOTE
-from tieredctl.kafka.source import OffsetRange, RecordChunk
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import (
@@ -38,8 +37,10 @@ from tieredctl.ops.orphan_removal.evidence import Evidence
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.preparation import Preparation, look
 from tieredctl.ops.orphan_removal.putting_back import put_back
+from tieredctl.ports.layout import Part
+from tieredctl.ports.metadata_source import OffsetRange
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import StoredObject
 
 PLAN_ID = "11112222333344445555666677778888"
 PLAN = ReceiptsHeader(PLAN_ID, "0" * 64, "cluster", "memory:", "local", RemovalMode.QUARANTINE)

@@ -15,7 +15,7 @@ from urllib.parse import quote_plus
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.object_store import StoredObject
 
 BUCKET = "tiered"
 ROOT = "clusters/a/"

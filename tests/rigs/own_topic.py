@@ -13,8 +13,8 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from tieredctl.kafka.cluster import OffsetSpec
 from tieredctl.kafka.live_cluster import LiveCluster
+from tieredctl.ports.cluster import OffsetSpec
 
 from .broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from .remote_segments import COPIED, DELETED, RemoteSegment, RemoteSegments

@@ -29,7 +29,6 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.formats.committed_offsets import CommittedOffsets, CommittedOffsetsForm
 from tieredctl.formats.remote_log_snapshot import RemoteLogSnapshot
-from tieredctl.kafka.cluster import PartitionDescription, TopicDescription
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import (
     EventRecord,
@@ -52,6 +51,7 @@ from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
 from tieredctl.ops.store_check.partition_folder_check import check_partition_folder
 from tieredctl.ops.tiering.remote_topic import RemoteTopic
 from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
+from tieredctl.ports.cluster import PartitionDescription, TopicDescription
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
 

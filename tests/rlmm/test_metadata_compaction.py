@@ -25,16 +25,16 @@ from tests.metadata_logs import (
 from tieredctl.errors import ExitCode
 from tieredctl.formats.compression import Codec
 from tieredctl.formats.event_keys import is_event_key
+from tieredctl.formats.log_blocks import MOST_ROWS
 from tieredctl.formats.record_batches import Record, encode_batch
 from tieredctl.kafka.export_file import ExportFile
-from tieredctl.kafka.log_blocks import MOST_ROWS
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.export import export_metadata
 from tieredctl.ops.metadata.state import replayed
+from tieredctl.ports.metadata_source import MetadataSource
 
 STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
 BINARY_KEYS = [segment_key(1, state) for state in RemoteLogSegmentState]

@@ -13,14 +13,15 @@ import pytest
 
 from tests.metadata_logs import TOPIC_ID, copied, metadata_batches, write_events, write_log
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.formats.record_chunks import MetadataRecord, RecordChunk, chunk_of
 from tieredctl.kafka.export_file import ExportFile
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import MetadataRecord, MetadataSource, OffsetRange, RecordChunk, chunk_of
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.export import export_metadata
 from tieredctl.ops.metadata.state import replayed
+from tieredctl.ports.metadata_source import MetadataSource, OffsetRange
 
 SUFFIXES = (".parquet", ".jsonl")
 TOMBSTONE, NO_EVENT = None, b"\x01\x00\x00no event"

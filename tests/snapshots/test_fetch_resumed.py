@@ -12,8 +12,8 @@ import pytest
 from tests.kraft_snapshots import snapshot_bytes, topic_record
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import KraftSnapshotName
-from tieredctl.kafka.snapshot_source import QuorumLeader, SnapshotChunk
 from tieredctl.ops.snapshots.fetching import FetchedSnapshot, fetch_snapshot
+from tieredctl.ports.snapshot_source import QuorumLeader, SnapshotChunk
 
 TOPIC_ID, OTHER_TOPIC_ID = "AAAAAAAAQAAAAAAAAAAAAQ", "AAAAAAAAQAAAAAAAAAAAAg"
 NAME = KraftSnapshotName(2, 1)

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from tests.spark.damage import REMOTE
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.layouts.protocol import Layout, ObjectStore
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.clock import Clock
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.verify import verify
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.storage.file import FileStore
 
 

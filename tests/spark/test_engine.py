@@ -17,7 +17,6 @@ from tests.rigs.waiting import wait_until
 from tests.spark.damage import REMOTE, damaged, with_unknown_size
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.layouts.protocol import Layout, ObjectStore, SegmentIdentity, SegmentReader
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.clock import Clock
 from tieredctl.model.findings import Severity, exit_code_of
@@ -27,8 +26,9 @@ from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.verify import verify
+from tieredctl.ports.layout import Layout, SegmentIdentity, SegmentReader
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.storage.file import FileStore
-from tieredctl.storage.protocol import StoredObject
 
 pytestmark = pytest.mark.spark
 

@@ -26,7 +26,7 @@ from tests.rigs.inventories import (
 )
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import uuid_text
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.places import StorePlace
 

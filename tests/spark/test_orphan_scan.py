@@ -31,7 +31,6 @@ from tieredctl.cli.main import run
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.record_batches import Record
-from tieredctl.layouts.protocol import Part
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemotePartitionDeleteState
 from tieredctl.model.ids import uuid_text
@@ -41,6 +40,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.export import export_metadata
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
+from tieredctl.ports.layout import Part
 from tieredctl.wiring.orphans import ScanPlaces, opened_scan
 from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
 

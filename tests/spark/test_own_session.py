@@ -25,7 +25,7 @@ SLOWLY = """
 import sys, time
 from pathlib import Path
 from tests.metadata_logs import started
-from tieredctl.layouts.protocol import Part
+from tieredctl.ports.layout import Part
 from tieredctl.ops.verification.report import Level, SegmentTask
 from tieredctl.storage.memory import MemoryStore
 from tieredctl_local.layout import LocalLayout

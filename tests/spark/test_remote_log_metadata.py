@@ -18,12 +18,12 @@ from tieredctl_spark.finding_rows import read_finding
 
 from tests.metadata_logs import metadata_batches, started, write_events, write_log
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.events import RecordForm
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.export import export_metadata
 from tieredctl.ops.metadata.table import RECORD_TABLE_SCHEMA, record_table
+from tieredctl.ports.metadata_source import MetadataSource
 
 pytestmark = pytest.mark.spark
 

@@ -7,10 +7,10 @@ from tieredctl_spark.segment_rows import REPORT_SCHEMA, read_report, report_row
 
 from tests.metadata_logs import started
 from tieredctl.errors import ErrorCode
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Severity
 from tieredctl.ops.verification.report import SegmentFindings, SegmentReport, Unread
+from tieredctl.ports.layout import Part
 
 
 def test_a_report_arrives_with_all_that_its_findings_say() -> None:

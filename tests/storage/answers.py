@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tieredctl.errors import TieredctlError
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 
 
 def keys_of(store: ObjectStore, prefix: str = "", start_after: str = "") -> list[str]:

@@ -15,9 +15,9 @@ import pytest
 from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
 from tests.rigs.object_servers import ObjectServer
 from tests.storage.s3_place import S3Place
+from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 from tieredctl.storage.registry import open_store, open_writable_store
 
 _Store = TypeVar("_Store", bound=ObjectStore)

@@ -6,8 +6,8 @@ from itertools import count
 
 from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.object_servers import ObjectServer
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.bucket_address import BucketAddress
-from tieredctl.storage.protocol import StoredObject
 from tieredctl.storage.s3 import S3Store
 from tieredctl.storage.s3_connection import S3Connection
 

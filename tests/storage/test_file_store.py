@@ -12,9 +12,9 @@ import pytest
 
 from tests.storage.answers import code_of, keys_of
 from tieredctl.errors import TieredctlError
+from tieredctl.ports.object_store import RESERVED_FOLDER, UNFINISHED, DeletionOutcome, list_unreserved
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.file_leftovers import UNFINISHED_FOLDER
-from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED, DeletionOutcome, list_unreserved
 
 DAY_SECONDS = 24 * 60 * 60
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.storage.answers import code_of, keys_of
 from tieredctl.errors import TieredctlError
+from tieredctl.ports.object_store import RESERVED_FOLDER, UNFINISHED, DeletionOutcome, StoredObject
 from tieredctl.storage.file import FileStore
-from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED, DeletionOutcome, StoredObject
 
 
 def test_links_are_followed(root: Path, store: FileStore) -> None:

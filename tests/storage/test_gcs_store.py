@@ -18,10 +18,10 @@ from tests.rigs.object_servers import ObjectServer
 from tests.rigs.ports import free_ports
 from tests.storage.answers import code_of
 from tieredctl.errors import TieredctlError
+from tieredctl.ports.object_store import DeletionOutcome, StoredObject
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.gcs import GcsStore
 from tieredctl.storage.gcs_connection import GcsConnection
-from tieredctl.storage.protocol import DeletionOutcome, StoredObject
 
 _prefixes = count()
 

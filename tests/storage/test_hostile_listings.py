@@ -11,8 +11,8 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ports.object_store import MultipartUpload, StoredObject
 from tieredctl.storage.bucket_address import bucket_address
-from tieredctl.storage.protocol import MultipartUpload, StoredObject
 from tieredctl.storage.retrying import RetryPolicy
 from tieredctl.storage.s3 import S3Store
 from tieredctl.storage.s3_connection import S3Connection, S3Failure, _client

@@ -11,16 +11,16 @@ import pytest
 
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.layouts.protocol import Part
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.remote.inventory import Inventory, iso_8601
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.file import FileStore
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import StoredObject
 
 LAYOUT = layout_named("local")
 TOPIC_ID, SEGMENT_ID = "ABEiM0RVZneImaq7zN3u_w", "AQIDBAUGBwgJCgsMDQ4PEA"

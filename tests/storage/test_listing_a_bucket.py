@@ -12,7 +12,7 @@ from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.inventories import ROOT, S3_MANIFEST, s3_inventory, s3_row
 from tests.rigs.object_servers import ObjectServer
 from tieredctl.ops.orphans.live_listing import LiveListing
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.storage.registry import open_store
 
 MANY = 20_000

@@ -1,4 +1,4 @@
-"""What every object store promises (tieredctl.storage.protocol), tried on each of them."""
+"""What every object store promises (tieredctl.ports.object_store), tried on each of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conftest import examples
 from tests.storage.answers import keys_of
 from tests.storage.conftest import SERVERS, STORES, StoreWith
 from tieredctl.errors import TieredctlError
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 
 OBJECTS = {
     "orders-0/1.log": b"0123456789",

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.ports.read_only_store import ReadOnlyStore
 from tieredctl.storage.file import FileStore
-from tieredctl.storage.read_only import ReadOnlyStore
 from tieredctl.storage.registry import open_store, open_writable_store
 
 NO_BUCKET = [

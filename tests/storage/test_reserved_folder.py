@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import this_process
+from tieredctl.ports.object_store import RESERVED_FOLDER, UNFINISHED, StoredObject, list_unreserved
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED, StoredObject, list_unreserved
 
 QUARANTINED = RESERVED_FOLDER + "quarantine/1/"
 

@@ -13,11 +13,11 @@ from tests.rigs.buckets import BUCKET, GcsBucket, S3Bucket
 from tests.rigs.faulty_proxy import Answer, Fault, FaultyProxy, Request, Trouble
 from tests.rigs.object_servers import ObjectServer
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ports.object_store import Capability, DeletionOutcome, StoredObject
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.gcs import GcsStore
 from tieredctl.storage.gcs_connection import GcsConnection
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import Capability, DeletionOutcome, StoredObject
 from tieredctl.storage.retrying import RetryingStore, RetryPolicy
 from tieredctl.storage.s3 import S3Store
 from tieredctl.storage.s3_connection import S3Connection

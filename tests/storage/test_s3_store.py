@@ -16,8 +16,8 @@ from tests.rigs.ports import free_ports
 from tests.storage.answers import code_of
 from tests.storage.s3_place import S3Place
 from tieredctl.errors import TieredctlError
+from tieredctl.ports.object_store import Capability, DeletionOutcome, StoredObject
 from tieredctl.storage.bucket_address import BucketAddress
-from tieredctl.storage.protocol import Capability, DeletionOutcome, StoredObject
 from tieredctl.storage.s3 import S3Store
 from tieredctl.storage.s3_connection import S3Connection
 

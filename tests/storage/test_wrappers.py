@@ -6,10 +6,10 @@ import pickle
 
 import pytest
 
+from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.read_only_store import ReadOnlyStore
 from tieredctl.storage.counting import CountingStore
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import ObjectStore
-from tieredctl.storage.read_only import ReadOnlyStore
 from tieredctl.storage.registry import open_store
 
 CHANGES = ("put", "put_if_absent", "replace", "copy", "delete", "abort_multipart_upload")

@@ -1,4 +1,4 @@
-"""What every store promises that can be changed (tieredctl.storage.protocol), tried on each of them."""
+"""What every store promises that can be changed (tieredctl.ports.object_store), tried on each of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.storage.answers import keys_of
 from tests.storage.conftest import SERVERS, STORES, BucketWith, WritableWith
 from tieredctl.errors import TieredctlError
-from tieredctl.storage.protocol import (
+from tieredctl.ports.object_store import (
     MOST_DELETED_AT_ONCE,
     Capability,
     Deletion,

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import DELETED, DELETING, TOPIC_ID, copied, updated
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import (
+from tieredctl.model.events import MetadataEvent
+from tieredctl.model.findings import Finding
+from tieredctl.ports.cluster import (
     BrokerFeatures,
     ConfigValue,
     ListedOffset,
@@ -24,9 +26,7 @@ from tieredctl.kafka.cluster import (
     QuorumReplica,
     TopicDescription,
 )
-from tieredctl.kafka.source import METADATA_TOPIC
-from tieredctl.model.events import MetadataEvent
-from tieredctl.model.findings import Finding
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 TOPIC = "t"
 CLUSTER_ID = "rTFWgbQKRvehFNx-PhMpIg"

@@ -33,10 +33,10 @@ from tests.rigs.stopped_process import (
 from tieredctl.cli.main import run
 from tieredctl.errors import ExitCode
 from tieredctl.kafka.metadata_producer import MetadataProducer
-from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.ids import TopicIdPartition, uuid_text
 from tieredctl.ops.guards.own_objects import LEASE_KEY
+from tieredctl.ports.layout import ExplainedKey, Part
 from tieredctl.rlmm.partitioner import metadata_partition
 
 pytestmark = pytest.mark.integration

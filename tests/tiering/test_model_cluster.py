@@ -6,7 +6,7 @@ import pytest
 
 from tests.kafka.cluster_contract import ClusterContract, KnownCluster
 from tests.tiering.model_cluster import CLUSTER_ID, LEVEL_3_8, LEVEL_3_9, LEVEL_4_3, TOPIC, ModelCluster
-from tieredctl.kafka.cluster import OffsetSpec
+from tieredctl.ports.cluster import OffsetSpec
 
 NOT_KNOWN = {
     LEVEL_3_8: frozenset({OffsetSpec.LATEST_TIERED, OffsetSpec.EARLIEST_PENDING_UPLOAD}),

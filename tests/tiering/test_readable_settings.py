@@ -9,10 +9,10 @@ import pytest
 
 from tests.tiering.model_cluster import TOPIC, ModelCluster
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import ConfigValue
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.ops.cluster.readable_settings import readable_topic_configs, unreadable_settings
 from tieredctl.ops.tiering.topic_status import topic_list
+from tieredctl.ports.cluster import ConfigValue
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 
 @dataclass

@@ -9,9 +9,9 @@ import pytest
 
 from tests.tiering.model_cluster import METADATA_SETTINGS, ModelCluster
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.kafka.cluster import ConfigValue
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.ops.metadata_recovery.metadata_topic import demand_lasting, metadata_topic_faults
+from tieredctl.ports.cluster import ConfigValue
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 TIERED = {"remote.storage.enable": "true"}
 

@@ -9,11 +9,11 @@ from tests.metadata_logs import TOPIC_ID
 from tests.tiering.conftest import TopicCommand
 from tests.tiering.model_cluster import NOW_MS, TOPIC, ModelCluster
 from tieredctl.errors import TieredctlError
-from tieredctl.kafka.cluster import leader_bytes
 from tieredctl.model.clock import Clock
 from tieredctl.ops.doctor.diagnosis import diagnose
 from tieredctl.ops.doctor.gathering import gather_settings
 from tieredctl.ops.tiering.topic_status import topic_list, topic_status
+from tieredctl.ports.cluster import leader_bytes
 
 CLUSTER_RIGHTS = ("broker_configs", "quorum", "replica_bytes", "free_bytes")
 """What takes Describe or DescribeConfigs on the cluster."""

@@ -11,7 +11,7 @@ from tieredctl_aiven import AivenLayout
 from tieredctl_aiven.keys import PrivateKeys
 
 from tests.faults.aiven_storage_manager import AivenStorageManager, private_key
-from tieredctl.layouts.protocol import ORIGINAL_PARTS, ExplainedKey, Part, SegmentReader
+from tieredctl.ports.layout import ORIGINAL_PARTS, ExplainedKey, Part, SegmentReader
 from tieredctl.storage.file import FileStore
 
 LOG_BYTES, CHUNK_BYTES, MOST_BYTES = 64 << 20, 1 << 20, 10 << 20

@@ -8,7 +8,7 @@ from tests.faults.cluster import Cluster
 from tests.faults.expectations import part_finding
 from tests.faults.segment_writer import WrittenSegment
 from tieredctl.errors import ExitCode
-from tieredctl.layouts.protocol import Part
+from tieredctl.ports.layout import Part
 
 FIRST, LAST = 0, -1
 

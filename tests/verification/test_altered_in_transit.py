@@ -20,11 +20,11 @@ from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy, Rule
 from tests.rigs.lies import altered
 from tests.rigs.object_servers import ObjectServer
-from tieredctl.layouts.protocol import Part
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.segment_check import check_segment
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import STREAM_CHUNK_BYTES
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import STREAM_CHUNK_BYTES
 from tieredctl.storage.registry import open_store
 
 PARTS = (Part.LOG, Part.OFFSET_INDEX, Part.TIME_INDEX, Part.PRODUCER_SNAPSHOT, Part.LEADER_EPOCH)

@@ -24,8 +24,8 @@ from tests.faults.segment_writer import WrittenSegment
 from tests.faults.segments_made import several_epochs, transactions
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint
 from tieredctl.formats.segment_parts import offset_index_entries, time_index_entries
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.ports.layout import Part
 
 pytestmark = pytest.mark.exhaustive
 

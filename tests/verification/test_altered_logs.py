@@ -13,8 +13,8 @@ from tests.faults.segment_writer import SegmentWriter, WrittenBatch, WrittenSegm
 from tests.faults.segments_made import indexed_by_batch
 from tieredctl.errors import ExitCode
 from tieredctl.formats.record_batches import BATCH_HEADER, HEADER_BYTES, Record, encode_batch
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.ports.layout import Part
 
 FIELDS = {field.name: struct.calcsize(">" + field.type.code) for field in BATCH_HEADER.fields}  # type: ignore[union-attr]
 

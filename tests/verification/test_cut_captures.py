@@ -7,8 +7,8 @@ import pytest
 from tests.faults.cluster import Cluster
 from tests.faults.expectations import only_finding, part_finding
 from tests.faults.segment_writer import WrittenSegment
-from tieredctl.layouts.protocol import Part
 from tieredctl.ops.verification.report import Level
+from tieredctl.ports.layout import Part
 
 PROMISED = (Part.LOG, Part.OFFSET_INDEX, Part.TIME_INDEX, Part.PRODUCER_SNAPSHOT, Part.LEADER_EPOCH)
 BESIDE_A_LOG = {

@@ -13,10 +13,10 @@ from tests.faults.segment_writer import WrittenBatch, WrittenSegment
 from tests.verification.test_altered_indexes import misleads_by_offset, misleads_by_time
 from tieredctl.formats.record_batches import HEADER_BYTES
 from tieredctl.formats.segment_parts import offset_index_entries, time_index_entries
-from tieredctl.layouts.protocol import Part
 from tieredctl.ops.index_recovery.index_diagnosis import Condition
 from tieredctl.ops.index_recovery.index_plan import SegmentsOnce, plan_index_recovery
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ports.layout import Part
 
 INTERVAL = 4_096
 SIZES = {Part.OFFSET_INDEX: 8, Part.TIME_INDEX: 12}

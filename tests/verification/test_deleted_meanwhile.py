@@ -8,15 +8,15 @@ from functools import partial
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, updated
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.clock import Clock
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.verify import verify
+from tieredctl.ports.layout import ExplainedKey, Part
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import StoredObject
 
 LATER_MS = FIRST_TIMESTAMP_MS + 3_600_000
 LEFT, TAKEN = 2, 3

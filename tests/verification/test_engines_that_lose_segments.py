@@ -10,7 +10,6 @@ import pytest
 
 from tieredctl.errors import TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.layouts.protocol import Layout
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.clock import Clock
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -18,8 +17,9 @@ from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.verify import verify
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.storage.file import FileStore
-from tieredctl.storage.protocol import ObjectStore
 
 
 class Forgetful:

@@ -18,8 +18,8 @@ from tests.faults.cluster import checked, exit_code, key_of
 from tests.faults.segment_writer import WrittenSegment
 from tieredctl.errors import ExitCode
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint
-from tieredctl.layouts.protocol import Part
 from tieredctl.ops.verification.report import Level
+from tieredctl.ports.layout import Part
 
 FIRST_OFFSET_OF_ENTRY = range(10, 18)
 FOUND_BY_HEADERS = (Part.LOG, Part.TIME_INDEX)

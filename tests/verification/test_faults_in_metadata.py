@@ -10,10 +10,10 @@ from tests.faults.cluster import HOUR_MS, Cluster, exit_code, key_of, started, u
 from tests.faults.expectations import only_finding, part_finding
 from tests.faults.segment_writer import WrittenSegment
 from tieredctl.errors import ExitCode
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.verification.report import Level
+from tieredctl.ports.layout import Part
 
 UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 each_level = pytest.mark.parametrize("level", list(Level))

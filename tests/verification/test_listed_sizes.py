@@ -16,7 +16,6 @@ from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, PARTITION
 from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy
 from tests.rigs.object_servers import ObjectServer
-from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -25,8 +24,9 @@ from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.segment_check import check_segment
 from tieredctl.ops.verification.verify import verify
+from tieredctl.ports.layout import ExplainedKey, Part
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import ObjectStore, StoredObject
 from tieredctl.storage.registry import open_store
 
 MOST_REQUESTS_AT_HEADERS = 7

@@ -16,7 +16,6 @@ from tieredctl_local import LocalLayout
 from tests.event_histories import PARTITIONS, TEMPERS, HistoryInMemory, Temper, event_by_event, random_histories
 from tests.faults.cluster import LAYOUT, Cluster, EventsInMemory, captured
 from tests.metadata_logs import FIRST_TIMESTAMP_MS
-from tieredctl.layouts.protocol import ExplainedKey, Layout, Part, SegmentIdentity
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata, RemoteLogSegmentState
@@ -30,9 +29,10 @@ from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.tasks import task_batches, tasks_in
 from tieredctl.ops.verification.verify import verify
+from tieredctl.ports.layout import ExplainedKey, Layout, Part, SegmentIdentity
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import ObjectStore
 
 EVENTS = 9_000
 """Of all histories of a temper."""

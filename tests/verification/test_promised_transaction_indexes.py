@@ -15,12 +15,12 @@ from tests.faults.segments_made import indexed_by_batch, transactions
 from tests.metadata_logs import segment_id
 from tieredctl.cli.main import run
 from tieredctl.errors import ExitCode
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.verification.promised_transaction_indexes import NEAR_MS, PromisedTransactionIndexes
 from tieredctl.ops.verification.report import Level
+from tieredctl.ports.layout import Part
 
 INDEX = Part.TRANSACTION_INDEX
 each_level = pytest.mark.parametrize("level", list(Level))

@@ -24,8 +24,8 @@ from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.silence import MOST_SEGMENTS_IN_A_ROW, Silence
 from tieredctl.ops.verification.verify import verify
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.bucket_address import BucketAddress
-from tieredctl.storage.protocol import StoredObject
 from tieredctl.storage.retrying import RetryingStore, RetryPolicy
 from tieredctl.storage.s3 import S3Store
 from tieredctl.storage.s3_connection import S3Connection

@@ -16,9 +16,9 @@ from tests.faults.segments_made import transactions
 from tieredctl.errors import ExitCode
 from tieredctl.formats.producer_snapshot import ProducerEntry, encode_producer_snapshot, read_producer_snapshot
 from tieredctl.formats.record_batches import ControlType
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.ports.layout import Part
 
 SNAPSHOT = Part.PRODUCER_SNAPSHOT
 HOUR_MS = 3_600_000

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.metadata_logs import started
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.ops.verification.report import Level, SegmentTask
 from tieredctl.ops.verification.tasks import TASK_SCHEMA, task_batch, tasks_in
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import StoredObject
 
 NOT_UTF_8 = b"caf\xe9/0.index".decode("utf-8", "surrogateescape")
 LISTED = {

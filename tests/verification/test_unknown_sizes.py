@@ -9,7 +9,6 @@ import pytest
 from tests.faults.cluster import Cluster, EventsInMemory, captured, exit_code
 from tests.faults.segment_writer import WrittenSegment
 from tieredctl.errors import ExitCode
-from tieredctl.layouts.protocol import Part
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.clock import Clock
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -17,6 +16,7 @@ from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.verify import verify
+from tieredctl.ports.layout import Part
 from tieredctl.storage.file import FileStore
 
 LATER_MS = 1_900_000_000_000

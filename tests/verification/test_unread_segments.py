@@ -22,7 +22,6 @@ from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.object_servers import ObjectServer
 from tieredctl.cli.main import run
 from tieredctl.errors import ExitCode
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.clock import Clock
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.engine import LocalEngine
@@ -30,6 +29,7 @@ from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.verify import verify
+from tieredctl.ports.layout import Part
 from tieredctl.storage.registry import open_store
 
 CAPTURE = "aiven-zstd-encrypted-4.3.1"

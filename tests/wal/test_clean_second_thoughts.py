@@ -34,8 +34,8 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ports.object_store import Deletion, DeletionOutcome, StoredObject
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import Deletion, DeletionOutcome, StoredObject
 
 CLUSTER_ID = "jN0vM9WEQ9yDgLgdYvRvMg"
 TIERED: list[MetadataEvent] = [started(1, 0, 1, partition=ORDERS[0]), updated(1, COPIED, partition=ORDERS[0])]

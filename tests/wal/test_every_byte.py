@@ -15,8 +15,8 @@ from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.model.clock import Clock
+from tieredctl.ports.object_store import RESERVED_FOLDER
 from tieredctl.storage.memory import MemoryStore
-from tieredctl.storage.protocol import RESERVED_FOLDER
 
 NOW = Clock(clock_ms(), 0)
 EPOCH_OF_A_BATCH = range(12, 16)

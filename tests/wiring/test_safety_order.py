@@ -14,7 +14,6 @@ import pytest
 
 from tests.spark.damage import REMOTE, damaged
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.clock import Clock
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.live_topics import TopicSources
@@ -23,7 +22,8 @@ from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
-from tieredctl.storage.protocol import ObjectStore, is_reserved
+from tieredctl.ports.metadata_source import MetadataSource
+from tieredctl.ports.object_store import ObjectStore, is_reserved
 from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.orphans import ScanPlaces, opened_scan, write_plan
 from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace, TopicsPlace

@@ -30,8 +30,8 @@ from tieredctl.cli.options import (
     Until,
 )
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import AUTO
 from tieredctl.ops.metadata.as_of import AsOf
+from tieredctl.ports.layout import AUTO
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from tieredctl.errors import DecodeError
 from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER
 from tieredctl.kafka.metadata_log import MetadataLog
 from tieredctl.kafka.node_replay import NodeReplay
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.kraft.image import ClusterImage
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 
 def metadata_topic_partition_count(log_dirs: Iterable[Path], topic: str = METADATA_TOPIC) -> int | None:

@@ -22,8 +22,9 @@ from tieredctl.formats.metadata_export import (
     read_header,
     read_record_line,
 )
-from tieredctl.kafka.source import NO_VALUE, MetadataRecord, OffsetRange, RecordChunk, chunk_of
+from tieredctl.formats.record_chunks import NO_VALUE, MetadataRecord, RecordChunk, chunk_of
 from tieredctl.model.findings import Finding
+from tieredctl.ports.metadata_source import OffsetRange
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,11 @@ from contextlib import suppress
 from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import (
+from tieredctl.kafka.patient_cluster import CLUSTER_DENIED, PatientCluster, is_passing
+from tieredctl.kafka.server_connection import server_name
+from tieredctl.model.ids import uuid_text
+from tieredctl.model.nearest import nearest_hint
+from tieredctl.ports.cluster import (
     FIRST_VERSION_OF,
     BrokerFeatures,
     ConfigValue,
@@ -21,10 +25,6 @@ from tieredctl.kafka.cluster import (
     QuorumReplica,
     TopicDescription,
 )
-from tieredctl.kafka.patient_cluster import CLUSTER_DENIED, PatientCluster, is_passing
-from tieredctl.kafka.server_connection import server_name
-from tieredctl.model.ids import uuid_text
-from tieredctl.model.nearest import nearest_hint
 
 _SECONDS_FOR_A_SIGN_OF_LIFE = 2.0
 """For requests that brokers answer from memory."""

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import OffsetSpec, TopicDescription
 from tieredctl.kafka.live_cluster import LiveCluster
 from tieredctl.kafka.patient_cluster import is_passing
-from tieredctl.kafka.source import METADATA_TOPIC, OffsetRange
 from tieredctl.model.ids import uuid_bytes
+from tieredctl.ports.cluster import OffsetSpec, TopicDescription
+from tieredctl.ports.metadata_source import METADATA_TOPIC, OffsetRange
 
 _CONSUMER = -1
 _FIRST_VERSION = 4

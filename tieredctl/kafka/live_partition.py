@@ -6,15 +6,16 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from tieredctl.formats.log_blocks import BlockReader, log_blocks, odd_offsets
 from tieredctl.formats.log_scan import Damage, LogBlock
 from tieredctl.formats.record_batches import BatchHeader
-from tieredctl.kafka.cluster import TopicDescription
+from tieredctl.formats.record_chunks import RecordChunk, chunk_of
 from tieredctl.kafka.live_log import LiveLog
-from tieredctl.kafka.log_blocks import BlockReader, log_blocks, odd_offsets
-from tieredctl.kafka.source import METADATA_TOPIC, OffsetRange, RecordChunk, chunk_of
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
+from tieredctl.ports.cluster import TopicDescription
+from tieredctl.ports.metadata_source import METADATA_TOPIC, OffsetRange
 
 _BYTES_AT_ONCE = 1 << 22
 _MOST_BYTES = 1 << 26

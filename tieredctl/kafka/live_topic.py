@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
-from tieredctl.kafka.cluster import TopicDescription
 from tieredctl.kafka.live_log import LiveLog
 from tieredctl.kafka.live_partition import LivePartition
-from tieredctl.kafka.source import OffsetRange, RecordChunk, truncated
 from tieredctl.model.findings import Finding
+from tieredctl.ports.cluster import TopicDescription
+from tieredctl.ports.metadata_source import OffsetRange, truncated
 
 
 class LiveTopic:

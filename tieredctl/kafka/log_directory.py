@@ -13,24 +13,16 @@ from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, read_partition_metadata
+from tieredctl.formats.record_chunks import MetadataRecord, RecordChunk, chunk_of
 from tieredctl.kafka.cluster_metadata import metadata_topic_partition_count
 from tieredctl.kafka.local_logs import read_least_end_offsets, read_log_start_offsets, read_tiered_partitions
 from tieredctl.kafka.log_dir_owner import log_dir_owner
 from tieredctl.kafka.partition_log import PartitionLog, passed_over
-from tieredctl.kafka.source import (
-    METADATA_TOPIC,
-    MetadataRecord,
-    OffsetRange,
-    RecordChunk,
-    chunk_of,
-    cut_short,
-    truncated,
-    without_segments,
-)
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ports.metadata_source import METADATA_TOPIC, OffsetRange, cut_short, truncated, without_segments
 
 _PARTITION_FOLDER = re.compile(r"^(.+)-(\d+)$")
 _PASSING_FOLDER = re.compile(r"^(.+)-(\d+)\.[0-9a-f]{32}-(future|stray|delete)$")

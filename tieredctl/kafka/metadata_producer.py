@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.kafka.broker_connection import LONGEST_WAIT_SECONDS, REQUEST_TIMEOUT_SECONDS, BrokerConnection
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.kafka.tracing import traced_request
 from tieredctl.model.counted import counted
 from tieredctl.model.events import MetadataEvent
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer

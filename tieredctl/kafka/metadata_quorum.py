@@ -21,7 +21,7 @@ from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds
 from tieredctl.kafka.kafka_python_settings import server_addresses
 from tieredctl.kafka.server_connection import ServerConnection, Unreachable, server_name
-from tieredctl.kafka.snapshot_source import LeaderChanged, QuorumLeader, SnapshotChunk
+from tieredctl.ports.snapshot_source import LeaderChanged, QuorumLeader, SnapshotChunk
 
 METADATA_LOG = "__cluster_metadata"
 _METADATA_LOG_ID = UUID(int=1)

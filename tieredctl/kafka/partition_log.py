@@ -10,10 +10,10 @@ from functools import partial
 from math import inf
 from pathlib import Path
 
+from tieredctl.formats.log_blocks import BlockReader, end_offset, log_blocks, odd_offsets
 from tieredctl.formats.log_scan import Damage
 from tieredctl.formats.record_batches import BatchHeader
-from tieredctl.kafka.log_blocks import BlockReader, end_offset, log_blocks, odd_offsets
-from tieredctl.kafka.source import RecordChunk, chunk_of
+from tieredctl.formats.record_chunks import RecordChunk, chunk_of
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tieredctl.kafka.source import MetadataSource
 from tieredctl.plugins import PluginKind
+from tieredctl.ports.metadata_source import MetadataSource
 
 METADATA_SOURCES = PluginKind("metadata source", "tieredctl.metadata_sources")
 

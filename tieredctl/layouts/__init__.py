@@ -1,1 +1,1 @@
-"""How the objects of a store map to segments: the protocol that every storage plugin implements, and its registry."""
+"""The installed layouts: how the objects of a store map to segments."""

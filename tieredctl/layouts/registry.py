@@ -9,9 +9,9 @@ from types import MappingProxyType
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.diskless_objects import is_object_name
-from tieredctl.layouts.protocol import AUTO, Layout
 from tieredctl.plugins import PluginKind
-from tieredctl.storage.protocol import ObjectStore, list_unreserved
+from tieredctl.ports.layout import AUTO, Layout
+from tieredctl.ports.object_store import ObjectStore, list_unreserved
 
 LAYOUTS = PluginKind("layout", "tieredctl.layouts", unknown=ErrorCode.UNKNOWN_LAYOUT)
 DISKLESS = "inkless"

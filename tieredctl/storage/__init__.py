@@ -1,1 +1,1 @@
-"""Where objects live: the `ObjectStore` protocol, its implementations, and how a `--store` URL becomes one."""
+"""Object stores of each kind, and how a `--store` URL becomes one."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.object_store import StoredObject
 
 LONGEST_NAME_BYTES = 1_024
 """What S3 and Google Cloud Storage allow."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
+from tieredctl.ports.object_store import STREAM_CHUNK_BYTES, StoredObject
 from tieredctl.storage.bucket_address import BucketAddress
-from tieredctl.storage.protocol import STREAM_CHUNK_BYTES, StoredObject
 from tieredctl.storage.refusals import key_impossible, object_missing
 
 RANGE_BYTES = 8 << 20

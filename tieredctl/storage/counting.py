@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Self
 
-from tieredctl.storage.protocol import (
+from tieredctl.ports.object_store import (
     STREAM_CHUNK_BYTES,
     Capability,
     Deletion,

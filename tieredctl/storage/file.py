@@ -11,9 +11,7 @@ from typing import ClassVar
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.work import begin_listing, note_listed
-from tieredctl.storage import file_changes
-from tieredctl.storage.file_paths import is_absent, path_of, reading_failure, stored_at
-from tieredctl.storage.protocol import (
+from tieredctl.ports.object_store import (
     RESERVED_FOLDER,
     STREAM_CHUNK_BYTES,
     UNFINISHED,
@@ -23,6 +21,8 @@ from tieredctl.storage.protocol import (
     MultipartUpload,
     StoredObject,
 )
+from tieredctl.storage import file_changes
+from tieredctl.storage.file_paths import is_absent, path_of, reading_failure, stored_at
 from tieredctl.storage.refusals import demand_batch, incapable, key_impossible, object_missing
 from tieredctl.storage.unversioned import UnversionedStore
 

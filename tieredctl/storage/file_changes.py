@@ -16,9 +16,9 @@ from typing import BinaryIO, NamedTuple
 from uuid import uuid4
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ports.object_store import UNFINISHED, StoredObject
 from tieredctl.storage.file_leftovers import UNFINISHED_FOLDER, remove_leftovers
 from tieredctl.storage.file_paths import NO_SUCH_FILE, reading_failure, stored_as, writing_failure
-from tieredctl.storage.protocol import UNFINISHED, StoredObject
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

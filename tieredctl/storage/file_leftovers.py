@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED
+from tieredctl.ports.object_store import RESERVED_FOLDER, UNFINISHED
 
 UNFINISHED_FOLDER = RESERVED_FOLDER + "unfinished/"
 """The folder of files that are still being written."""

@@ -7,7 +7,7 @@ from errno import ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR
 from stat import S_ISREG
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.object_store import StoredObject
 
 NO_SUCH_FILE = (ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP)
 LONGEST_PATH_BYTES = 4_095

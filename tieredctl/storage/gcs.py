@@ -10,11 +10,7 @@ from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.work import begin_listing, note_listed
-from tieredctl.storage.answer_date import date_ms
-from tieredctl.storage.bucket_store import BucketStore
-from tieredctl.storage.concurrently import concurrently
-from tieredctl.storage.gcs_connection import GcsConnection, GcsFailure, failing_as_tieredctl, refusal
-from tieredctl.storage.protocol import (
+from tieredctl.ports.object_store import (
     Capability,
     Deletion,
     DeletionOutcome,
@@ -24,6 +20,10 @@ from tieredctl.storage.protocol import (
     StoredObject,
     Versioning,
 )
+from tieredctl.storage.answer_date import date_ms
+from tieredctl.storage.bucket_store import BucketStore
+from tieredctl.storage.concurrently import concurrently
+from tieredctl.storage.gcs_connection import GcsConnection, GcsFailure, failing_as_tieredctl, refusal
 from tieredctl.storage.refusals import (
     demand,
     demand_batch,

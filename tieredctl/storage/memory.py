@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from threading import RLock
 
-from tieredctl.storage.protocol import (
+from tieredctl.ports.object_store import (
     STREAM_CHUNK_BYTES,
     Capability,
     Deletion,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.storage.protocol import MOST_DELETED_AT_ONCE, Capability, StoredObject
+from tieredctl.ports.object_store import MOST_DELETED_AT_ONCE, Capability, StoredObject
 
 
 def object_missing(url: str, key: str) -> TieredctlError:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from importlib import import_module
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ports.object_store import Capability, ObjectStore, WritableObjectStore
+from tieredctl.ports.read_only_store import ReadOnlyStore
 from tieredctl.storage.bucket_address import demand_no_credentials
-from tieredctl.storage.protocol import Capability, ObjectStore, WritableObjectStore
-from tieredctl.storage.read_only import ReadOnlyStore
 from tieredctl.storage.tracing import traced_store
 
 Opener = Callable[[str, Mapping[str, str], bool], WritableObjectStore]

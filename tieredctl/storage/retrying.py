@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.interruption import pause
-from tieredctl.storage.protocol import (
+from tieredctl.ports.object_store import (
     STREAM_CHUNK_BYTES,
     Capability,
     Deletion,

@@ -11,10 +11,7 @@ from urllib.parse import unquote_plus
 
 from tieredctl.errors import ErrorCode
 from tieredctl.model.work import begin_listing, note_listed
-from tieredctl.storage.answer_date import date_ms
-from tieredctl.storage.bucket_store import BucketStore
-from tieredctl.storage.concurrently import concurrently
-from tieredctl.storage.protocol import (
+from tieredctl.ports.object_store import (
     Capability,
     Deletion,
     DeletionOutcome,
@@ -23,6 +20,9 @@ from tieredctl.storage.protocol import (
     Retention,
     StoredObject,
 )
+from tieredctl.storage.answer_date import date_ms
+from tieredctl.storage.bucket_store import BucketStore
+from tieredctl.storage.concurrently import concurrently
 from tieredctl.storage.refusals import (
     demand,
     demand_batch,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tieredctl.errors import ErrorCode
+from tieredctl.ports.object_store import KeptVersion, Retention, Versioning
 from tieredctl.storage.bucket_address import BucketAddress
-from tieredctl.storage.protocol import KeptVersion, Retention, Versioning
 from tieredctl.storage.s3_connection import Answer, Operation, S3Failure
 from tieredctl.storage.s3_listing_page import whole_seconds_ms
 

@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 
 from tieredctl.model.counted import counted
 from tieredctl.model.tracing import Asked, is_traced, log_answer, traced
-from tieredctl.storage.protocol import (
+from tieredctl.ports.object_store import (
     STREAM_CHUNK_BYTES,
     Capability,
     Deletion,

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from uuid import uuid4
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.storage.protocol import RESERVED_FOLDER, Capability, DeletionOutcome, WritableObjectStore
+from tieredctl.ports.object_store import RESERVED_FOLDER, Capability, DeletionOutcome, WritableObjectStore
 
 TRIAL_FOLDER = RESERVED_FOLDER + "trial"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Self
 
-from tieredctl.storage.protocol import KeptVersion, Retention, StoredObject
+from tieredctl.ports.object_store import KeptVersion, Retention, StoredObject
 
 
 class UnversionedStore:

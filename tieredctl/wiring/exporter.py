@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError, system_error
-from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.clock import Clock
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import FINDING_KINDS, Finding, Severity
@@ -34,6 +33,7 @@ from tieredctl.ops.monitoring.followed_events import FindingCounts, FollowedEven
 from tieredctl.ops.monitoring.topic_figures import SeriesCap, TopicFigures, topic_figures
 from tieredctl.ops.status.board import StoreFacts
 from tieredctl.ops.status.last_results import LastResults, is_awaited, read_results, result_files
+from tieredctl.ports.metadata_source import MetadataSource
 from tieredctl.wiring.places import ClusterPlace, TopicsPlace
 from tieredctl.wiring.status import StatusPlaces, store_facts
 

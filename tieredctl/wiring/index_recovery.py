@@ -10,8 +10,6 @@ from pathlib import Path
 
 from tieredctl.config.plan_key import key_for_seals
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.findings import Finding
 from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.model.work import note
@@ -29,7 +27,9 @@ from tieredctl.ops.index_recovery.index_plan import Action, IndexRecoveryPlan, S
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES
-from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+from tieredctl.ports.cluster import Cluster
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
 
 _INDEX_INTERVAL = "index.interval.bytes"

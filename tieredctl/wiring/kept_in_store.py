@@ -11,7 +11,7 @@ from tieredctl.ops.guards.lease import FoundLease, break_lease, find_lease
 from tieredctl.ops.guards.quarantine_keys import Quarantined
 from tieredctl.ops.guards.store_clock import store_clock
 from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
-from tieredctl.storage.protocol import StoredObject, WritableObjectStore
+from tieredctl.ports.object_store import StoredObject, WritableObjectStore
 from tieredctl.wiring.places import StorePlace
 
 

@@ -13,10 +13,10 @@ from tieredctl.ops.remote.listing import KeyFile, Listing, SpooledBatches, Spool
 from tieredctl.wiring.places import StorePlace
 
 if TYPE_CHECKING:
-    from tieredctl.layouts.protocol import Layout
     from tieredctl.ops.orphans.bucket_inventory import BucketInventory
     from tieredctl.ops.orphans.mark import Mark
-    from tieredctl.storage.protocol import ObjectStore
+    from tieredctl.ports.layout import Layout
+    from tieredctl.ports.object_store import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster
-from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
 from tieredctl.model.findings import Finding
 from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.ops.documents import Document
@@ -28,7 +26,9 @@ from tieredctl.ops.metadata_recovery.recovery_plan import Recovery, RecoveryPlan
 from tieredctl.ops.metadata_recovery.segment_judgement import SegmentJudge
 from tieredctl.ops.metadata_recovery.steps import steps
 from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
-from tieredctl.storage.protocol import WritableObjectStore
+from tieredctl.ports.cluster import Cluster
+from tieredctl.ports.metadata_source import METADATA_TOPIC, MetadataSource
+from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
 
 

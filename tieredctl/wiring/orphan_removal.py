@@ -28,8 +28,8 @@ from tieredctl.ops.orphan_removal.purge import Purge, PurgeCheck, PurgeOutcome
 from tieredctl.ops.orphan_removal.receipts import ReceiptFile, Receipts, StoredReceipts
 from tieredctl.ops.orphan_removal.restore import Restore, RestoreOutcome, receipts_from_quarantine
 from tieredctl.ops.orphan_removal.use import PlanCheck, PlanUser
+from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.storage.counting import CountingReader, CountingStore
-from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
 from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
 
 _PLAN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")

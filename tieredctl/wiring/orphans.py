@@ -18,7 +18,7 @@ from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.verification.engine import LocalEngine
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.metadata import METADATA_AND_STORE, Known, demand_known_by_all
 from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace, TopicsPlace

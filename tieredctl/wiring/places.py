@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import AUTO
 from tieredctl.model.named_cluster import demand_named_cluster
 from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ports.layout import AUTO
 
 # A look-up in a log directory loads neither a client library nor numpy.
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from tieredctl.kafka.live_cluster import LiveCluster
     from tieredctl.kafka.metadata_producer import MetadataProducer
     from tieredctl.kafka.metadata_quorum import MetadataQuorum
-    from tieredctl.kafka.source import MetadataSource
-    from tieredctl.layouts.protocol import Layout
     from tieredctl.ops.cluster.live_topics import TopicLookup, TopicSources
     from tieredctl.ops.metadata.event_filter import EventFilter
-    from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+    from tieredctl.ports.layout import Layout
+    from tieredctl.ports.metadata_source import MetadataSource
+    from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 
 _Store = TypeVar("_Store", bound="ObjectStore")
 _Store_co = TypeVar("_Store_co", bound="ObjectStore", covariant=True)

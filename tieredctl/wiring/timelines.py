@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster, TopicDescription
 from tieredctl.kafka.local_logs import read_least_end_offsets, read_local_logs
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.leader import read_leader_log
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.timeline.partition_timeline import KnownLog
+from tieredctl.ports.cluster import Cluster, TopicDescription
 from tieredctl.wiring.places import MetadataPlace
 
 MOST_LEADERS = 16

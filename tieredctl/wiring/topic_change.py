@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tieredctl.kafka.cluster import Cluster
 from tieredctl.model.findings import Finding
 from tieredctl.model.local_replica import LocalReplica
 from tieredctl.ops.change import Outcome
@@ -17,6 +16,7 @@ from tieredctl.ops.tiering.disable import DisablePlan, Form, plan_disable
 from tieredctl.ops.tiering.enable import EnablePlan, LocalRetention, plan_enable
 from tieredctl.ops.tiering.remote_topic import RemoteTopic
 from tieredctl.ops.tiering.watching import Patience, Seen, Told, await_first_segment, await_nothing_left, not_seen
+from tieredctl.ports.cluster import Cluster
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace
 
 

@@ -19,7 +19,7 @@ from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.topic_removal.remover import RemotePartitionRemover, RemovedPartition, TopicRemovalOutcome
 from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
 from tieredctl.ops.topic_removal.topic_removal_plan import PartitionPlan, RemovalScope, plan_removal, removal_scope
-from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, Remote, StorePlace, TopicsPlace
 

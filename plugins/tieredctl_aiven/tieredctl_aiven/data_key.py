@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_aiven.keys import HOW_TO_GIVE, PrivateKeys
 from tieredctl_aiven.manifest import LARGEST_MANIFEST, Encryption, read_manifest
 

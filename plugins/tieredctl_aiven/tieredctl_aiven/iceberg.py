@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from tieredctl.layouts.protocol import OtherForm
+from tieredctl.ports.layout import OtherForm
 from tieredctl_aiven.key_prefix import UUID
 
 FORM = "iceberg"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import ObjectStore, list_unreserved
+from tieredctl.ports.object_store import ObjectStore, list_unreserved
 from tieredctl_aiven.json_fields import JsonFields
 
 # 22 characters of base64 hold 132 bits, an id 128: the last character of a Uuid's text is one of four.

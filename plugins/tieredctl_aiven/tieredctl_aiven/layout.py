@@ -9,17 +9,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import (
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ports.layout import (
     ExplainedKey,
     Layout,
-    ObjectStore,
     OtherForm,
     Part,
     RecordedMetadata,
     SegmentIdentity,
     SegmentReader,
 )
-from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_aiven.custom_metadata import CustomMetadata, encode_custom_metadata, read_custom_metadata
 from tieredctl_aiven.iceberg import FORM as ICEBERG
 from tieredctl_aiven.iceberg import iceberg_object

@@ -10,7 +10,7 @@ import numpy as np
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.zstd_frame import decompress_zstd
-from tieredctl.layouts.protocol import Part
+from tieredctl.ports.layout import Part
 from tieredctl_aiven.chunk_index import (
     LARGEST_LIST,
     ChunkIndex,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from tieredctl.errors import DecodeError
-from tieredctl.layouts.protocol import ObjectStore, Part, RecordedMetadata, SegmentIdentity
+from tieredctl.ports.layout import Part, RecordedMetadata, SegmentIdentity
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_aiven.json_fields import GREATEST_INT, JsonFields
 from tieredctl_aiven.manifest import LARGEST_MANIFEST, read_manifest
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import STREAM_CHUNK_BYTES, AlteredObject, ObjectStore, Part
+from tieredctl.ports.layout import AlteredObject, Part
+from tieredctl.ports.object_store import STREAM_CHUNK_BYTES, ObjectStore
 from tieredctl_aiven.manifest import LARGEST_MANIFEST, Encryption, SegmentManifest, StoredIndex, read_manifest
 from tieredctl_aiven.stored_log import PlainLog, StoredBytes, TransformedLog
 from tieredctl_aiven.transformation import Undo, undo

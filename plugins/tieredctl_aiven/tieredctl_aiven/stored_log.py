@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tieredctl.errors import DecodeError
-from tieredctl.layouts.protocol import DamagedRange, ObjectStore
+from tieredctl.ports.layout import DamagedRange
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_aiven.chunk_index import ChunkIndex
 
 UndoChunk = Callable[[memoryview, int], bytes]

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import SegmentPart
-from tieredctl.layouts.protocol import (
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ports.layout import (
     ORIGINAL_PARTS,
     ExplainedKey,
     Layout,
-    ObjectStore,
     OtherForm,
     Part,
     RecordedMetadata,
     SegmentIdentity,
     SegmentReader,
 )
-from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_local.segment import FilesetReader
 
 NAME = "local"

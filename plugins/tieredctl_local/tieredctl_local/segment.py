@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import STREAM_CHUNK_BYTES, AlteredObject, ObjectStore, Part
+from tieredctl.ports.layout import AlteredObject, Part
+from tieredctl.ports.object_store import STREAM_CHUNK_BYTES, ObjectStore
 
 
 @dataclass(frozen=True, slots=True)

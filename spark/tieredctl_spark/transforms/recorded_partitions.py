@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.verification import recorded_partitions
 from tieredctl.ops.verification.recorded_partitions import PROMISE_SCHEMA, RECORD_SCHEMA
+from tieredctl.ports.layout import Layout
 from tieredctl_spark.finding_rows import FINDING_TYPE, finding_table
 from tieredctl_spark.schemas import spark_schema
 

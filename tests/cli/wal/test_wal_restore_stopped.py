@@ -16,7 +16,7 @@ from tests.cli.command_line import Tieredctl
 from tests.cli.wal.store_of_uploads import restored
 from tests.wal.killed_store import Killed
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 
 KILLED = 137
 

@@ -30,8 +30,8 @@ from tests.rigs.postgres import PostgresServer
 from tieredctl.ops.orphan_removal.apply import Removal
 from tieredctl.ops.orphan_removal.owners import Found
 from tieredctl.ops.orphan_removal.purge import Purge
+from tieredctl.ports.object_store import StoredObject, WritableObjectStore
 from tieredctl.storage.file import FileStore
-from tieredctl.storage.protocol import StoredObject, WritableObjectStore
 from tieredctl.storage.registry import open_writable_store
 
 SEEDS = int(os.environ.get("TIEREDCTL_DISKLESS_CHAOS_SEEDS", "10"))

@@ -15,7 +15,7 @@ from uuid import UUID
 from tests.rigs.inkless import GRANTS, SCHEMA, InklessCapture
 from tests.rigs.postgres import PostgresServer
 from tieredctl.model.ids import uuid_text
-from tieredctl.storage.protocol import RESERVED_FOLDER, WritableObjectStore
+from tieredctl.ports.object_store import RESERVED_FOLDER, WritableObjectStore
 
 ReadUpTo = tuple[int, ...]
 FOLDER = "prod/"

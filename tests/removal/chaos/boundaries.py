@@ -16,16 +16,17 @@ from random import Random
 
 from tests.removal.chaos.model_cluster import METADATA_PARTITIONS, ModelCluster, ReadUpTo
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.formats.removal_files import RECEIPT
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import MetadataSource, OffsetRange, RecordChunk
 from tieredctl.model.findings import Finding
 from tieredctl.model.removal import Receipt, ReceiptsHeader
 from tieredctl.ops.guards.own_objects import LEASE_KEY, QUARANTINE
 from tieredctl.ops.guards.quarantine_keys import quarantined
 from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
 from tieredctl.ops.orphan_removal.receipts import DamageTaker, Receipts, _drop_unfinished_line
-from tieredctl.storage.protocol import (
+from tieredctl.ports.metadata_source import MetadataSource, OffsetRange
+from tieredctl.ports.object_store import (
     RESERVED_FOLDER,
     Capability,
     Deletion,

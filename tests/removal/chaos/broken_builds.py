@@ -24,7 +24,7 @@ from tieredctl.ops.orphan_removal.purge import Purge
 from tieredctl.ops.orphan_removal.restore import Restore, RestoreOutcome
 from tieredctl.ops.orphan_removal.use import PlanCheck
 from tieredctl.ops.orphans.copied_offsets import CopiedOffsets, CopiedStretches
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.object_store import StoredObject
 
 Break = Callable[[pytest.MonkeyPatch], None]
 

@@ -23,7 +23,7 @@ from tests.removal.chaos.model_cluster import content
 from tests.removal.chaos.trial import Told, Trial
 from tieredctl.model.removal import Receipt, ReceiptStep, RemovalMode
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
-from tieredctl.storage.protocol import RESERVED_FOLDER
+from tieredctl.ports.object_store import RESERVED_FOLDER
 
 
 def demand_nothing_lost(trial: Trial) -> None:

@@ -27,7 +27,7 @@ from tests.removal.chaos.seeds import finish, undo
 from tests.removal.chaos.trial import CLUSTER_ID, Setting, Told, Trial, now_ms
 from tieredctl.errors import ExitCode
 from tieredctl.ops.guards.own_objects import LEASE_KEY
-from tieredctl.storage.protocol import RESERVED_FOLDER
+from tieredctl.ports.object_store import RESERVED_FOLDER
 
 STARTUP = Path(__file__).parent / "startup"
 _SKEWS_S = (48 * 3_600, -48 * 3_600)

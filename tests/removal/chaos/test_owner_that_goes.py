@@ -13,7 +13,7 @@ from tests.removal.chaos.invariants import demand_ended_well, last_receipts
 from tests.removal.chaos.seeds import run
 from tests.removal.chaos.trial import Setting, Trial, now_ms
 from tieredctl.model.removal import ReceiptStep
-from tieredctl.storage.protocol import RESERVED_FOLDER, StoredObject
+from tieredctl.ports.object_store import RESERVED_FOLDER, StoredObject
 
 SEED_OF_AN_OWNER_THAT_GOES = 4
 MOST_IS_DELETED_AT = 250

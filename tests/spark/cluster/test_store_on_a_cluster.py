@@ -20,7 +20,6 @@ from tests.rigs.object_servers import ObjectServer
 from tests.rigs.spark_cluster import SparkCluster
 from tests.spark.cluster.submitted_jobs import DRIVER_CREDENTIALS, Store, held, kill_executors, summary_of
 from tieredctl.errors import ExitCode
-from tieredctl.layouts.protocol import Part
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.events import (
     RemoteLogSegmentMetadata,
@@ -28,6 +27,7 @@ from tieredctl.model.events import (
     RemoteLogSegmentState,
 )
 from tieredctl.ops.orphans.verdict_rows import verdict_document
+from tieredctl.ports.layout import Part
 from tieredctl.wiring.places import MetadataPlace
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(2_400)]

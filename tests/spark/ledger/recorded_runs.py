@@ -12,8 +12,9 @@ from tieredctl_local.layout import LocalLayout
 from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.recorded_engine import RecordedEngine, RunOptions
 
-from tieredctl.layouts.protocol import ObjectStore, SegmentIdentity, SegmentReader
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
+from tieredctl.ports.layout import SegmentIdentity, SegmentReader
+from tieredctl.ports.object_store import ObjectStore
 
 HALF_A_DAY = timedelta(hours=12)
 

@@ -17,11 +17,10 @@ from tieredctl_spark.work_units import UnitSize
 
 from tests.spark.captured_tasks import captured_tasks
 from tests.spark.ledger.recorded_runs import HALF_A_DAY, Runs, ids
-from tieredctl.layouts.protocol import ObjectStore
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.report import Level, SegmentTask
-from tieredctl.storage.protocol import STREAM_CHUNK_BYTES, StoredObject
-from tieredctl.storage.read_only import ReadOnlyStore
+from tieredctl.ports.object_store import STREAM_CHUNK_BYTES, ObjectStore, StoredObject
+from tieredctl.ports.read_only_store import ReadOnlyStore
 
 pytestmark = pytest.mark.spark
 

@@ -18,9 +18,9 @@ from tieredctl_spark.segment_reading import READING_SCHEMA, failed_report, resul
 from tieredctl_spark.segment_rows import result_of
 
 from tests.spark.ledger.recorded_runs import HALF_A_DAY, Runs
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.verification.report import Level, SegmentFindings, SegmentReport, SegmentTask
+from tieredctl.ports.layout import Part
 
 pytestmark = pytest.mark.spark
 

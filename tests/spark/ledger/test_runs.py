@@ -25,10 +25,10 @@ from tests.spark.captured_tasks import captured_tasks
 from tests.spark.damage import REMOTE
 from tests.spark.ledger.recorded_runs import HALF_A_DAY, Runs, ids, telling
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import ObjectStore, Part, SegmentIdentity, SegmentReader
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
+from tieredctl.ports.layout import Part, SegmentIdentity, SegmentReader
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.storage.file import FileStore
-from tieredctl.storage.protocol import StoredObject
 
 pytestmark = pytest.mark.spark
 

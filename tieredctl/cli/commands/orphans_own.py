@@ -29,7 +29,7 @@ from tieredctl.wiring.places import StorePlace
 if TYPE_CHECKING:
     from tieredctl.ops.guards.lease import FoundLease
     from tieredctl.ops.guards.quarantine_keys import Quarantined
-    from tieredctl.storage.protocol import StoredObject
+    from tieredctl.ports.object_store import StoredObject
 
 quarantine = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 """The commands below `orphans quarantine`."""

@@ -16,11 +16,11 @@ from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOption
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import ProgressView, View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.counted import counted
 from tieredctl.ops.change import totals
 from tieredctl.ops.metadata_recovery.recoverer import RecoveredPartition
 from tieredctl.ops.metadata_recovery.steps import AFTERWARDS
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 from tieredctl.wiring.metadata_recovery import MetadataRecovery, metadata_recovery
 
 

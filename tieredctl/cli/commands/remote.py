@@ -22,7 +22,6 @@ from tieredctl.cli.shown_quantities import moment_column, size_column
 from tieredctl.cli.usage_table import usage_columns, with_total, write_usage
 from tieredctl.cli.view import FindingsView, ProgressView, Talk, ToleranceOptions, View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.layouts.protocol import AUTO, ORIGINAL_PARTS, Part
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.printable import printable
@@ -34,7 +33,8 @@ from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import Depth, Inventory
 from tieredctl.ops.remote.remote_read import PartRead, StoredPart, segment_in_metadata, segment_in_store
 from tieredctl.ops.remote.unfinished_uploads import UnfinishedUploads
-from tieredctl.storage.protocol import list_unreserved
+from tieredctl.ports.layout import AUTO, ORIGINAL_PARTS, Part
+from tieredctl.ports.object_store import list_unreserved
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 

@@ -20,7 +20,6 @@ from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster
 from tieredctl.model.findings import Finding
 from tieredctl.model.known_sum import known_sum
 from tieredctl.model.named_cluster import demand_same_cluster
@@ -30,6 +29,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.tiering.ability import TieringAbility
 from tieredctl.ops.tiering.topic_status import TopicStatus, remote_parts, topic_list, topic_status
+from tieredctl.ports.cluster import Cluster
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, TopicsPlace
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)

@@ -249,7 +249,7 @@ def _states(line: _Line) -> Candidates:
 
 
 def _parts(line: _Line) -> Candidates:
-    from tieredctl.layouts.protocol import ORIGINAL_PARTS
+    from tieredctl.ports.layout import ORIGINAL_PARTS
 
     del line
     return dict.fromkeys(ORIGINAL_PARTS, "")

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.remote.inventory import iso_8601
+from tieredctl.ports.layout import Part
 
 if TYPE_CHECKING:
     from tieredctl.ops.status.last_results import LastScan, LastVerification

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tieredctl.kafka.cluster import ListedOffset
 from tieredctl.ops.cluster.topic_settings import (
     COPY_LAG_BYTES,
     COPY_LAG_MS,
@@ -17,6 +16,7 @@ from tieredctl.ops.cluster.topic_settings import (
     LOCAL_RETENTION_MS,
     TopicSettings,
 )
+from tieredctl.ports.cluster import ListedOffset
 
 AS_LOCAL_RETENTION = -1
 

@@ -8,7 +8,14 @@ from typing import NoReturn
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.wire import Values
-from tieredctl.kafka.cluster import (
+from tieredctl.kraft.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import uuid_text
+from tieredctl.model.nearest import nearest_hint
+from tieredctl.model.secrets import is_secret
+from tieredctl.ops.cluster.offline_cluster import OfflineCluster
+from tieredctl.ops.cluster.topic_settings import INHERITED
+from tieredctl.ports.cluster import (
     BrokerFeatures,
     ConfigValue,
     ListedOffset,
@@ -17,13 +24,6 @@ from tieredctl.kafka.cluster import (
     QuorumDescription,
     TopicDescription,
 )
-from tieredctl.kraft.image import BROKER_RESOURCE, TOPIC_RESOURCE
-from tieredctl.model.findings import Finding
-from tieredctl.model.ids import uuid_text
-from tieredctl.model.nearest import nearest_hint
-from tieredctl.model.secrets import is_secret
-from tieredctl.ops.cluster.offline_cluster import OfflineCluster
-from tieredctl.ops.cluster.topic_settings import INHERITED
 
 _OWN, _DEFAULT, _UNKNOWN = "DYNAMIC_TOPIC_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG", "UNKNOWN"
 _NO_BROKER = "BROKER_NOT_AVAILABLE"

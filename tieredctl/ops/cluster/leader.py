@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster, ListedOffset, OffsetSpec, TopicDescription, settings_of
 from tieredctl.model.counted import counted
 from tieredctl.model.leader_log import LeaderLog
+from tieredctl.ports.cluster import Cluster, ListedOffset, OffsetSpec, TopicDescription, settings_of
 
 _UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_bytes
 from tieredctl.ops.cluster.metadata_log_beside import MetadataLogBeside, UnprovenTopics
 from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS, OfflineCluster
 from tieredctl.ops.documents import Document
+from tieredctl.ports.metadata_source import METADATA_TOPIC, MetadataSource
 
 _NO_TIMESTAMP = -1
 _LARGEST_LIST_BYTES = 64 << 20

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
 from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS, OfflineCluster
 from tieredctl.ops.documents import Document
+from tieredctl.ports.metadata_source import METADATA_TOPIC, MetadataSource
 
 
 @dataclass(frozen=True, slots=True)

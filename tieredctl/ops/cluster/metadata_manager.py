@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.ops.cluster.broker_settings import METADATA_CLASS, TOPIC_BASED
+from tieredctl.ports.cluster import Cluster
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 
 def demand_topic_based(class_names: Iterable[str]) -> None:

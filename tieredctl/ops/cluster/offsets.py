@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tieredctl.kafka.cluster import Cluster, ListedOffset, OffsetSpec, PartitionDescription, TopicDescription
 from tieredctl.ops.documents import Document
+from tieredctl.ports.cluster import Cluster, ListedOffset, OffsetSpec, PartitionDescription, TopicDescription
 
 FIELD_OF = {
     OffsetSpec.EARLIEST: "earliest",

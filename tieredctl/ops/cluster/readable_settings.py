@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster, ConfigValue
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.ports.cluster import Cluster, ConfigValue
 
 _NAMED = 5
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tieredctl.kafka.cluster import QuorumDescription, TopicDescription
-from tieredctl.kafka.group_offsets import CommittedOffset
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding
@@ -17,6 +15,8 @@ from tieredctl.model.local_replica import LocalReplica
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.topic_settings import TopicSettings
+from tieredctl.ports.cluster import QuorumDescription, TopicDescription
+from tieredctl.ports.consumer_groups import CommittedOffset
 from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.failed_copies import FailingCopy
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata

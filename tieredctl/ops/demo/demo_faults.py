@@ -8,8 +8,8 @@ from pathlib import Path
 from tieredctl.formats.log_scan import LogBlock, OneByOne, scan_log
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.record_batches import BatchHeader, Record, encode_batch
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataUpdate
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 from tieredctl.rlmm.partitioner import metadata_partition
 
 SegmentEvent = RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate

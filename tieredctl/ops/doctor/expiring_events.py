@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from heapq import nsmallest
 from typing import NamedTuple
 
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
@@ -19,6 +18,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.broker_settings import as_number
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, MetadataTopicFacts
 from tieredctl.ops.cluster.topic_settings import CLEANUP_POLICY, RETENTION_MS
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 MOST_NAMED = 100
 _MOVING = frozenset({"compact", "delete"})

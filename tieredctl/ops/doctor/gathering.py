@@ -9,11 +9,6 @@ from typing import NamedTuple, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.snapshot_times import FIRST_BATCH_WITHIN, snapshot_times
-from tieredctl.kafka.cluster import BrokerFeatures, Cluster, ConfigValue, ListedOffset, QuorumDescription
-from tieredctl.kafka.group_offsets import ConsumerGroups
-from tieredctl.kafka.snapshot_source import LeaderChanged, SnapshotSource
-from tieredctl.kafka.source import METADATA_TOPIC
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
@@ -35,8 +30,13 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.failing_copies import failing_copies
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.metadata.stats import statistics
+from tieredctl.ports.cluster import BrokerFeatures, Cluster, ConfigValue, ListedOffset, QuorumDescription
+from tieredctl.ports.consumer_groups import ConsumerGroups
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.metadata_source import METADATA_TOPIC
+from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.snapshot_source import LeaderChanged, SnapshotSource
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
-from tieredctl.storage.protocol import ObjectStore
 
 METADATA_TOPIC_SETTINGS, TOPIC_SETTINGS = "the metadata topic's settings", "topic settings"
 METADATA_RECORDS, OFFSETS, GROUPS = "the records of the metadata topic", "offsets of topics", "consumer groups"

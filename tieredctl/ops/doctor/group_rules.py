@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from tieredctl.kafka.group_offsets import CommittedOffset
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
+from tieredctl.ports.consumer_groups import CommittedOffset
 
 _Behind = tuple[CommittedOffset, PartitionFacts]
 

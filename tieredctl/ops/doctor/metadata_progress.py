@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tieredctl.kafka.cluster import Cluster, MetadataProgress
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.ports.cluster import Cluster, MetadataProgress
 
 _SECONDS_BETWEEN_LOOKS = 0.25
 

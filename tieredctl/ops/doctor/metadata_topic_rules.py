@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tieredctl.kafka.cluster import PartitionDescription
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -15,6 +13,8 @@ from tieredctl.ops.cluster.topic_settings import CLEANUP_POLICY, RETENTION_BYTES
 from tieredctl.ops.doctor.broker_rules import WISE_REPLICATION
 from tieredctl.ops.doctor.expiring_events import expiring_events
 from tieredctl.ops.doctor.metadata_topic_advice import min_isr_fault, retention_fault
+from tieredctl.ports.cluster import PartitionDescription
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 MIN_ISR = "min.insync.replicas"
 SLOW_REPLAY_SECONDS = 60

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.indexes import AbortedTransaction, read_transaction_index
-from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -15,7 +14,8 @@ from tieredctl.ops.cluster.snapshot import PartitionFacts
 from tieredctl.ops.verification.other_forms import OtherForms
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ops.verification.transactions import TRANSACTION_ENTRY_BYTES
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.object_store import ObjectStore
 
 INDEXES_A_PARTITION = 10
 """How many of a partition's latest segments have their transaction index read."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tieredctl.kafka.cluster import QuorumDescription, QuorumReplica
 from tieredctl.kraft.replica import SnapshotId
 from tieredctl.kraft.retention import (
     DEFAULT_RETENTION_BYTES,
@@ -26,6 +25,7 @@ from tieredctl.model.local_metadata_log import SeenMetadataLog, SeenSnapshot
 from tieredctl.model.quantities import duration_text, size_text
 from tieredctl.ops.cluster.broker_settings import as_number
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot
+from tieredctl.ports.cluster import QuorumDescription, QuorumReplica
 
 FETCH_TIMEOUT_MS, DEFAULT_FETCH_TIMEOUT_MS = "controller.quorum.fetch.timeout.ms", 2000
 SESSION_TIMEOUT_MS, DEFAULT_SESSION_TIMEOUT_MS = "broker.session.timeout.ms", 9000

@@ -13,7 +13,6 @@ import numpy as np
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.windows import Ints
-from tieredctl.kafka.cluster import Cluster, OffsetSpec, TopicDescription
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding, Severity
@@ -23,6 +22,7 @@ from tieredctl.ops.cluster.leader import only_partition, read_leader_log
 from tieredctl.ops.cluster.snapshot import PartitionFacts
 from tieredctl.ops.verification.lineage_check import EpochRanges
 from tieredctl.ops.verification.partition_check import findings_along
+from tieredctl.ports.cluster import Cluster, OffsetSpec, TopicDescription
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 _FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.clock import Clock
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot
 from tieredctl.ops.doctor.gathering import Looking
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.verification.removed_objects import RemovedObjects, RemovedSegments
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import KnownSegment
-from tieredctl.storage.protocol import ObjectStore
 
 _REMOVED = "what tieredctl removed from the store"
 

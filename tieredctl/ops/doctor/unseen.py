@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tieredctl.kafka.cluster import Cluster, ListedOffset
 from tieredctl.model.events import STORED_STATES
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.hidden_topics import HIDDEN, hidden_topics
 from tieredctl.ops.cluster.live_topics import TopicLookup
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.doctor.gathering import Looking
+from tieredctl.ports.cluster import Cluster, ListedOffset
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster, leader_bytes
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.leader import only_partition, read_leader_log
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
+from tieredctl.ports.cluster import Cluster, leader_bytes
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.copy_start import highest_remote_offset
 from tieredctl.rlmm.follower_fetch import follower_fetch

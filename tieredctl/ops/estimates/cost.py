@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
@@ -17,6 +16,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
+from tieredctl.ports.layout import Layout
 
 DAYS_A_MONTH = 30
 _DAY_MS = 86_400_000

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.stats import ASSUMED_EVENTS_PER_SECOND, statistics
+from tieredctl.ports.cluster import Cluster
 from tieredctl.rlmm.partitioner import metadata_partition
 
 KIP_405_BYTES_A_SEGMENT = 100

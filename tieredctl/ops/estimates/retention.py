@@ -6,14 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import (
-    Cluster,
-    ConfigValue,
-    PartitionDescription,
-    TopicDescription,
-    leader_bytes,
-    settings_of,
-)
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.model.local_replica import LocalReplica
@@ -27,6 +19,14 @@ from tieredctl.ops.estimates.local_retention import LocalEstimate, local_estimat
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
+from tieredctl.ports.cluster import (
+    Cluster,
+    ConfigValue,
+    PartitionDescription,
+    TopicDescription,
+    leader_bytes,
+    settings_of,
+)
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
 from tieredctl.rlmm.remote_retention import ExpiredSegment, Retention, expired_segments

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from tieredctl.drawing.timeline import Timeline
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster, ListedOffset, TopicDescription
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.leader import LeaderAnswers, is_tiered, only_partition, read_leader_log
 from tieredctl.ops.explanation.explanation import Explanation, LiveExplanation
@@ -16,6 +15,7 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection, one_partition
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.timeline.partition_timeline import KnownLog, partition_timeline
+from tieredctl.ports.cluster import Cluster, ListedOffset, TopicDescription
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.consumer_fetch import consumer_fetch
 from tieredctl.rlmm.copy_start import highest_remote_offset

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl.ops.verification.other_forms import OtherForms, report_missing
 from tieredctl.ops.verification.report import SegmentFindings
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
 
 
 class SegmentObjects(NamedTuple):

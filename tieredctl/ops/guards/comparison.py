@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.storage.protocol import ObjectStore, StoredObject, WritableObjectStore
+from tieredctl.ports.object_store import ObjectStore, StoredObject, WritableObjectStore
 
 BYTES = "bytes"
 """All bytes of both were read and compared."""

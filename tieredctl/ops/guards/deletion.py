@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.storage.protocol import Deletion, DeletionOutcome, StoredObject, WritableObjectStore
+from tieredctl.ports.object_store import Deletion, DeletionOutcome, StoredObject, WritableObjectStore
 
 
 def delete_surely(store: WritableObjectStore, objects: Sequence[StoredObject]) -> list[Deletion]:

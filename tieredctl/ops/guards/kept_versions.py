@@ -9,7 +9,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
-from tieredctl.storage.protocol import ObjectStore, Retention, Versioning, WritableObjectStore
+from tieredctl.ports.object_store import ObjectStore, Retention, Versioning, WritableObjectStore
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.interruption import ending, unbroken
 from tieredctl.ops.guards.own_objects import LEASE_KEY
 from tieredctl.ops.guards.store_clock import StoreClock, store_clock
-from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject, WritableObjectStore
+from tieredctl.ports.object_store import Capability, ObjectStore, StoredObject, WritableObjectStore
 
 LEASE_MS = 5 * 60_000
 """How long a lease holds without being renewed."""

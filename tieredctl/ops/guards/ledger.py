@@ -8,7 +8,7 @@ from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.removal_files import PLAN_RECORD
 from tieredctl.model.removal import PlanRecord, PlanUse, ReceiptsHeader
 from tieredctl.ops.guards.own_objects import ledger_key
-from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject, WritableObjectStore
+from tieredctl.ports.object_store import Capability, ObjectStore, StoredObject, WritableObjectStore
 
 _ORDER = tuple(PlanUse)
 _MOST_TRIES = 10

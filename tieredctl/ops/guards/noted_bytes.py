@@ -16,7 +16,7 @@ from tieredctl.model.removal import BytesNote, CopiedBytes
 from tieredctl.ops.guards.own_objects import BYTES_OF_COPIES, bytes_of_copies
 from tieredctl.ops.guards.quarantine_keys import quarantined
 from tieredctl.ops.guards.sealed_notes import delete_stale_notes, read_notes, write_note
-from tieredctl.storage.protocol import ObjectStore, StoredObject, WritableObjectStore
+from tieredctl.ports.object_store import ObjectStore, StoredObject, WritableObjectStore
 
 
 class NotedBytes(NamedTuple):

@@ -21,7 +21,7 @@ from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.key_text import key_bytes, key_text
 from tieredctl.model.removal import OriginalTime, TimeNote
 from tieredctl.ops.guards.sealed_notes import delete_stale_notes, read_notes, write_note
-from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject, WritableObjectStore
+from tieredctl.ports.object_store import Capability, ObjectStore, StoredObject, WritableObjectStore
 
 _SECOND_MS = 1_000
 _MOST_NOTES = 10_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tieredctl.storage.protocol import RESERVED_FOLDER
+from tieredctl.ports.object_store import RESERVED_FOLDER
 
 LEASE_KEY = RESERVED_FOLDER + "lease.json"
 CLOCK_KEY = RESERVED_FOLDER + "clock"

@@ -15,7 +15,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.formats.removal_files import encode_seal
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.sealing import Sealer
-from tieredctl.storage.protocol import (
+from tieredctl.ports.object_store import (
     CONCERN_EVERY_OBJECT,
     MOST_DELETED_AT_ONCE,
     ObjectStore,

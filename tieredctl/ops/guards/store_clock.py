@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.guards.own_objects import CLOCK_KEY
-from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 
 MOST_SKEW_MS = 5 * 60_000
 """How far apart the clocks of host and store may be."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
@@ -21,7 +20,8 @@ from tieredctl.ops.guards.noted_bytes import copied_bytes, note_bytes
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan, PlannedPart, SegmentsOnce
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.storage.protocol import Capability, StoredObject, WritableObjectStore
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import Capability, StoredObject, WritableObjectStore
 
 LOOK_AGAIN_MS = 60_000
 """How old the metadata may be by which a segment is written to: reading it may take as long as many segments do."""

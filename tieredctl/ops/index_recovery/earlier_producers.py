@@ -9,11 +9,11 @@ from types import MappingProxyType
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
 from tieredctl.formats.segment_parts import leader_epoch_entries
-from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
+from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.storage.protocol import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)

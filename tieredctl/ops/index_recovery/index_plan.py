@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -25,9 +24,10 @@ from tieredctl.ops.metadata.completeness import demand_whole, demand_whole_since
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed, segments
+from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
-from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 _CHECK = "See what else is known of it with `tieredctl verify --segment-id …`."
 _NOT_IN_THE_LOG = "a segment's log does not have the leader epochs before it"

@@ -13,10 +13,10 @@ from tieredctl.formats.indexes import encode_offset_index, encode_time_index, en
 from tieredctl.formats.log_scan import Damage, scan_log
 from tieredctl.formats.producer_snapshot import ProducerEntry, encode_producer_snapshot
 from tieredctl.formats.producer_state import ProducerState
-from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.work import note
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.object_store import ObjectStore
 
 _PIECE_BYTES = 1 << 22
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.kafka.source import RecordChunk
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.model.quantities import time_ms
 
 _LARGEST_OFFSET_FILE = 1 << 20

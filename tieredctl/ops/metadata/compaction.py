@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tieredctl.formats.event_keys import is_event_key
-from tieredctl.kafka.source import METADATA_TOPIC, RecordChunk
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 COMPACTED = FindingCode.METADATA_COMPACTED
 """The code of the finding that says so."""

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.source import MetadataSource, cut_short
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.metadata.coverage import MISSING, READ_ALL, MetadataCoverage
+from tieredctl.ports.metadata_source import MetadataSource, cut_short
 
 BEGINNING_LOST = FindingCode.METADATA_TRUNCATED
 """The code of the finding that says that events were deleted from the beginning of a log. It stays for good, also once

@@ -14,10 +14,10 @@ from itertools import pairwise
 from math import gcd, isqrt
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 from tieredctl.rlmm.partitioner import partition_hash
 
 MISSING = FindingCode.METADATA_PARTITION_MISSING

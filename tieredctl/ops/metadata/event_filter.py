@@ -9,8 +9,8 @@ import numpy as np
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.metadata_columns import decode_columns
 from tieredctl.formats.metadata_records import decode_event
+from tieredctl.formats.record_chunks import NO_VALUE, RecordChunk
 from tieredctl.formats.windows import Ints
-from tieredctl.kafka.source import NO_VALUE, RecordChunk
 from tieredctl.model.events import EventRecord, MetadataEvent, RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.quantities import time_ms
 from tieredctl.ops.metadata.selection import Selection

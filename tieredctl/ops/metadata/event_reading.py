@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tieredctl.formats.metadata_columns import EventGroup
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.formats.windows import Flags
-from tieredctl.kafka.source import RecordChunk
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot, RemotePartitionDeleteMetadata
 from tieredctl.model.ids import uuid_bytes
 from tieredctl.ops.metadata.event_stream import EventStream

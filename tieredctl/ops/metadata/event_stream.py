@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.metadata_records import decode_event
-from tieredctl.kafka.source import (
-    CUT_SHORT,
-    EVENTS_LOST,
-    METADATA_TOPIC,
-    NO_VALUE,
-    MetadataSource,
-    RecordChunk,
-    WitnessedSource,
-    events_lost,
-)
+from tieredctl.formats.record_chunks import NO_VALUE, RecordChunk
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
@@ -25,6 +16,14 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.work import note_more
 from tieredctl.ops.metadata.compaction import COMPACTED, CompactionSigns
 from tieredctl.ops.metadata.coverage import MetadataCoverage, MetadataPlaces
+from tieredctl.ports.metadata_source import (
+    CUT_SHORT,
+    EVENTS_LOST,
+    METADATA_TOPIC,
+    MetadataSource,
+    WitnessedSource,
+    events_lost,
+)
 
 if TYPE_CHECKING:
     from tieredctl.formats.metadata_columns import EventGroup

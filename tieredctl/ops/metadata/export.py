@@ -21,7 +21,7 @@ from tieredctl.formats.metadata_export import (
     encode_header,
     encode_record_line,
 )
-from tieredctl.kafka.source import RecordChunk
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.documents import Document, event_document
 from tieredctl.ops.guards.replaced_file import CountedBytes, replaced_file

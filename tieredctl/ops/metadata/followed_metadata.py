@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.completeness import demand_whole
 from tieredctl.ops.metadata.coverage import MetadataCoverage, MetadataPlaces
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ports.metadata_source import METADATA_TOPIC, MetadataSource
 
 
 class Reading(NamedTuple):

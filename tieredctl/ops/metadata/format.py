@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.kip_405_text import Kip405Property, Kip405Style, kip_405_line
 from tieredctl.formats.metadata_text import KafkaText, kafka_line
-from tieredctl.kafka.source import RecordChunk
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.ops.metadata.event_stream import EventStream
 
 COLUMNS_FROM = 4_096

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA, SEGMENT_METADATA_UPDATE
-from tieredctl.kafka.source import NO_VALUE, RecordChunk
+from tieredctl.formats.record_chunks import NO_VALUE, RecordChunk
 from tieredctl.model.events import (
     MetadataEvent,
     RemoteLogSegmentMetadata,

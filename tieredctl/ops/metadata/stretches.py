@@ -8,17 +8,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.source import (
-    METADATA_TOPIC,
-    NO_VALUE,
-    DivisibleSource,
-    MetadataSource,
-    OffsetRange,
-    RecordChunk,
-)
+from tieredctl.formats.record_chunks import NO_VALUE, RecordChunk
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ports.metadata_source import METADATA_TOPIC, DivisibleSource, MetadataSource, OffsetRange
 
 __all__ = [
     "METADATA_TOPIC",

@@ -15,9 +15,9 @@ from tieredctl.formats.columns import NULL, Lists, Spans
 from tieredctl.formats.metadata_columns import EventGroup
 from tieredctl.formats.metadata_export import METADATA_OFFSET, METADATA_PARTITION, TIMESTAMP_MS, TOMBSTONE_KEY, VALUE
 from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.formats.text_columns import uuid_texts
 from tieredctl.formats.windows import Ints
-from tieredctl.kafka.source import RecordChunk
 from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl.ops.documents import Document, event_document
 from tieredctl.ops.metadata.event_stream import EventStream

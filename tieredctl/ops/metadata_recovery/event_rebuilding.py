@@ -14,13 +14,13 @@ from tieredctl.formats.batch_columns import AsColumns, HeaderColumns
 from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.formats.log_scan import Damage, scan_log
 from tieredctl.formats.segment_parts import leader_epoch_entries
-from tieredctl.layouts.protocol import Layout, Part, RecordedMetadata, SegmentReader
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.metadata.event_publisher import NO_BROKER
 from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
 from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment
 from tieredctl.ops.verification.transactions import AbortedTransactions
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.layout import Layout, Part, RecordedMetadata, SegmentReader
+from tieredctl.ports.object_store import ObjectStore
 
 _NO_TIMESTAMP = -1
 _CONCERN_THE_SEGMENT = (ErrorCode.OBJECT_MISSING, ErrorCode.UNDECODABLE)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster, TopicDescription
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.ops.cluster.leader import only_partition, read_leader_log
 from tieredctl.ops.cluster.release import release_of_metadata_version
+from tieredctl.ports.cluster import Cluster, TopicDescription
 
 _FIRST_TO_TELL_TXN = (4, 0)
 _METADATA_VERSION = "metadata.version"

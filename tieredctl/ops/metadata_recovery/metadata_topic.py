@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster, ConfigValue
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
@@ -18,6 +16,8 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.broker_settings import METADATA_PARTITIONS, BrokerSettings, as_number
 from tieredctl.ops.doctor.gathering import METADATA_TOPIC_SETTINGS, TOPIC_SETTINGS, gather_settings
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
+from tieredctl.ports.cluster import Cluster, ConfigValue
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 _RETENTION, _REPLICATION = FindingCode.TOPIC_CONFIG_METADATA_RETENTION, FindingCode.TOPIC_CONFIG_METADATA_REPLICATION
 _NO_CLOCK = Clock(0, 0)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
@@ -24,8 +23,9 @@ from tieredctl.model.leader_log import LeaderLog
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata_recovery.event_rebuilding import read_lineage
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.remote_retention import is_within_leader_epochs
-from tieredctl.storage.protocol import ObjectStore
 
 _LINEAGE_NOT_READ = (ErrorCode.PRIVATE_KEY, ErrorCode.OBJECT_MISSING, ErrorCode.UNDECODABLE)
 

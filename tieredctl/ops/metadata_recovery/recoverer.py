@@ -23,7 +23,7 @@ from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery, Recovery
 from tieredctl.ops.metadata_recovery.segment_judgement import JudgedSegment, finished_event
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 
 BATCH_SEGMENTS = 100
 """How many segments are registered at once."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding
@@ -21,6 +20,7 @@ from tieredctl.ops.metadata_recovery.moved_log_start import MovedLogStart, moved
 from tieredctl.ops.metadata_recovery.recovery_findings import coverage_findings, segment_findings
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment, SegmentJudge, fates
 from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment, StoreListing
+from tieredctl.ports.layout import Layout
 from tieredctl.rlmm.partitioner import DEFAULT_METADATA_PARTITIONS, metadata_partition
 
 StoredPartitions = Sequence[tuple[TopicIdPartition, Sequence[StoredSegment]]]

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import (
     RemoteLogSegmentMetadata,
     RemoteLogSegmentMetadataUpdate,
@@ -22,9 +21,10 @@ from tieredctl.ops.metadata_recovery.event_rebuilding import Unfit, as_started, 
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment
+from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
 from tieredctl.rlmm.remote_retention import is_within_leader_epochs
-from tieredctl.storage.protocol import ObjectStore
 
 REBUILT_PARTS = (Part.OFFSET_INDEX, Part.TIME_INDEX, Part.PRODUCER_SNAPSHOT)
 """Promised parts that `recover indexes` makes of a segment's log."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
-from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserved
+from tieredctl.ports.layout import ExplainedKey, Layout, Part
+from tieredctl.ports.object_store import ObjectStore, StoredObject, list_unreserved
 
 
 @dataclass(frozen=True, slots=True)

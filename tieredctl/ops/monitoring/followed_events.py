@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.source import METADATA_TOPIC, MetadataSource, RecordChunk
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.compaction import CompactionSigns
 from tieredctl.ops.metadata.completeness import is_whole
@@ -23,6 +23,7 @@ from tieredctl.ops.metadata.event_reading import event_chunk
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.stats import EventStatistics, EventTally
+from tieredctl.ports.metadata_source import METADATA_TOPIC, MetadataSource
 from tieredctl.rlmm.forgotten_segments import ForgottenSegments
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.segment_events import SegmentEvents

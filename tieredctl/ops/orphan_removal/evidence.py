@@ -15,7 +15,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import Receipt
 from tieredctl.ops.guards.comparison import KnownBytes, held_by
 from tieredctl.ops.guards.noted_bytes import NotedBytes, read_noted_bytes
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 
 
 @dataclass(slots=True)

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow.compute as pc
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.key_text import key_text
 from tieredctl.ops.orphans.object_columns import ObjectColumns
-from tieredctl.storage.protocol import RESERVED_FOLDER
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import RESERVED_FOLDER
 
 
 class FolderCheck:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.findings import Finding
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.removal import PlannedObject, PlanRecord
@@ -39,8 +38,9 @@ from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, obj
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
 from tieredctl.ops.remote.listing import SpooledListing, record_batch
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import RESERVED_FOLDER, ObjectStore, StoredObject
 from tieredctl.rlmm.segment_events import SegmentEvents
-from tieredctl.storage.protocol import RESERVED_FOLDER, ObjectStore, StoredObject
 
 Verdict = tuple[ObjectStatus, OrphanCause | None]
 _BY_LIVE_TOPICS = (

@@ -9,8 +9,6 @@ import numpy as np
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.windows import Ints
-from tieredctl.kafka.source import MetadataSource
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.removal import PlanHeader, PlannedObject, PlannedUpload, PlanTotals
@@ -28,7 +26,9 @@ from tieredctl.ops.orphans.live_listing import live_listing
 from tieredctl.ops.orphans.object_columns import ObjectColumns
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.scan import Scan
-from tieredctl.storage.protocol import Capability, ObjectStore, StoredObject
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.metadata_source import MetadataSource
+from tieredctl.ports.object_store import Capability, ObjectStore, StoredObject
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from typing import Protocol
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlannedObject, PlanRecord
 from tieredctl.ops.orphan_removal.limits import Limits
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 
 Found = tuple[PlannedObject, StoredObject]
 """A planned object, and what the store has under its key now."""

@@ -10,7 +10,7 @@ from tieredctl.ops.guards.comparison import Sameness, demand_same, is_there
 from tieredctl.ops.guards.noted_bytes import copied_bytes
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.orphan_removal.evidence import Evidence
-from tieredctl.storage.protocol import ObjectStore, StoredObject, WritableObjectStore
+from tieredctl.ports.object_store import ObjectStore, StoredObject, WritableObjectStore
 
 _SECOND_MS = 1_000
 _MAY_BE_GONE = (ErrorCode.OBJECT_MISSING, ErrorCode.REMOVAL_FAILED, ErrorCode.UNREADABLE)

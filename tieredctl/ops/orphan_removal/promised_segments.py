@@ -13,7 +13,6 @@ from itertools import islice
 import numpy as np
 
 from tieredctl.formats.windows import Ints
-from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.live_topics import LiveTopics
@@ -27,9 +26,10 @@ from tieredctl.ops.orphans.object_columns import ObjectColumns
 from tieredctl.ops.orphans.segment_states import SegmentStates
 from tieredctl.ops.verification.judged_partitions import NO_PART, PARTS, Masks, any_segment, mask_of
 from tieredctl.ops.verification.other_forms import OtherForms
+from tieredctl.ports.layout import ExplainedKey, Layout, Part
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.segment_events import SegmentEvents
-from tieredctl.storage.protocol import ObjectStore
 
 _FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 _AT_ONCE = 10_000

@@ -32,7 +32,7 @@ from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.putting_back import not_in_its_place
 from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
 from tieredctl.ops.remote.listing import SpooledBatches, SpooledListing
-from tieredctl.storage.protocol import (
+from tieredctl.ports.object_store import (
     MOST_DELETED_AT_ONCE,
     DeletionOutcome,
     ObjectStore,

@@ -14,7 +14,7 @@ from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
 from tieredctl.ops.guards.own_objects import QUARANTINE, TIMES_OF_RESTORED
 from tieredctl.ops.guards.quarantine_keys import quarantined
 from tieredctl.ops.orphan_removal.evidence import Evidence
-from tieredctl.storage.protocol import RESERVED_FOLDER, ObjectStore, StoredObject, WritableObjectStore
+from tieredctl.ports.object_store import RESERVED_FOLDER, ObjectStore, StoredObject, WritableObjectStore
 
 
 class PutBack(NamedTuple):

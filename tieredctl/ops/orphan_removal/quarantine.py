@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tieredctl.model.removal import QuarantinedCopy, ReceiptsHeader
 from tieredctl.ops.guards.own_objects import QUARANTINE
 from tieredctl.ops.guards.quarantine_keys import Quarantined, folders_of, quarantined
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 
 
 def copies_in_quarantine(store: ObjectStore) -> Iterator[tuple[StoredObject, Quarantined]]:

@@ -14,7 +14,7 @@ from tieredctl.formats.removal_files import RECEIPT, RECEIPTS_HEADER
 from tieredctl.model.removal import Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
 from tieredctl.ops.guards.own_objects import receipts_folder
 from tieredctl.ops.guards.replaced_file import file_added_to
-from tieredctl.storage.protocol import WritableObjectStore
+from tieredctl.ports.object_store import WritableObjectStore
 
 DamageTaker = Callable[[str], object]
 """Called with where a line of receipts is that cannot be read, and why."""

@@ -27,7 +27,7 @@ from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.own_objects import REMOVED_FOLDER
 from tieredctl.ops.guards.sealed_notes import opened, seal_of
 from tieredctl.ops.verification.removed_objects import RemovedBy
-from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 
 _LARGEST_NOTE_BYTES = 16 << 20
 """Unpacked; a batch of the longest keys takes less space."""

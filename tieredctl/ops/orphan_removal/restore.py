@@ -27,7 +27,7 @@ from tieredctl.ops.orphan_removal.putting_back import failed, note_times, put_ba
 from tieredctl.ops.orphan_removal.quarantine import copies_by_plan, copies_of
 from tieredctl.ops.orphan_removal.receipts import Receipts, ReceiptsInMemory, StoredReceipts, last_receipts
 from tieredctl.ops.orphan_removal.removed_keys import keys_removed_by, note_put_back
-from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, Capability, WritableObjectStore
+from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, Capability, WritableObjectStore
 
 _BATCH_OBJECTS = 500
 _WITHOUT_A_COPY = (ReceiptStep.DELETING, ReceiptStep.GONE, ReceiptStep.FAILED)

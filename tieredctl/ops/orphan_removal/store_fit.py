@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
 from tieredctl.ops.orphan_removal.limits import StoreOverlap
 from tieredctl.ops.orphans.object_columns import ObjectColumns
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.object_store import StoredObject
 
 
 class StoreFit:

@@ -21,7 +21,7 @@ from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphan_removal.preparation import look
 from tieredctl.ops.orphan_removal.receipts import Receipts
 from tieredctl.ops.orphan_removal.removed_keys import keys_removed_since
-from tieredctl.storage.protocol import ObjectStore, StoredObject, WritableObjectStore, list_unreserved
+from tieredctl.ports.object_store import ObjectStore, StoredObject, WritableObjectStore, list_unreserved
 
 _AT_ONCE = 10_000
 

@@ -35,7 +35,7 @@ from tieredctl.formats.inventory_manifest import (
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.remote.listing import LISTING_SCHEMA
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 
 _CHECKSUM_FILE = "manifest.checksum"
 _LARGEST_CHECKSUM_FILE = 256

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.cluster.live_topics import LiveTopics
 from tieredctl.ops.verification.overlap import promised_elsewhere
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
 
 
 def demand_any_object(

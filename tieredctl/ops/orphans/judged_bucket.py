@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from tieredctl.formats.arrow_columns import flag_array, number_array, text_array
 from tieredctl.formats.windows import Flags, Ints
-from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.ownership import ObjectStatus, UnknownReason
@@ -39,6 +38,7 @@ from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, sel
 from tieredctl.ops.orphans.reserved import are_reserved
 from tieredctl.ops.orphans.state_columns import numbered_partitions, states_of
 from tieredctl.ops.remote.listing import LISTING_SCHEMA
+from tieredctl.ports.layout import ExplainedKey, Layout
 from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.rlmm.segment_rows import NO_STATE
 

@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 
 from tieredctl.formats.uuid_lookup import NOT_FOUND
 from tieredctl.formats.windows import Flags, Ints
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentState as State
 from tieredctl.model.ownership import InProgressReason, ObjectStatus, OrphanCause, UnknownReason
 from tieredctl.ops.cluster.live_topics import LiveTopics
@@ -42,6 +41,7 @@ from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.object_columns import NO_PARTITION, KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.segment_states import SegmentStates
+from tieredctl.ports.layout import Layout
 from tieredctl.rlmm.segment_rows import NO_STATE
 
 NO_SEGMENT = NOT_FOUND

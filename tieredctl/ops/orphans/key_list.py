@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.orphans.reserved import are_reserved
 from tieredctl.ops.remote.key_columns import KeyExplainer
 from tieredctl.ops.remote.listing import KeyFile
+from tieredctl.ports.layout import Layout
 
 
 def demand_any_key(listed: KeyFile, layout: Layout) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import NamedTuple
 
-from tieredctl.storage.protocol import LAST_CHARACTER
+from tieredctl.ports.object_store import LAST_CHARACTER
 
 FirstAfter = Callable[[str], str | None]
 """The first key of a store that comes after a text; None where there is none."""

@@ -19,7 +19,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
 from tieredctl.ops.orphans.range_listing import RangeListing
 from tieredctl.ops.remote.listing import Listing, SpooledListing
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 
 _ROWS_AT_ONCE = 1 << 18
 

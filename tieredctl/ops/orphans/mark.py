@@ -23,7 +23,7 @@ from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.still_there import found_now
 from tieredctl.ops.remote.inventory import iso_8601
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 
 SUMMARY, CANDIDATES, KIND = "summary.json", "candidates", "OrphanMark"
 _LARGEST_SUMMARY_BYTES = 1 << 20

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
 from tieredctl.model.prices import StoragePrice
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.storage.protocol import KeptVersion, ObjectStore, Versioning
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import KeptVersion, ObjectStore, Versioning
 
 _NOT_TOLD = (ErrorCode.STORE_FORBIDDEN, ErrorCode.UNREADABLE)
 

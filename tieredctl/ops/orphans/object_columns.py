@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from tieredctl.formats.arrow_columns import numbers_in
 from tieredctl.formats.windows import Flags, Ints
-from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.live_topics import KnownTopics
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.metadata_begins import NEVER_MS, MetadataBegins
 from tieredctl.ops.remote.key_columns import KeyColumns, KeyExplainer
+from tieredctl.ports.layout import ExplainedKey, Layout
 
 NO_PARTITION = -1
 

@@ -14,7 +14,7 @@ from math import inf
 from typing import NamedTuple
 
 from tieredctl.ops.orphans.key_ranges import distance, division
-from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserved
+from tieredctl.ports.object_store import ObjectStore, StoredObject, list_unreserved
 
 _PAGE = 1_000
 """What a store gives for one request."""

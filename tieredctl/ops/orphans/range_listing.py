@@ -17,7 +17,7 @@ from threading import Condition
 from tieredctl.ops.orphans.key_ranges import division
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
 from tieredctl.ops.remote.listing import record_batch
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 
 _AT_ONCE = 1_000
 """What a store gives for one request."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tieredctl.formats.arrow_columns import numbers_in
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.listing import Listing
-from tieredctl.storage.protocol import RESERVED_FOLDER, UNFINISHED
+from tieredctl.ports.object_store import RESERVED_FOLDER, UNFINISHED
 
 
 @dataclass(slots=True)

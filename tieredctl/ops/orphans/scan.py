@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from tieredctl.formats.arrow_columns import distinct_numbers, numbers_in
 from tieredctl.formats.windows import Ints
-from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -54,10 +53,11 @@ from tieredctl.ops.orphans.still_there import still_there
 from tieredctl.ops.orphans.totals import Group, GroupTotals, ScanTotals
 from tieredctl.ops.remote.inventory import ListedObject, iso_8601, object_document
 from tieredctl.ops.remote.listing import Listing
+from tieredctl.ports.layout import ExplainedKey, Layout
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.segment_rows import NO_STATE
-from tieredctl.storage.protocol import ObjectStore, StoredObject
 
 
 @dataclass(frozen=True, slots=True)

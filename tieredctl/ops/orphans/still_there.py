@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 
 _FEW = 1_000
 """At most this many are asked for one by one."""

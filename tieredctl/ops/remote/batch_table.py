@@ -14,9 +14,9 @@ from tieredctl.formats.batch_columns import AsColumns, HeaderColumns
 from tieredctl.formats.compression import Codec
 from tieredctl.formats.log_scan import Damage, LogBlock, scan_log
 from tieredctl.formats.record_batches import LOG_OVERHEAD, Attributes
-from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
-from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
+from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 
 BATCH_TABLE_SCHEMA = pa.schema(
     {

@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserved
+from tieredctl.ports.layout import ExplainedKey, Layout, Part
+from tieredctl.ports.object_store import ObjectStore, StoredObject, list_unreserved
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PARTS = tuple(Part)

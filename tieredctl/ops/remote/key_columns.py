@@ -17,9 +17,9 @@ from tieredctl.formats.arrow_columns import binary_array, contents, distinct_num
 from tieredctl.formats.digit_columns import numbers_in_digits
 from tieredctl.formats.uuid_columns import UuidColumns, joined_uuids, uuid_columns, uuids_in_text
 from tieredctl.formats.windows import Bytes, Ints, rows_at
-from tieredctl.layouts.protocol import ExplainedKey, Layout
 from tieredctl.model.ids import UUID_BYTES, UUID_CHARACTERS, ZERO_UUID, uuid_bytes, uuid_text
 from tieredctl.model.key_text import key_text
+from tieredctl.ports.layout import ExplainedKey, Layout
 
 _DIGITS = 20
 _NAME_BYTES = _DIGITS + 1 + UUID_CHARACTERS

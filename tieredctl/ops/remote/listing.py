@@ -21,7 +21,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import bytes_array, few_texts_array, number_array, same_text_array
 from tieredctl.formats.line_columns import line_columns
 from tieredctl.model.key_text import key_bytes, key_text
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.object_store import StoredObject
 
 LISTING_SCHEMA = pa.schema(
     {

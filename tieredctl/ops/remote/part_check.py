@@ -19,12 +19,12 @@ from tieredctl.formats.segment_parts import (
     time_index_entries,
     transaction_index_entries,
 )
-from tieredctl.layouts.protocol import Part, SegmentIdentity
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.remote.part_finding import part_finding
+from tieredctl.ports.layout import Part, SegmentIdentity
 
 _OFFSETS_OF_A_SEGMENT = 1 << 31
 _EXAMPLES = 8

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tieredctl.layouts.protocol import Part, SegmentIdentity
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.ports.layout import Part, SegmentIdentity
 
 
 def part_finding(

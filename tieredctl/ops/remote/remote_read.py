@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout, Part, SegmentIdentity
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding
 from tieredctl.model.work import note
@@ -21,7 +20,8 @@ from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed, segments
 from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.remote.part_check import PartCheck
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.layout import Layout, Part, SegmentIdentity
+from tieredctl.ports.object_store import ObjectStore
 
 _PIECE_BYTES = 1 << 22
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import ListedObject, Totals, iso_8601, object_document
-from tieredctl.storage.protocol import Capability, MultipartUpload, ObjectStore, StoredObject
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import Capability, MultipartUpload, ObjectStore, StoredObject
 
 
 @dataclass(slots=True)

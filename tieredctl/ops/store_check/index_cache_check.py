@@ -24,7 +24,6 @@ from tieredctl.formats.indexes import (
     read_time_index,
     read_transaction_index,
 )
-from tieredctl.layouts.protocol import Part, SegmentReader
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
@@ -32,6 +31,7 @@ from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.documents import partition_document
 from tieredctl.ops.store_check.local_stores import LocalStore
 from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
+from tieredctl.ports.layout import Part, SegmentReader
 
 OpenSegment = Callable[[RemoteLogSegmentMetadata], SegmentReader]
 """Opens a segment in the remote store."""

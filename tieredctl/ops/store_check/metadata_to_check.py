@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -15,6 +14,7 @@ from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.store_check.local_stores import LocalStore
+from tieredctl.ports.metadata_source import MetadataSource
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.segment_events import SegmentEvents
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from tieredctl.formats.file_names import COMMITTED_OFFSETS, REMOTE_LOG_SNAPSHOT
 from tieredctl.formats.remote_log_snapshot import RemoteLogSnapshot
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.finding_codes import FindingCode
@@ -18,6 +17,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import partition_document
 from tieredctl.ops.store_check.local_stores import LocalStore, PartitionFolder
 from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 # By Kafka's name for it; what 3.5 does not write is left out.
 _COMPARED = {

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster
 from tieredctl.ops.cluster.broker_settings import SYSTEM_ENABLE
+from tieredctl.ports.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)

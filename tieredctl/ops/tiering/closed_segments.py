@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tieredctl.kafka.cluster import Cluster, ListedOffset, TopicDescription
 from tieredctl.ops.cluster.topic_settings import SEGMENT_BYTES, SEGMENT_MS, TopicSettings
 from tieredctl.ops.tiering.partition_bytes import PartitionBytes
+from tieredctl.ports.cluster import Cluster, ListedOffset, TopicDescription
 
 
 def with_closed_segments(

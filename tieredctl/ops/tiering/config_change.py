@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.release import Release
@@ -18,6 +17,7 @@ from tieredctl.ops.cluster.topic_settings import (
 )
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.topic_status import SETTINGS
+from tieredctl.ports.cluster import Cluster, ConfigValue, TopicDescription, settings_of
 
 _OWN = "DYNAMIC_TOPIC_CONFIG"
 _SYSTEM_OFF = "Tiered Storage functionality is disabled in the broker"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tieredctl.kafka.cluster import Cluster, ListedOffset, TopicDescription
 from tieredctl.model.known_sum import known_sum
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.cluster.broker_settings import COPY_QUOTA, UNLIMITED, BrokerSettings
 from tieredctl.ops.cluster.topic_settings import SEGMENT_BYTES, TopicSettings
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.partition_bytes import PartitionBytes
+from tieredctl.ports.cluster import Cluster, ListedOffset, TopicDescription
 
 REQUESTS_A_SEGMENT = 3
 """At least: the log, the indexes in one object, a manifest. Large logs are uploaded in parts, and there may be more

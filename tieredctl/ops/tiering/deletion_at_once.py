@@ -13,11 +13,11 @@ that takes 50 ms to delete one, which is 54 ms each. So a broker adds next to no
 
 from __future__ import annotations
 
-from tieredctl.kafka.cluster import TopicDescription
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.pasteable import pasteable
 from tieredctl.ops.cluster.topic_settings import RETENTION_BYTES, RETENTION_MS, TopicSettings
+from tieredctl.ports.cluster import TopicDescription
 
 MOST_SEGMENTS = 200
 """For one topic. If the store takes 0.1 s for the objects of each, brokers apply no cluster metadata for 20 s."""

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
@@ -29,6 +27,8 @@ from tieredctl.ops.tiering.deletion_at_once import deletes_too_much, steps_of_em
 from tieredctl.ops.tiering.enable import leaderless
 from tieredctl.ops.tiering.partition_bytes import PartitionBytes, read_partition_offsets
 from tieredctl.ops.tiering.remote_topic import RemoteTopic
+from tieredctl.ports.cluster import Cluster, ConfigValue, TopicDescription, settings_of
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 _FIRST_LINE = (3, 9)
 _LIMITS = (

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tieredctl.kafka.cluster import Cluster, ConfigValue, TopicDescription, settings_of
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.clock import Clock
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
@@ -32,6 +30,8 @@ from tieredctl.ops.tiering.copy_estimate import CopyEstimate, copy_estimate, fir
 from tieredctl.ops.tiering.partition_bytes import PartitionBytes, read_partition_bytes
 from tieredctl.ops.tiering.remote_topic import RemoteTopic
 from tieredctl.ops.tiering.waiting_bytes import waiting_by_partition
+from tieredctl.ports.cluster import Cluster, ConfigValue, TopicDescription, settings_of
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 NEVER_TIERED = frozenset(
     {METADATA_TOPIC, "__cluster_metadata", "__consumer_offsets", "__transaction_state", "__share_group_state"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tieredctl.kafka.cluster import Cluster, ListedOffset, OffsetSpec, PartitionDescription, TopicDescription
 from tieredctl.ops.doctor.gathering import Looking
+from tieredctl.ports.cluster import Cluster, ListedOffset, OffsetSpec, PartitionDescription, TopicDescription
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import TopicDescription
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -16,6 +15,7 @@ from tieredctl.model.pasteable import pasteable
 from tieredctl.model.size_sum import SizeSum
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.followed_replay import FollowedReplay
+from tieredctl.ports.cluster import TopicDescription
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
 

@@ -8,14 +8,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tieredctl.kafka.cluster import (
-    Cluster,
-    ConfigValue,
-    ListedOffset,
-    PartitionDescription,
-    TopicDescription,
-    settings_of,
-)
 from tieredctl.model.clock import Clock, is_after, is_dated
 from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
@@ -34,6 +26,14 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed, stuck_among
 from tieredctl.ops.tiering.ability import TieringAbility, tiering_ability
+from tieredctl.ports.cluster import (
+    Cluster,
+    ConfigValue,
+    ListedOffset,
+    PartitionDescription,
+    TopicDescription,
+    settings_of,
+)
 from tieredctl.rlmm.cache import KnownSegment
 
 SETTINGS = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tieredctl.kafka.cluster import Cluster, ListedOffset, TopicDescription
 from tieredctl.ops.cluster.copy_lag import CopyLag, offset_by_time
 from tieredctl.ops.tiering.partition_bytes import PartitionBytes
+from tieredctl.ports.cluster import Cluster, ListedOffset, TopicDescription
 
 
 def waiting_by_partition(

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster, OffsetSpec, TopicDescription
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.tiering.partition_bytes import PartitionBytes
 from tieredctl.ops.tiering.remote_topic import RemoteTopic
+from tieredctl.ports.cluster import Cluster, OffsetSpec, TopicDescription
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 _UNSUPPORTED = "UNSUPPORTED_VERSION"

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import (
     MetadataEvent,
     RemoteLogSegmentMetadata,
@@ -41,7 +40,8 @@ from tieredctl.ops.topic_removal.topic_removal_plan import (
     named,
     plan_partition,
 )
-from tieredctl.storage.protocol import (
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import (
     MOST_DELETED_AT_ONCE,
     Capability,
     DeletionOutcome,

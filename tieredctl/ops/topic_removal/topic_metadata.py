@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.events import (
     RecordForm,
     RemoteLogSegmentMetadata,
@@ -20,6 +19,7 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.followed_replay import FollowedReplay
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.rlmm.segment_events import EventChunk
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.cluster.live_topics import TopicLookup
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.topic_removal.topic_metadata import PartitionState, TopicMetadata
-from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserved
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore, StoredObject, list_unreserved
 
 _SAMPLE_OBJECTS = 10_000
 _RECENT_MS = 600_000

@@ -11,8 +11,8 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SegmentSubject, StoreSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
-from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
 
 
 def confirmed(findings: Iterable[Finding], before: ReplayedMetadata, after: ReplayedMetadata) -> list[Finding]:

@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tieredctl.layouts.protocol import DamagedRange
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.verification.log_check import CorruptBatch, LogFacts
+from tieredctl.ports.layout import DamagedRange
 
 
 def blame(damages: Sequence[DamagedRange], facts: LogFacts, metadata: RemoteLogSegmentMetadata) -> None:

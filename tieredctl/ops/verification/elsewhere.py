@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.coverage import MISSING, MetadataCoverage, numbers_text
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 

@@ -8,11 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
 from tieredctl.ops.verification.silence import Silence
 from tieredctl.plugins import PluginKind
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
 
 LOCAL = "local"
 ENGINES = PluginKind("engine", "tieredctl.engines", built_in=(LOCAL,))

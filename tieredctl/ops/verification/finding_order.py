@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from tieredctl.kafka.source import CUT_SHORT, EVENTS_LOST
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject, SegmentSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.metadata.compaction import COMPACTED
 from tieredctl.ops.metadata.coverage import MISSING
+from tieredctl.ports.metadata_source import CUT_SHORT, EVENTS_LOST
 
 _OF_ALL_METADATA = (MISSING, COMPACTED, CUT_SHORT, EVENTS_LOST)
 _NOTICED_TWICE = (

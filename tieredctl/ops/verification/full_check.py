@@ -11,7 +11,6 @@ from tieredctl.formats.segment_parts import (
     time_index_entries,
     transaction_index_entries,
 )
-from tieredctl.layouts.protocol import Part
 from tieredctl.ops.verification.index_check import OffsetIndexCheck, TimeIndexCheck
 from tieredctl.ops.verification.index_findings import (
     report_last_time,
@@ -27,6 +26,7 @@ from tieredctl.ops.verification.producers_check import ProducersCheck
 from tieredctl.ops.verification.small_parts import report_leader_epochs, report_producers
 from tieredctl.ops.verification.transactions import AbortedTransactions, TransactionIndexCheck
 from tieredctl.ops.verification.unindexed_tail import UnindexedTail
+from tieredctl.ports.layout import Part
 
 
 def check_everything(segment: OpenedSegment) -> None:

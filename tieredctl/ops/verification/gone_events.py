@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from tieredctl.kafka.source import METADATA_TOPIC
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 _BY_ABSENCE = (
     FindingCode.OBJECT_MISSING,

@@ -6,7 +6,6 @@ import numpy as np
 
 from tieredctl.formats.index_columns import OffsetIndexColumns, TimeIndexColumns
 from tieredctl.formats.segment_parts import offset_index_entries, time_index_entries
-from tieredctl.layouts.protocol import Part
 from tieredctl.ops.verification.index_check import OffsetIndexCheck, TimeIndexCheck
 from tieredctl.ops.verification.index_findings import (
     report_last_time,
@@ -19,6 +18,7 @@ from tieredctl.ops.verification.log_findings import report_log, report_size
 from tieredctl.ops.verification.opened_segment import STREAM_BYTES, OpenedSegment
 from tieredctl.ops.verification.small_parts import sizes_are_possible
 from tieredctl.ops.verification.unindexed_tail import UnindexedTail
+from tieredctl.ports.layout import Part
 
 _NO_ENTRIES = offset_index_entries(b"")
 

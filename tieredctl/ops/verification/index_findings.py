@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tieredctl.formats.index_columns import TimeIndexColumns
 from tieredctl.formats.indexes import AbortedTransaction
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Severity
@@ -14,6 +13,7 @@ from tieredctl.ops.verification.log_check import NO_TIMESTAMP, LogFacts
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ops.verification.transactions import TRANSACTION_ENTRY_BYTES, TransactionIndexCheck
 from tieredctl.ops.verification.unindexed_tail import UnindexedTail
+from tieredctl.ports.layout import Part
 
 
 def report_wrong_entries(part: Part, verdict: IndexVerdict, findings: SegmentFindings) -> None:

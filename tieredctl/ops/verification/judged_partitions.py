@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tieredctl.formats.windows import Flags
-from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.ids import ZERO_UUID, TopicIdPartition
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.elsewhere import Elsewhere
+from tieredctl.ports.layout import ExplainedKey, Layout, Part
 
 PARTS = tuple(Part)
 """A part's place here is its number in columns."""

@@ -17,7 +17,6 @@ from tieredctl.errors import TieredctlError
 from tieredctl.formats.arrow_columns import number_array, numbers_in
 from tieredctl.formats.uuid_lookup import NOT_FOUND
 from tieredctl.formats.windows import Flags, Ints
-from tieredctl.layouts.protocol import ExplainedKey, Part
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import StoreSubject
 from tieredctl.model.findings import Finding
@@ -30,8 +29,9 @@ from tieredctl.ops.verification.known_segments import KnownSegments
 from tieredctl.ops.verification.object_check import unreferenced
 from tieredctl.ops.verification.overlap import Overlap
 from tieredctl.ops.verification.unread import ARCHIVES
+from tieredctl.ports.layout import ExplainedKey, Part
+from tieredctl.ports.object_store import ObjectStore, StoredObject, list_unreserved
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
-from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserved
 
 NAMED = 1 << len(PARTS)
 """Of a segment: some object's key names it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
@@ -13,6 +12,7 @@ from tieredctl.model.finding_kind import Severity
 from tieredctl.ops.verification.log_check import CorruptBatch, LogFacts
 from tieredctl.ops.verification.offset_order import Misplaced
 from tieredctl.ops.verification.report import SegmentFindings
+from tieredctl.ports.layout import Part
 
 _MOST_OF_A_KIND = 20
 """At most this many findings of a kind for a log's batches; the last sums up the rest."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tieredctl.errors import TieredctlError
-from tieredctl.layouts.protocol import ExplainedKey, Layout, Part
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
@@ -21,7 +20,8 @@ from tieredctl.ops.verification.removed_objects import RemovedSegments
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ops.verification.silence import Silence
 from tieredctl.ops.verification.unread import report_archived, report_unread
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.ports.layout import ExplainedKey, Layout, Part
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import DamagedRange, Part, SegmentReader
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -14,7 +13,8 @@ from tieredctl.ops.verification.damaged_ranges import blame
 from tieredctl.ops.verification.log_check import LogFacts
 from tieredctl.ops.verification.report import SegmentFindings, SegmentReport, SegmentTask
 from tieredctl.ops.verification.unread import report_unread
-from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT
+from tieredctl.ports.layout import DamagedRange, Part, SegmentReader
+from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT
 
 STREAM_BYTES = 1 << 22
 _UNDECODABLE = {

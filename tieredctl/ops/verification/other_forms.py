@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from tieredctl.layouts.protocol import Layout, OtherForm, Part
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.report import SegmentFindings
-from tieredctl.storage.protocol import ObjectStore, list_unreserved
+from tieredctl.ports.layout import Layout, OtherForm, Part
+from tieredctl.ports.object_store import ObjectStore, list_unreserved
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.verification.removed_objects import RemovedSegments
-from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 
 _ASKED_BY_NAME = 16
 """How many segments' objects are asked for before a store is called another cluster's: a listing may be older than

@@ -12,7 +12,6 @@ import numpy as np
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.segment_parts import leader_epoch_entries
 from tieredctl.formats.windows import Ints
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -21,10 +20,11 @@ from tieredctl.ops.metadata.state import stuck_finding
 from tieredctl.ops.verification.lineage_check import EpochRanges, check_lineage
 from tieredctl.ops.verification.object_check import AskedSegments, JudgedBy, check_finished, was_cleared
 from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.deleted_offsets import NOTHING_DELETED, DeletedOffsets
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
-from tieredctl.storage.protocol import StoredObject
 
 
 def check_segments(

@@ -37,9 +37,9 @@ from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.suspects import Suspects, explainable
 from tieredctl.ops.verification.task_columns import TaskColumns
 from tieredctl.ops.verification.tasks import task_batches
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
-from tieredctl.storage.protocol import StoredObject
 
 _FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from tieredctl.formats.arrow_columns import contents, numbers_in
 from tieredctl.formats.metadata_columns import decode_columns
 from tieredctl.formats.metadata_records import decode_event
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.events import EventRecord, RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.lineage_check import EpochRanges, check_lineage
+from tieredctl.ports.layout import Layout
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.segment_events import EventChunk, SegmentEvents
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.remote.part_finding import part_finding
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import StoredObject
 
 DEFAULT_INDEX_INTERVAL_BYTES = 4_096
 

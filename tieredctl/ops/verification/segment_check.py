@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.verification.full_check import check_everything
@@ -14,8 +13,9 @@ from tieredctl.ops.verification.opened_segment import OpenedSegment
 from tieredctl.ops.verification.other_forms import report_missing
 from tieredctl.ops.verification.report import Level, SegmentFindings, SegmentReport, SegmentTask
 from tieredctl.ops.verification.unread import report_unread
-from tieredctl.storage.as_listed import AsListed
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.listed_store import AsListed
+from tieredctl.ports.object_store import ObjectStore
 
 _MOST_READS = 3
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tieredctl.errors import TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import StoreSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
 from tieredctl.ops.verification.segment_check import check_segment
-from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 
 MOST_SEGMENTS_IN_A_ROW = 16
 

@@ -8,13 +8,13 @@ from struct import calcsize
 
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
 from tieredctl.formats.producer_snapshot import PRODUCER_ENTRY, PRODUCER_SNAPSHOT_HEADER, ProducerEntry
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Severity
 from tieredctl.ops.verification.producers_check import ProducersCheck, WrongProducer
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ops.verification.transactions import TRANSACTION_ENTRY_BYTES
+from tieredctl.ports.layout import Part
 
 _NO_NEXT = 1 << 63
 _SNAPSHOT_HEADER_BYTES, _ENTRY_BYTES = map(

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tieredctl.formats.windows import Flags, Ints
-from tieredctl.layouts.protocol import Layout, Part
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.verification.judged_partitions import PARTS, Masks, any_segment, mask_of
 from tieredctl.ops.verification.listed_objects import ANY_PART, ARCHIVED, ListedObjects
 from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
+from tieredctl.ports.layout import Layout, Part
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 _LOG, _TRANSACTION_INDEX = mask_of([Part.LOG]), mask_of([Part.TRANSACTION_INDEX])

@@ -20,11 +20,11 @@ from tieredctl.formats.arrow_columns import (
 )
 from tieredctl.formats.uuid_lookup import NOT_FOUND
 from tieredctl.formats.windows import Flags, Ints
-from tieredctl.layouts.protocol import Part
 from tieredctl.ops.verification.judged_partitions import NO_PART, PARTS
 from tieredctl.ops.verification.listed_objects import ListedObjects
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.tasks import OBJECT_TYPE, TASK_SCHEMA, bytes_to_read, requests
+from tieredctl.ports.layout import Part
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 _PART_NAMES = text_array([part.value for part in PARTS])

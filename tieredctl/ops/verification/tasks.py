@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.key_text import key_bytes, key_text
 from tieredctl.ops.verification.report import Level, SegmentTask
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import StoredObject
 
 OBJECT_TYPE = pa.struct(
     {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Part
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.report import SegmentFindings, Unread
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import StoredObject
 
 ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
 """S3's. Google Cloud Storage's ARCHIVE can be read like any other class."""

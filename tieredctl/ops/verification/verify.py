@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.layouts.protocol import Layout
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.quantities import size_text
@@ -29,8 +28,9 @@ from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.silence import not_looked_at
 from tieredctl.ops.verification.tasks import TaskTable
 from tieredctl.ops.verification.unread import private_key_error
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
-from tieredctl.storage.protocol import ObjectStore
 
 
 def verify(

@@ -17,7 +17,7 @@ from tieredctl.ops.guards.store_clock import demand_common_time
 from tieredctl.ops.orphan_removal.limits import demand_age
 from tieredctl.ops.orphan_removal.plan_file import PlanFile, plan_if_any
 from tieredctl.ops.orphan_removal.plan_options import PlanOptions
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.orphan_removal import PlanApplication, QuarantinePurge
 from tieredctl.wiring.places import StorePlace
 from tieredctl_inkless.ops.diskless.bucket import read_bucket

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.record_batches import HEADER_BYTES, BatchHeader, crc_matches, read_batch_header
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl_proposals.formats.wal_objects import INDEX_HEADER_BYTES, index_length, read_index
 from tieredctl_proposals.model.wal_events import RemoteWalCombinedLogSegmentMetadataUpdate
 from tieredctl_proposals.wal.places import object_key

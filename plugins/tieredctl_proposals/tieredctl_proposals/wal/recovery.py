@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.record_batches import HEADER_BYTES
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl_proposals.model.wal_events import (
     NO_LEADER,
     RemoteLogSegmentMetadataEntry,

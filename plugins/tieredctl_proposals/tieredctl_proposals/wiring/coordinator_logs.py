@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
-from tieredctl.kafka.source import MetadataSource
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.live_listing import live_listing
+from tieredctl.ports.metadata_source import MetadataSource
 from tieredctl.wiring.places import StorePlace
 from tieredctl_proposals.model.diskless_records import DISKLESS_METADATA_TOPIC
 from tieredctl_proposals.ops.diskless.coordinator_answers import CoordinatorAnswers

@@ -11,7 +11,6 @@ from uuid import uuid4
 
 from tieredctl.config.plan_key import signing_key
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.kafka.log_dir_owner import log_dir_owner
 from tieredctl.model.findings import Finding
@@ -21,7 +20,8 @@ from tieredctl.model.removal import RemovalMode
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.cluster import Cluster
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
 from tieredctl_proposals.ops.wal.both_tiers import NOTHING_REMOTE, RemoteSegments, local_parts, remote_segments
 from tieredctl_proposals.ops.wal.clean import Cleaning, CleanLimits, CleanOutcome, CleanPlan, plan_cleaning

@@ -17,7 +17,7 @@ from tieredctl.model.counted import counted
 from tieredctl.ops.orphans.live_listing import live_listing
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.remote.listing import Listing
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_inkless.diskless.control_plane import ControlPlane, ControlPlaneTables
 from tieredctl_inkless.ops.diskless.batch_rows import BatchRows, Partitions, ProducerRows, numbered
 from tieredctl_inkless.ops.diskless.file_check import FileRows, file_rows

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import numbers_in
 from tieredctl.ops.remote.listing import record_batch
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.object_store import StoredObject
 from tieredctl_inkless.ops.diskless.file_keys import NO_FILE, FileKeys
 from tieredctl_inkless.ops.diskless.judgement import COMMITTED_WITHIN_MS
 

@@ -12,7 +12,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_text
 from tieredctl.ops.documents import Document, database_segment_document, partition_document
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_inkless.diskless.control_plane import ControlPlane, FileState, FoundBatch, FoundLog
 from tieredctl_inkless.ops.diskless.doubt import demand_sound
 from tieredctl_inkless.ops.diskless.finding_places import object_finding, partition_finding

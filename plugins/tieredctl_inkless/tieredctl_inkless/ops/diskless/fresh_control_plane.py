@@ -23,7 +23,7 @@ from tieredctl.ops.orphan_removal.owners import Found
 from tieredctl.ops.orphans.live_listing import live_listing
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.remote.listing import record_batch
-from tieredctl.storage.protocol import RESERVED_FOLDER, ObjectStore, StoredObject
+from tieredctl.ports.object_store import RESERVED_FOLDER, ObjectStore, StoredObject
 from tieredctl_inkless.diskless.control_plane import KEYS_AT_ONCE, ControlPlane, ControlPlaneTables, FoundFiles
 from tieredctl_inkless.ops.diskless.batch_rows import column
 from tieredctl_inkless.ops.diskless.bucket_fit import BucketFit

@@ -18,7 +18,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_text
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.remote.inventory import iso_8601
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_inkless.diskless.control_plane import ControlPlane, FileState
 from tieredctl_inkless.ops.diskless.batch_rows import BatchRows, batch_rows
 from tieredctl_inkless.ops.diskless.doubt import doubt_about_object, doubt_finding

@@ -21,7 +21,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.remote.listing import record_batch, stored_objects
-from tieredctl.storage.protocol import StoredObject
+from tieredctl.ports.object_store import StoredObject
 from tieredctl_inkless.diskless.control_plane import FileState
 from tieredctl_inkless.ops.diskless.file_keys import NO_FILE
 from tieredctl_inkless.ops.diskless.moment import Moment

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Protocol, runtime_checkable
 
 from tieredctl.ops.verification.report import Level
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_inkless.ops.diskless.object_reading import ObjectReport, read_objects
 from tieredctl_inkless.ops.diskless.object_tasks import ObjectTasks, tasks_in
 

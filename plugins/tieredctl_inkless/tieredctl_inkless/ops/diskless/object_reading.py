@@ -18,7 +18,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.verification.report import Level, Unread
-from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore
+from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl_inkless.ops.diskless.batch_rows import BatchRows, ProducerRows
 from tieredctl_inkless.ops.diskless.file_keys import NO_FILE
 from tieredctl_inkless.ops.diskless.finding_places import object_finding

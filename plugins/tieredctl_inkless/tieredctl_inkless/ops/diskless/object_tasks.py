@@ -18,7 +18,7 @@ from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.key_text import key_bytes
 from tieredctl.ops.verification.report import Level
-from tieredctl.storage.protocol import STREAM_CHUNK_BYTES
+from tieredctl.ports.object_store import STREAM_CHUNK_BYTES
 from tieredctl_inkless.ops.diskless.batch_rows import BatchRows, ProducerRows
 from tieredctl_inkless.ops.diskless.bucket import DisklessBucket
 from tieredctl_inkless.ops.diskless.object_reading import HEADERS_READ, ObjectTask

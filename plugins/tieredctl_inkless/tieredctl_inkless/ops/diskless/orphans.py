@@ -19,7 +19,7 @@ from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.still_there import found_now
 from tieredctl.ops.remote.inventory import iso_8601
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_inkless.diskless.control_plane import KEYS_AT_ONCE, FoundStates
 from tieredctl_inkless.ops.diskless.judgement import VERDICTS, JudgedBatch, JudgedObject, ObjectJudge, Rule
 

@@ -16,7 +16,7 @@ from tieredctl.model.finding_subjects import ObjectSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_inkless.diskless.control_plane import KEYS_AT_ONCE, ControlPlane, FileState
 from tieredctl_inkless.ops.diskless.bucket import NOT_LISTED, DisklessBucket
 from tieredctl_inkless.ops.diskless.finding_places import batch_documents, object_finding

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import OffsetSpec
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.offsets import FIELD_OF
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import iso_8601
+from tieredctl.ports.cluster import OffsetSpec
 from tieredctl_proposals.model.diskless_records import LOG_APPEND_TIME
 from tieredctl_proposals.model.diskless_requests import (
     EARLIEST,

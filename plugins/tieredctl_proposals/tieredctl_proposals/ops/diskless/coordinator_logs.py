@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
 
 from tieredctl.errors import DecodeError
-from tieredctl.kafka.source import NO_VALUE, MetadataSource, RecordChunk
+from tieredctl.formats.record_chunks import NO_VALUE, RecordChunk
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
@@ -20,6 +20,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.work import note_more
 from tieredctl.ops.metadata.compaction import MetadataCompaction
 from tieredctl.ops.metadata.coverage import MetadataCoverage
+from tieredctl.ports.metadata_source import MetadataSource
 from tieredctl_proposals.coordinator.apply import digest
 from tieredctl_proposals.coordinator.schema import StateUnusable
 from tieredctl_proposals.formats.diskless_records import decode_diskless_record

@@ -27,7 +27,6 @@ from tieredctl_inkless.ops.diskless.orphans import Judged, OrphanTotals
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import numbers_in
 from tieredctl.formats.windows import Flags, Ints
-from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
@@ -38,7 +37,8 @@ from tieredctl.ops.orphans.metadata_begins import NEVER_MS
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.remote.listing import Listing
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.ports.metadata_source import MetadataSource
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl_proposals.ops.diskless.coordinator_files import UNKNOWN_MS, CoordinatorFiles, read_files
 from tieredctl_proposals.ops.diskless.coordinator_logs import CoordinatorLogs
 

@@ -36,7 +36,7 @@ from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared, look
 from tieredctl.ops.orphan_removal.putting_back import failed
 from tieredctl.ops.orphan_removal.receipts import Receipts, StoredReceipts
 from tieredctl.ops.orphan_removal.removed_keys import keys_put_back, note_removed
-from tieredctl.storage.protocol import (
+from tieredctl.ports.object_store import (
     Deletion,
     DeletionOutcome,
     ObjectStore,

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.kafka.source import MetadataRecord, chunk_of
+from tieredctl.formats.record_chunks import MetadataRecord, chunk_of
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
-from tieredctl.storage.protocol import ObjectStore, StoredObject, list_unreserved
+from tieredctl.ports.object_store import ObjectStore, StoredObject, list_unreserved
 from tieredctl_proposals.formats.wal_records import encode_wal_event
 from tieredctl_proposals.model.wal_events import WAL_METADATA_TOPIC
 from tieredctl_proposals.ops.wal.event_log import METADATA_PARTITIONS, EventLogContents, is_event_key, read_event_log

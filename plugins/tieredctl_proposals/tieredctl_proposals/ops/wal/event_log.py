@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import SegmentPart, segment_file_name
+from tieredctl.formats.log_blocks import BlockReader, end_offset, log_blocks
 from tieredctl.formats.log_scan import Damage, LogBlock
 from tieredctl.formats.record_batches import Attributes, BatchHeader, Record, encode_batch
-from tieredctl.kafka.log_blocks import BlockReader, end_offset, log_blocks
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.storage.protocol import Capability, ObjectStore, WritableObjectStore
+from tieredctl.ports.object_store import Capability, ObjectStore, WritableObjectStore
 from tieredctl_proposals.formats.wal_records import encode_wal_event
 from tieredctl_proposals.model.wal_events import WAL_METADATA_TOPIC, WalEvent
 from tieredctl_proposals.ops.wal.gathered_events import GatheredEvents

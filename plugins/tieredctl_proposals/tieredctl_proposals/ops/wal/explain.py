@@ -12,8 +12,8 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.model.nearest import nearest_hint
 from tieredctl.ops.documents import Document
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.storage.protocol import ObjectStore
 from tieredctl_proposals.ops.wal.contents import KnownEvents
 from tieredctl_proposals.ops.wal.line_of_leaders import starts_of_epochs
 from tieredctl_proposals.ops.wal.object_check import object_finding

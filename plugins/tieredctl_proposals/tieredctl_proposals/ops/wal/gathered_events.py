@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tieredctl.formats.columns import NULL
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.formats.windows import Ints
-from tieredctl.kafka.source import RecordChunk
 from tieredctl_proposals.wal.events import WalChunk, WalEvents
 
 _HELD_BYTES, _HELD_RECORDS = 1 << 25, 1 << 18

@@ -10,7 +10,7 @@ from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document, epochs_document, partition_document
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl_proposals.model.wal_events import RemoteLogSegmentMetadataEntry
 from tieredctl_proposals.ops.wal.contents import Segments, WalContents, by_place
 from tieredctl_proposals.ops.wal.own_index import CONCERN_ONE_OBJECT

@@ -8,8 +8,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.cluster import Cluster, OffsetSpec, TopicDescription
-from tieredctl.kafka.source import MetadataSource
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -18,9 +16,11 @@ from tieredctl.ops.cluster.retention import UNLIMITED, effective_local
 from tieredctl.ops.metadata.event_reading import read_events as read_remote_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ports.cluster import Cluster, OffsetSpec, TopicDescription
+from tieredctl.ports.metadata_source import MetadataSource
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.segment_events import SegmentEvents
-from tieredctl.storage.protocol import ObjectStore
 from tieredctl_proposals.ops.wal.contents import KnownEvents, demand_whole, read_events
 from tieredctl_proposals.wal.lifecycle import JudgedObject, PartitionFacts, judge_objects
 from tieredctl_proposals.wal.tiered_ranges import TieredRanges

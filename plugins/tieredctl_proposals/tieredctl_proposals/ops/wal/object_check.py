@@ -11,8 +11,8 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject, Subject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import partition_document
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.lineage import epoch_for_offset
-from tieredctl.storage.protocol import ObjectStore
 from tieredctl_proposals.wal.replayed import KnownWalSegment
 
 

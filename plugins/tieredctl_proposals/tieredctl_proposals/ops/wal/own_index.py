@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
-from tieredctl.storage.protocol import ObjectStore, StoredObject
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl_proposals.wal.lifecycle import JudgedObject
 from tieredctl_proposals.wal.reading import read_object_index
 from tieredctl_proposals.wal.replayed import ReplayedWal

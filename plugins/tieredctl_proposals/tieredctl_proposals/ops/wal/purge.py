@@ -15,7 +15,7 @@ from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.guards.quarantine_keys import Quarantined
 from tieredctl.ops.orphan_removal.limits import demand_share
 from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
-from tieredctl.storage.protocol import (
+from tieredctl.ports.object_store import (
     MOST_DELETED_AT_ONCE,
     DeletionOutcome,
     ObjectStore,

@@ -19,7 +19,7 @@ from tieredctl.model.interruption import ending, unbroken
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.replaced_file import demand_writable
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.storage.protocol import UNFINISHED, ObjectStore
+from tieredctl.ports.object_store import UNFINISHED, ObjectStore
 from tieredctl_proposals.ops.wal.both_tiers import LocalPart
 from tieredctl_proposals.ops.wal.restored_log import RestoredLog, folder_name, sync, write_log
 

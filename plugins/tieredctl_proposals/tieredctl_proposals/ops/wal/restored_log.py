@@ -29,7 +29,7 @@ from tieredctl.formats.partition_metadata import (
 )
 from tieredctl.formats.record_batches import BatchHeader
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.storage.protocol import ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl_proposals.ops.wal.both_tiers import LocalPart
 from tieredctl_proposals.ops.wal.line_of_leaders import NO_END, ends_of_epochs
 from tieredctl_proposals.wal.places import object_key

@@ -21,7 +21,7 @@ from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.lease import lease_held
-from tieredctl.storage.protocol import ObjectStore, WritableObjectStore
+from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl_proposals.model.wal_events import RemoteWalLogSegmentMetadata, RemoteWalLogSegmentMetadataUpdate
 from tieredctl_proposals.ops.wal.both_tiers import NOTHING_REMOTE, RemoteSegments
 from tieredctl_proposals.ops.wal.contents import demand_whole, read_events

@@ -15,7 +15,7 @@ from tieredctl.model.finding_subjects import StoreSubject, Subject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.storage.protocol import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject
+from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject
 from tieredctl_proposals.model.wal_events import WAL_METADATA_TOPIC, RemoteLogSegmentMetadataEntry
 from tieredctl_proposals.ops.wal.contents import Segments, WalContents, by_place, nothing_in
 from tieredctl_proposals.ops.wal.level import WalLevel

@@ -1,4 +1,4 @@
-"""What tieredctl needs to know of a remote storage manager's objects. A plugin needs this module alone."""
+"""What tieredctl needs to know of a remote storage manager's objects: what a layout is."""
 
 from __future__ import annotations
 
@@ -8,26 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from tieredctl.errors import DecodeError
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.storage.protocol import STREAM_CHUNK_BYTES, ObjectStore, list_unreserved
-
-__all__ = [
-    "AUTO",
-    "ORIGINAL_PARTS",
-    "STREAM_CHUNK_BYTES",
-    "AlteredObject",
-    "DamagedRange",
-    "ExplainedKey",
-    "Layout",
-    "LayoutFactory",
-    "ObjectStore",
-    "OtherForm",
-    "Part",
-    "RecordedMetadata",
-    "SegmentIdentity",
-    "SegmentReader",
-    "list_unreserved",
-]
-
+from tieredctl.ports.object_store import STREAM_CHUNK_BYTES, ObjectStore
 
 AUTO = "auto"
 """Stands for the name of whichever layout explains a store's keys."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
-from tieredctl.storage.protocol import (
+from tieredctl.ports.object_store import (
     STREAM_CHUNK_BYTES,
     Capability,
     KeptVersion,

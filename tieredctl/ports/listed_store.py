@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tieredctl.storage.protocol import ObjectStore, StoredObject
-from tieredctl.storage.read_only import ReadOnlyStore
+from tieredctl.ports.object_store import ObjectStore, StoredObject
+from tieredctl.ports.read_only_store import ReadOnlyStore
 
 
 @dataclass(frozen=True, slots=True)

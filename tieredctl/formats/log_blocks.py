@@ -10,7 +10,7 @@ from typing import Any
 from tieredctl.errors import DecodeError
 from tieredctl.formats.log_scan import Damage, LogBlock, OneByOne, scan_log
 from tieredctl.formats.record_batches import LOG_OVERHEAD, BatchHeader, Record, read_records
-from tieredctl.kafka.source import Column, MetadataRecord, RecordChunk, chunk_of
+from tieredctl.formats.record_chunks import Column, MetadataRecord, RecordChunk, chunk_of
 from tieredctl.model.findings import Finding
 
 COLUMNS_FROM = 1 << 20

@@ -1,0 +1,1 @@
+"""The protocols that operations see, and the values that they speak in. Nothing here opens anything."""
