@@ -46,15 +46,16 @@ class PluginKind:
 
     def load(self, name: str) -> Any:
         """What the entry point of that name names. Raises TieredctlError as `make` does."""
+        point = self._point(name)
         try:
-            return self._point(name).load()
-        except (ImportError, AttributeError) as error:
+            return point.load()
+        except Exception as error:  # noqa: BLE001 - whatever a package of somebody else's does
             raise self._not_loaded(name, error) from None
 
     def _point(self, name: str) -> EntryPoint:
         found = {point.value: point for point in self._points() if point.name == name}
         if not found:
-            self._demand_installed()
+            self.demand_installed()
             hint = f"Name an installed one, or install the plugin, for example with `pip install tieredctl-{name}`."
             raise TieredctlError(self.unknown, f"There is no {self.noun} {name!r}; {self.installed()}.", hint=hint)
         if len(found) > 1:
@@ -62,8 +63,9 @@ class PluginKind:
             raise TieredctlError(self.unknown, message, hint="Uninstall all of them but one.")
         return next(iter(found.values()))
 
-    def _demand_installed(self) -> None:
-        """Modules alone, such as a zip of sources given to Spark with --py-files, have no entry points."""
+    def demand_installed(self) -> None:
+        """Raises TieredctlError `missing-extra` for modules alone, such as a zip of sources given to Spark with
+        --py-files: they have no entry points."""
         try:
             distribution("tieredctl")
         except PackageNotFoundError:
@@ -79,8 +81,19 @@ class PluginKind:
         return TieredctlError(ErrorCode.MISSING_EXTRA, message)
 
 
+def installed_names(group: str) -> list[str]:
+    """The names of a group's entry points, sorted."""
+    return sorted({point.name for point in _installed(group, tuple(sys.path))})
+
+
 @cache
 def _installed(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """What the packages on Python's path bring: to find out, files of all of them are read."""
+    """What the packages on Python's path bring."""
+    return tuple(_of_all_groups(path).select(group=group))
+
+
+@cache
+def _of_all_groups(path: tuple[str, ...]) -> Any:
+    """To find out, files of all packages are read."""
     del path  # by which packages are found
-    return tuple(entry_points(group=group))
+    return entry_points()

@@ -61,7 +61,7 @@ def test_the_scripts_that_packagers_take_are_not_stale(tieredctl: Tieredctl) -> 
         (("store", "inspect", "a", "--", "--b"), ["files"]),
         (("orphans", "show", "--", ""), ["files"]),
         (("metadata", "segments", "--export=a"), ["files\t--export="]),
-        (("verify", "--store", ""), ["unfinished", "file:", "s3://", "gs://"]),
+        (("verify", "--store", ""), ["unfinished", "file:", "gs://", "s3://"]),
         (("verify", "--store=file:/v"), ["directories\t--store=file:"]),
         (("metadata", "segments", "--partition", ""), ["words"]),
         (("no-such-command", ""), ["words"]),

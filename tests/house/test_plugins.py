@@ -13,9 +13,10 @@ from tieredctl.kafka.registry import METADATA_SOURCES
 from tieredctl.layouts.registry import LAYOUTS
 from tieredctl.ops.verification.engine import ENGINES
 from tieredctl.plugins import PluginKind
+from tieredctl.ports.store_kinds import STORES
 
 Install = Callable[..., None]
-KINDS = [LAYOUTS, ENGINES, METADATA_SOURCES]
+KINDS = [LAYOUTS, ENGINES, METADATA_SOURCES, STORES]
 
 
 @pytest.fixture(params=KINDS, ids=[kind.noun for kind in KINDS])

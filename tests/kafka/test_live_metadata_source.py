@@ -10,13 +10,13 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
 
-from tests.kafka.metadata_source_contract import EVENTS, FIRST, MetadataSourceContract, records_of
 from tests.rigs.broker import METADATA_TOPIC, KafkaBroker
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.topics import create_topics, delete_topic
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.live_cluster import LiveCluster
 from tieredctl.kafka.live_topic import LiveTopic
+from tieredctl.testing.metadata_sources import EVENTS, FIRST, MetadataSourceContract, records_of
 
 pytestmark = pytest.mark.integration
 

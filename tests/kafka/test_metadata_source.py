@@ -9,13 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.kafka.metadata_source_contract import (
-    EVENTS,
-    FIRST,
-    SECOND,
-    MetadataSourceContract,
-    records_of,
-)
 from tests.metadata_logs import metadata_batches, write_log
 from tests.metadata_plugin import EXPORT_OPTION, NAME, install_metadata_plugin
 from tieredctl.errors import TieredctlError
@@ -24,6 +17,13 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.export import export_metadata
 from tieredctl.ports.metadata_source import METADATA_TOPIC, MetadataSource
+from tieredctl.testing.metadata_sources import (
+    EVENTS,
+    FIRST,
+    SECOND,
+    MetadataSourceContract,
+    records_of,
+)
 from tieredctl.wiring.places import MetadataPlace, PluginSource
 
 CLUSTER_ID, TOPIC_ID, OTHER_TOPIC_ID = "5lgVbV_vRSmEjoqjPWDZrA", "ABEiM0RVZneImaq7zN3u_w", "Ex-aw3fEQIi3do0H9Y7cKQ"

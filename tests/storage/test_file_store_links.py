@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.storage.answers import code_of, keys_of
+from tests.storage.answers import code_of
 from tieredctl.errors import TieredctlError
 from tieredctl.ports.object_store import RESERVED_FOLDER, UNFINISHED, DeletionOutcome, StoredObject
 from tieredctl.storage.file import FileStore
+from tieredctl.testing.store_reading import keys_of
 
 
 def test_links_are_followed(root: Path, store: FileStore) -> None:

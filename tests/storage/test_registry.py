@@ -65,7 +65,7 @@ def test_other_urls_are_refused_as_wrong_usage(url: str) -> None:
 
 def test_the_refusal_tells_what_can_be_opened() -> None:
     with pytest.raises(
-        TieredctlError, match=r"'ftp://host'.* file:DIR, memory:, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX"
+        TieredctlError, match=r"'ftp://host'.* file:DIR, gs://BUCKET/PREFIX, memory:, s3://BUCKET/PREFIX"
     ):
         open_store("ftp://host", {})
 

@@ -161,8 +161,17 @@ def _demand_consistent(context: Context) -> None:
         raise bad(f"context {context.name} has commandConfig, but no bootstrapServer")
     if context.store is None and (context.store_options or context.layout or context.layout_options):
         raise bad(f"context {context.name} has settings of a store, but no store")
-    if context.store is not None and "@" in context.store and not context.store.startswith("file:"):
-        raise bad(f"store of context {context.name} contains credentials, or something like them")
+    if context.store is not None and "@" in context.store:
+        _demand_no_credentials(context.name, context.store)
+
+
+def _demand_no_credentials(name: str, store: str) -> None:
+    from tieredctl.ports.store_kinds import demand_no_credentials
+
+    try:
+        demand_no_credentials(store)
+    except TieredctlError:
+        raise bad(f"store of context {name} contains credentials, or something like them") from None
 
 
 def _options(name: str, spelled: str, options: object) -> dict[str, str]:

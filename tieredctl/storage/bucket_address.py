@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import StoredObject
+from tieredctl.ports.store_kinds import is_bucket_name
 
 LONGEST_NAME_BYTES = 1_024
 """What S3 and Google Cloud Storage allow."""
@@ -17,8 +17,6 @@ _MOST_EMPTY_PAGES = 1_000
 """A server may skip a million deleted objects, and return an empty page for each thousand."""
 _LARGEST_NUMBER = (1 << 63) - 1
 _Page = TypeVar("_Page")
-
-_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +81,10 @@ class BucketAddress:
                 yield stored
 
 
-def demand_no_credentials(url: str) -> None:
-    """Raises TieredctlError `no-store`, without repeating any of it, for a store's URL that may hold a user and a
-    password."""
-    scheme, _, rest = url.partition(":")
-    if scheme == "file" and (not rest.startswith("//") or rest.startswith("///")):
-        return
-    bucket = rest.removeprefix("//").partition("/")[0]
-    names_a_bucket = rest.startswith("//") and _BUCKET.fullmatch(bucket)
-    if not names_a_bucket and ("@" in url or (scheme in ("s3", "gs") and ":" in rest)):
-        hint = "Name only the bucket; log in as you would for the cloud's own command line."
-        raise TieredctlError(
-            ErrorCode.NO_STORE, "The store's URL contains credentials, or something like them.", hint=hint
-        )
-
-
 def bucket_address(scheme: str, rest: str) -> BucketAddress:
     """The address that follows the scheme and its colon. Raises TieredctlError `no-store`."""
-    demand_no_credentials(f"{scheme}:{rest}")
     bucket, _, prefix = rest.removeprefix("//").partition("/")
-    if not rest.startswith("//") or not _BUCKET.fullmatch(bucket) or not encodable(prefix):
+    if not rest.startswith("//") or not is_bucket_name(bucket) or not encodable(prefix):
         hint = f"Write it as {scheme}://BUCKET or {scheme}://BUCKET/PREFIX."
         raise TieredctlError(ErrorCode.NO_STORE, f"{scheme + ':' + rest!r} does not name a bucket.", hint=hint)
     return BucketAddress(scheme, bucket, prefix.removesuffix("/") + "/" if prefix.strip("/") else "")

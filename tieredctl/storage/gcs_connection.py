@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,11 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.concurrently import MOST_REQUESTS_AT_ONCE
 from tieredctl.storage.endpoint import endpoint_option
-
-GCS_OPTIONS = ("endpoint",)
 
 _NOT_FOUND = 404
 _PRECONDITION_FAILED = 412
@@ -69,14 +66,7 @@ class GcsConnection:
 
 
 def gcs_connection(options: Mapping[str, str]) -> GcsConnection:
-    """The settings that `--store-option`s give. Raises TieredctlError for an invalid value, and where the library is
-    not installed."""
-    try:
-        found = importlib.util.find_spec("google.cloud.storage")
-    except ModuleNotFoundError:
-        found = None
-    if found is None:
-        raise missing_extra("A gs: store needs google-cloud-storage.", "gs")
+    """The settings that `--store-option`s give. Raises TieredctlError for an invalid value."""
     return GcsConnection(endpoint_option(options.get("endpoint")))
 
 

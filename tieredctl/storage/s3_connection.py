@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -11,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.concurrently import MOST_REQUESTS_AT_ONCE
 from tieredctl.storage.endpoint import endpoint_option
 from tieredctl.storage.s3_listing_page import read_listing_page
@@ -19,7 +18,6 @@ from tieredctl.storage.s3_listing_page import read_listing_page
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
 
-S3_OPTIONS = ("endpoint", "region", "profile", "addressing-style")
 ADDRESSING_STYLES = ("auto", "path", "virtual")
 
 Answer = dict[str, Any]
@@ -140,9 +138,7 @@ class S3Connection:
 
 
 def s3_connection(options: Mapping[str, str]) -> S3Connection:
-    """The settings that `--store-option`s give. Raises TieredctlError for an invalid value, and without boto3."""
-    if importlib.util.find_spec("boto3") is None:
-        raise missing_extra("An s3: store needs boto3.", "s3")
+    """The settings that `--store-option`s give. Raises TieredctlError for an invalid value."""
     style = options.get("addressing-style", "auto")
     if style not in ADDRESSING_STYLES:
         hint = f"Give one of {', '.join(ADDRESSING_STYLES)}."

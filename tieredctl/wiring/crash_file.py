@@ -19,17 +19,7 @@ from tieredctl import __version__
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.secrets import redacted, redacted_words, remember_secrets
 
-_PACKAGES = (
-    "typer",
-    "numpy",
-    "pyarrow",
-    "confluent-kafka",
-    "kafka-python",
-    "boto3",
-    "google-cloud-storage",
-    "psycopg",
-    "pyspark",
-)
+_PACKAGES = ("typer", "numpy", "pyarrow", "confluent-kafka", "kafka-python", "psycopg", "pyspark")
 _SETTINGS = ("TIEREDCTL_", "AWS_", "GOOGLE_", "KAFKA_", "PG", "PYTHON", "SPARK_", "JAVA_", "LC_", "LANG", "XDG_", "TZ")
 _PROGRAM = "tieredctl"
 _OWN_PLACE = re.compile(rf"/{_PROGRAM}(_\w+)?/")
@@ -106,7 +96,10 @@ def crash_text(fault: BaseException, words: Sequence[str]) -> str:
 
 def versions() -> Iterator[str]:
     """The installed packages that matter, with their versions."""
-    for package in _PACKAGES:
+    from tieredctl.ports.store_kinds import store_kinds
+
+    libraries = [kind.library.package for kind in store_kinds() if kind.library is not None]
+    for package in (*_PACKAGES, *libraries):
         try:
             yield f"{package} {version(package)}"
         except PackageNotFoundError:

@@ -11,11 +11,11 @@ from tempfile import NamedTemporaryFile
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.file_reading import LARGEST_BATCH_FILE
+from tieredctl.ports.store_kinds import kind_elsewhere
 from tieredctl.storage.registry import open_store
 
 STDIN = "-"
 _CHUNK_BYTES = 1 << 20
-_REMOTE = ("s3", "gs")
 
 
 def local_path(text: str, store_options: Mapping[str, str], held: ExitStack) -> Path:
@@ -23,20 +23,19 @@ def local_path(text: str, store_options: Mapping[str, str], held: ExitStack) -> 
 
     Raises TieredctlError for what is too large for any file of a broker, `usage` for a terminal, and as the store does.
     """
-    scheme, _, rest = text.partition(":")
     if text == STDIN:
         if sys.stdin.isatty():
             hint = "Pipe a file into the command, as in: gunzip -c FILE.gz | tieredctl store inspect - --kind log"
             raise TieredctlError(ErrorCode.USAGE, "Nothing is piped in: stdin is a terminal.", hint=hint)
         return _copied(iter(lambda: sys.stdin.buffer.read(_CHUNK_BYTES), b""), "stdin", held)
-    if scheme in _REMOTE and rest.startswith("//"):
+    if kind_elsewhere(text) is not None:
         url, _, key = text.rpartition("/")
         if not key:
             raise TieredctlError(
                 ErrorCode.USAGE, f"{text} does not name an object.", hint="Give the key after the URL."
             )
         return _copied(open_store(url, store_options).stream(key), text, held)
-    return Path(rest if scheme == "file" and rest else text)
+    return Path(text.removeprefix("file:") or text)
 
 
 def _copied(chunks: Iterable[bytes], name: str, held: ExitStack) -> Path:

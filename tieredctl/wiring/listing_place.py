@@ -90,13 +90,14 @@ class ListingPlace:
 def _open_mark(folder: str, store_url: str, place: StorePlace, now_ms: int) -> Mark:
     """The mark at a path or URL. A bucket of the store's kind is opened with the store's options."""
     from tieredctl.ops.orphans.mark import read_mark
+    from tieredctl.ports.store_kinds import kind_elsewhere
     from tieredctl.storage.registry import open_store
 
-    kind, colon, path = folder.partition(":")
-    if colon and kind in ("s3", "gs"):
-        options = place.options if kind == store_url.partition(":")[0] else {}
+    kind = kind_elsewhere(folder)
+    if kind is not None:
+        options = place.options if store_url.startswith(f"{kind.scheme}:") else {}
         return read_mark(open_store(folder, options), store_url, now_ms)
-    local = Path(os.path.abspath(path if colon and kind == "file" else folder))
+    local = Path(os.path.abspath(folder.removeprefix("file:")))
     if not local.is_dir():
         raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no folder {local}.")
     return read_mark(open_store(f"file:{local}", {}), store_url, now_ms)
@@ -105,20 +106,21 @@ def _open_mark(folder: str, store_url: str, place: StorePlace, now_ms: int) -> M
 def open_inventory(manifest: str, store_url: str, place: StorePlace) -> BucketInventory:
     """The inventory at a path or URL. A bucket of the store's kind is opened with the store's options."""
     from tieredctl.ops.orphans.bucket_inventory import BucketPlace, find_inventory
+    from tieredctl.ports.store_kinds import Address, kind_elsewhere, store_kind
     from tieredctl.storage.bucket_address import bucket_address
     from tieredctl.storage.registry import open_store
 
     scheme, _, rest = store_url.partition(":")
-    if scheme not in ("s3", "gs"):
+    if store_kind(store_url).address is not Address.BUCKET:
         raise TieredctlError(ErrorCode.USAGE, f"Only a bucket has an inventory, but the store is {store_url}.")
     address = bucket_address(scheme, rest)
     bucket_place = BucketPlace(scheme, address.bucket, address.root)
-    kind, colon, path = manifest.partition(":")
-    if colon and kind in ("s3", "gs"):
-        bucket, _, key = path.removeprefix("//").partition("/")
-        options = place.options if kind == scheme else {}
-        return find_inventory(open_store(f"{kind}://{bucket}", options), key, bucket_place)
-    file = Path(os.path.abspath(path if colon and kind == "file" else manifest))
+    kind = kind_elsewhere(manifest)
+    if kind is not None and kind.address is Address.BUCKET:
+        bucket, _, key = manifest.removeprefix(kind.begins).partition("/")
+        options = place.options if kind.scheme == scheme else {}
+        return find_inventory(open_store(kind.begins + bucket, options), key, bucket_place)
+    file = Path(os.path.abspath(manifest.removeprefix("file:")))
     if not file.is_file():
         raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no file {file}.")
     # An inventory's files are in the manifest's own folder, or in one next to it.

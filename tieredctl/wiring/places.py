@@ -298,9 +298,15 @@ class StorePlace:
 
     def demand_known(self) -> None:
         """Raises TieredctlError for a URL whose scheme no store has; opens nothing."""
-        from tieredctl.storage.registry import demand_known_store
+        from tieredctl.ports.store_kinds import store_kind
 
-        demand_known_store(self.url)
+        store_kind(self.url)
+
+    def from_everywhere(self) -> str:
+        """Its URL, which means the same from every folder."""
+        from tieredctl.ports.store_kinds import from_everywhere
+
+        return from_everywhere(self.url)
 
     def open_writable_store(self) -> WritableObjectStore:
         """The store, for changing it, without a layout."""

@@ -236,7 +236,7 @@ def add(
         name,
         bootstrap_server,
         None if command_config is None else str(command_config.expanduser().absolute()),
-        _absolute(store),
+        None if store is None else StorePlace(store).from_everywhere(),
         pairs("--store-option", store_option),
         layout,
         _absolute_files(pairs("--layout-option", layout_option)),
@@ -259,13 +259,6 @@ def _absolute_files(options: Mapping[str, str]) -> dict[str, str]:
         name: str(Path(value).expanduser().absolute()) if value and f"{name}=" == _KEY_FILE else value
         for name, value in options.items()
     }
-
-
-def _absolute(store: str | None) -> str | None:
-    """A folder's URL means the same from every folder."""
-    if store is None or not store.startswith("file:") or store.startswith("file:/"):
-        return store
-    return f"file:{Path(store.removeprefix('file:')).absolute()}"
 
 
 @_commands.command("remove")

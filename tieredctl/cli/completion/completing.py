@@ -29,7 +29,6 @@ _MOST_ENTRIES = 20_000
 """Of a log directory: beyond that, a keystroke would wait."""
 _MOST_PARTITIONS = 200
 _PARTITION_FOLDER = re.compile(r"(.+)-[0-9]+")
-_SCHEMES = {"file:": "a folder", "s3://": "a bucket", "gs://": "a bucket"}
 
 Candidates = Mapping[str, str]
 
@@ -159,12 +158,15 @@ def _with(kept: str, candidates: Candidates) -> Candidates:
 
 
 def _url(current: str, kept: str, *, is_file_too: bool) -> Answer:
-    if current.startswith("file:"):
-        return Answer(_FILES if is_file_too else _DIRECTORIES, kept=f"{kept}file:")
-    fitting = [name for name in _SCHEMES if name.startswith(current)]
-    if is_file_too and not (current and fitting):
+    from tieredctl.ports.store_kinds import Address, store_kinds
+
+    kinds = [kind for kind in store_kinds() if kind.address is not Address.NONE]
+    for kind in kinds:
+        if kind.address is Address.FOLDER and current.startswith(kind.begins):
+            return Answer(_FILES if is_file_too else _DIRECTORIES, kept=kept + kind.begins)
+    if is_file_too and not (current and any(kind.begins.startswith(current) for kind in kinds)):
         return Answer(_FILES, kept=kept)
-    return Answer(_UNFINISHED, _with(kept, _SCHEMES))
+    return Answer(_UNFINISHED, _with(kept, {kind.begins: f"a {kind.address}" for kind in kinds}))
 
 
 def _is_finished(kind: str, current: str) -> bool:
@@ -222,10 +224,10 @@ def _metadata_sources(line: _Line) -> Candidates:
 
 
 def _plugins(line: _Line, group: str) -> Candidates:
-    from importlib.metadata import entry_points
+    from tieredctl.plugins import installed_names
 
     del line
-    return {point.name: "" for point in entry_points(group=group)}
+    return dict.fromkeys(installed_names(group), "")
 
 
 def _finding_codes(line: _Line) -> Candidates:

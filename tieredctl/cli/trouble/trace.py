@@ -17,18 +17,8 @@ from tieredctl.cli.outcome import say
 from tieredctl.model.counted import counted
 from tieredctl.model.secrets import redacted, remember_secrets
 
-_LIBRARIES = (
-    "botocore.credentials",
-    "botocore.retries",
-    "botocore.retryhandler",
-    "google.auth.transport",
-    "google.cloud.storage",
-    "kafka",
-    "psycopg",
-    "urllib3.connectionpool",
-    "urllib3.util.retry",
-)
-"""The loggers that --debug shows. Botocore's others print the headers and bodies of requests and answers."""
+_LIBRARIES = ("kafka", "psycopg", "urllib3.connectionpool", "urllib3.util.retry")
+"""The loggers that --debug shows beside those of stores' libraries."""
 _LONGEST_LINE = 2_000
 _WITH_LOGINS = "Sasl"
 """Kafka's requests that hold passwords and proofs of them."""
@@ -42,7 +32,7 @@ def shown_trace(*, is_debugged: bool) -> Iterator[None]:
     remember_secrets(os.environ)
     handler = _Shown()
     loggers = {PROGRAM: logging.DEBUG if is_debugged else logging.INFO}
-    loggers |= dict.fromkeys(_LIBRARIES, logging.DEBUG) if is_debugged else {}
+    loggers |= dict.fromkeys(_loggers_of_libraries(), logging.DEBUG) if is_debugged else {}
     before = {name: logging.getLogger(name).level for name in loggers}
     for name, level in loggers.items():
         logging.getLogger(name).setLevel(level)
@@ -54,6 +44,14 @@ def shown_trace(*, is_debugged: bool) -> Iterator[None]:
             logging.getLogger(name).removeHandler(handler)
             logging.getLogger(name).setLevel(level)
         handler.say_sums()
+
+
+def _loggers_of_libraries() -> Iterator[str]:
+    from tieredctl.ports.store_kinds import store_kinds
+
+    yield from _LIBRARIES
+    for kind in store_kinds():
+        yield from kind.library.loggers if kind.library else ()
 
 
 def say_traceback(fault: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""What every source of metadata has to do, wherever it reads: the same answers for the same events."""
+"""The contract of a source of metadata (`tieredctl.ports.metadata_source`): the same answers for the same events."""
 
 from __future__ import annotations
 
@@ -8,14 +8,33 @@ from typing import Protocol
 
 import pytest
 
-from tests.metadata_logs import copied
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.record_chunks import MetadataRecord, RecordChunk
+from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
 from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition, uuid_text
 from tieredctl.ops.metadata.stretches import NO_END, cut_to, stretch_chunks, stretches
 from tieredctl.ports.metadata_source import MetadataSource, OffsetRange
+from tieredctl.testing.segments import metadata_of
 
-EVENTS = [encode_event(event) for number in range(1, 9) for event in copied(number, number, number)]
+_PARTITION = TopicIdPartition("ABEiM0RVZneImaq7zN3u_w", "t", 0)
+
+
+def _copied(number: int) -> tuple[MetadataEvent, MetadataEvent]:
+    """A segment's copy that began and ended."""
+    segment_id = uuid_text(number.to_bytes(16))
+    finished = RemoteLogSegmentMetadataUpdate(
+        topic_id_partition=_PARTITION,
+        segment_id=segment_id,
+        author=1,
+        event_timestamp_ms=0,
+        state=RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
+    )
+    return metadata_of(_PARTITION, segment_id, number), finished
+
+
+EVENTS = [encode_event(event) for number in range(1, 9) for event in _copied(number)]
+"""The values of records: 8 segments, one after the other."""
 FIRST, SECOND = 0, 1
 """The metadata partitions that are written to."""
 
@@ -33,14 +52,18 @@ class WrittenMetadata(Protocol):
         """Adds records without keys, some to a batch."""
         ...
 
-    def open(self) -> MetadataSource: ...
+    def open(self) -> MetadataSource:
+        """A source that reads it, which its test closes."""
+        ...
 
 
 def records_of(source: MetadataSource, metadata_partition: int, from_offset: int = 0) -> list[MetadataRecord]:
+    """All records of a partition from an offset on."""
     return [record for chunk in source.chunks(metadata_partition, from_offset) for record in chunk.records()]
 
 
 def findings_of(source: MetadataSource) -> list[Finding]:
+    """All that is wrong with what a source reads."""
     chunks: Iterator[RecordChunk] = (one for number in source.metadata_partitions() for one in source.chunks(number))
     return [*source.findings(), *(finding for chunk in chunks for finding in chunk.findings)]
 
