@@ -1,8 +1,10 @@
-"""Writes the table of all commands: `python -m tieredctl.cli.command_rows`, for `make completions`."""
+"""Writes the tables of all commands: `python -m tieredctl.cli.command_rows`, for `make completions`; with the names of
+packages only theirs."""
 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -105,4 +107,5 @@ def _metavar(parameter: Any) -> str:
 
 if __name__ == "__main__":
     for file, text in tables().items():
-        file.write_text(text, encoding="utf-8")
+        if file.parent.name in sys.argv[1:] or not sys.argv[1:]:
+            file.write_text(text, encoding="utf-8")

@@ -35,7 +35,7 @@ PARTS = {part: part.value.encode() * 3 for part in ORIGINAL_PARTS} | {Part.TIME_
 def for_any(**given_values: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A property of a layout, which is the same for all values: fixtures need not be made for each."""
     checks = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
-    return lambda test: settings(suppress_health_check=checks)(given(**given_values)(test))
+    return lambda test: settings(suppress_health_check=checks, deadline=None)(given(**given_values)(test))
 
 
 def objects_of(layout: Layout, segment: SegmentIdentity) -> dict[Part, str]:

@@ -130,7 +130,7 @@ class StoreReadingContract:
     def test_a_listing_can_start_after_any_text(self, store: ObjectStore) -> None:
         assert {start: keys_of(store, start_after=start) for start in STARTS} == STARTS
 
-    @settings(suppress_health_check=[_FUNCTION_SCOPED, _INHERITED], max_examples=_FEWER)
+    @settings(suppress_health_check=[_FUNCTION_SCOPED, _INHERITED], max_examples=_FEWER, deadline=None)
     @given(data=st.data())
     def test_prefix_and_start_cut_the_listing_as_they_would_cut_its_text(
         self, store_with: StoreWith, data: st.DataObject
