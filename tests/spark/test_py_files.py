@@ -55,6 +55,6 @@ def test_a_plain_zip_of_sources_is_refused_in_a_sentence(captures: Path, tmp_pat
 
     assert done.returncode == ExitCode.FAILURE, done.stderr
     sentence, hint = done.stderr.splitlines()
-    assert sentence == "No layout can be found: tieredctl is not installed here, its sources were only copied."
+    assert sentence == "No store can be found: tieredctl is not installed here, its sources were only copied."
     assert "make spark-archive" in hint
     assert not (tmp_path / "output").exists()
