@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from tieredctl_aiven.manager_settings import largest_custom_metadata
 
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.broker_settings import UNLIMITED, BrokerSettings
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.doctor.broker_rules import broker_findings
-from tieredctl.ops.doctor.custom_metadata import custom_metadata_findings, largest_custom_metadata
+from tieredctl.ops.doctor.custom_metadata import custom_metadata_findings
 
 SOUND = {
     "process.roles": "broker",

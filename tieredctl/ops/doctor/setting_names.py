@@ -15,6 +15,7 @@ from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.topic_settings import INHERITED, TopicSettings
 from tieredctl.ops.doctor.setting_units import in_unit_of
+from tieredctl.ports.manager_settings import ManagerSettings, installed_managers, manager_of
 
 _ALIKE = 0.9
 """How similar a misspelt name is to the right one: one or two of about thirty letters differ."""
@@ -35,52 +36,17 @@ _WORDS_OF_TIERING = frozenset({"remote", "local"})
 """Without one of them a name may be any other setting, such as metadata.log.segment.bytes or request.timeout.ms."""
 _TELLING_WORDS = 3
 """A shorter name is the end of too many others."""
-_AIVEN = "io.aiven.kafka.tieredstorage."
-_AIVEN_BACKEND = "storage."
-_AIVEN_SETTINGS = frozenset(
-    {
-        "chunk.size",
-        "compression.enabled",
-        "compression.heuristic.enabled",
-        "custom.metadata.fields.include",
-        "encryption.enabled",
-        "encryption.key.pair.id",
-        "encryption.key.pairs",
-        "fetch.chunk.cache.class",
-        "key.prefix",
-        "key.prefix.mask",
-        "metrics.num.samples",
-        "metrics.recording.level",
-        "metrics.sample.window.ms",
-        "segment.format",
-        "storage.backend.class",
-        "upload.rate.limit.bytes.per.second",
-    }
-)
-"""Settings of its RemoteStorageManagerConfig (docs/configs.rst) that stand alone."""
-_AIVEN_BACKENDS = ("s3.", "aws.", "gcs.", "azure.", "oci.")
-_AIVEN_GROUPS = (
-    _AIVEN_BACKEND,
-    "encryption.key.pairs.",
-    "fetch.",
-    "segment.",
-    "metrics.",
-    "upload.",
-    "custom.metadata.",
-)
-"""Prefixes of the settings of its backends, key pairs and caches, which differ between its releases."""
 _OF_NODES = (*_OF_TIERING, *_PROPOSED, "rlmm.config.", "rsm.config.", "listener.name.")
 """Prefixes under which a node may have settings that Kafka does not list."""
 _MOST_MISSPELT = 1000
 """How many names are compared with the known ones where none of all is known."""
-_KAFKAS_TOO = "metrics."
-"""Aiven's settings that brokers have under the same names."""
 
 
 def has_any_setting(stated: Collection[str]) -> bool:
     """Whether any of these names may be meant for a node or a plugin of it, misspelt or not: else they are of a file of
     another kind."""
-    known = setting_names(SettingKind.BROKER) | setting_names(SettingKind.TOPIC) | _AIVEN_SETTINGS
+    known = setting_names(SettingKind.BROKER) | setting_names(SettingKind.TOPIC)
+    known = known.union(*(manager.names for manager in installed_managers()))
     if any(name in known or name.startswith(_OF_NODES) for name in stated):
         return True
     return any(_meant(name, known) is not None for name in islice(stated, _MOST_MISSPELT))
@@ -121,8 +87,8 @@ def _unknown_to_the_release(settings: BrokerSettings, name: str) -> Iterator[Fin
 def _unknown_name(settings: BrokerSettings, name: str, stated: str | None, known: frozenset[str]) -> Iterator[Finding]:
     meant = _meant_of_manager(name, settings) or INHERITED.get(name) or _meant(name, known)
     is_managers = name.startswith((settings.text(names.STORAGE_PREFIX) or " ", settings.metadata_name("") or " "))
-    if meant is None and (own := _unknown_to_plugin(name, settings)) is not None:
-        yield _not_of_the_plugin(settings, name, own)
+    if meant is None and (unknown := _unknown_to_plugin(name, settings)) is not None:
+        yield unknown
     elif meant is not None or (not is_managers and name.startswith((*_OF_TIERING, *_PROPOSED))):
         evidence: dict[str, object] = {"misspelt": name, "stated": stated, **_correction(name, meant, stated)}
         severity = Severity.INFO if meant is None and name.startswith(_OF_FORKS) else None
@@ -198,45 +164,43 @@ def _meant_of_manager(name: str, settings: BrokerSettings) -> str | None:
     return _meant_by_plugin(name, settings)
 
 
-def _is_aivens(settings: BrokerSettings) -> bool:
-    return (settings.text(names.STORAGE_CLASS) or "").startswith(_AIVEN)
+def _manager(settings: BrokerSettings) -> ManagerSettings | None:
+    return manager_of(settings.text(names.STORAGE_CLASS))
 
 
 def _meant_by_plugin(name: str, settings: BrokerSettings) -> str | None:
-    """Of Aiven's plugin, whose own settings and whose backend's lie under different prefixes."""
-    if not _is_aivens(settings):
+    """Of a storage manager whose own settings and whose backend's lie under different prefixes."""
+    manager = _manager(settings)
+    if manager is None:
         return None
     prefix = settings.text(names.STORAGE_PREFIX) or ""
     if not name.startswith(prefix):
         first, _, rest = name.partition(".")
         bare = rest if first == prefix.partition(".")[0] else name
-        is_own = bare in _AIVEN_SETTINGS and not bare.startswith(_KAFKAS_TOO)
+        is_own = bare in manager.names and not bare.startswith(manager.also_kafkas)
         return prefix + bare if is_own else None
     own = name.removeprefix(prefix)
-    if own in _AIVEN_SETTINGS:
+    if own in manager.names:
         return None
-    behind = own.removeprefix(_AIVEN_BACKEND)
+    behind = own.removeprefix(manager.backend)
     if behind != own:
-        return prefix + behind if behind in _AIVEN_SETTINGS else None
-    if own.startswith(_AIVEN_BACKENDS):
-        return prefix + _AIVEN_BACKEND + own
-    ordered = [one for one in sorted(_AIVEN_SETTINGS) if sorted(one.split(".")) == sorted(own.split("."))]
-    longer = [one for one in sorted(_AIVEN_SETTINGS, key=len, reverse=True) if own.endswith(f".{one}")]
-    meant = next(iter([*ordered, *longer, *get_close_matches(own, _AIVEN_SETTINGS, 1, _ALIKE)]), None)
+        return prefix + behind if behind in manager.names else None
+    if own.startswith(manager.backends):
+        return prefix + manager.backend + own
+    ordered = [one for one in sorted(manager.names) if sorted(one.split(".")) == sorted(own.split("."))]
+    longer = [one for one in sorted(manager.names, key=len, reverse=True) if own.endswith(f".{one}")]
+    meant = next(iter([*ordered, *longer, *get_close_matches(own, manager.names, 1, _ALIKE)]), None)
     return None if meant is None else prefix + meant
 
 
-def _unknown_to_plugin(name: str, settings: BrokerSettings) -> str | None:
-    """The name without the prefix, if Aiven's plugin has none like it."""
-    prefix = settings.text(names.STORAGE_PREFIX) or ""
+def _unknown_to_plugin(name: str, settings: BrokerSettings) -> Finding | None:
+    """The finding about a name that the storage manager has none like."""
+    manager, prefix = _manager(settings), settings.text(names.STORAGE_PREFIX) or ""
     own = name.removeprefix(prefix)
-    is_unknown = own not in _AIVEN_SETTINGS and not own.startswith(_AIVEN_GROUPS)
-    return own if _is_aivens(settings) and name.startswith(prefix) and is_unknown else None
-
-
-def _not_of_the_plugin(settings: BrokerSettings, name: str, own: str) -> Finding:
-    known = sorted(_AIVEN_SETTINGS)
-    message = f"Aiven's plugin is not known to have a setting {own}, and ignores what it does not have; "
+    if manager is None or not name.startswith(prefix) or own in manager.names or own.startswith(manager.groups):
+        return None
+    known = sorted(manager.names)
+    message = f"{manager.whose} is not known to have a setting {own}, and ignores what it does not have; "
     message += f"it has {', '.join(known)}"
     evidence: dict[str, object] = {"misspelt": name, "stated": settings.values[name], "known": known}
     return Finding(FindingCode.BROKER_CONFIG_NAME_UNKNOWN, settings.subject, message, evidence, Severity.INFO)
