@@ -7,17 +7,19 @@ listed, and have no bytes. `verify` takes no inventory, and millions of files wo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import EntryPoint
 from io import TextIOWrapper
 from itertools import dropwhile, repeat, takewhile
 from operator import itemgetter
 from os import SEEK_END
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from tieredctl import plugins
 from tieredctl.cli.main import main
-from tieredctl.ports.object_store import StoredObject
-from tieredctl.storage import registry
+from tieredctl.ports.object_store import Capability, StoredObject
+from tieredctl.ports.store_kinds import STORES, Address, StoreKind
 from tieredctl.storage.memory import MemoryStore
 
 SCHEME = "listed"
@@ -71,10 +73,20 @@ def _go_to_line(lines: BinaryIO, place: int) -> None:
         lines.readline()
 
 
-def _open(file: str, _options: Mapping[str, str], _to_change: bool) -> ListedStore:
+def _open(file: str, _options: Mapping[str, str], _relied_on: frozenset[Capability]) -> Any:
     return ListedStore(file)
 
 
+LISTED = StoreKind(SCHEME, f"{SCHEME}:FILE", Address.FOLDER, _open, frozenset())
+
+
+def _install() -> None:
+    """As a package with this entry point would be."""
+    installed, own = plugins._installed, EntryPoint(SCHEME, "benchmarks.listed_store:LISTED", STORES.group)
+    with_own = cache(lambda group, path: (*installed(group, path), *([own] if group == own.group else ())))
+    plugins._installed = with_own
+
+
 if __name__ == "__main__":
-    registry._OPENERS[SCHEME] = (f"{SCHEME}:FILE", _open)
+    _install()
     main()
