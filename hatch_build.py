@@ -20,14 +20,11 @@ class ManualPages(BuildHookInterface[Any]):
         sys.path.insert(0, self.root)
         try:
             from tieredctl.cli.completion.command_table import CommandTable
-            from tieredctl.cli.man_pages import man_pages
+            from tieredctl.cli.man_pages import written_man_pages
         finally:
             sys.path.remove(self.root)
         self._folder = TemporaryDirectory(prefix="tieredctl-man-")
-        for name, text in man_pages(CommandTable.installed()).items():
-            page = Path(self._folder.name, name)
-            page.write_text(text, encoding="ascii")
-            build_data["shared_data"][str(page)] = f"share/man/man1/{name}"
+        build_data["shared_data"] |= written_man_pages(CommandTable.installed(), Path(self._folder.name))
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Called by hatchling when the wheel is there."""

@@ -21,15 +21,12 @@ class ManualPages(BuildHookInterface[Any]):
         sys.path.insert(0, str(Path(self.root).parents[1]))
         try:
             from tieredctl.cli.completion.command_table import CommandTable
-            from tieredctl.cli.man_pages import man_pages
+            from tieredctl.cli.man_pages import written_man_pages
         finally:
             del sys.path[0]
         self._folder = TemporaryDirectory(prefix="tieredctl-man-")
-        table = Path(self.root, self.metadata.name.replace("-", "_"), "command_table.tsv")
-        for name, text in man_pages(CommandTable(table.read_text(encoding="utf-8"))).items():
-            page = Path(self._folder.name, name)
-            page.write_text(text, encoding="ascii")
-            build_data["shared_data"][str(page)] = f"share/man/man1/{name}"
+        table = Path(self.root, self.metadata.name.replace("-", "_"), "command_table.tsv").read_text(encoding="utf-8")
+        build_data["shared_data"] |= written_man_pages(CommandTable(table), Path(self._folder.name))
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Called by hatchling when the wheel is there."""

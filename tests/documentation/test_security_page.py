@@ -24,6 +24,7 @@ from tests.rigs.workload import DrivenTopic
 from tests.wal.local_partitions import batch, write_partition
 from tieredctl.cli.command_tree import nouns
 from tieredctl.errors import ExitCode
+from tieredctl.model.command_packages import command_packages
 from tieredctl.model.ids import TopicIdPartition
 
 PAGE = REPOSITORY / "docs" / "security.md"
@@ -103,6 +104,26 @@ def test_every_command_has_a_row_or_asks_no_broker() -> None:
     only_kept = {"context show", "context add"}
     assert [name for name in without - only_kept if asks_a_broker(every[name])] == []
     assert [name for name in with_rights if not asks_a_broker(every[name])] == []
+
+
+def test_the_rights_that_packages_name_are_the_pages() -> None:
+    named = {" ".join(words): rights for one in command_packages() for words, rights in one.rights.items()}
+
+    of_packages = {noun for one in command_packages() for noun in one.nouns()}
+    granted = {
+        name: {(rule.kind, rule.name, rule.operation) for rule in row.rules}
+        for row in ROWS
+        for name in row.commands
+        if name.partition(" ")[0] in of_packages
+    }
+    assert granted == {
+        name: {
+            (*resource, OPERATIONS[operation])
+            for resource, operations in zip(RESOURCES, rights, strict=True)
+            for operation in operations
+        }
+        for name, rights in named.items()
+    }
 
 
 @pytest.fixture

@@ -156,6 +156,7 @@ def test_its_command_is_tieredctls(environment: Environment, box: Path) -> None:
 
     assert (shown.returncode, json.loads(shown.stdout)["key"]) == (0, UNKNOWN_SEGMENT)
     assert completed.stdout.splitlines()[1:] == ["newest\tShow the newest object of a store"]
+    assert (environment.folder / "share" / "man" / "man1" / "tieredctl-acme-newest.1").is_file()
 
 
 def test_its_scheme_is_known_wherever_a_store_is_named(environment: Environment, box: Path) -> None:

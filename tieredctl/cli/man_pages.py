@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM
@@ -17,6 +18,16 @@ _MARKED = re.compile(r"`([^`]+)`")
 def man_pages(table: CommandTable) -> dict[str, str]:
     """Each page's file name and its text, in roff; all of section 1."""
     return {f"{_name(words)}.1": _page(table, words) for words in table.commands()}
+
+
+def written_man_pages(table: CommandTable, folder: Path) -> dict[str, str]:
+    """Writes the pages into a folder. By its path, where a wheel has each, as hatchling's `shared_data` has it."""
+    placed = {}
+    for name, text in man_pages(table).items():
+        page = folder / name
+        page.write_text(text, encoding="ascii")
+        placed[str(page)] = f"share/man/man1/{name}"
+    return placed
 
 
 def _page(table: CommandTable, words: tuple[str, ...]) -> str:

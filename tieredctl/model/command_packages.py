@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tieredctl.plugins import PluginKind
 
@@ -38,6 +38,15 @@ class Commands:
         import_module(self.module).add_to(commands)
 
 
+class Rights(NamedTuple):
+    """The operations of Kafka's ACLs that a command's user needs, by what they are about: `Describe`, `Read`."""
+
+    metadata_topic: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    cluster: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class CommandPackage:
     """What an entry point of the group `tieredctl.commands` names."""
@@ -49,6 +58,8 @@ class CommandPackage:
     """The kinds of findings that its commands alone make."""
     resumed: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     """Its commands that go on where they stopped, and the option without which each only shows a plan."""
+    rights: Mapping[tuple[str, ...], Rights] = field(default_factory=dict)
+    """Its commands that may ask brokers: all that have --bootstrap-server."""
 
     def table(self) -> str:
         """The rows of its commands; empty where it has none."""

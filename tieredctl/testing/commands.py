@@ -15,6 +15,8 @@ from tieredctl.model.command_packages import CommandPackage, command_packages
 from tieredctl.model.findings import FINDING_KINDS
 
 _LOADED = "import sys, tieredctl.model.command_packages as found; found.command_packages(); print(*sys.modules)"
+OPERATIONS = {"Describe", "DescribeConfigs", "Read", "Write", "Create", "Delete", "Alter", "AlterConfigs"}
+"""Of Kafka's ACLs."""
 
 
 class CommandsContract:
@@ -45,6 +47,14 @@ class CommandsContract:
         assert verbs
         assert [words for words in verbs if "For example: tieredctl" not in table.command(words).help] == []
         assert {f"tieredctl-{'-'.join(words)}.1" for words in verbs} <= set(man_pages(table))
+
+    def test_it_names_the_rights_of_every_command_that_may_ask_brokers(
+        self, package: CommandPackage, table: CommandTable
+    ) -> None:
+        asking = {words for words in table.commands() if "--bootstrap-server" in table.command(words).options}
+
+        assert set(package.rights) == asking
+        assert {one for rights in package.rights.values() for kind in rights for one in kind} <= OPERATIONS
 
     def test_its_kinds_of_findings_are_no_others(self, package: CommandPackage) -> None:
         counts = Counter(kind.code for one in command_packages() for kind in one.finding_kinds())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tieredctl.model.command_packages import CommandPackage, Commands
+from tieredctl.model.command_packages import CommandPackage, Commands, Rights
 
 if TYPE_CHECKING:
     from tieredctl.model.finding_kind import FindingKind
@@ -28,5 +28,6 @@ INKLESS = CommandPackage(
     ),
     _finding_kinds,
     {("diskless", "orphans", verb): "" for verb in ("apply", "restore", "purge")},
+    {("diskless", "explain"): Rights(("Describe", "Read"))},
 )
 """The entry point `inkless` of the group `tieredctl.commands`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tieredctl.model.command_packages import CommandPackage, Commands
+from tieredctl.model.command_packages import CommandPackage, Commands, Rights
 
 if TYPE_CHECKING:
     from tieredctl.model.finding_kind import FindingKind
@@ -25,11 +25,15 @@ PROPOSALS = CommandPackage(
     (
         Commands("wal", f"{_MODULES}.wal", "Try WAL tiering (KIP-1176): combined objects of brokers' active segments."),
         Commands("estimate", f"{_MODULES}.estimate", verbs=("wal-cost",)),
-        Commands(
-            "diskless", f"{_MODULES}.diskless", verbs=("offsets", "batches", "files", "gateways", "simulate", "format")
-        ),
+        Commands("diskless", f"{_MODULES}.diskless", verbs=_DISKLESS),
     ),
     _finding_kinds,
     {("wal", "upload"): "--apply", ("wal", "clean"): "--apply", ("wal", "purge"): "--apply"},
+    {
+        ("wal", "upload"): Rights(("Describe", "Read")),
+        ("wal", "restore"): Rights(("Describe", "Read")),
+        ("wal", "clean"): Rights(("Describe", "Read"), topics=("Describe", "DescribeConfigs")),
+        ("wal", "purge"): Rights(("Describe", "Read"), topics=("Describe", "DescribeConfigs")),
+    },
 )
 """The entry point `proposals` of the group `tieredctl.commands`."""
