@@ -58,10 +58,15 @@ def test_a_command_loads_its_own_noun_alone() -> None:
     assert loaded.isdisjoint({"numpy", "pyarrow", "yaml", "confluent_kafka", "pyspark", "pandas"})
 
 
-def test_a_look_up_loads_no_more_than_columns_take(captures: Path) -> None:
+def test_a_look_into_few_events_loads_no_more_than_columns_take(captures: Path) -> None:
     metadata = captures / "kafka-4.3.1/data"
-    loaded = loaded_by("metadata", "lookup", "orders7:0", "--epoch", "0", "--offset", "5", "--log-dir", metadata)
-    assert loaded.isdisjoint({"rich", "yaml", "confluent_kafka", "pyspark", "pandas"})
+    for words in (
+        ("metadata", "lookup", "orders7:0", "--epoch", "0", "--offset", "5"),
+        ("explain", "orders7:0@5"),
+        ("status",),
+    ):
+        loaded = loaded_by(*words, "--log-dir", metadata)
+        assert loaded.isdisjoint({"pyarrow", "confluent_kafka", "pyspark", "pandas"}), words
 
 
 def test_pandas_is_not_asked_what_it_knows_of_columns(tmp_path: Path) -> None:

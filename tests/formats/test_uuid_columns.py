@@ -44,7 +44,7 @@ def test_the_ids_of_one_hash_have_one() -> None:
 
 @given(IDS)
 def test_an_id_is_printed_and_read_as_one_alone(ids: list[bytes]) -> None:
-    texts = columns(ids).texts().to_pylist()
+    texts = columns(ids).texts()
     read, valid = uuids_in_text(np.frombuffer("".join(texts).encode(), np.uint8).reshape(-1, UUID_CHARACTERS))
 
     assert texts == [uuid_text(one) for one in ids]

@@ -106,11 +106,10 @@ class Ids:
     ids: UuidColumns
 
     def values(self) -> Iterable[str]:
-        texts: list[str] = self.ids.texts().to_pylist()
-        return texts
+        return self.ids.texts()
 
     def json_texts(self) -> Sequence[Text]:
-        return ['"', self.ids.texts(), '"']
+        return ['"', self.ids.text_array(), '"']
 
     def most_bytes(self, count: int) -> int:
         return (UUID_CHARACTERS + 2) * count

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tieredctl.formats.arrow_columns import binary_array, numbers_in
+from tieredctl.formats.byte_spans import distinct_spans
 from tieredctl.formats.columns import NULL, ColumnReader, Columns, Lists, Spans, kept
 from tieredctl.formats.event_frame import FRAME_BYTES, FRAME_VERSION, MESSAGE_VERSION
 from tieredctl.formats.metadata_schemas import (
@@ -105,12 +105,11 @@ def _group(data: Bytes, api_key: int, form: RecordForm, rows: Ints, columns: Col
 def named_partitions(data: Bytes, names: Spans) -> tuple[list[TopicIdPartition], Ints] | None:
     """Each user partition once, and which of them each of the names is of: topic id and partition follow a name. None
     where a name is not text."""
-    keys = binary_array(data, names.starts, names.ends + _BEHIND_NAME.size).dictionary_encode()
+    keys, numbers = distinct_spans(data, names.starts, names.ends + _BEHIND_NAME.size)
     try:
-        partitions = [_topic_id_partition(key) for key in keys.dictionary.to_pylist()]
+        return [_topic_id_partition(key) for key in keys], numbers
     except UnicodeDecodeError:
         return None
-    return partitions, numbers_in(keys.indices)
 
 
 @lru_cache(maxsize=1 << 16)

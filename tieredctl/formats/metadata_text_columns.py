@@ -18,8 +18,8 @@ from tieredctl.formats.text_columns import (
     joined_texts,
     list_texts,
     number_texts,
-    uuid_texts,
 )
+from tieredctl.formats.uuid_columns import uuid_columns
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
 
@@ -47,7 +47,7 @@ def _event(group: EventGroup, text: KafkaText) -> list[Text]:
     kind = "RemoteLogSegmentMetadata" + ("" if group.api_key == SEGMENT_METADATA else "Update")
     identity = [
         _partitions(group, kind + "{remoteLogSegmentId=RemoteLogSegmentId{topicIdPartition=", ", id="),
-        uuid_texts(columns[_SEGMENT_ID]),
+        uuid_columns(columns[_SEGMENT_ID]).text_array(),
     ]
     custom = ["customMetadata=", _custom_metadata(columns), ", "] if text.custom_metadata else []
     if group.api_key != SEGMENT_METADATA:

@@ -12,27 +12,9 @@ from numpy.typing import NDArray
 
 from tieredctl.formats.arrow_columns import number_array, text_scalar
 from tieredctl.formats.windows import Ints
-from tieredctl.model.ids import UUID_CHARACTERS
 
 Text: TypeAlias = Any
 """A column of text, or one text for all rows (str): Arrow comes without types."""
-
-_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
-_PAIRS = np.stack([np.repeat(_ALPHABET, 64), np.tile(_ALPHABET, 64)], axis=1).copy().view(np.uint16)[:, 0]
-
-
-def uuid_texts(ids: NDArray[np.void]) -> pa.StringArray:
-    """16-byte ids as Kafka prints them, by twelve bits at a time."""
-    count = len(ids)
-    padded = np.zeros((count, 18), np.uint8)
-    padded[:, :16] = np.ascontiguousarray(ids).view(np.uint8).reshape(count, 16)
-    triples = padded.reshape(count, 6, 3).astype(np.uint16)
-    pairs = np.empty((count, 6, 2), np.uint16)
-    pairs[:, :, 0] = _PAIRS[triples[:, :, 0] << 4 | triples[:, :, 1] >> 4]
-    pairs[:, :, 1] = _PAIRS[(triples[:, :, 1] & 15) << 8 | triples[:, :, 2]]
-    characters = np.ascontiguousarray(pairs.reshape(count, 12).view(np.uint8)[:, :UUID_CHARACTERS])
-    bounds = np.arange(0, (count + 1) * UUID_CHARACTERS, UUID_CHARACTERS, dtype=np.int32)
-    return pa.StringArray.from_buffers(count, pa.py_buffer(bounds), pa.py_buffer(characters))
 
 
 def number_texts(values: NDArray[Any]) -> Text:

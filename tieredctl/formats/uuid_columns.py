@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from tieredctl.formats.text_columns import uuid_texts
 from tieredctl.formats.windows import Bytes, Flags, Ints
-from tieredctl.model.ids import UUID_BYTES, uuid_bytes
+from tieredctl.model.ids import UUID_BYTES, UUID_CHARACTERS, uuid_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Halves = NDArray[np.uint64]
 
-_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
+_PAIRS = np.stack([np.repeat(_ALPHABET, 64), np.tile(_ALPHABET, 64)], axis=1).copy().view(np.uint16)[:, 0]
 _NO_PAIR = -1
 # The finalizer of MurmurHash3, which spreads consecutive numbers as well as random ones.
 _FOLD, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53))
@@ -65,10 +67,29 @@ class UuidColumns:
         """The 16 bytes of one id."""
         return b"".join(int(half[row]).to_bytes(UUID_BYTES // 2) for half in (self.high, self.low))
 
-    def texts(self) -> pa.StringArray:
+    def texts(self) -> list[str]:
         """The ids as Kafka prints them."""
+        characters = self.characters().tobytes().decode("ascii")
+        return [characters[start : start + UUID_CHARACTERS] for start in range(0, len(characters), UUID_CHARACTERS)]
+
+    def text_array(self) -> pa.StringArray:
+        """The same for Arrow."""
+        import pyarrow as pa
+
+        bounds = np.arange(0, (len(self) + 1) * UUID_CHARACTERS, UUID_CHARACTERS, dtype=np.int32)
+        return pa.StringArray.from_buffers(len(self), pa.py_buffer(bounds), pa.py_buffer(self.characters()))
+
+    def characters(self) -> Bytes:
+        """A row of 22 characters for each id, by twelve bits at a time."""
+        count = len(self)
+        padded = np.zeros((count, 18), np.uint8)
         halves = np.stack([self.high, self.low], axis=1).astype(">u8")
-        return uuid_texts(halves.view(np.dtype((np.void, UUID_BYTES)))[:, 0])
+        padded[:, :UUID_BYTES] = halves.view(np.uint8).reshape(count, UUID_BYTES)
+        triples = padded.reshape(count, 6, 3).astype(np.uint16)
+        pairs = np.empty((count, 6, 2), np.uint16)
+        pairs[:, :, 0] = _PAIRS[triples[:, :, 0] << 4 | triples[:, :, 1] >> 4]
+        pairs[:, :, 1] = _PAIRS[(triples[:, :, 1] & 15) << 8 | triples[:, :, 2]]
+        return np.ascontiguousarray(pairs.reshape(count, 12).view(np.uint8)[:, :UUID_CHARACTERS])
 
 
 def uuid_columns(ids: NDArray[np.void]) -> UuidColumns:
@@ -118,7 +139,7 @@ def _uuid_bytes(text: str) -> bytes | None:
 def _pair_bits() -> NDArray[Any]:
     """By two characters as a native number: the twelve bits that they encode, or _NO_PAIR."""
     sixes = np.full(256, _NO_PAIR, np.int16)
-    sixes[np.frombuffer(_ALPHABET, np.uint8)] = np.arange(len(_ALPHABET))
+    sixes[_ALPHABET] = np.arange(len(_ALPHABET))
     both = np.arange(1 << 16, dtype=np.uint16).view(np.uint8).reshape(-1, 2)
     first, second = sixes[both[:, 0]], sixes[both[:, 1]]
     return np.where((first < 0) | (second < 0), np.int16(_NO_PAIR), first << 6 | second)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tieredctl.formats.arrow_columns import binary_array
+from tieredctl.formats.byte_spans import packed
 from tieredctl.formats.columns import NULL, Lists, Spans
 from tieredctl.formats.metadata_columns import EventGroup
 from tieredctl.formats.windows import Bytes, Flags, Ints
@@ -86,9 +86,7 @@ class SomeBytes:
             starts, ends = spans.starts[present], spans.ends[present]
             self._rows.add(first_row + present)
             self._lengths.add(ends - starts)
-            found = binary_array(data, starts, ends)
-            _, _, packed = found.buffers()
-            self._data += packed or b""
+            self._data += packed(data, starts, ends)
 
     def add_one(self, row: int, value: bytes | None) -> None:
         """Sets that of one row, if it has one."""

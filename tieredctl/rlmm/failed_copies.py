@@ -116,7 +116,7 @@ def failing_copies(
     chosen = tries >= at_least
     last, times = since.at(lasts[chosen]), contents.said.event_timestamps.values
     columns = (
-        last.segment_ids.texts().to_pylist(),
+        last.segment_ids.texts(),
         contents.start_offsets.values[last.starts].tolist(),
         contents.end_offsets.values[last.starts].tolist(),
         contents.said.authors.values[last.starts].tolist(),

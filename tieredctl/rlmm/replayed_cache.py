@@ -60,7 +60,7 @@ def _taken(events: EventColumns) -> _Taken:
     segments, begun = np.empty(len(order), np.int64), np.empty(len(order), np.int32)
     segments[order] = np.cumsum(first) - 1
     begun[order] = events.contents[order][begins]
-    return _Taken(events, segments, ids.at(np.flatnonzero(first)).texts().to_pylist(), begun)
+    return _Taken(events, segments, ids.at(np.flatnonzero(first)).texts(), begun)
 
 
 def _deleted_offsets(starts: StartedCopies, taken: _Taken) -> DeletedOffsets:

@@ -262,7 +262,7 @@ class ReplayedMetadata:
         columns = zip(
             events.metadata_partitions.tolist(),
             events.metadata_offsets.tolist(),
-            events.segment_ids.texts().to_pylist(),
+            events.segment_ids.texts(),
             events.starts.tolist(),
             self._refused.before.tolist(),
             events.states.tolist(),
@@ -318,7 +318,7 @@ def _started(
 ) -> Iterator[RemoteLogSegmentMetadata]:
     """Events that copies begin with, as objects."""
     numbers, states = events.partitions.tolist(), events.states.tolist()
-    said = zip(events.segment_ids.texts().to_pylist(), found.contents.starts.begun(events.contents), strict=True)
+    said = zip(events.segment_ids.texts(), found.contents.starts.begun(events.contents), strict=True)
     for number, state, (segment_id, fields) in zip(numbers, states, said, strict=True):
         partition = partitions[number]
         yield RemoteLogSegmentMetadata(

@@ -72,7 +72,7 @@ def _known(
 ) -> Iterator[tuple[TopicIdPartition, KnownSegment]]:
     columns = zip(
         (partitions[number] for number in segments.partitions.tolist()),
-        segments.segment_ids.texts().to_pylist(),
+        segments.segment_ids.texts(),
         events.contents.starts.objects(segments.starts),
         authors(events, segments).tolist(),
         event_timestamps(events, segments).tolist(),

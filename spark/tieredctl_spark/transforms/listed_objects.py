@@ -107,7 +107,7 @@ def explained_objects(found: pa.RecordBatch, explainer: KeyExplainer) -> pa.Reco
     stems = number_array(said.stems)
     explained = said.explained
     names = flag_array(np.array([stem is not None for stem in explained], np.bool_)[said.stems])
-    ids = said.named_segments.texts().take(number_array(said.names))
+    ids = said.named_segments.text_array().take(number_array(said.names))
     columns = {
         **{name: found.column(name) for name in ("key", "size", "lastModifiedMs", "version")},
         "storageClass": found.column("storageClass").cast(pa.string()),

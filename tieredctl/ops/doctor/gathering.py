@@ -261,7 +261,7 @@ def with_objects(
 def _finished_segments(stream: EventStream) -> frozenset[str]:
     metadata = replayed(stream)
     finished = metadata.in_states([RemoteLogSegmentState.COPY_SEGMENT_FINISHED])
-    return frozenset(metadata.rows.segment_ids.at(finished).texts().to_pylist())
+    return frozenset(metadata.rows.segment_ids.at(finished).texts())
 
 
 def _release_of(supported: Mapping[str, int]) -> Release | None:

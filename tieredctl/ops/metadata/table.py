@@ -16,7 +16,7 @@ from tieredctl.formats.metadata_columns import EventGroup
 from tieredctl.formats.metadata_export import METADATA_OFFSET, METADATA_PARTITION, TIMESTAMP_MS, TOMBSTONE_KEY, VALUE
 from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA
 from tieredctl.formats.record_chunks import RecordChunk
-from tieredctl.formats.text_columns import uuid_texts
+from tieredctl.formats.uuid_columns import uuid_columns
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl.ops.documents import Document, event_document
@@ -123,7 +123,7 @@ def _group_table(data: NDArray[np.uint8], group: EventGroup) -> pa.Table:
         found["state"] = _names(columns["RemotePartitionDeleteState"], RemotePartitionDeleteState)
     else:
         found["state"] = _names(columns["RemoteLogSegmentState"], RemoteLogSegmentState)
-        found["segmentId"] = uuid_texts(columns["RemoteLogSegmentId.Id"])
+        found["segmentId"] = uuid_columns(columns["RemoteLogSegmentId.Id"]).text_array()
     if "CustomMetadata" in columns:
         found["customMetadata"] = _binary(data, columns["CustomMetadata"])
     if group.api_key == SEGMENT_METADATA:

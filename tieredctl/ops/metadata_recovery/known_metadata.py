@@ -75,7 +75,7 @@ class KnownMetadata:
         known = self._replay.known
         rows = known.named(segment_ids, known.rows_of(partition))
         went_on = rows[known.rows.states[rows] != RemoteLogSegmentState.COPY_SEGMENT_STARTED]
-        further = known.rows.segment_ids.at(went_on).texts().to_pylist()
+        further = known.rows.segment_ids.at(went_on).texts()
         return {*segment_ids} - {*further} - self.deleted(segment_ids)
 
     def is_removed(self, partition: TopicIdPartition) -> bool:

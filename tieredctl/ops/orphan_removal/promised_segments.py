@@ -71,7 +71,7 @@ class PromisedSegments:
         if not absent:
             return []
         partitions = {self.segments.partitions[owner] for owner in self.segments.owners[absent].tolist()}
-        ids = self.segments.segment_ids.at(np.array(absent)).texts().to_pylist()
+        ids = self.segments.segment_ids.at(np.array(absent)).texts()
 
         def promised() -> _Promised:
             return _promised_by(read(), partitions, ids, self.layout)
@@ -104,7 +104,7 @@ class PromisedSegments:
         """Of the promised objects of a segment that are not listed, as its name alone gives them."""
         segments, listed = self.segments, int(self._listed[row])
         partition = segments.partitions[int(segments.owners[row])]
-        (segment_id,) = segments.segment_ids.at(np.array([row])).texts().to_pylist()
+        (segment_id,) = segments.segment_ids.at(np.array([row])).texts()
         identity = _identity(partition, segment_id, int(segments.start_offsets[row]))
         keys = self.layout.promised_objects(identity)
         return [key for part, key in keys.items() if not listed & mask_of([part])]

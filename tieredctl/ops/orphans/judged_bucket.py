@@ -217,7 +217,7 @@ def _listed(objects: ObjectColumns, verdicts: Verdicts, rows: Ints, judge: Judge
     explained, times = objects.is_explained[rows], objects.last_modified_ms[rows]
     named = segments != NO_SEGMENT
     states, at = judge.segments, np.where(named, segments, 0)
-    ids = objects.said.named_segments.texts().take(number_array(objects.said.names[rows]))
+    ids = objects.said.named_segments.text_array().take(number_array(objects.said.names[rows]))
     has_state = np.zeros(len(rows), np.bool_)
     number = np.zeros(len(rows), np.int32)
     place, offset = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int64)

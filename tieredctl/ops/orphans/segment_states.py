@@ -50,7 +50,7 @@ class SegmentStates:
     @property
     def ids(self) -> pa.StringArray:
         """The segments' ids as Kafka prints them, made on demand."""
-        return self.segment_ids.texts()
+        return self.segment_ids.text_array()
 
     @cached_property
     def rows(self) -> UuidLookup:

@@ -52,8 +52,7 @@ class KeyColumns:
     @property
     def segment_ids(self) -> NDArray[np.uint8]:
         """Of each key: 22 characters a row."""
-        characters = np.frombuffer(self.named_segments.texts().buffers()[2], np.uint8)
-        return characters.reshape(-1, UUID_CHARACTERS)[self.names]
+        return self.named_segments.characters()[self.names]
 
     def of(self, row: int) -> ExplainedKey | None:
         """What one key says."""

@@ -52,7 +52,7 @@ def object_table(batch: pa.RecordBatch, explainer: KeyExplainer) -> pa.Table:
         "key": _texts(keys),
         "size": sizes,
         "lastModified": _instants(numbers_in(times)),
-        "segmentId": of_name(said.named_segments.texts().take(number_array(said.names))),
+        "segmentId": of_name(said.named_segments.text_array().take(number_array(said.names))),
         "topicId": of_stem("topic_id", pa.string()),
         "partition": of_stem("partition", pa.int32()),
         "part": of_stem("part", pa.string()),

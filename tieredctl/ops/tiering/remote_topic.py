@@ -72,7 +72,7 @@ class RemoteTopic:
     def segment_ids(self) -> list[str]:
         """Of all segments, by partition, then start offset."""
         known = self._replay.known
-        ids: list[str] = known.rows.segment_ids.at(known.order).texts().to_pylist()
+        ids: list[str] = known.rows.segment_ids.at(known.order).texts()
         return ids
 
     def segments(self, partition: int) -> RemoteSegments:

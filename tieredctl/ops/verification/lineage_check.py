@@ -83,7 +83,7 @@ class EpochRanges:
         order = np.lexsort((self.lasts, self.firsts))
         firsts, lasts = self.firsts[order], self.lasts[order]
         if ((firsts[1:] == firsts[:-1]) & (lasts[1:] == lasts[:-1])).any():
-            texts = np.array(self.segment_ids.texts().to_pylist())[self.segments]
+            texts = np.array(self.segment_ids.texts())[self.segments]
             order = np.lexsort((texts, self.lasts, self.firsts))
         return EpochRanges(
             self.segment_ids, self.segments[order], self.epochs[order], self.firsts[order], self.lasts[order]
@@ -92,7 +92,7 @@ class EpochRanges:
     def piece(self, row: int) -> _Piece:
         """One of them."""
         segment = self.segments[row : row + 1]
-        (segment_id,) = self.segment_ids.at(segment).texts().to_pylist()
+        (segment_id,) = self.segment_ids.at(segment).texts()
         return _Piece(int(self.firsts[row]), int(self.lasts[row]), segment_id)
 
 

@@ -132,7 +132,7 @@ class Suspects:
         for first in range(0, len(rows), _AT_ONCE):
             some = rows[first : first + _AT_ONCE]
             partitions = self.metadata.rows.partitions[some].tolist()
-            ids = self.metadata.rows.segment_ids.at(some).texts().to_pylist()
+            ids = self.metadata.rows.segment_ids.at(some).texts()
             offsets, customs = self.metadata.start_offsets(some).tolist(), self.metadata.custom_metadata(some)
             for number, segment_id, offset, custom in zip(partitions, ids, offsets, customs, strict=True):
                 yield IdentifiedSegment(self.metadata.partitions[number], segment_id, offset, custom)

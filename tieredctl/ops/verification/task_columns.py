@@ -84,7 +84,7 @@ class TaskColumns:
             "topic": text_array([one.topic for one in names]),
             "topicId": text_array([one.topic_id for one in names]),
             "partition": number_array(np.array([one.partition for one in names], np.int32)),
-            "segmentId": segments.segment_ids.texts(),
+            "segmentId": segments.segment_ids.text_array(),
             "startOffset": number_array(metadata.start_offsets(rows)),
             "endOffset": number_array(metadata.end_offsets(rows)),
             "maxTimestampMs": number_array(starts.max_timestamps.values[segments.starts]),

@@ -177,7 +177,7 @@ class WalEvents:
         if is_stale.any():
             ids = {row: event.segment_id for row, event in singles}
             for group in groups:
-                texts = uuid_columns(group.columns["RemoteLogSegmentId.Id"]).texts().to_pylist()
+                texts = uuid_columns(group.columns["RemoteLogSegmentId.Id"]).texts()
                 ids |= dict(zip(group.rows.tolist(), texts, strict=True))
             names = list(self.partitions)
             for place in order[is_stale].tolist():

@@ -116,13 +116,11 @@ class JudgedObjects:
         """Some of them."""
         order = np.argsort(self.entries.objects, kind="stable")
         bounds = np.searchsorted(self.entries.objects[order], np.stack([rows, rows + 1]))
-        for row, text, first, end in zip(
-            rows.tolist(), self.ids.at(rows).texts().to_pylist(), *bounds.tolist(), strict=True
-        ):
+        for row, text, first, end in zip(rows.tolist(), self.ids.at(rows).texts(), *bounds.tolist(), strict=True):
             inside = order[first:end]
             told = zip(
                 self.entries.partitions[inside].tolist(),
-                self.entries.segment_ids.at(inside).texts().to_pylist(),
+                self.entries.segment_ids.at(inside).texts(),
                 self.entries.needs[inside].tolist(),
                 strict=True,
             )

@@ -179,7 +179,7 @@ class ReplayedWal:
         told = zip(
             known_segments(self.events.segments, self.segments.at(rows)),
             self._said(rows, "leader_epochs").tolist(),
-            objects.texts().to_pylist(),
+            objects.texts(),
             self._said(rows, "coordinators").tolist(),
             starts.tolist(),
             ends.tolist(),
@@ -243,14 +243,14 @@ class ReplayedWal:
             )
             for number, segment_id, start, end in zip(
                 contents.entries.partitions.values[entry_rows].tolist(),
-                contents.entries.segment_ids.at(entry_rows).texts().to_pylist(),
+                contents.entries.segment_ids.at(entry_rows).texts(),
                 contents.entries.ranges.starts.values[entry_rows].tolist(),
                 contents.entries.ranges.ends.values[entry_rows].tolist(),
                 strict=True,
             )
         ]
         told = zip(
-            some.segment_ids.texts().to_pylist(),
+            some.segment_ids.texts(),
             contents.broker_ids.values[some.lasts].tolist(),
             contents.event_timestamps.values[some.lasts].tolist(),
             contents.customs.of(some.lasts),
@@ -318,7 +318,7 @@ def _refused(refused: RefusedEvents) -> Iterator[RefusedWalEvent]:
     columns = zip(
         events.metadata_partitions.tolist(),
         events.metadata_offsets.tolist(),
-        events.segment_ids.texts().to_pylist(),
+        events.segment_ids.texts(),
         events.starts.tolist(),
         refused.before.tolist(),
         events.states.tolist(),
