@@ -142,13 +142,16 @@ def randomness_of_clients() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for each archive of tests/captures, named like it: what real clusters left behind. Only for reading."""
+def captures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for each archive of tests/captures, named like it: what real clusters left behind. Only for reading:
+    what a test left there would be another's input."""
     folder = tmp_path_factory.mktemp("captures")
     for archive in sorted(CAPTURES.glob("*.tar.gz")):
         # Python's own tarfile takes longer than many a file's tests.
         subprocess.run(["tar", "--no-same-owner", "-xzf", archive, "-C", folder], check=True)
-    return folder
+    unpacked = set(folder.rglob("*"))
+    yield folder
+    assert set(folder.rglob("*")) == unpacked
 
 
 @pytest.fixture(scope="session")

@@ -142,9 +142,9 @@ class CrashedClusterOnDisk(CrashedCluster):
 def broker_of(capture: Path) -> Path:
     """The log directory of a broker whose controllers are elsewhere: without their log, nothing tells which topics are
     gone."""
-    folder = capture / "broker"
+    folder = capture.parent.with_name("brokers") / capture.name
     if not folder.exists():
-        folder.mkdir()
+        folder.mkdir(parents=True)
         for entry in (capture / "data").iterdir():
             if entry.name != CLUSTER_METADATA_FOLDER:
                 (folder / entry.name).symlink_to(entry)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, started, updated
@@ -20,6 +21,7 @@ from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.removal import PlannedObject, PlanTotals
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.orphan_removal.limits import enough_percent, is_too_large
 from tieredctl.ops.orphan_removal.orphan_plan import Planning
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl.ops.orphan_removal.plan_options import PlanOptions
@@ -154,19 +156,18 @@ def test_a_store_of_nothing_gives_a_plan_of_nothing() -> None:
     assert plan({}).totals == PlanTotals(0, 0, 0, 0)
 
 
-@pytest.mark.parametrize(("max_percent", "is_refused"), [(75.0, False), (74.9, True), (0.0, True)])
-def test_the_share_may_be_reached_and_not_exceeded(max_percent: float, is_refused: bool) -> None:
-    options = replace(OPTIONS, max_percent=max_percent)
+def test_the_share_may_be_reached_and_not_exceeded() -> None:
+    planned, whole = 3, 4
+    for max_percent, is_refused in ((75.0, False), (74.9, True), (0.0, True)):
+        assert is_too_large(planned, whole, max_percent) is is_refused, max_percent
 
-    assert (refusal(options=options) == "plan-too-large") if is_refused else plan(options=options)
 
+@given(st.integers(0, 1 << 40).flatmap(lambda whole: st.tuples(st.integers(0, whole), st.just(whole))))
+def test_a_plan_that_is_too_large_names_the_least_whole_share_that_is_enough(share: tuple[int, int]) -> None:
+    enough = enough_percent(*share)
 
-def test_a_plan_that_is_too_large_names_the_share_that_is_enough() -> None:
-    with pytest.raises(TieredctlError) as refused:
-        plan(options=replace(OPTIONS, max_percent=10.0))
-
-    (enough,) = re.findall(r"--max-percent ([0-9]+)", refused.value.hint or "")
-    assert plan(options=replace(OPTIONS, max_percent=float(enough))).totals.objects == 3
+    assert not is_too_large(*share, enough)
+    assert share[1] == 0 or enough == 0 or is_too_large(*share, enough - 1)
 
 
 def test_limits_keep_a_plan_below_the_share() -> None:

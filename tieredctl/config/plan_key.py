@@ -74,7 +74,7 @@ def _read(path: Path) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        reason = "it is a link" if path.is_symlink() else f"it cannot be read: {error.strerror}"
+        reason = "it is a link" if os.path.islink(path) else f"it cannot be read: {error.strerror}"
         raise _unusable(path, reason) from None
     try:
         _demand_private(path, os.fstat(descriptor))  # first: Python opens no folder as a file
