@@ -14,33 +14,40 @@ from tieredctl_proposals.model.wal_events import (
     RemoteWalCombinedLogSegmentMetadataUpdate,
     WalEvent,
 )
-from tieredctl_proposals.ops.wal.clean import Cleaning, CleanLimits, CleanOutcome, CleanPlan, plan_cleaning
+from tieredctl_proposals.ops.wal.clean import CleanPlan, plan_cleaning
 from tieredctl_proposals.ops.wal.contents import read_events
 from tieredctl_proposals.ops.wal.event_log import EVENT_FOLDER, EventLog
 from tieredctl_proposals.ops.wal.local_batches import local_active_logs
 from tieredctl_proposals.ops.wal.need import FreshNeeds, RemoteMetadata
+from tieredctl_proposals.ops.wal.owners import WalOwners
 from tieredctl_proposals.ops.wal.upload import ActiveSegmentsUpload
 from tieredctl_proposals.wal.steps import Publish
 
 from tests.metadata_logs import COPIED, DELETED, DELETING, started, updated, write_events
 from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
+from tieredctl.config.plan_key import signing_key
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.record_batches import Record, read_batch_header, read_records
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.removal import ReceiptsHeader, RemovalMode
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.orphan_removal.apply import RemovalOutcome
+from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.receipts import Receipts, StoredReceipts
+from tieredctl.ops.orphan_removal.use import PlanUser
 from tieredctl.ports.object_store import Deletion, DeletionOutcome, StoredObject
 from tieredctl.storage.memory import MemoryStore
 
 CLUSTER_ID = "jN0vM9WEQ9yDgLgdYvRvMg"
 TIERED: list[MetadataEvent] = [started(1, 0, 1, partition=ORDERS[0]), updated(1, COPIED, partition=ORDERS[0])]
 GIVE_UP_AFTER_MS = 3_600_000
-LIMITS = CleanLimits(min_age_ms=0, max_percent=100.0)
+LIMITS = Limits(min_age_ms=0, max_percent=100.0, max_missing=None)
 
 
 class Lying(MemoryStore):
@@ -108,8 +115,14 @@ def test_what_only_the_object_itself_tells_of_keeps_it(tmp_path: Path, fresh: Fr
     assert (planned.objects, planned.eventless, planned.needs.kept) == ([], [], {"UNKNOWN": 1})
 
 
-def clean(plan: CleanPlan, store: MemoryStore, fresh: FreshNeeds) -> CleanOutcome:
-    return Cleaning(plan, "plan", CLUSTER_ID, store, fresh, clock_ms).run()
+def clean(plan: CleanPlan, store: MemoryStore, fresh: FreshNeeds) -> RemovalOutcome:
+    shown = plan.shown("plan", CLUSTER_ID, RemovalMode.QUARANTINE, clock_ms())
+    owners = WalOwners(fresh, clock_ms, plan.eventless)
+
+    def begin(header: ReceiptsHeader, _must_exist: bool) -> Receipts:
+        return StoredReceipts.begun(store, header)
+
+    return PlanUser(shown, store, owners, begin, clock_ms, plan.limits, key=signing_key()).run()
 
 
 def there(store: MemoryStore) -> list[str]:
@@ -167,6 +180,7 @@ def test_a_deletion_that_a_store_only_reports_is_not_on_record_as_done(
 def test_what_somebody_else_removed_since_the_plan_is_led_to_its_end(
     plan: CleanPlan, store: MemoryStore, fresh: FreshNeeds
 ) -> None:
+    store.put("AAAAAAAAAAAAAAAAAAAAAQ.wal", b"another", 0)
     found = store.head(plan.objects[0].key)
     assert found is not None
     store.delete([found])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tieredctl_proposals.wal.deletion import deletion_steps
+from tieredctl_proposals.wal.deletion import deletion_steps, segment_deletions
 from tieredctl_proposals.wal.lifecycle import JudgedObject, Need, PartitionFacts, judge_objects
 from tieredctl_proposals.wal.tiered_ranges import EpochRanges, TieredRanges
 
@@ -41,6 +41,8 @@ def judged(
     tiered: Tiered | None = None,
     facts: Mapping[TopicIdPartition, PartitionFacts] | None = None,
     after_ms: int = 60_000,
+    *,
+    cleaned_too: bool = False,
 ) -> JudgedObject:
     known = wal.replayed()
     ranges = [(known.events.partitions[one], *each) for one, all_of in (tiered or {}).items() for each in all_of]
@@ -51,6 +53,7 @@ def judged(
         {PARTITION: TIERED_TOPIC, OTHER: TIERED_TOPIC} if facts is None else facts,
         now_ms=FIRST_TIMESTAMP_MS + after_ms,
         give_up_after_ms=10 * 60_000,
+        cleaned_too=cleaned_too,
     )
     return next(one for one in objects.objects(np.arange(len(objects))) if one.combined_segment_id == COMBINED)
 
@@ -143,11 +146,28 @@ def test_a_partly_reported_upload_is_kept_for_those_who_were_told() -> None:
     assert (needs(found), found.need) == ([Need.NEEDED, Need.NEVER_FINISHED], Need.NEEDED)
 
 
-def test_a_deletion_that_was_begun_is_to_be_ended() -> None:
+def test_a_deletion_that_its_leader_began_is_to_be_ended() -> None:
     wal = uploaded()
-    wal.do(deletion_steps(wal.replayed(), COMBINED, broker_id=3, clock_ms=wal.clock_ms), 1)
+    (segment,) = wal.replayed().partition(PARTITION).segments.values()
+    deleting = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
+    wal.do(segment_deletions([segment], deleting, broker_id=3, leader_epoch=0, clock_ms=wal.clock_ms))
 
     assert needs(judged(wal)) == [Need.DELETED, Need.NEEDED]
+
+
+def test_the_reason_of_a_deletion_has_to_hold_until_its_cleaner_has_ended_it() -> None:
+    wal = uploaded()
+    steps = list(deletion_steps(wal.replayed(), COMBINED, broker_id=3, clock_ms=wal.clock_ms))
+    all_tiered: Tiered = {PARTITION: [(0, 0, 20)], OTHER: [(0, 40, 59)]}
+
+    wal.do(steps[:2])
+
+    assert needs(judged(wal)) == [Need.NEEDED, Need.NEEDED]
+    assert needs(judged(wal, all_tiered)) == [Need.TIERED, Need.TIERED]
+    wal.do(steps[2:])
+    assert needs(judged(wal)) == [Need.DELETED, Need.DELETED]
+    assert needs(judged(wal, cleaned_too=True)) == [Need.NEEDED, Need.NEEDED]
+    assert needs(judged(wal, all_tiered, cleaned_too=True)) == [Need.TIERED, Need.TIERED]
 
 
 def test_a_segment_that_was_uploaded_again_is_needed_where_it_is_now() -> None:

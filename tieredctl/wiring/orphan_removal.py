@@ -215,10 +215,7 @@ def quarantine_purge(
     `cluster_id` names the cluster. Does not open the store yet."""
     metadata.demand_topic_based()
     with closing(FollowedMetadata(metadata.open_source)) as first:
-        known = first.source().cluster_id or cluster_id
-    if known is None:
-        message = "The metadata does not say which cluster it belongs to."
-        raise TieredctlError(ErrorCode.USAGE, message, hint="Give --cluster-id.")
+        known = demand_known(first.source().cluster_id or cluster_id)
 
     @contextmanager
     def opened(there: ObjectStore) -> Iterator[FreshMetadata]:
@@ -229,6 +226,14 @@ def quarantine_purge(
             yield FreshMetadata(followed, layout=layout, min_age_ms=0, topic_sources=sources, clock_ms=clock_ms)
 
     return QuarantinePurge(store, known, older_than_ms, max_percent, clock_ms, opened)
+
+
+def demand_known(cluster_id: str | None) -> str:
+    """The cluster whose copies are purged. Raises TieredctlError `usage` where neither metadata nor user named it."""
+    if cluster_id is None:
+        message = "The metadata does not say which cluster it belongs to."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Give --cluster-id.")
+    return cluster_id
 
 
 @dataclass(frozen=True, slots=True)

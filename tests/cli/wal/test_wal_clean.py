@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from tests.cli.wal.store_of_uploads import EVENTS
 from tests.metadata_logs import copied, write_events
 from tests.wal.killed_store import Killed, killed_after
 from tests.wal.local_partitions import CLUSTER_ID, ORDERS, batch, write_partition
+from tieredctl.ports.object_store import StoredObject
+from tieredctl.storage.file import FileStore
 
 CONFIRMED = ("--apply", "--yes", "--cluster-id", CLUSTER_ID)
 
@@ -192,7 +194,7 @@ def test_nothing_is_left_to_do_afterwards(store: Path, clean: Clean) -> None:
     assert again.document()["summary"]["planned"] == again.document()["summary"]["eventsOnly"] == 0
 
 
-WRITES = 19
+WRITES = 20
 """Of a run that nothing stops."""
 
 
@@ -215,6 +217,32 @@ def test_killed_before_any_of_its_writes_no_reader_misses_an_object_and_the_next
     assert again.exit_code == 0, again.err
     assert objects(store) == []
     assert list(states(store, tieredctl).values()) == [{"DELETE_SEGMENT_FINISHED"}] * 2
+    # It went on under the same plan's id, and nothing is left of that to do.
+    (plan,) = (store / ".tieredctl/plans").iterdir()
+    assert '"applied"' in plan.read_text()
+
+
+def test_what_a_killed_run_removed_and_is_needed_now_is_put_back_by_the_next(
+    store: Path, clean: Clean, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {path.name: path.read_bytes() for path in store.glob("*.wal")}
+    with monkeypatch.context() as patched:
+        delete = FileStore.delete
+
+        def deleting(self: FileStore, some: Sequence[StoredObject]) -> None:
+            delete(self, some)
+            raise Killed
+
+        patched.setattr(FileStore, "delete", deleting)
+        with suppress(Killed):
+            clean(*CONFIRMED, ends=(1, 2))
+    assert objects(store) == []
+
+    again = clean(*CONFIRMED, ends=(1, -1))
+
+    assert (again.exit_code, again.document()["summary"]["kept"]) == (0, {"NEEDED": 2}), again.err
+    assert {path.name: path.read_bytes() for path in store.glob("*.wal")} == before
+    assert clean(ends=(1, -1)).document()["summary"]["planned"] == 0
 
 
 def damage_events(store: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.removal_files import PLAN_RECORD
 from tieredctl.model.removal import PlanRecord, PlanUse, ReceiptsHeader
-from tieredctl.ops.guards.own_objects import ledger_key
+from tieredctl.ops.guards.own_objects import LEDGER_FOLDER, ledger_key
 from tieredctl.ports.object_store import Capability, ObjectStore, StoredObject, WritableObjectStore
 
 _ORDER = tuple(PlanUse)
@@ -96,6 +97,19 @@ def plan_record(store: ObjectStore, plan_id: str) -> PlanRecord | None:
         raise TieredctlError(
             ErrorCode.LEDGER_DAMAGED, f"{key} in {store.url} cannot be read: {error.reason}."
         ) from None
+
+
+def plans_on_record(store: ObjectStore) -> Iterator[tuple[str, PlanRecord]]:
+    """All plans that a store has on record, by their ids, those last that were recorded first; without what cannot be
+    read, which proves nothing."""
+    stored = sorted(store.list(LEDGER_FOLDER), key=lambda one: one.last_modified_ms, reverse=True)
+    for one in stored:
+        plan_id = one.key.removeprefix(LEDGER_FOLDER).removesuffix(".json")
+        if ledger_key(plan_id) == one.key:
+            try:
+                yield plan_id, PLAN_RECORD.decode(store.read(one.key))
+            except DecodeError:
+                continue
 
 
 def record_of(plan: ReceiptsHeader) -> PlanRecord:

@@ -8,6 +8,8 @@ LEASE_KEY = RESERVED_FOLDER + "lease.json"
 CLOCK_KEY = RESERVED_FOLDER + "clock"
 """Written to learn the store's time."""
 QUARANTINE = RESERVED_FOLDER + "quarantine/"
+LEDGER_FOLDER = RESERVED_FOLDER + "plans/"
+"""Below it, by its id, the record of each plan that was used."""
 
 REMOVED_FOLDER = RESERVED_FOLDER + "removed/"
 """Below it, by plan, the keys of removed objects."""
@@ -34,7 +36,7 @@ def times_of_copies(plan_id: str) -> str:
 
 def ledger_key(plan_id: str) -> str:
     """The record that a plan was used."""
-    return f"{RESERVED_FOLDER}plans/{plan_id}.json"
+    return f"{LEDGER_FOLDER}{plan_id}.json"
 
 
 def receipts_folder(plan_id: str) -> str:

@@ -133,12 +133,16 @@ class Removal:
             try:
                 with unbroken():
                     self._put_owned_back(result)
+                    self.owners.conclude(self.store, self._gone(), self.lease)
                     self._note_end()
                 if self.delete_versions and result.nothing_is_there:
                     result.versions = self._delete_versions()
             except TieredctlError as error:
                 result.stopped = result.stopped or error
         return result
+
+    def _gone(self) -> Iterator[str]:
+        return (one.key for one in self._last.values() if one.step in (ReceiptStep.REMOVED, ReceiptStep.GONE))
 
     def _delete_versions(self) -> DeletedVersions:
         """Of everything that was removed and not put back."""
@@ -237,8 +241,10 @@ class Removal:
     @unbroken()
     def _delete_and_record(self, doomed: Sequence[Prepared]) -> list[Receipt]:
         note_removed(self.store, self.key, self.plan.header.plan_id, [one.planned.key for one in doomed])
+        found = [one.found for one in doomed if one.found is not None]
+        self.owners.announce(self.store, found, self.lease)
         self.lease.renew()
-        deletions = delete_surely(self.store, [one.found for one in doomed if one.found is not None])
+        deletions = delete_surely(self.store, found)
         receipts = [self._deleted(one, deletion) for one, deletion in zip(doomed, deletions, strict=True)]
         self._record(receipts)
         changed = (one for one in deletions if one.outcome is DeletionOutcome.CHANGED)

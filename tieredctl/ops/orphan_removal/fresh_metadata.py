@@ -22,6 +22,7 @@ from tieredctl.ops.cluster.live_topics import (
     demand_believable,
     live_topics,
 )
+from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -39,7 +40,7 @@ from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
 from tieredctl.ops.remote.listing import SpooledListing, record_batch
 from tieredctl.ports.layout import Layout
-from tieredctl.ports.object_store import RESERVED_FOLDER, ObjectStore, StoredObject
+from tieredctl.ports.object_store import RESERVED_FOLDER, ObjectStore, StoredObject, WritableObjectStore
 from tieredctl.rlmm.segment_events import SegmentEvents
 
 Verdict = tuple[ObjectStatus, OrphanCause | None]
@@ -144,6 +145,12 @@ class FreshMetadata:
     def modified_ms(self, stored: StoredObject) -> int:
         """Since when the store has had the bytes of an object, as far as known."""
         return stored.last_modified_ms if self._times is None else self._times.of(stored)
+
+    def announce(self, _store: WritableObjectStore, _doomed: Sequence[StoredObject], _lease: Hold, /) -> None:
+        """Readers are not told."""
+
+    def conclude(self, _store: WritableObjectStore, _gone: Iterable[str], _lease: Hold, /) -> None:
+        """Nor of the end."""
 
     def is_read(self, key: str) -> bool | None:
         """Whether an object's topic is known to exist, by what was read last; None if that is not known."""

@@ -10,8 +10,9 @@ from typing import Protocol
 
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlannedObject, PlanRecord
+from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.orphan_removal.limits import Limits
-from tieredctl.ports.object_store import ObjectStore, StoredObject
+from tieredctl.ports.object_store import ObjectStore, StoredObject, WritableObjectStore
 
 Found = tuple[PlannedObject, StoredObject]
 """A planned object, and what the store has under its key now."""
@@ -88,6 +89,15 @@ class Owners(Protocol):
     def demand_endable(self, uploads: Sequence[StoredObject], limits: Limits, /) -> None:
         """Raises TieredctlError `world-changed` if an incomplete upload, given as the object that it would become, may
         still be completed, or belongs to another cluster."""
+        ...
+
+    def announce(self, store: WritableObjectStore, doomed: Sequence[StoredObject], lease: Hold, /) -> None:
+        """Tells readers, where they have to be told first, that objects go, by what was read last. Whoever writes
+        renews the lease before."""
+        ...
+
+    def conclude(self, store: WritableObjectStore, gone: Iterable[str], lease: Hold, /) -> None:
+        """Tells them in the end of the keys that are gone by this plan, and were not put back."""
         ...
 
     def is_read(self, key: str, /) -> bool | None:

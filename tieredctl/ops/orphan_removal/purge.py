@@ -43,6 +43,7 @@ from tieredctl.ports.object_store import (
 
 LEAST_AGE_MS = 3_600_000
 """What has been in quarantine for less may be purged only on explicit request."""
+_AT_ONCE = 10_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,18 +93,21 @@ class PurgeCheck:
     """Of all objects in the store, the quarantine included: more is refused."""
     not_after_ms: int = field(default=sys.maxsize, kw_only=True)
     """What came into quarantine later stays, however old: nobody was shown it."""
+    is_meant: Callable[[StoredObject, Quarantined], bool] = field(default=lambda *_: True, kw_only=True)
+    """Whether a copy is to be looked at at all."""
     _records: dict[str, PlanRecord | None] = field(default_factory=dict, init=False)
     """The store's records of plans, by id."""
     _in_quarantine: int = field(default=0, init=False)
     _old: int = field(default=0, init=False)
     """How many copies are old enough."""
 
-    def rehearse(self) -> PurgeOutcome:
-        """Finds what would be deleted; changes nothing."""
+    def rehearse(self, found: Callable[[Sequence[StoredObject]], object] = lambda _copies: None) -> PurgeOutcome:
+        """Finds what would be deleted, and hands it to `found`; changes nothing."""
         result = PurgeOutcome()
         with self._old_copies(self.clock_ms(), result) as copies:
             for batch in self._batches(copies, result):
                 doomed = self._demand_unowned(batch, result)
+                found(doomed)
                 result.found += len(doomed)
                 result.found_bytes += sum(copy.size for copy in doomed)
         return result
@@ -119,6 +123,8 @@ class PurgeCheck:
         self._in_quarantine = 0
         for copy, original in copies_in_quarantine(self.store):
             self._in_quarantine += 1
+            if not self.is_meant(copy, original):
+                continue
             cluster_id = self._cluster_of(original)
             if cluster_id == self.cluster_id:
                 ours = True
@@ -173,6 +179,7 @@ class PurgeCheck:
         self._old = sum(len(batch) for batch in copies.batches())
         if not self._old:
             return
+        self.owners.refresh()
         self._demand_share(self._old)
         self._demand_overlap(copies)
         pairs = _pairs(copies)
@@ -184,14 +191,16 @@ class PurgeCheck:
         """Counts no more of the store's objects than needed."""
         if self.max_percent >= 100:
             return
-        enough = int(old * 100 / self.max_percent) + 1 if self.max_percent else None
-        all_objects = self._in_quarantine + sum(1 for _ in islice(list_unreserved(self.store), enough))
+        enough = int(old * 100 / self.max_percent) + 1 if self.max_percent else sys.maxsize
+        fit, objects = self.owners.fit(self.store.url), list_unreserved(self.store)
+        while fit.listed < enough and (batch := list(islice(objects, _AT_ONCE))):
+            fit.look_at(batch)
+        all_objects = self._in_quarantine + fit.listed
         share = f"{old} of the {all_objects} objects in {self.store.url}, its quarantine included,"
         demand_percent(old, all_objects, self.max_percent, f"{share} would be deleted for good")
 
     def _demand_overlap(self, copies: SpooledBatches) -> None:
         """Metadata that knows nothing that is, or was, in a store belongs to another store."""
-        self.owners.refresh()
         for objects in (_originals(copies), list_unreserved(self.store)):
             while batch := list(islice(objects, MOST_DELETED_AT_ONCE)):
                 if self.owners.knows(batch):
@@ -235,11 +244,13 @@ class Purge(PurgeCheck):
     """Whether to delete the copies' kept versions too."""
     key: bytes | None = field(default=None, kw_only=True)
     """The key that sealed the notes about the copies, which are deleted with the copies."""
+    purpose: str = field(default="orphans purge", kw_only=True)
+    """The command, as whoever waits for the lease is told."""
 
     def run(self) -> PurgeOutcome:
         """Deletes the copies that are old enough and still orphaned."""
         result = PurgeOutcome()
-        with lease_held(self.store, "orphans purge", self.clock_ms, unguarded=self.without_lease) as lease:
+        with lease_held(self.store, self.purpose, self.clock_ms, unguarded=self.without_lease) as lease:
             try:
                 with self._old_copies(lease.clock(), result) as copies:
                     for batch in self._batches(copies, result):

@@ -14,7 +14,7 @@ from tieredctl.formats.removal_files import RECEIPT, RECEIPTS_HEADER
 from tieredctl.model.removal import Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
 from tieredctl.ops.guards.own_objects import receipts_folder
 from tieredctl.ops.guards.replaced_file import file_added_to
-from tieredctl.ports.object_store import WritableObjectStore
+from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 
 DamageTaker = Callable[[str], object]
 """Called with where a line of receipts is that cannot be read, and why."""
@@ -180,14 +180,7 @@ class StoredReceipts:
     @staticmethod
     def opened(store: WritableObjectStore, plan_id: str) -> StoredReceipts:
         """The receipts that a plan left. Raises TieredctlError if there are none."""
-        first = next(store.list(receipts_folder(plan_id)), None)
-        if first is None:
-            message = f"{store.url} has no receipts of plan {plan_id}."
-            raise TieredctlError(ErrorCode.PATH_MISSING, message, hint="Give the file of receipts, or a plan's id.")
-        try:
-            return StoredReceipts(store, RECEIPTS_HEADER.decode(store.read(first.key)))
-        except DecodeError as error:
-            raise _damaged(first.key, error) from None
+        return StoredReceipts(store, stored_header(store, plan_id))
 
     def demand_writable(self) -> None:
         """The lease and the record of the plan's use were written there just before."""
@@ -216,6 +209,19 @@ class StoredReceipts:
     def _after_the_last(self) -> int:
         names = [stored.key.removeprefix(self._folder).partition(".")[0] for stored in self._store.list(self._folder)]
         return max((int(name) + 1 for name in names if _NUMBER.fullmatch(name)), default=0)
+
+
+def stored_header(store: ObjectStore, plan_id: str) -> ReceiptsHeader:
+    """Of the receipts that a plan left in a store. Raises TieredctlError `path-missing` if there are none,
+    `receipts-damaged` if they cannot be read."""
+    first = next(store.list(receipts_folder(plan_id)), None)
+    if first is None:
+        message = f"{store.url} has no receipts of plan {plan_id}."
+        raise TieredctlError(ErrorCode.PATH_MISSING, message, hint="Give the file of receipts, or a plan's id.")
+    try:
+        return RECEIPTS_HEADER.decode(store.read(first.key))
+    except DecodeError as error:
+        raise _damaged(first.key, error) from None
 
 
 class ReceiptsInMemory:

@@ -155,6 +155,8 @@ class PlanUser:
     delete_versions: bool = False
     key: bytes | None = None
     """Seals notes of original times, and checks their seals."""
+    purpose: str = "orphans apply"
+    """The command, as whoever waits for the lease is told."""
 
     def run(self) -> RemovalOutcome:
         """Removes what is planned, or what earlier runs left of it. Raises TieredctlError if nothing may be removed.
@@ -169,7 +171,7 @@ class PlanUser:
             raise expired
         # Before the lease, which is shorter than the listing of a large store.
         forbidden = expired or check.lost_promises()
-        with lease_held(self.store, "orphans apply", self.clock_ms, unguarded=self.without_lease) as lease:
+        with lease_held(self.store, self.purpose, self.clock_ms, unguarded=self.without_lease) as lease:
             before = check.demand_unused()
             self.owners.refresh()
             if before is None:

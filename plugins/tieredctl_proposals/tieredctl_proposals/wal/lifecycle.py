@@ -31,7 +31,7 @@ class Need(IntEnum):
     """Whether a segment in a combined object is still needed there, and why; an object's need is its neediest's."""
 
     DELETED = 0
-    """Its deletion was announced."""
+    """It is deleted, or its leader announced that. Where only a cleaner did, the reasons have to hold until the end."""
     ELSEWHERE = 1
     """It was uploaded again, in another object."""
     OF_FORMER_LEADER = 2
@@ -135,16 +135,21 @@ def judge_objects(
     *,
     now_ms: int,
     give_up_after_ms: int,
+    cleaned_too: bool = False,
 ) -> JudgedObjects:
     """Whether each object is needed. `tiered` has partitions by their numbers in `wal`; an upload that had no event for
-    `give_up_after_ms` counts as given up. Of a partition that has no facts, nothing is known."""
+    `give_up_after_ms` counts as given up. Of a partition that has no facts, nothing is known. Where a cleaner has
+    announced a deletion the reasons are asked for again until it has ended it, and with `cleaned_too` after that."""
     places, _, _ = wal.places(np.arange(len(wal.segments)))
     ids = _distinct(joined_uuids([wal.combined.segment_ids, places]))
     lookup = UuidLookup(ids)
     of_segments = lookup.rows_of(places)
     known = [facts.get(partition, PartitionFacts()) for partition in wal.partitions]
-    ages = _Ages(wal, of_segments, len(ids), known, now_ms)
-    needs = _needs(wal, tiered, known, ages, give_up_after_ms)
+    reopened = wal.are_cleaned
+    if not cleaned_too:
+        reopened = reopened & (wal.segments.states == RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+    ages = _Ages(wal, of_segments, len(ids), known, now_ms, reopened)
+    needs = _needs(wal, tiered, known, ages, give_up_after_ms, reopened)
     listed = _listed(wal, lookup, places, given_up_ms=now_ms - give_up_after_ms)
     entries = _Entries(
         np.concatenate([of_segments, listed.objects]),
@@ -179,6 +184,7 @@ class _Ages:
         objects: int,
         facts: Sequence[PartitionFacts],
         now_ms: int,
+        reopened: Flags,
     ) -> None:
         contents = wal.events.segments.contents
         segments = wal.segments
@@ -187,7 +193,9 @@ class _Ages:
             contents.starts.said.event_timestamps.values[segments.starts],
         )
         self.since_last_event: Ints = now_ms - times
-        records = np.maximum(times, contents.starts.max_timestamps.values[segments.starts])
+        # A cleaner's announcement makes nothing younger.
+        uploaded = np.where(reopened, contents.starts.said.event_timestamps.values[segments.starts], times)
+        records = np.maximum(uploaded, contents.starts.max_timestamps.values[segments.starts])
         limits = np.array([_limit(one.local_retention_ms) for one in facts], np.int64)[segments.partitions]
         self.are_past_own: Flags = now_ms - records > limits
         latest = np.full(objects, np.iinfo(np.int64).min)
@@ -207,6 +215,7 @@ def _needs(
     facts: Sequence[PartitionFacts],
     ages: _Ages,
     give_up_after_ms: int,
+    reopened: Flags,
 ) -> NDArray[np.int8]:
     """Of each segment; later lines overrule earlier ones."""
     segments = wal.segments
@@ -236,7 +245,7 @@ def _needs(
     needs[are_foreign] = Need.UNKNOWN
     deleted = is_state[RemoteLogSegmentState.DELETE_SEGMENT_STARTED]
     deleted |= is_state[RemoteLogSegmentState.DELETE_SEGMENT_FINISHED]
-    needs[deleted] = Need.DELETED
+    needs[deleted & ~reopened] = Need.DELETED
     return needs
 
 

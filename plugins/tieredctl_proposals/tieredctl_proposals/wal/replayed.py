@@ -201,6 +201,15 @@ class ReplayedWal:
         )
         return ids, starts, ends
 
+    @cached_property
+    def are_cleaned(self) -> Flags:
+        """Of which segments a cleaner deletes or deleted what was uploaded, as `KnownWalSegment.is_cleaned`."""
+        rows = np.arange(len(self.segments))
+        _, starts, _ = self.places(rows)
+        are_cleaned: Flags = self.segments.states >= RemoteLogSegmentState.DELETE_SEGMENT_STARTED
+        are_cleaned &= (self._said(rows, "leader_epochs") == NO_LEADER) & (starts >= 0)
+        return are_cleaned
+
     def combined_named(self, combined_segment_id: str) -> KnownCombined | None:
         """One combined object, where there are events about it."""
         ids, _ = uuids_of_texts([combined_segment_id])

@@ -9,27 +9,33 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
-from tieredctl.config.plan_key import signing_key
+from tieredctl.config.plan_key import signing_key, usable_key
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.local_replicas import read_local_replicas
 from tieredctl.kafka.log_dir_owner import log_dir_owner
 from tieredctl.model.findings import Finding
 from tieredctl.model.named_cluster import demand_named_cluster
 from tieredctl.model.nearest import nearest_hint
-from tieredctl.model.removal import RemovalMode
-from tieredctl.ops.change import Outcome
+from tieredctl.model.removal import Receipt, ReceiptsHeader, RemovalMode
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.orphan_removal.apply import RemovalOutcome
+from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.purge import PurgeOutcome
+from tieredctl.ops.orphan_removal.receipts import Receipts, StoredReceipts, last_receipts
+from tieredctl.ops.orphan_removal.use import PlanUser
 from tieredctl.ports.cluster import Cluster
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl.wiring.orphan_removal import demand_known
 from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
 from tieredctl_proposals.ops.wal.both_tiers import NOTHING_REMOTE, RemoteSegments, local_parts, remote_segments
-from tieredctl_proposals.ops.wal.clean import Cleaning, CleanLimits, CleanOutcome, CleanPlan, plan_cleaning
+from tieredctl_proposals.ops.wal.clean import CleanPlan, continued, plan_cleaning
 from tieredctl_proposals.ops.wal.contents import KnownEvents, demand_whole, events_of_objects, read_events
 from tieredctl_proposals.ops.wal.line_of_leaders import Partitions, by_partition
 from tieredctl_proposals.ops.wal.local_batches import LocalActiveLog, local_active_logs
 from tieredctl_proposals.ops.wal.need import FreshNeeds, RemoteMetadata
-from tieredctl_proposals.ops.wal.purge import PurgePlan, plan_purge, purge
+from tieredctl_proposals.ops.wal.owners import WalOwners
+from tieredctl_proposals.ops.wal.purge import PurgeLimits, PurgePlan, plan_purge, purge
 from tieredctl_proposals.ops.wal.restore import RestoreOptions, RestoreOutcome, demand_epochs, restore
 from tieredctl_proposals.ops.wal.restored_log import RestoredLog
 from tieredctl_proposals.ops.wal.upload import (
@@ -168,6 +174,17 @@ def _readable(events: KnownEvents) -> Partitions:
     return by_partition([one for one in events.segments() if one.is_readable])
 
 
+class Cleaned(NamedTuple):
+    """What became of a plan."""
+
+    plan_id: str
+    outcome: RemovalOutcome
+    receipts: Sequence[Receipt]
+    """The last one of each object."""
+    events: int
+    """How many were written."""
+
+
 @dataclass(frozen=True, slots=True)
 class WalCleaning:
     """A store whose objects are judged, and what is known besides its own events."""
@@ -179,39 +196,59 @@ class WalCleaning:
     _remote: RemoteMetadata
     _cluster: Cluster | None
 
-    def plan(self, limits: CleanLimits) -> CleanPlan:
+    def plan(self, limits: Limits) -> CleanPlan:
         """What may go now. Raises TieredctlError if that cannot be known."""
         store = self.store.open_store()
-        with self._fresh(store) as fresh:
-            return plan_cleaning(store, fresh, self._remote.followed.cluster_id, limits)
+        with self._owners(store) as owners:
+            return plan_cleaning(store, owners.fresh, self._remote.followed.cluster_id, limits)
 
     def apply(
-        self, plan: CleanPlan, cluster_id: str, mode: RemovalMode, tell: Callable[[CleanOutcome], None]
-    ) -> tuple[str, CleanOutcome]:
-        """Removes what is planned: the plan's id, and the outcome. Raises TieredctlError `plan-key` where no key seals
-        what the copies hold, and if nothing may be removed."""
-        store, plan_id = self.store.open_writable_store(), uuid4().hex
-        with self._fresh(store) as fresh:
-            key = signing_key()  # its receipts are beside the copies, and prove nothing without a seal
-            cleaning = Cleaning(plan, plan_id, cluster_id, store, fresh, self.clock_ms, mode, tell, key)
-            return plan_id, cleaning.run()
+        self, plan: CleanPlan, cluster_id: str, mode: RemovalMode, tell: Callable[[RemovalOutcome], None]
+    ) -> Cleaned:
+        """Removes what is planned. Raises TieredctlError `plan-key` where no key seals what the copies hold, and if
+        nothing may be removed."""
+        plan.demand_share()
+        store = self.store.open_writable_store()
+        shown = continued(plan.shown(uuid4().hex, cluster_id, mode, self.clock_ms()), store)
+        begun = list[Receipts]()
+
+        def begin(header: ReceiptsHeader, _must_exist: bool) -> Receipts:
+            begun.append(StoredReceipts.begun(store, header))
+            return begun[0]
+
+        with self._owners(store, plan.eventless) as owners:
+            user = PlanUser(
+                *(shown, store, owners, begin, self.clock_ms, plan.limits),
+                tell=tell,
+                key=signing_key(),  # its receipts are beside the copies, and prove nothing without a seal
+                purpose="wal clean",
+            )
+            outcome = user.run()
+        last = last_receipts(begun[0].entries())
+        receipts = [last[one.key] for one in plan.objects if one.key in last]
+        return Cleaned(shown.header.plan_id, outcome, receipts, owners.events)
 
     def plan_purge(self, older_than_ms: int, max_percent: float) -> PurgePlan:
         """The copies in quarantine that may be deleted now. Raises TieredctlError if that cannot be known."""
+        limits = PurgeLimits(demand_known(self._remote.followed.cluster_id), older_than_ms, max_percent)
         store = self.store.open_store()
-        with self._fresh(store) as fresh:
-            return plan_purge(store, fresh, self._remote.followed.cluster_id, older_than_ms, max_percent)
+        with self._owners(store, cleaned_too=True) as owners:
+            return plan_purge(store, owners, limits)
 
-    def purge(self, plan: PurgePlan, cluster_id: str, older_than_ms: int) -> Outcome:
+    def purge(self, plan: PurgePlan) -> PurgeOutcome:
         """Deletes what is planned. Raises TieredctlError if nothing may be deleted."""
         store = self.store.open_writable_store()
-        with self._fresh(store) as fresh:
-            return purge(plan, store, fresh, cluster_id, older_than_ms, self.clock_ms)
+        with self._owners(store, cleaned_too=True) as owners:
+            return purge(plan, store, owners, usable_key())
 
     @contextmanager
-    def _fresh(self, store: ObjectStore) -> Iterator[FreshNeeds]:
-        with self.topics.open(self.clock_ms()) as topics:
-            yield FreshNeeds(store, self._remote, topics, self._cluster, self.clock_ms, self.give_up_after_ms)
+    def _owners(
+        self, store: ObjectStore, eventless: Sequence[str] = (), *, cleaned_too: bool = False
+    ) -> Iterator[WalOwners]:
+        clock_ms, give_up_after_ms = self.clock_ms, self.give_up_after_ms
+        with self.topics.open(clock_ms()) as topics:
+            fresh = FreshNeeds(store, self._remote, topics, self._cluster, clock_ms, give_up_after_ms, cleaned_too)
+            yield WalOwners(fresh, clock_ms, eventless)
 
 
 @contextmanager

@@ -17,13 +17,14 @@ from tieredctl.formats.windows import Flags
 from tieredctl.model.ownership import DisklessCause, ObjectStatus
 from tieredctl.model.removal import PlanRecord
 from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.owners import Found
 from tieredctl.ops.orphans.live_listing import live_listing
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.remote.listing import record_batch
-from tieredctl.ports.object_store import RESERVED_FOLDER, ObjectStore, StoredObject
+from tieredctl.ports.object_store import RESERVED_FOLDER, ObjectStore, StoredObject, WritableObjectStore
 from tieredctl_inkless.diskless.control_plane import KEYS_AT_ONCE, ControlPlane, ControlPlaneTables, FoundFiles
 from tieredctl_inkless.ops.diskless.batch_rows import column
 from tieredctl_inkless.ops.diskless.bucket_fit import BucketFit
@@ -141,6 +142,12 @@ class FreshControlPlane:
         """No upload of Inkless's has parts: whatever a plan names, it belongs to somebody else."""
         for upload in uploads:
             raise TieredctlError(ErrorCode.WORLD_CHANGED, f"An upload of {upload.key} may still be completed.")
+
+    def announce(self, _store: WritableObjectStore, _doomed: Sequence[StoredObject], _lease: Hold, /) -> None:
+        """Readers are not told."""
+
+    def conclude(self, _store: WritableObjectStore, _gone: Iterable[str], _lease: Hold, /) -> None:
+        """Nor of the end."""
 
     def is_read(self, _key: str, /) -> bool | None:
         return True

@@ -25,7 +25,8 @@ from tieredctl_proposals.cli.wal_places import WalStoreOptions
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from tieredctl_proposals.ops.wal.clean import CleanOutcome, CleanPlan
+    from tieredctl.ops.orphan_removal.apply import RemovalOutcome
+    from tieredctl_proposals.ops.wal.clean import CleanPlan
     from tieredctl_proposals.wiring.wal import WalCleaning
 
 LEAST_GIVEN_UP_MS = 3_600_000
@@ -79,14 +80,13 @@ def clean(
     s3://bucket/wal --bootstrap-server broker-1:9092
     """
     apply = choice.is_made
-    from tieredctl.ops.orphan_removal.limits import demand_age
-    from tieredctl_proposals.ops.wal.clean import CleanLimits
+    from tieredctl.ops.orphan_removal.limits import Limits, demand_age
 
     given_up_ms = duration_ms(give_up_after)
     if given_up_ms < LEAST_GIVEN_UP_MS:
         message = "An upload without an event for less than an hour may still be in progress."
         raise TieredctlError(ErrorCode.AGE_TOO_LOW, message, hint="Give --give-up-after 1h or more.")
-    limits = CleanLimits(duration_ms(min_age), max_percent)
+    limits = Limits(duration_ms(min_age), max_percent, max_missing=None)
     demand_age(limits.min_age_ms, allow_young=allow_young)
     with opened_cleaning(
         *(store_options, metadata_options, topic_lists),
@@ -96,22 +96,26 @@ def clean(
     ) as cleaning:
         plan = cleaning.plan(limits)
         view.say(f"To remove from {plan.url}: {_amount(plan)}.", *_kept(plan))
-        if not apply or not (plan.objects or plan.eventless):
+        mode = RemovalMode.DELETE if delete else RemovalMode.QUARANTINE
+        if not apply or not plan.has_work(mode):
             silence = plan.needs.silence
             code = ExitCode.CLEAN if silence is None else ExitCode.INCOMPLETE
-            advice = choice.advice(changes=bool(plan.objects or plan.eventless)) if silence is None else [silence]
+            advice = choice.advice(changes=plan.has_work(mode)) if silence is None else [silence]
             return view.plan("WalCleanPlan", plan, _COLUMNS, _FIELDS, code, advice)
         plan.demand_share()
         known = plan.cluster_id
         what = f"{'Permanently deleting' if delete else 'Removing'} {_amount(plan)} from {plan.url}"
         demand_confirmation(what, known, yes=yes, typed_cluster_id=cluster_id)
         assert known is not None
-        mode = RemovalMode.DELETE if delete else RemovalMode.QUARANTINE
-        plan_id, outcome = cleaning.apply(plan, known, mode, view.teller(_progress))
+        cleaned = cleaning.apply(plan, known, mode, view.teller(_progress))
+    outcome = cleaned.outcome
     view.say(f"Removed {outcome.done} of {counted(outcome.planned, 'object')}, {size_text(outcome.bytes)}.")
+    if outcome.put_back:
+        view.say(f"Put back {counted(outcome.put_back, 'object')} that had been removed, and may be needed.")
     if outcome.done and not delete:
-        view.say(f"Undo with: tieredctl orphans restore {plan_id} --store {plan.url}")
-    summary = {**plan.summary(), **outcome.counts(), "applied": True, "planId": plan_id, "events": outcome.events}
+        view.say(f"Undo with: tieredctl orphans restore {cleaned.plan_id} --store {plan.url}")
+    did = {"applied": True, "planId": cleaned.plan_id, "events": cleaned.events}
+    summary = {**plan.summary(), **outcome.counts(), **did}
     rows = [
         {
             "key": one.key,
@@ -120,7 +124,7 @@ def clean(
             "quarantineKey": one.copy and one.copy.key,
             "error": one.error,
         }
-        for one in outcome.receipts
+        for one in cleaned.receipts
     ]
     return view.end(Listing("WalClean", plan.source(), rows, COLUMNS, summary, FIELDS), outcome)
 
@@ -160,5 +164,5 @@ def _kept(plan: CleanPlan) -> list[str]:
     return [f"Kept: {kept}."] if kept else []
 
 
-def _progress(outcome: CleanOutcome) -> str:
+def _progress(outcome: RemovalOutcome) -> str:
     return f"{outcome.done} of {outcome.planned} removed, {size_text(outcome.bytes)}"

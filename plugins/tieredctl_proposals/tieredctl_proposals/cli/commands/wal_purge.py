@@ -63,16 +63,14 @@ def purge(
         cluster_id=cluster_id,
         give_up_after_ms=LEAST_GIVEN_UP_MS,
     ) as cleaning:
-        plan = cleaning.plan_purge(age_ms, max_percent)
+        plan = cleaning.plan_purge(age_ms, max_percent if apply else 100)
         amount = f"{counted(len(plan.copies), 'copy', 'copies')}, {size_text(plan.summary()['bytes'])}"
         view.say(f"To delete from the quarantine of {plan.url}: {amount}; {plan.kept} kept.")
         if not apply or not plan.copies:
             return view.plan("WalPurgePlan", plan, _COLUMNS, _FIELDS, advice=choice.advice(changes=bool(plan.copies)))
-        plan.demand_share()
         what = f"Permanently deleting {amount}, from the quarantine of {plan.url}"
-        demand_confirmation(what, plan.cluster_id, yes=yes, typed_cluster_id=cluster_id)
-        assert plan.cluster_id is not None
-        outcome = cleaning.purge(plan, plan.cluster_id, age_ms)
+        demand_confirmation(what, plan.limits.cluster_id, yes=yes, typed_cluster_id=cluster_id)
+        outcome = cleaning.purge(plan)
     view.say(f"Deleted {outcome.done} of {counted(outcome.planned, 'copy', 'copies')}.")
     summary = plan.summary() | outcome.counts() | {"applied": True}
     return view.end(Listing("WalPurge", plan.source(), plan.rows(), _COLUMNS, summary, _FIELDS), outcome)

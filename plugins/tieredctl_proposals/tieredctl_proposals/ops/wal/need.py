@@ -40,6 +40,11 @@ class Needs:
     silence: str | None = None
     """That the cluster did not say which topics are live."""
 
+    def has_events_of(self, combined_segment_id: str) -> bool:
+        """Whether any event names an object."""
+        wal = self.events.replayed
+        return wal.combined_named(combined_segment_id) is not None or bool(wal.segments_in(combined_segment_id))
+
     def is_concluded(self, combined_segment_id: str) -> bool:
         """Whether the events say that an object and every segment in it are deleted."""
         wal = self.events.replayed
@@ -83,6 +88,8 @@ class FreshNeeds:
     cluster: Cluster | None
     clock_ms: Callable[[], int]
     give_up_after_ms: int
+    cleaned_too: bool = False
+    """Whether to ask for the reasons also of what a cleaner has deleted."""
 
     def judge(self) -> Needs:
         """Raises TieredctlError: `metadata-incomplete` where any event is missing or cannot be read, `no-overlap` where
@@ -94,7 +101,12 @@ class FreshNeeds:
         wal = events.replayed
         facts = self._facts(wal.partitions, source, {partition.topic_id for partition in remote.partitions})
         tiered = TieredRanges.of(remote, wal.events.partitions)
-        judged = judge_objects(wal, tiered, facts, now_ms=self.clock_ms(), give_up_after_ms=self.give_up_after_ms)
+        judged = judge_objects(
+            *(wal, tiered, facts),
+            now_ms=self.clock_ms(),
+            give_up_after_ms=self.give_up_after_ms,
+            cleaned_too=self.cleaned_too,
+        )
         may_go = {one.combined_segment_id: one for one in judged.objects(judged.may_go())}
         kept = {need.name: count for need, count in judged.kept().items()}
         return Needs(events, may_go, dict(sorted(kept.items())), self.topic_sources.silence)

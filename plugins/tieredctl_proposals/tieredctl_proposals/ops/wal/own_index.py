@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ports.object_store import ObjectStore, StoredObject
-from tieredctl_proposals.wal.lifecycle import JudgedObject
+from tieredctl_proposals.ops.wal.need import Needs
+from tieredctl_proposals.wal.lifecycle import JudgedObject, Need
 from tieredctl_proposals.wal.reading import read_object_index
 from tieredctl_proposals.wal.replayed import ReplayedWal
 
@@ -12,7 +16,18 @@ CONCERN_ONE_OBJECT = (ErrorCode.OBJECT_MISSING, ErrorCode.OBJECT_ARCHIVED, Error
 """Why an object's index cannot be read, where those of others can."""
 
 
-def is_all_judged(store: ObjectStore, stored: StoredObject, judged: JudgedObject, wal: ReplayedWal) -> bool:
+def with_all_judged(store: ObjectStore, needs: Needs, there: Sequence[tuple[str, StoredObject]]) -> Needs:
+    """Keeps those of some objects that may go, each with its id, that have more in them than was judged."""
+    wal = needs.events.replayed
+
+    def is_unclear(one: tuple[str, StoredObject]) -> bool:
+        return not _is_all_judged(store, one[1], needs.may_go[one[0]], wal)
+
+    unclear = [one[0] for one, is_it in zip(there, in_parallel(store, is_unclear, there), strict=True) if is_it]
+    return needs.keeping(unclear, Need.UNKNOWN.name)
+
+
+def _is_all_judged(store: ObjectStore, stored: StoredObject, judged: JudgedObject, wal: ReplayedWal) -> bool:
     """Events may be missing without a trace. So an object's own event has to be there, and where the object has an
     index, every segment in it has to be among the judged. What cannot be read was not judged.
 
