@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tieredctl_proposals.ops.wal.owners import WalOwners
+from tieredctl_proposals.wal.replayed import ReplayedWal
 
 from tieredctl.model.removal import Receipt, ReceiptStep
 from tieredctl.ops.guards import store_clock
@@ -27,22 +29,19 @@ from tieredctl.ops.orphans.copied_offsets import CopiedOffsets, CopiedStretches
 from tieredctl.ports.object_store import StoredObject
 
 Break = Callable[[pytest.MonkeyPatch], None]
+KINDS: tuple[type[FreshMetadata] | type[WalOwners], ...] = (FreshMetadata, WalOwners)
 
 
 def metadata_is_read_once(patch: pytest.MonkeyPatch) -> None:
     """Nothing new is read before a deletion, nor at the end."""
-    refresh = FreshMetadata.refresh
-
-    def refresh_once(self: FreshMetadata) -> None:
-        if self._judge is None:
-            refresh(self)
-
-    patch.setattr(FreshMetadata, "refresh", refresh_once)
+    for owners in KINDS:
+        patch.setattr(owners, "refresh", _once(owners.refresh))
 
 
 def verdicts_are_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """The metadata is read, but the objects are not held against it."""
-    patch.setattr(FreshMetadata, "demand_removable", lambda *_: None)
+    for owners in KINDS:
+        patch.setattr(owners, "demand_removable", lambda *_: None)
 
 
 def nothing_is_put_back(patch: pytest.MonkeyPatch) -> None:
@@ -97,14 +96,28 @@ def objects_are_deleted_before_they_are_copied(patch: pytest.MonkeyPatch) -> Non
 
 def the_version_is_ignored(patch: pytest.MonkeyPatch) -> None:
     """Whatever is under the key is taken for what was planned, as old as that was."""
-    demand_removable = FreshMetadata.demand_removable
+    patch.setattr(preparation, "_is_as_planned", lambda *_: True)
+    for owners in KINDS:
+        patch.setattr(owners, "demand_removable", _as_planned(owners.demand_removable))
 
-    def demand_as_planned(self: FreshMetadata, batch: Sequence[Found], limits: Limits) -> None:
+
+def _once(refresh: Callable[[Any], None]) -> Callable[[Any], None]:
+    done = list[Any]()
+
+    def refresh_once(self: Any) -> None:
+        if not any(self is one for one in done):
+            refresh(self)
+            done.append(self)
+
+    return refresh_once
+
+
+def _as_planned(demand_removable: Callable[[Any, Sequence[Found], Limits], None]) -> Callable[..., None]:
+    def demand_as_planned(self: Any, batch: Sequence[Found], limits: Limits) -> None:
         aged = [(planned, stored._replace(last_modified_ms=planned.last_modified_ms)) for planned, stored in batch]
         demand_removable(self, aged, limits)
 
-    patch.setattr(preparation, "_is_as_planned", lambda *_: True)
-    patch.setattr(FreshMetadata, "demand_removable", demand_as_planned)
+    return demand_as_planned
 
 
 def the_lease_is_never_renewed(patch: pytest.MonkeyPatch) -> None:
@@ -212,7 +225,36 @@ def missing_promises_are_not_looked_for(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PlanCheck, "lost_promises", lambda _: None)
 
 
-BROKEN_BUILDS: tuple[Break, ...] = (
+def readers_are_not_told_before(patch: pytest.MonkeyPatch) -> None:
+    """That an object goes."""
+    patch.setattr(WalOwners, "announce", lambda *_: None)
+
+
+def readers_are_not_told_in_the_end(patch: pytest.MonkeyPatch) -> None:
+    """That an object is gone."""
+    patch.setattr(WalOwners, "conclude", lambda *_: None)
+
+
+def readers_are_told_the_end_at_once(patch: pytest.MonkeyPatch) -> None:
+    """Before anybody looks at who needs an object after all: then nothing asks for it any more."""
+    announce = WalOwners.announce
+
+    def announce_and_conclude(self: WalOwners, store: Any, doomed: Sequence[StoredObject], lease: Any) -> None:
+        announce(self, store, doomed, lease)
+        self.refresh()
+        log = self._log(store)
+        for stored in doomed:
+            self._publish(log, self._steps(stored.key.partition(".")[0])[1])
+
+    patch.setattr(WalOwners, "announce", announce_and_conclude)
+
+
+def a_reason_is_not_asked_for_again(patch: pytest.MonkeyPatch) -> None:
+    """Whose deletion a cleaner announced is taken for deleted."""
+    patch.setattr(ReplayedWal, "are_cleaned", property(lambda self: np.zeros(len(self.segments), np.bool_)))
+
+
+OF_EVERY_KIND: tuple[Break, ...] = (
     metadata_is_read_once,
     verdicts_are_not_looked_at,
     nothing_is_put_back,
@@ -229,7 +271,17 @@ BROKEN_BUILDS: tuple[Break, ...] = (
     whatever_is_in_quarantine_is_put_back,
     deletions_are_believed,
     any_clock_is_believed,
+)
+BROKEN_BUILDS: tuple[Break, ...] = (
+    *OF_EVERY_KIND,
     lost_events_are_not_thought_of,
     lost_ends_are_not_thought_of,
     missing_promises_are_not_looked_for,
+)
+BROKEN_BUILDS_OF_WAL: tuple[Break, ...] = (
+    *OF_EVERY_KIND,
+    readers_are_not_told_before,
+    readers_are_not_told_in_the_end,
+    readers_are_told_the_end_at_once,
+    a_reason_is_not_asked_for_again,
 )

@@ -6,6 +6,7 @@ Always, at whatever moment one looks:
 - one whose events were lost, and whose records are nowhere else, is there, planned or not;
 - one that the broker wrote again since the plan is there: it is not what was planned;
 - nothing else is in the store but tieredctl's own;
+- what readers were promised by events is there;
 - while an object is missing that the metadata promises, none of what was planned goes.
 
 When a run has ended by itself:
@@ -19,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.removal.chaos.model_cluster import content
 from tests.removal.chaos.trial import Told, Trial
 from tieredctl.model.removal import Receipt, ReceiptStep, RemovalMode
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
@@ -29,6 +29,7 @@ from tieredctl.ports.object_store import RESERVED_FOLDER
 def demand_nothing_lost(trial: Trial) -> None:
     """What holds always."""
     broken = [*_misplaced(trial), *_unplanned(trial)]
+    broken += [f"{key} is promised to readers, and gone" for key in trial.cluster.unreadable()]
     assert not broken, _report(trial, broken)
 
 
@@ -45,6 +46,9 @@ def demand_finished(trial: Trial, told: Told) -> None:
     written = trial.cluster.written_since(trial.steps_before_plan)
     present = {key for key in trial.planned_keys - back - written if trial.cluster.read(key) is not None}
     assert not present, _report(trial, [f"{key} was planned, and is still there" for key in present])
+    gone = {receipt.key for receipt in last_receipts(trial).values() if receipt.step is ReceiptStep.REMOVED}
+    untold = trial.cluster.unconcluded(gone - written)
+    assert not untold, _report(trial, [f"readers were not told in the end that {key} is gone" for key in untold])
 
 
 def demand_all_back(trial: Trial) -> None:
@@ -52,7 +56,7 @@ def demand_all_back(trial: Trial) -> None:
     broken = [
         f"{key} is not back"
         for key in trial.planned_keys & trial.cluster.objects()
-        if trial.cluster.read(key) != content(key)
+        if trial.cluster.read(key) != trial.cluster.content(key)
     ]
     assert not broken, _report(trial, broken)
 
@@ -67,7 +71,7 @@ def demand_still_in_quarantine(trial: Trial, keys: set[str]) -> None:
     """What holds when the quarantine was emptied, of what it was the last place of before. A broker that began to
     delete an object meanwhile reads it no more."""
     owned = trial.cluster.owned_objects(trial.cluster.read_up_to())
-    purged = {key for key in keys & owned if _quarantined(trial, key) != content(key)}
+    purged = {key for key in keys & owned if _quarantined(trial, key) != trial.cluster.content(key)}
     assert not purged, _report(trial, [f"the last copy of {key} was purged" for key in purged])
 
 
@@ -101,11 +105,11 @@ def _misplaced(trial: Trial) -> Iterator[str]:
             quarantined = _quarantined(trial, key)
             if (
                 trial.setting.mode is RemovalMode.QUARANTINE
-                and quarantined != content(key)
+                and quarantined != trial.cluster.content(key)
                 and key not in trial.altered
             ):
                 yield f"{key} is neither there nor in quarantine"
-        elif found != content(key):
+        elif found != trial.cluster.content(key):
             yield f"{key} is {'gone' if found is None else 'another'}, and was not to be touched"
 
 
@@ -125,7 +129,7 @@ def _owned_but_absent(trial: Trial, told: Told) -> Iterator[str]:
 
 
 def _receipts_that_lie(trial: Trial) -> Iterator[str]:
-    brokers = trial.cluster.objects()
+    brokers, content = trial.cluster.objects(), trial.cluster.content
     # A run that lost its lease between a deletion and its receipt writes that down behind what another did since.
     undone = {receipt.key for receipt in trial.entries() if receipt.step is ReceiptStep.RESTORED}
     deleted_again = {key for key in undone if _may_be_deleted_again(trial, key)}
@@ -148,7 +152,7 @@ def _receipts_that_lie(trial: Trial) -> Iterator[str]:
 
 def _may_be_deleted_again(trial: Trial, key: str) -> bool:
     """After it was restored, by a run that had lost its lease, and did not know it yet."""
-    return trial.was_overtaken_deleting and _quarantined(trial, key) == content(key)
+    return trial.was_overtaken_deleting and _quarantined(trial, key) == trial.cluster.content(key)
 
 
 def _quarantined(trial: Trial, key: str) -> bytes | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Self
 
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.record_batches import Record, encode_batch
@@ -74,12 +75,6 @@ class History:
     """The keys of objects whose events were lost, and whose records are nowhere else."""
 
 
-def content(key: str) -> bytes:
-    """The bytes of an object."""
-    digest = hashlib.sha256(key.encode()).digest()
-    return digest * (1 + digest[0] % 4)
-
-
 class ModelCluster:
     """The cluster in a folder."""
 
@@ -91,10 +86,10 @@ class ModelCluster:
         self.log_dir = folder / "data"
         self._progress = folder / "broker-steps"
 
-    @staticmethod
-    def begun(folder: Path, history: History, now_ms: int) -> ModelCluster:
+    @classmethod
+    def begun(cls, folder: Path, history: History, now_ms: int) -> Self:
         """A cluster whose past has happened."""
-        cluster = ModelCluster(folder, history)
+        cluster = cls(folder, history)
         cluster.store_root.mkdir(parents=True)
         for number in range(METADATA_PARTITIONS):
             cluster._log(number).parent.mkdir(parents=True)
@@ -106,6 +101,19 @@ class ModelCluster:
                 ends[step.metadata_partition] += 1
         cluster._progress.write_text("0")
         return cluster
+
+    def content(self, key: str) -> bytes:
+        """The bytes of an object."""
+        digest = hashlib.sha256(key.encode()).digest()
+        return digest * (1 + digest[0] % 4)
+
+    def unreadable(self) -> set[str]:
+        """The keys of objects that readers were not told to be gone, where they are told, and that are not there."""
+        return set()
+
+    def unconcluded(self, _keys: set[str]) -> set[str]:
+        """Those of some objects that readers were not told in the end to be gone, where they are told."""
+        return set()
 
     @property
     def steps_taken(self) -> int:
@@ -257,7 +265,7 @@ class ModelCluster:
         path = self.store_root / key
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.store_root.with_name("being-uploaded")
-        unfinished.write_bytes(content(key))
+        unfinished.write_bytes(self.content(key))
         os.utime(unfinished, ns=(now_ms * 1_000_000, now_ms * 1_000_000))
         unfinished.replace(path)
 

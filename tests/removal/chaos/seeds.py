@@ -21,8 +21,8 @@ from tests.removal.chaos.invariants import (
     objects_only_in_quarantine,
     removed_so_far,
 )
-from tests.removal.chaos.model_cluster import content
 from tests.removal.chaos.trial import Setting, Told, Trial, now_ms
+from tests.removal.chaos.wal_cluster import WalTrial
 from tieredctl.model.removal import ReceiptStep, RemovalMode
 
 MOST_DISTURBED_RUNS = 3
@@ -31,9 +31,10 @@ MOST_BOUNDARIES = 280
 _SKEWS_MS = (4 * 60_000, -4 * 60_000, 48 * 3_600_000, -48 * 3_600_000)
 """Of host and store: two that do no harm, and two that would."""
 Run = Callable[[World], Told]
+TrialOf = Callable[[Path, Setting], Trial]
 
 
-def drawn_setting(seed: int) -> Setting:
+def drawn_setting(seed: int, trial_of: TrialOf) -> Setting:
     chance = Random(-seed)
     drawn = Setting(
         seed,
@@ -42,14 +43,16 @@ def drawn_setting(seed: int) -> Setting:
         has_key=chance.random() < 0.5,
         batch_objects=chance.choice([2, 3, 5, 100]),
     )
+    if trial_of is WalTrial:
+        return replace(drawn, has_key=True, receipts_in_store=True)
     # Without a key, nothing is removed by receipts in the store.
     return replace(drawn, has_key=drawn.has_key or drawn.receipts_in_store)
 
 
-def try_seed(seed: int, folder: Path) -> None:
+def try_seed(seed: int, folder: Path, trial_of: TrialOf = Trial) -> None:
     """Everything at random. Raises AssertionError where an invariant is broken."""
     chance = Random(seed)
-    trial = Trial(folder, drawn_setting(seed))
+    trial = trial_of(folder, drawn_setting(seed, trial_of))
     activity = chance.choice([0.02, 0.05, 0.1, 0.3])
     disturbed_runs = chance.randint(0, MOST_DISTURBED_RUNS)
     lost_before = chance.choice([None, None, None, None, chance.randint(0, disturbed_runs)])
@@ -65,17 +68,19 @@ def try_seed(seed: int, folder: Path) -> None:
     chance.choice(endings)(trial, chance, activity)
 
 
-def boundaries_of(setting: Setting, folder: Path) -> int:
+def boundaries_of(setting: Setting, folder: Path, trial_of: TrialOf = Trial) -> int:
     """How many there are in a run that nothing disturbs."""
-    trial = Trial(folder, setting)
+    trial = trial_of(folder, setting)
     world = trial.world(Random(setting.seed), broker_activity=0.0)
     demand_finished(trial, trial.apply(world))
     return world.boundaries
 
 
-def try_kill_at(boundary: int, folder: Path, setting: Setting, *, copies_fail: bool = False) -> None:
+def try_kill_at(
+    boundary: int, folder: Path, setting: Setting, *, copies_fail: bool = False, trial_of: TrialOf = Trial
+) -> None:
     """Kills a run at one boundary. Another ends the work, or cannot even copy what is left; and all is undone."""
-    trial, chance = Trial(folder, setting), Random(boundary)
+    trial, chance = trial_of(folder, setting), Random(boundary)
     killed = run(trial, trial.apply, trial.world(chance, kill_at=boundary, broker_activity=0.0))
     assert killed.was_killed
     if copies_fail:
@@ -135,8 +140,9 @@ def undo(trial: Trial, chance: Random, activity: float, kill_at: int | None = No
 def only_unrecorded_copies_failed(trial: Trial) -> bool:
     """Whether a run was stopped after it copied what failed, and before it recorded that: nobody deleted it, or its
     broker did."""
-    failed = [one.error or "" for one in last_receipts(trial).values() if one.step is ReceiptStep.FAILED]
-    return all(error.startswith("copy-unverified") for error in failed)
+    failed = [one for one in last_receipts(trial).values() if one.step is ReceiptStep.FAILED]
+    # What could not even be copied is where it was.
+    return all((one.error or "").startswith("copy-unverified") for one in failed if one.copy is not None)
 
 
 def finish_and_undo_altered(trial: Trial, chance: Random, activity: float) -> None:
@@ -145,7 +151,7 @@ def finish_and_undo_altered(trial: Trial, chance: Random, activity: float) -> No
     trial.alter_copies(chance)
     told: Told = run(trial, trial.restore, trial.world(chance, broker_activity=0.0)).result
     absent = {key for key in trial.altered if trial.cluster.read(key) is None}
-    altered = {key for key in trial.planned_keys if trial.cluster.read(key) not in (None, content(key))}
+    altered = {key for key in trial.planned_keys if trial.cluster.read(key) not in (None, trial.cluster.content(key))}
     assert not altered, (trial.setting, altered)
     assert not absent or told.failed or told.stopped, (trial.setting, told)
 

@@ -15,13 +15,15 @@ import pytest
 
 from tests.removal.chaos.broken_builds import (
     BROKEN_BUILDS,
+    BROKEN_BUILDS_OF_WAL,
     Break,
     a_failure_hides_the_copy,
     receipts_alone_tell,
     receipts_are_written_afterwards_only,
 )
-from tests.removal.chaos.seeds import boundaries_of, try_kill_at, try_seed
-from tests.removal.chaos.trial import Setting
+from tests.removal.chaos.seeds import TrialOf, boundaries_of, try_kill_at, try_seed
+from tests.removal.chaos.trial import Setting, Trial
+from tests.removal.chaos.wal_cluster import WalTrial
 from tests.removal.chaos.workers import failures_of
 from tieredctl.model.removal import RemovalMode
 
@@ -31,20 +33,30 @@ MOST_SEEDS_TO_FIND_OUT = 600
 QUARANTINE = Setting(seed=1)
 IN_STORE = Setting(seed=2, receipts_in_store=True)
 DELETE = Setting(seed=3, mode=RemovalMode.DELETE)
+DELETE_IN_STORE = Setting(seed=2, mode=RemovalMode.DELETE, receipts_in_store=True)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    ("setting", "copies_fail"),
-    [(QUARANTINE, False), (QUARANTINE, True), (IN_STORE, False), (DELETE, False)],
-    ids=["quarantine", "quarantine, and then no copy succeeds", "receipts in the store", "delete"],
+    ("trial_of", "setting", "copies_fail"),
+    [
+        (Trial, QUARANTINE, False),
+        (Trial, QUARANTINE, True),
+        (Trial, IN_STORE, False),
+        (Trial, DELETE, False),
+        (WalTrial, IN_STORE, False),
+        (WalTrial, DELETE_IN_STORE, False),
+    ],
+    ids=[
+        *("quarantine", "quarantine, and then no copy succeeds", "receipts in the store", "delete"),
+        *("combined objects", "combined objects, delete"),
+    ],
 )
-def test_killed_at_every_boundary_in_turn(folder: Path, setting: Setting, copies_fail: bool) -> None:
-    boundaries = boundaries_of(setting, folder)
+def test_killed_at_every_boundary_in_turn(folder: Path, trial_of: TrialOf, setting: Setting, copies_fail: bool) -> None:
+    boundaries = boundaries_of(setting, folder, trial_of)
+    attempt = partial(try_kill_at, setting=setting, copies_fail=copies_fail, trial_of=trial_of)
 
-    failures = failures_of(
-        range(1, boundaries + 1), partial(try_kill_at, setting=setting, copies_fail=copies_fail), folder
-    )
+    failures = failures_of(range(1, boundaries + 1), attempt, folder)
 
     assert boundaries > 50
     assert not failures, "\n".join(failures)
@@ -55,14 +67,22 @@ def test_everything_at_random(folder: Path) -> None:
     assert not failures, "\n".join(failures)
 
 
+def test_everything_at_random_with_combined_objects(folder: Path) -> None:
+    failures = failures_of(range(SEEDS // 20), partial(try_seed, trial_of=WalTrial), folder)
+    assert not failures, "\n".join(failures)
+
+
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("broken", BROKEN_BUILDS)
+@pytest.mark.parametrize(
+    ("trial_of", "broken"),
+    [*((Trial, broken) for broken in BROKEN_BUILDS), *((WalTrial, broken) for broken in BROKEN_BUILDS_OF_WAL)],
+)
 def test_a_build_that_lacks_a_safeguard_is_found_out(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, broken: Break
+    folder: Path, monkeypatch: pytest.MonkeyPatch, trial_of: TrialOf, broken: Break
 ) -> None:
     broken(monkeypatch)
 
-    failures = failures_of(range(MOST_SEEDS_TO_FIND_OUT), try_seed, folder, most=1)
+    failures = failures_of(range(MOST_SEEDS_TO_FIND_OUT), partial(try_seed, trial_of=trial_of), folder, most=1)
 
     assert failures
 

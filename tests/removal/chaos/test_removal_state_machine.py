@@ -25,6 +25,7 @@ from tests.removal.chaos.invariants import (
 )
 from tests.removal.chaos.seeds import Run
 from tests.removal.chaos.trial import Setting, Told, Trial, now_ms
+from tests.removal.chaos.wal_cluster import WalTrial
 from tests.rigs.memory import IN_MEMORY
 
 BOUNDARIES = st.none() | st.integers(1, 120)
@@ -52,9 +53,15 @@ class RemovalMachine(RuleBasedStateMachine):
         self._folder = Path(mkdtemp(prefix="tieredctl-chaos-", dir=IN_MEMORY))
         self._was_purged = False
 
-    @initialize(seed=st.integers(0, 1_000), in_store=st.booleans(), batch=st.sampled_from([2, 5, 100]))
-    def plan(self, seed: int, in_store: bool, batch: int) -> None:
-        self._trial = Trial(self._folder, Setting(seed, receipts_in_store=in_store, batch_objects=batch))
+    @initialize(
+        trial_of=st.sampled_from([Trial, Trial, WalTrial]),
+        seed=st.integers(0, 1_000),
+        in_store=st.booleans(),
+        batch=st.sampled_from([2, 5, 100]),
+    )
+    def plan(self, trial_of: type[Trial], seed: int, in_store: bool, batch: int) -> None:
+        in_store |= trial_of is WalTrial
+        self._trial = trial_of(self._folder, Setting(seed, receipts_in_store=in_store, batch_objects=batch))
 
     @rule(steps=STEPS)
     def the_broker_acts(self, steps: int) -> None:

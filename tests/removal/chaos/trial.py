@@ -27,6 +27,7 @@ from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.orphan_plan import Planning
+from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.plan_file import PlanFile, read_plan, written_plan
 from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.ops.orphan_removal.purge import Purge
@@ -91,29 +92,37 @@ class Trial:
     def __post_init__(self) -> None:
         """Lists the store, lets the broker act, and plans: the listing is stale by then."""
         chance = Random(self.setting.seed)
-        self.cluster = ModelCluster.begun(self.folder, drawn_history(self.setting.seed), now_ms())
+        self.cluster = self._begun_cluster()
         self.steps_before_plan = 0
         self.plan = self._planned(chance.choice([0, 0, 1, 4]))
 
     def world(self, chance: Random, **circumstances: Any) -> World:
         """Another run's, when what earlier runs left of the lease has run out."""
         jump_ms = CLOCK_JUMP_MS * next(self._runs)
-        planned_by = tuple(end for _, end in sorted(self.plan.header.metadata_end_offsets.items()))
         return World(
             *(self.cluster, chance, lambda: now_ms() + jump_ms),
-            last_read=planned_by,
-            read_before=planned_by,
+            last_read=self.planned_by,
+            read_before=self.planned_by,
             **circumstances,
         )
+
+    @property
+    def planned_by(self) -> ReadUpTo:
+        """How far the metadata was read for the plan."""
+        return tuple(end for _, end in sorted(self.plan.header.metadata_end_offsets.items()))
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.plan.header.min_age_ms, self.plan.header.max_percent)
 
     def apply(self, world: World) -> Told:
         user = PlanUser(
             self.plan,
             self._store(world),
-            self._metadata(world, self.plan.header.min_age_ms),
+            self._owners(world, self.plan.header.min_age_ms),
             lambda header, must_exist: self._receipts(world, header, must_exist),
             world.host_ms,
-            Limits(self.plan.header.min_age_ms, self.plan.header.max_percent),
+            self.limits,
             batch_objects=self.setting.batch_objects,
             key=self._key,
         )
@@ -127,8 +136,8 @@ class Trial:
         return _told(world, restore)
 
     def purge(self, world: World) -> Told:
-        metadata = self._metadata(world, 0)
-        return _told(world, Purge(self._store(world), metadata, CLUSTER_ID, 0, world.host_ms).run)
+        owners = self._owners(world, 0)
+        return _told(world, Purge(self._store(world), owners, CLUSTER_ID, 0, world.host_ms).run)
 
     def entries(self) -> list[Receipt]:
         """The receipts as they are; none where nothing was begun."""
@@ -177,6 +186,9 @@ class Trial:
     def receipts_file(self) -> Path:
         return self.folder / "plan.receipts"
 
+    def _begun_cluster(self) -> ModelCluster:
+        return ModelCluster.begun(self.folder, drawn_history(self.setting.seed), now_ms())
+
     def _planned(self, steps_meanwhile: int) -> PlanFile:
         store, path = FileStore(str(self.cluster.store_root)), self.folder / "plan"
 
@@ -199,7 +211,7 @@ class Trial:
     def _topics(self) -> TopicSources:
         return TopicSources(topic_ids=self.cluster.history.live_topic_ids)
 
-    def _metadata(self, world: World, min_age_ms: int) -> FreshMetadata:
+    def _owners(self, world: World, min_age_ms: int) -> Owners:
         return FreshMetadata(
             FollowedMetadata(lambda: ObservedMetadata(world), CLUSTER_ID, self.plan.header.metadata_end_offsets),
             layout=LAYOUT,
