@@ -69,12 +69,13 @@ test: lint ## Lint, then run all tests, of the exhaustive ones a share; CONTRIBU
 exhaustive: $(VENV)/development.installed $(VENV)/packages.installed ## Run the exhaustive tests, all or SHARE=2/4
 	@TIEREDCTL_SHARE=$(SHARE) $(RUN_TESTS) --numprocesses 3 -m exhaustive
 
-lint: $(VENV)/development.installed $(VENV)/packages.installed ## Check style, types and the direction of imports
+lint: $(VENV)/development.installed $(VENV)/packages.installed ## Check style, types, the direction of imports, and who changes stores
 	@echo "Checking style, types and the direction of imports"
 	@$(BIN)/ruff check --quiet --output-format concise .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary $(CODE)
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m pytest --quiet --quiet --no-header tests/house/test_store_changes.py
 
 bench: $(VENV)/development.installed $(VENV)/packages.installed ## Measure speed and memory
 	@$(BIN)/python -m benchmarks
