@@ -14,9 +14,9 @@ from typing import Any
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, system_error
 from tieredctl.model.printable import printable
 from tieredctl.ops.metadata.as_of import AsOf
-from tieredctl.wiring.crash_file import crash_text, fault_error
+from tieredctl.process.crash_file import crash_text, fault_error
+from tieredctl.process.run_metrics import RunMetrics, run_metrics
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
-from tieredctl.wiring.run_metrics import RunMetrics, run_metrics
 from tieredctl_spark.failures import error_stream
 
 

@@ -25,7 +25,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import giving_back
+from tieredctl.process.interruption import cleanup_section
 from tieredctl_spark.failures import reason, spark_failures
 
 OLDEST_JAVA = 17
@@ -202,7 +202,7 @@ def _launched_jvm(conf: SparkConf) -> Any:
     atexit.register(_remove_jvm_log)
     with os.fdopen(descriptor, "wb") as output:
         try:
-            with giving_back():  # a JVM to which nothing was connected yet would not notice that this process ends
+            with cleanup_section():  # a JVM to which nothing was connected yet would not notice that this process ends
                 return launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError:
             _demand_new_enough(java)

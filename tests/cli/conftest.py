@@ -17,7 +17,7 @@ from tests.metadata_logs import DELETED, DELETING, copied, started, updated, wri
 from tests.rigs.memory import IN_MEMORY
 from tieredctl.cli.completion.completing import VARIABLE, answer_shell
 from tieredctl.cli.main import run
-from tieredctl.model import secrets
+from tieredctl.process import redaction
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
 @pytest.fixture
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Crash files and known secrets are the test's own."""
-    monkeypatch.setattr(secrets, "_known", set())
+    monkeypatch.setattr(redaction, "_known", set())
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
 

@@ -15,7 +15,7 @@ from tests.cli.openmetrics import Sample, read_metrics
 from tieredctl.errors import ExitCode
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.wiring.metrics import metrics_text
+from tieredctl.process.metrics_text import metrics_text
 
 METADATA, STORE = ("--log-dir", "DATA"), ("--store", "STORE")
 COMMANDS: Mapping[str, Sequence[str]] = {

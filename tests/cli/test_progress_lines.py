@@ -20,7 +20,7 @@ from tests.cli.crashed_cluster import AGED, AT_ONCE, ENOUGH, LISTED, CrashedClus
 from tests.cli.terminal_screen import everything_shown
 from tieredctl.cli import progress
 from tieredctl.cli.progress import ProgressMode, shown_progress
-from tieredctl.model.work import Step, heard_by, note, note_more
+from tieredctl.process.progress import Step, heard_by, note, note_more
 
 LINE = re.compile(r"^\d\d:\d\d:\d\d  \S.*$", re.MULTILINE)
 SHORT = {

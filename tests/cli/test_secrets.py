@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tieredctl.model import secrets
-from tieredctl.model.secrets import HIDDEN, redacted, redacted_words, remember_secrets
+from tieredctl.process import redaction
+from tieredctl.process.redaction import HIDDEN, redacted, redacted_words, remember_secrets
 
 SETTINGS = [
     "ssl.key.password",
@@ -43,7 +43,7 @@ ANY_TEXT = st.text(min_size=4, max_size=40)
 
 @pytest.fixture(autouse=True)
 def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrets, "_known", set())
+    monkeypatch.setattr(redaction, "_known", set())
 
 
 @given(st.sampled_from(SETTINGS), st.sampled_from(WRITTEN), TEXTS)

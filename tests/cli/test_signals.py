@@ -16,10 +16,10 @@ from tests.cli.command_line import environment
 from tests.rigs.stopped_process import FINISHING, INT, PROMPTLY, RESUMES, TERM, ended
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model import interruption
-from tieredctl.model.interruption import pause
 from tieredctl.ops.guards.lease import find_lease, lease_held
 from tieredctl.ports.object_store import StoredObject
+from tieredctl.process import interruption
+from tieredctl.process.interruption import pause
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.retrying import RetryingStore
 
@@ -118,12 +118,12 @@ def test_what_does_not_end_after_its_step_is_ended() -> None:
         "from concurrent.futures import ThreadPoolExecutor\n"
         "from tieredctl.cli import main\n"
         "from tieredctl.cli.trouble import interruption\n"
-        "from tieredctl.model.interruption import unbroken\n"
+        "from tieredctl.process.interruption import critical_section\n"
         "interruption._SECONDS_TO_END = interruption._SECONDS_BETWEEN_LOOKS = 0.2\n"
         "def run(words):\n"
         "    with ThreadPoolExecutor(2) as threads:\n"
         "        threads.submit(time.sleep, 3600)\n"
-        "        with unbroken():\n"
+        "        with critical_section():\n"
         "            os.kill(os.getpid(), 15)\n"
         "            time.sleep(1)\n"
         "            print('finished', flush=True)\n"
@@ -249,16 +249,16 @@ def test_a_signal_in_the_last_step_leaves_nothing_behind_that_would_end_the_proc
     program = (
         "import os, signal, sys\n"
         "from tieredctl.cli import main\n"
-        "from tieredctl.model.interruption import nothing_is_left, unbroken\n"
+        "from tieredctl.process.interruption import mark_complete, critical_section\n"
         "end_process = main.end_process\n"
         "def seen_to_end(code):\n"
         "    print(signal.getitimer(signal.ITIMER_REAL))\n"
         "    end_process(code)\n"
         "main.end_process = seen_to_end\n"
         "def run(words):\n"
-        "    with unbroken():\n"
+        "    with critical_section():\n"
         "        os.kill(os.getpid(), 15)\n"
-        "        nothing_is_left()\n"
+        "        mark_complete()\n"
         "    return 3\n"
         "main.invoke = run\n"
         "sys.argv = ['tieredctl', 'orphans', 'purge']\n"
@@ -274,14 +274,14 @@ def test_a_step_within_a_step_is_not_broken_off_and_what_breaks_the_last_one_is_
         "import os\n"
         "from tieredctl.cli import main\n"
         "from tieredctl.errors import ErrorCode, TieredctlError\n"
-        "from tieredctl.model.interruption import nothing_is_left, unbroken\n"
+        "from tieredctl.process.interruption import mark_complete, critical_section\n"
         "def run(words):\n"
-        "    with unbroken():\n"
+        "    with critical_section():\n"
         "        os.kill(os.getpid(), 15)\n"
-        "        with unbroken():\n"
+        "        with critical_section():\n"
         "            print('whole', flush=True)\n"
         "        raise TieredctlError(ErrorCode.UNWRITABLE, 'It broke.')\n"
-        "        nothing_is_left()\n"
+        "        mark_complete()\n"
         "main.invoke = run\n"
         "main.main(['orphans', 'apply', 'plan'])\n"
     )

@@ -17,7 +17,7 @@ import pytest
 from tests.cli.command_line import SECONDS, Tieredctl, environment, own_process
 from tests.cli.secret_spellings import SPELLINGS
 from tests.cli.unpacked_bundle import SECRET, SEGMENT, bundled, manifest, unpacked
-from tieredctl.wiring import crash_file
+from tieredctl.process import crash_file
 
 pytestmark = pytest.mark.usefixtures("own_state")
 

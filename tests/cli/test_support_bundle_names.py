@@ -16,7 +16,7 @@ from tieredctl.cli.trouble.bundle import Part, manifest_of, without_names
 from tieredctl.cli.trouble.hidden_names import HiddenNames
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.wiring import crash_file
+from tieredctl.process import crash_file
 
 pytestmark = pytest.mark.usefixtures("own_state")
 TOPIC_ID = "G4i52LJdRBel-FDnehx_Kw"

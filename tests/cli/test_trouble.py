@@ -17,9 +17,9 @@ from tests.cli.command_line import Outcome, Tieredctl, own_process
 from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.object_servers import ObjectServer
 from tieredctl.cli.trouble.trace import shown_trace
+from tieredctl.process import crash_file
+from tieredctl.process.crash_file import crash_text
 from tieredctl.storage.file import FileStore
-from tieredctl.wiring import crash_file
-from tieredctl.wiring.crash_file import crash_text
 
 SECRET = "correct-horse-battery"
 

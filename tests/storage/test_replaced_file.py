@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tieredctl.errors import TieredctlError
-from tieredctl.ops.guards.replaced_file import READABLE_BY_ALL, replaced_file
+from tieredctl.process.replaced_file import READABLE_BY_ALL, replaced_file
 
 STICKY, ALL_MAY_WRITE = 0o1777, 0o777
 STRANGER = 65_534

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from tests.rigs.waiting import wait_until
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.wiring.metrics_server import listening_address, serving
+from tieredctl.process.metrics_server import listening_address, serving
 
 SECONDS = 60
 MANY = 100

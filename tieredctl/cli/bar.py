@@ -6,7 +6,7 @@ import time
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from tieredctl.model.work import Step
+from tieredctl.process.progress import Step
 
 if TYPE_CHECKING:
     from rich.progress import Progress

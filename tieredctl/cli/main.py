@@ -26,8 +26,8 @@ from tieredctl.cli.trouble.interruption import (
     note_said,
 )
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, system_error
-from tieredctl.model import interruption
-from tieredctl.wiring.run_metrics import RunMetrics, run_metrics
+from tieredctl.process import interruption
+from tieredctl.process.run_metrics import RunMetrics, run_metrics
 
 if TYPE_CHECKING:
     import typer
@@ -259,7 +259,7 @@ def _missing(error: ImportError) -> TieredctlError:
 
 def _fault(fault: Exception, words: Sequence[str]) -> TieredctlError:
     """An unforeseen error, and the file that says more."""
-    from tieredctl.wiring.crash_file import fault_error, write_crash_file
+    from tieredctl.process.crash_file import fault_error, write_crash_file
 
     written = write_crash_file(fault, [PROGRAM, *words])
     return fault_error(fault, f"Please report it with {written}, which has no secrets." if written else None)

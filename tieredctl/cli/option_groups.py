@@ -14,7 +14,7 @@ from tieredctl.cli.context_in_use import DEFAULT, ENVIRONMENT, LINE, Role, conte
 from tieredctl.cli.outcome import say
 from tieredctl.cli.progress import shown_progress
 from tieredctl.errors import TieredctlError
-from tieredctl.wiring.run_metrics import run_metrics
+from tieredctl.process.run_metrics import run_metrics
 
 _CHANGING_PARAMETER, _CHANGING_COMMANDS = "yes", ("orphans plan",)
 """What says that a command changes something, or prepares that."""

@@ -23,7 +23,7 @@ from tieredctl.errors import ExitCode, TieredctlError, worst
 from tieredctl.model.findings import Finding, Severity, exit_code_of
 from tieredctl.model.printable import printable
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
-from tieredctl.wiring.run_metrics import run_metrics
+from tieredctl.process.run_metrics import run_metrics
 
 _DOCUMENTS = (OutputFormat.JSON, OutputFormat.YAML)
 

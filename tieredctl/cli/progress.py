@@ -16,8 +16,8 @@ from tieredctl.cli import PROGRAM
 from tieredctl.cli.bar import put_away, put_up
 from tieredctl.cli.outcome import say
 from tieredctl.model.quantities import duration_text, size_text
-from tieredctl.model.tracing import is_traced
-from tieredctl.model.work import Step, heard_by
+from tieredctl.process.progress import Step, heard_by
+from tieredctl.process.tracing import is_traced
 
 _SECONDS_BETWEEN_LINES = 5.0
 

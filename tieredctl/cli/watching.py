@@ -10,10 +10,10 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 
 from tieredctl.cli.terminal import width_of
-from tieredctl.cli.trouble.interruption import go_on
+from tieredctl.cli.trouble.interruption import clear_interrupt
 from tieredctl.errors import ExitCode
-from tieredctl.model.work import heard_by
-from tieredctl.wiring.run_metrics import run_metrics
+from tieredctl.process.progress import heard_by
+from tieredctl.process.run_metrics import run_metrics
 
 _CLEAR, _HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
 
@@ -40,7 +40,7 @@ def watch(show: Callable[[], ExitCode], interval_ms: int) -> ExitCode:
     except KeyboardInterrupt:
         if code is None:
             raise
-        go_on()
+        clear_interrupt()
         return code
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tieredctl.config.contexts import Context, contexts_in, demand_context
 from tieredctl.config.file import CONTEXTS, CURRENT_CONTEXT, VARIABLE, bad, configuration_path, file_bytes, settings_in
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import nothing_is_left, unbroken
+from tieredctl.process.interruption import critical_section, mark_complete
 
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node
@@ -157,9 +157,9 @@ def _replace(path: Path, data: bytes, mode: int) -> None:
             os.fchmod(descriptor, mode)
             file.flush()
             os.fsync(descriptor)
-        with unbroken():
+        with critical_section():
             os.replace(temporary, path)
-            nothing_is_left()
+            mark_complete()
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

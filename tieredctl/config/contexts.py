@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tieredctl.config.file import CONTEXTS, CURRENT_CONTEXT, bad, demand_prices, settings
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.secrets import is_secret, redacted
+from tieredctl.process.redaction import is_secret, redacted
 
 VARIABLE = "TIEREDCTL_CONTEXT"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)

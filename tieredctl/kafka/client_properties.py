@@ -14,7 +14,7 @@ from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.java_properties import LARGEST_PROPERTIES_FILE, read_properties
 from tieredctl.formats.kafka_settings import SettingKind, definition, setting_names
 from tieredctl.model.nearest import nearest_hint
-from tieredctl.model.secrets import HIDDEN, is_secret, remember_secrets
+from tieredctl.process.redaction import HIDDEN, is_secret, remember_secrets
 
 Properties = dict[str, str]
 

@@ -15,7 +15,7 @@ from tieredctl.formats.kraft_log import KraftLogRecord, demanded_records, sound_
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.formats.log_scan import Damage
 from tieredctl.formats.record_batches import BatchHeader
-from tieredctl.model.work import note_more
+from tieredctl.process.progress import note_more
 
 _PIECE_BYTES = 1 << 22
 

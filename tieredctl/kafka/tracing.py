@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from tieredctl.model.counted import counted
-from tieredctl.model.tracing import Asked, is_traced, traced
+from tieredctl.process.tracing import Asked, is_traced, traced
 
 _ASKER = "tieredctl.kafka"
 _MOST_NAMED = 3

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tieredctl.kraft.entries import Entry, Kind, entries, shown
 from tieredctl.kraft.image import ClusterImage
-from tieredctl.model.secrets import HIDDEN
+from tieredctl.process.redaction import HIDDEN
 
 
 class Change(NamedTuple):

@@ -12,7 +12,7 @@ from tieredctl.formats.schema import UNKNOWN_TAGS
 from tieredctl.formats.wire import Values
 from tieredctl.kraft.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
 from tieredctl.model.ids import UUID_BYTES, uuid_text
-from tieredctl.model.secrets import HIDDEN, is_secret
+from tieredctl.process.redaction import HIDDEN, is_secret
 
 _SECRET_FIELDS = ("Salt", "StoredKey", "ServerKey")
 _RESOURCES = {TOPIC_RESOURCE: "topic", BROKER_RESOURCE: "broker", 16: "client-metrics", 32: "group"}

@@ -10,7 +10,6 @@ from stat import S_ISREG
 from typing import ClassVar
 
 from tieredctl.errors import TieredctlError
-from tieredctl.model.work import begin_listing, note_listed
 from tieredctl.ports.object_store import (
     RESERVED_FOLDER,
     STREAM_CHUNK_BYTES,
@@ -21,6 +20,7 @@ from tieredctl.ports.object_store import (
     MultipartUpload,
     StoredObject,
 )
+from tieredctl.process.progress import begin_listing, note_listed
 from tieredctl.storage import file_changes
 from tieredctl.storage.file_paths import is_absent, path_of, reading_failure, stored_at
 from tieredctl.storage.refusals import demand_batch, incapable, key_impossible, object_missing

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.work import begin_listing, note_listed
 from tieredctl.ports.object_store import (
     Capability,
     Deletion,
@@ -20,6 +19,7 @@ from tieredctl.ports.object_store import (
     StoredObject,
     Versioning,
 )
+from tieredctl.process.progress import begin_listing, note_listed
 from tieredctl.storage.answer_date import date_ms
 from tieredctl.storage.bucket_store import BucketStore
 from tieredctl.storage.concurrently import concurrently

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import pause
 from tieredctl.ports.object_store import (
     STREAM_CHUNK_BYTES,
     Capability,
@@ -20,6 +19,7 @@ from tieredctl.ports.object_store import (
     StoredObject,
     WritableObjectStore,
 )
+from tieredctl.process.interruption import pause
 from tieredctl.storage.refusals import replaced_while_read
 
 _Answer = TypeVar("_Answer")

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
 from tieredctl.model.counted import counted
-from tieredctl.model.tracing import Asked, is_traced, log_answer, traced
 from tieredctl.ports.object_store import (
     STREAM_CHUNK_BYTES,
     Capability,
@@ -21,6 +20,7 @@ from tieredctl.ports.object_store import (
     StoredObject,
     WritableObjectStore,
 )
+from tieredctl.process.tracing import Asked, is_traced, log_answer, traced
 
 _ASKER = "tieredctl.storage"
 _Piece = TypeVar("_Piece")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tieredctl.model.secrets import HIDDEN, is_secret, redacted
 from tieredctl.ports.cluster import Cluster, ConfigValue
 from tieredctl.ports.metadata_source import METADATA_TOPIC
+from tieredctl.process.redaction import HIDDEN, is_secret, redacted
 from tieredctl.wiring.places import ClusterPlace
 
 _THAT_MATTER = (

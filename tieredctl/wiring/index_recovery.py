@@ -12,7 +12,6 @@ from tieredctl.config.plan_key import key_for_seals
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.model.named_cluster import demand_same_cluster
-from tieredctl.model.work import note
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.index_recovery.applying import (
@@ -30,6 +29,7 @@ from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES
 from tieredctl.ports.cluster import Cluster
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
+from tieredctl.process.progress import note
 from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
 
 _INDEX_INTERVAL = "index.interval.bytes"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tieredctl.ops.guards.replaced_file import READABLE_BY_ALL, demand_replaceable, replaced_file
+from tieredctl.process.replaced_file import READABLE_BY_ALL, demand_replaceable, replaced_file
 from tieredctl.report.extra import demand_installed
 from tieredctl.report.page import MARK, Page, html_of
 

@@ -29,7 +29,7 @@ from tieredctl.model.findings import exit_code_of
 from tieredctl.model.quantities import byte_count, duration_ms
 from tieredctl.ops.verification.options import Subset, VerifyOptions
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
-from tieredctl.wiring.run_metrics import run_metrics
+from tieredctl.process.run_metrics import run_metrics
 from tieredctl.wiring.verify import Verified, verify
 from tieredctl_spark.coverage_engine import CoverageEngine
 from tieredctl_spark.failures import spark_failures

@@ -19,7 +19,7 @@ from tieredctl.cli.view import View
 from tieredctl.config.contexts import VARIABLE, Context, chosen_context, contexts
 from tieredctl.config.file import configuration_path
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.model.secrets import HIDDEN, is_secret, redacted
+from tieredctl.process.redaction import HIDDEN, is_secret, redacted
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _LIST_COLUMNS = (

@@ -10,12 +10,12 @@ import typer
 from tieredctl.cli.options import Quiet, StuckAfter
 from tieredctl.cli.outcome import say, say_error
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, ResultOptions
-from tieredctl.cli.trouble.interruption import go_on
+from tieredctl.cli.trouble.interruption import clear_interrupt
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.quantities import duration_ms
+from tieredctl.process.metrics_server import listening_address, serving
 from tieredctl.wiring.exporter import Exporter
 from tieredctl.wiring.exporter_metrics import ExporterMetrics
-from tieredctl.wiring.metrics_server import listening_address, serving
 from tieredctl.wiring.status import StatusPlaces
 
 _LEAST_INTERVAL_MS = 1000
@@ -72,7 +72,7 @@ def exporter(
                 watched.refresh()
                 time.sleep(interval_ms / 1000)
     except KeyboardInterrupt:
-        go_on()  # this is how it ends
+        clear_interrupt()  # this is how it ends
         return ExitCode.CLEAN
     finally:
         watched.close()

@@ -28,13 +28,13 @@ from tieredctl.model.printable import printable
 from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl.model.tolerance import Tolerance
 from tieredctl.ops.documents import Document
-from tieredctl.ops.guards.replaced_file import CountedBytes
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import Depth, Inventory
 from tieredctl.ops.remote.remote_read import PartRead, StoredPart, segment_in_metadata, segment_in_store
 from tieredctl.ops.remote.unfinished_uploads import UnfinishedUploads
 from tieredctl.ports.layout import AUTO, ORIGINAL_PARTS, Part
 from tieredctl.ports.object_store import list_unreserved
+from tieredctl.process.replaced_file import CountedBytes
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 

@@ -21,9 +21,9 @@ from tieredctl.cli.places import MetadataOptions, RemoteOptions
 from tieredctl.cli.view import FindingListView, Talk
 from tieredctl.errors import DecodeError, ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
-from tieredctl.model.work import note_more
 from tieredctl.ops.inspection.inspect import FileKind, InspectedFile, inspect
 from tieredctl.ops.store_check.check import StoreCheck
+from tieredctl.process.progress import note_more
 from tieredctl.wiring.inspected_sources import STDIN, local_path
 from tieredctl.wiring.store_check import check_local_stores
 

@@ -35,12 +35,12 @@ from tieredctl.cli.trouble.bundle import (
 )
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.model.secrets import remember_secrets
-from tieredctl.ops.guards.replaced_file import demand_replaceable
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.status.last_results import demand_result, result_files
+from tieredctl.process.crash_file import crash_files, versions
+from tieredctl.process.redaction import remember_secrets
+from tieredctl.process.replaced_file import demand_replaceable
 from tieredctl.wiring.cluster_settings import settings_that_matter
-from tieredctl.wiring.crash_file import crash_files, versions
 from tieredctl.wiring.places import metadata_was_read
 
 _COLUMNS = (

@@ -17,14 +17,14 @@ from tieredctl.cli.output import Listing
 from tieredctl.cli.view import FindingListView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
-from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.pasteable import pasteable
 from tieredctl.model.quantities import duration_ms
-from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.config_change import ConfigChange
 from tieredctl.ops.tiering.watching import Patience, Seen
+from tieredctl.process.interruption import critical_section, mark_complete
+from tieredctl.process.progress import note
 from tieredctl.wiring.topic_change import TopicChange, TopicPlan
 
 _UNSET = "(not set)"
@@ -109,11 +109,11 @@ def make(change: TopicChange, shown: Shown, waiting: Waiting | None) -> Outcome:
     was made."""
     name, made = change.plan.change.topic.topic, "may be made"
     try:
-        with unbroken():
+        with critical_section():
             change.make()
             made = "is made"
             if waiting is None:
-                nothing_is_left()
+                mark_complete()
         shown.say(f"Topic {name} is changed.")
         return Outcome() if waiting is None else _waited(change, shown, waiting)
     except KeyboardInterrupt:

@@ -11,7 +11,7 @@ from functools import cached_property
 from tieredctl.cli import PROGRAM, running_words
 from tieredctl.cli.typed_words import TypedWords, options_of, typed
 from tieredctl.model.quantities import duration_ms
-from tieredctl.model.secrets import HIDDEN, is_secret
+from tieredctl.process.redaction import HIDDEN, is_secret
 
 _REST = "…"
 _SERVER = "--bootstrap-server"

@@ -23,8 +23,8 @@ from tieredctl.cli.shown_quantities import ago
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.model.secrets import redacted_words
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
+from tieredctl.process.redaction import redacted_words
 
 if TYPE_CHECKING:
     from tieredctl.report.page import FoundGroup, Page

@@ -17,9 +17,9 @@ from typing import Any, BinaryIO
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM
 from tieredctl.cli.trouble.hidden_names import HiddenNames
-from tieredctl.model.secrets import HIDDEN, is_secret, redacted
-from tieredctl.ops.guards.replaced_file import replaced_file
 from tieredctl.ops.tiering.enable import NEVER_TIERED
+from tieredctl.process.redaction import HIDDEN, is_secret, redacted
+from tieredctl.process.replaced_file import replaced_file
 
 MANIFEST = "manifest.json"
 _FOLDER = f"{PROGRAM}-support"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 from tieredctl.cli import PROGRAM
 from tieredctl.cli.anywhere import read_line
 from tieredctl.errors import ExitCode, TieredctlError
-from tieredctl.model import interruption
+from tieredctl.process import interruption
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -84,7 +84,7 @@ class _Handler:
             signal.setitimer(signal.ITIMER_REAL, _SECONDS_BETWEEN_LOOKS)
         elif self._seconds_left() <= 0:
             self._end_at_once("Interrupted.")
-        elif self._is_raised and not interruption.is_giving_back():
+        elif self._is_raised and not interruption.is_in_cleanup():
             self._raise()
         else:
             self._look_later()
@@ -208,7 +208,7 @@ def end_process(code: int) -> NoReturn:
     os._exit(code)
 
 
-def go_on() -> None:
+def clear_interrupt() -> None:
     """As before the interruption: for a command that took it as its regular end, or goes on."""
     _handler.settle()
 
@@ -216,7 +216,7 @@ def go_on() -> None:
 def after_interruption(words: Sequence[str]) -> str:
     """What the same command line would do, and, where it goes on, that command line to paste; without it where it has a
     secret, or what no terminal shows."""
-    from tieredctl.model.secrets import redacted_words
+    from tieredctl.process.redaction import redacted_words
 
     if not _goes_on(words):
         return "Run it again: it starts from the beginning."

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from tieredctl.cli import PROGRAM
 from tieredctl.cli.outcome import say
 from tieredctl.model.counted import counted
-from tieredctl.model.secrets import redacted, remember_secrets
+from tieredctl.process.redaction import redacted, remember_secrets
 
 _LIBRARIES = ("kafka", "psycopg", "urllib3.connectionpool", "urllib3.util.retry")
 """The loggers that --debug shows beside those of stores' libraries."""

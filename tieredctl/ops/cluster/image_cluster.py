@@ -12,7 +12,6 @@ from tieredctl.kraft.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
 from tieredctl.model.nearest import nearest_hint
-from tieredctl.model.secrets import is_secret
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 from tieredctl.ops.cluster.topic_settings import INHERITED
 from tieredctl.ports.cluster import (
@@ -24,6 +23,7 @@ from tieredctl.ports.cluster import (
     QuorumDescription,
     TopicDescription,
 )
+from tieredctl.process.redaction import is_secret
 
 _OWN, _DEFAULT, _UNKNOWN = "DYNAMIC_TOPIC_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG", "UNKNOWN"
 _NO_BROKER = "BROKER_NOT_AVAILABLE"

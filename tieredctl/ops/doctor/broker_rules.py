@@ -10,7 +10,6 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SettingSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.nearest import nearest_value
-from tieredctl.model.secrets import is_secret
 from tieredctl.ops.cluster import broker_settings as names
 from tieredctl.ops.cluster.broker_settings import (
     BrokerSettings,
@@ -18,6 +17,7 @@ from tieredctl.ops.cluster.broker_settings import (
 from tieredctl.ops.cluster.retention import local_retention_fault
 from tieredctl.ops.doctor.metadata_topic_advice import min_isr_fault, retention_fault
 from tieredctl.ops.doctor.setting_names import setting_name, unknown_names
+from tieredctl.process.redaction import is_secret
 
 WISE_REPLICATION = 3
 DEFAULT_MIN_ISR_SINCE_4_3 = 2

@@ -18,10 +18,10 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import ending, unbroken
 from tieredctl.ops.guards.own_objects import LEASE_KEY
 from tieredctl.ops.guards.store_clock import StoreClock, store_clock
 from tieredctl.ports.object_store import Capability, ObjectStore, StoredObject, WritableObjectStore
+from tieredctl.process.interruption import critical_section, ending
 
 LEASE_MS = 5 * 60_000
 """How long a lease holds without being renewed."""
@@ -170,7 +170,7 @@ def lease_held(
         return
     lease: Lease | None = None
     try:
-        with unbroken():
+        with critical_section():
             lease = Lease(store, purpose, store_clock(store, clock_ms))
         yield lease
     finally:

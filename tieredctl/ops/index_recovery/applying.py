@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.comparison import same_bytes
@@ -22,6 +21,7 @@ from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan, PlannedPa
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import Capability, StoredObject, WritableObjectStore
+from tieredctl.process.interruption import critical_section, mark_complete
 
 LOOK_AGAIN_MS = 60_000
 """How old the metadata may be by which a segment is written to: reading it may take as long as many segments do."""
@@ -115,11 +115,11 @@ class IndexRecovery:
         parts = segment.plan.to_write()
         for part in parts:
             lease.renew()
-            with unbroken():
+            with critical_section():
                 self._write(part, segment)
                 segment.written.append(part.found.part)
                 if is_last and part is parts[-1]:
-                    nothing_is_left()
+                    mark_complete()
 
     def _demand_unchanged(self, plan: IndexRecoveryPlan) -> None:
         """Raises TieredctlError where a segment changed since it was read: an object written for a segment that is

@@ -14,9 +14,9 @@ from tieredctl.formats.log_scan import Damage, scan_log
 from tieredctl.formats.producer_snapshot import ProducerEntry, encode_producer_snapshot
 from tieredctl.formats.producer_state import ProducerState
 from tieredctl.model.events import RemoteLogSegmentMetadata
-from tieredctl.model.work import note
 from tieredctl.ports.layout import Layout, Part
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl.process.progress import note
 
 _PIECE_BYTES = 1 << 22
 

@@ -13,7 +13,6 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.work import note_more
 from tieredctl.ops.metadata.compaction import COMPACTED, CompactionSigns
 from tieredctl.ops.metadata.coverage import MetadataCoverage, MetadataPlaces
 from tieredctl.ports.metadata_source import (
@@ -24,6 +23,7 @@ from tieredctl.ports.metadata_source import (
     WitnessedSource,
     events_lost,
 )
+from tieredctl.process.progress import note_more
 
 if TYPE_CHECKING:
     from tieredctl.formats.metadata_columns import EventGroup

@@ -24,8 +24,8 @@ from tieredctl.formats.metadata_export import (
 from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.documents import Document, event_document
-from tieredctl.ops.guards.replaced_file import CountedBytes, replaced_file
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.process.replaced_file import CountedBytes, replaced_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

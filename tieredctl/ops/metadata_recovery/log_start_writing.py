@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import nothing_is_left, unbroken
-from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata_recovery.log_start_plan import LARGEST_CHECKPOINT_BYTES, LogStartPlan, ReplacedCheckpoint
 from tieredctl.ops.metadata_recovery.restored_log_start import Action
+from tieredctl.process.interruption import critical_section, mark_complete
+from tieredctl.process.progress import note
 
 
 class Folder(Protocol):
@@ -77,12 +77,12 @@ class LogStartWriting:
                 self._stop("is no longer as it was when the plan was made")
             files = self.plan.to_replace()
             for file in files:
-                with unbroken():
+                with critical_section():
                     self._replace(file)
                     outcome.files += 1
                     outcome.bytes += len(file.after)
                     if file is files[-1]:
-                        nothing_is_left()
+                        mark_complete()
                 note("files", outcome.files, len(files))
             self._look_again()
             outcome.done = outcome.planned

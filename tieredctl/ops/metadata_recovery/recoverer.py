@@ -12,7 +12,6 @@ from itertools import compress
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.ops.change import Outcome, OutcomeByPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
@@ -24,6 +23,7 @@ from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery, Recovery
 from tieredctl.ops.metadata_recovery.segment_judgement import JudgedSegment, finished_event
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl.process.interruption import critical_section, mark_complete
 
 BATCH_SEGMENTS = 100
 """How many segments are registered at once."""
@@ -105,12 +105,12 @@ class Recoverer:
             there = self._still_there(open_segments)
             unchanged = {_segment_id(one) for one in there}
             outcome.changed += [_segment_id(one) for one in open_segments if _segment_id(one) not in unchanged]
-            with unbroken():
+            with critical_section():
                 self._publish(outcome, [event for one in there for event in self._events(one)])
                 outcome.done += len(there)
                 outcome.left -= len(there) + len(batch) - len(open_segments)
                 if is_last and batch[-1] is segments[-1]:
-                    nothing_is_left()
+                    mark_complete()
             self.tell(outcome)
 
     def _still_there(self, segments: list[JudgedSegment]) -> list[JudgedSegment]:
@@ -154,7 +154,7 @@ class Recoverer:
         for one in outcome.partitions:
             one.left = sum(not is_settled for is_settled in self._settled(one.plan))
 
-    @unbroken()
+    @critical_section()
     def _take_back(self, outcome: RecoveredPartition) -> None:
         """Records the deletion again for segments that brokers deleted just before they were registered."""
         there = self.known.segments(outcome.plan.partition)

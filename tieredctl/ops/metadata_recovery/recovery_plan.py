@@ -10,7 +10,6 @@ from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.work import note
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.second_look import are_in_doubt, confirmed
 from tieredctl.ops.metadata.event_publisher import NO_BROKER
@@ -21,6 +20,7 @@ from tieredctl.ops.metadata_recovery.recovery_findings import coverage_findings,
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment, SegmentJudge, fates
 from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment, StoreListing
 from tieredctl.ports.layout import Layout
+from tieredctl.process.progress import note
 from tieredctl.rlmm.partitioner import DEFAULT_METADATA_PARTITIONS, metadata_partition
 
 StoredPartitions = Sequence[tuple[TopicIdPartition, Sequence[StoredSegment]]]

@@ -14,7 +14,6 @@ from itertools import islice
 from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import (
     FINISHED_STEPS,
@@ -49,6 +48,7 @@ from tieredctl.ports.object_store import (
     StoredObject,
     WritableObjectStore,
 )
+from tieredctl.process.interruption import critical_section, mark_complete
 
 BATCH_OBJECTS = 500
 """How many objects are copied before the metadata is read again. At most MOST_DELETED_AT_ONCE."""
@@ -131,7 +131,7 @@ class Removal:
             result.stopped = error
         if result.stopped is None or result.stopped.code is not ErrorCode.LEASE_LOST:
             try:
-                with unbroken():
+                with critical_section():
                     self._put_owned_back(result)
                     self.owners.conclude(self.store, self._gone(), self.lease)
                     self._note_end()
@@ -174,7 +174,7 @@ class Removal:
     def _note_end(self) -> None:
         """Nothing of the plan is left to remove; what got an owner is still put back."""
         if not self.delete_versions:
-            nothing_is_left()
+            mark_complete()
 
     def _before(self, planned: Planned) -> Receipt | None:
         return self._last.get(planned.upload_id if isinstance(planned, PlannedUpload) else planned.key)
@@ -238,7 +238,7 @@ class Removal:
         self._demand_removable(doomed)
         return self._delete_and_record(doomed)
 
-    @unbroken()
+    @critical_section()
     def _delete_and_record(self, doomed: Sequence[Prepared]) -> list[Receipt]:
         note_removed(self.store, self.key, self.plan.header.plan_id, [one.planned.key for one in doomed])
         found = [one.found for one in doomed if one.found is not None]
@@ -266,7 +266,7 @@ class Removal:
             return failed(Receipt(step, one.planned.key, 0), self.clock_ms(), one.error)
         return one.receipt(step, self.clock_ms())
 
-    @unbroken()
+    @critical_section()
     def _give_up(self, uploads: Sequence[PlannedUpload]) -> list[Receipt]:
         self.owners.refresh()
         self.owners.demand_endable(in_parallel(self.store, self._begun_upload, uploads), self.limits)
@@ -338,7 +338,7 @@ class Removal:
         statuses = self.owners.statuses(StoredObject(one.key, one.size, 0, "") for one in receipts)
         return [one for one, status in zip(receipts, statuses, strict=True) if status is ObjectStatus.OWNED]
 
-    @unbroken()
+    @critical_section()
     def _put_back(self, gone: Sequence[Receipt], result: RemovalOutcome) -> None:
         note_put_back(self.store, self.plan.header.plan_id, [one.key for one in gone])
         times = read_original_times(self.store, self.key, times_of_copies(self.plan.header.plan_id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tieredctl.model.interruption import pause
+from tieredctl.process.interruption import pause
 
 
 class Pace:

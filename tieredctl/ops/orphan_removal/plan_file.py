@@ -18,9 +18,9 @@ from tieredctl.formats.removal_files import (
     encode_seal,
 )
 from tieredctl.model.removal import PlanHeader, Planned, PlannedObject, PlannedUpload, PlanTotals, Seal
-from tieredctl.model.work import note_more
-from tieredctl.ops.guards.replaced_file import replaced_file
 from tieredctl.ops.guards.sealing import Sealer, is_signed_alike
+from tieredctl.process.progress import note_more
+from tieredctl.process.replaced_file import replaced_file
 
 _PIECE_BYTES = 1 << 20
 _LONGEST_LINE = 1 << 24

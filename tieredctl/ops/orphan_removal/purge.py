@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlanRecord
-from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.guards.comparison import same_bytes
 from tieredctl.ops.guards.deletion import delete_surely
@@ -40,6 +38,8 @@ from tieredctl.ports.object_store import (
     WritableObjectStore,
     list_unreserved,
 )
+from tieredctl.process.interruption import critical_section, mark_complete
+from tieredctl.process.progress import note
 
 LEAST_AGE_MS = 3_600_000
 """What has been in quarantine for less may be purged only on explicit request."""
@@ -265,10 +265,10 @@ class Purge(PurgeCheck):
     def _purge(self, batch: Sequence[tuple[StoredObject, Quarantined]], lease: Hold, result: PurgeOutcome) -> None:
         doomed = self._demand_unowned(batch, result)
         note("copies judged", result.planned)
-        with unbroken():
+        with critical_section():
             self._delete(doomed, lease, result)
             if result.planned == self._old:
-                nothing_is_left()
+                mark_complete()
 
     def _delete(self, doomed: Sequence[StoredObject], lease: Hold, result: PurgeOutcome) -> None:
         lease.renew()

@@ -13,8 +13,8 @@ from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.removal_files import RECEIPT, RECEIPTS_HEADER
 from tieredctl.model.removal import Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
 from tieredctl.ops.guards.own_objects import receipts_folder
-from tieredctl.ops.guards.replaced_file import file_added_to
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
+from tieredctl.process.replaced_file import file_added_to
 
 DamageTaker = Callable[[str], object]
 """Called with where a line of receipts is that cannot be read, and why."""

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.removal import PlanUse, QuarantinedCopy, Receipt, ReceiptsHeader, ReceiptStep, RemovalMode
-from tieredctl.model.work import note
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold, lease_held
@@ -28,6 +26,8 @@ from tieredctl.ops.orphan_removal.quarantine import copies_by_plan, copies_of
 from tieredctl.ops.orphan_removal.receipts import Receipts, ReceiptsInMemory, StoredReceipts, last_receipts
 from tieredctl.ops.orphan_removal.removed_keys import keys_removed_by, note_put_back
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, Capability, WritableObjectStore
+from tieredctl.process.interruption import critical_section, mark_complete
+from tieredctl.process.progress import note
 
 _BATCH_OBJECTS = 500
 _WITHOUT_A_COPY = (ReceiptStep.DELETING, ReceiptStep.GONE, ReceiptStep.FAILED)
@@ -81,10 +81,10 @@ class Restore:
                 self._times = read_original_times(self.store, self.key, times_of_copies(header.plan_id))
                 evidence, batches = self._evidence(), [*self._batches(result)]
                 for number, batch in enumerate(batches, 1):
-                    with unbroken():
+                    with critical_section():
                         self._restore(batch, lease, result, evidence)
                         if number == len(batches):
-                            nothing_is_left()
+                            mark_complete()
             except TieredctlError as error:
                 result.stopped = error
             if result.is_complete:

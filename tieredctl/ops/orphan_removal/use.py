@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.removal import PlannedObject, PlanRecord, PlanUse, ReceiptsHeader
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold, lease_held
@@ -22,6 +21,7 @@ from tieredctl.ops.orphan_removal.preparation import look
 from tieredctl.ops.orphan_removal.receipts import Receipts
 from tieredctl.ops.orphan_removal.removed_keys import keys_removed_since
 from tieredctl.ports.object_store import ObjectStore, StoredObject, WritableObjectStore, list_unreserved
+from tieredctl.process.interruption import critical_section, mark_complete
 
 _AT_ONCE = 10_000
 
@@ -183,10 +183,10 @@ class PlanUser:
             result = self._removal(receipts, lease).run(forbidden)
             if result.nothing_is_there:
                 try:
-                    with unbroken():
+                    with critical_section():
                         ledger.record(PlanUse.APPLIED)
                         forget_original_times(self.store, self.key, TIMES_OF_RESTORED)
-                        nothing_is_left()
+                        mark_complete()
                 except TieredctlError as error:
                     result.stopped = error  # what was removed is told all the same
             return result

@@ -16,8 +16,8 @@ from zlib import crc32
 import pyarrow as pa
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.ops.guards.replaced_file import file_added_to
 from tieredctl.ops.remote.listing import LISTING_SCHEMA
+from tieredctl.process.replaced_file import file_added_to
 
 _APPLICATION_ID = 0x74696572
 _FORMAT = 1

@@ -19,7 +19,6 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.key_text import key_text
 from tieredctl.model.prices import StoragePrice
-from tieredctl.model.work import note_more
 from tieredctl.ops.cluster.live_topics import (
     NO_TOPIC_SOURCES,
     KnownTopics,
@@ -55,6 +54,7 @@ from tieredctl.ops.remote.inventory import ListedObject, iso_8601, object_docume
 from tieredctl.ops.remote.listing import Listing
 from tieredctl.ports.layout import ExplainedKey, Layout
 from tieredctl.ports.object_store import ObjectStore, StoredObject
+from tieredctl.process.progress import note_more
 from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.segment_rows import NO_STATE

@@ -11,9 +11,7 @@ from typing import BinaryIO, NamedTuple
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.findings import Finding
-from tieredctl.model.work import note
 from tieredctl.ops.documents import Document
-from tieredctl.ops.guards.replaced_file import replaced_file
 from tieredctl.ops.metadata.completeness import demand_nothing_lost
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
@@ -22,6 +20,8 @@ from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.remote.part_check import PartCheck
 from tieredctl.ports.layout import Layout, Part, SegmentIdentity
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl.process.progress import note
+from tieredctl.process.replaced_file import replaced_file
 
 _PIECE_BYTES = 1 << 22
 

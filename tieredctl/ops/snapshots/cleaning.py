@@ -14,13 +14,13 @@ from typing import BinaryIO, Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.json_lines import line_of
-from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.model.local_file import SeenFile
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 from tieredctl.ops.documents import Document
-from tieredctl.ops.guards.replaced_file import file_added_to
 from tieredctl.ops.snapshots.cleaning_plan import CleaningPlan, PlannedFiles
+from tieredctl.process.interruption import critical_section, mark_complete
+from tieredctl.process.replaced_file import file_added_to
 
 _BEGINNING = b'{"step":"'
 
@@ -74,13 +74,13 @@ class Cleaning:
             self._demand_unchanged_plan()
             parts = self.plan.to_remove()
             for part in parts:
-                with unbroken():
+                with critical_section():
                     self._remove(part)
                     outcome.removed.append(part)
                     outcome.done += 1
                     outcome.bytes += part.size
                     if part is parts[-1]:
-                        nothing_is_left()
+                        mark_complete()
             self._look_again()
         except OSError as error:
             message = f"{error.filename or self.plan.cluster.path} cannot be removed: {error.strerror}."

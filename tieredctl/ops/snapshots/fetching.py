@@ -14,10 +14,10 @@ from typing import BinaryIO
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.arriving_snapshot import ArrivingSnapshot
 from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER, KraftSnapshotName, kraft_snapshot_name
-from tieredctl.model.work import note
 from tieredctl.ops.documents import Document
-from tieredctl.ops.guards.replaced_file import READABLE_BY_ALL, CountedBytes, file_added_to, replaced_file
 from tieredctl.ports.snapshot_source import LeaderChanged, SnapshotSource
+from tieredctl.process.progress import note
+from tieredctl.process.replaced_file import READABLE_BY_ALL, CountedBytes, file_added_to, replaced_file
 
 DEFAULT_CHUNK_BYTES = 8 << 20
 LARGEST_CHUNK_BYTES = 64 << 20

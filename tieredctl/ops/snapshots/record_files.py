@@ -21,8 +21,8 @@ from tieredctl.formats.kraft_snapshot import SnapshotOrder, begins_as_snapshot
 from tieredctl.formats.log_scan import Damage, LogBlock, scan_log
 from tieredctl.formats.record_batches import HEADER_BYTES, BatchHeader, read_batch_header
 from tieredctl.formats.snapshot_times import FIRST_BATCH_WITHIN, snapshot_times
-from tieredctl.model.work import note_more
 from tieredctl.ops.file_reading import LARGEST_BATCH_FILE, demand_size, file_chunks, reading, regular_size
+from tieredctl.process.progress import note_more
 
 _HEAD_BYTES = 1 << 16
 

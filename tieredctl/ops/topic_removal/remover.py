@@ -21,7 +21,6 @@ from tieredctl.model.events import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
 )
-from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.ops.change import Outcome, OutcomeByPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.deletion import delete_surely
@@ -48,6 +47,7 @@ from tieredctl.ports.object_store import (
     StoredObject,
     WritableObjectStore,
 )
+from tieredctl.process.interruption import critical_section, mark_complete
 
 BATCH_SEGMENTS = 100
 """How many segments are between the same two steps at a time."""
@@ -180,7 +180,7 @@ class RemotePartitionRemover:
         if state.delete_state is not RemotePartitionDeleteState.DELETE_PARTITION_STARTED:
             self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_STARTED, outcome)
 
-    @unbroken()
+    @critical_section()
     def _delete_segments(self, segments: Sequence[RemoteLogSegmentMetadata], outcome: RemovedPartition) -> None:
         begun = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
         self._publish_segments([one for one in segments if one.state is not begun], begun, outcome)
@@ -193,7 +193,7 @@ class RemotePartitionRemover:
         outcome.segments += len(gone)
         self.tell(outcome)
 
-    @unbroken()
+    @critical_section()
     def _delete(self, objects: Sequence[StoredObject], outcome: RemovedPartition) -> set[str]:
         """Deletes objects; returns the keys of those that may still exist. Raises TieredctlError if none was."""
         self.lease.renew()
@@ -239,10 +239,10 @@ class RemotePartitionRemover:
         if not left.is_empty:
             raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"{partition} is not removed: {named(_left(left))}.")
         if not state.is_removed:
-            with unbroken():
+            with critical_section():
                 self._publish_partition(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED, outcome)
                 if outcome.plan is self.plans[-1] and not self.with_versions:
-                    nothing_is_left()
+                    mark_complete()
         outcome.left = 0
         self.tell(outcome)
 
@@ -254,7 +254,7 @@ class RemotePartitionRemover:
             self.lease.renew()
             outcome.versions.add(delete_versions(self.store, keys))
 
-    @unbroken()
+    @critical_section()
     def _publish_partition(self, state: RemotePartitionDeleteState, outcome: RemovedPartition) -> None:
         if self.scope.segment_events_only:
             return

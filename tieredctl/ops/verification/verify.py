@@ -8,7 +8,6 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.quantities import size_text
-from tieredctl.model.work import note
 from tieredctl.ops.metadata.completeness import demand_nothing_lost, lost_between
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
@@ -30,6 +29,7 @@ from tieredctl.ops.verification.tasks import TaskTable
 from tieredctl.ops.verification.unread import private_key_error
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl.process.progress import note
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError, missing_extra
-from tieredctl.model.tracing import traced
+from tieredctl.process.tracing import traced
 from tieredctl_inkless.control_plane.queries import TIME_LIMIT
 
 if TYPE_CHECKING:

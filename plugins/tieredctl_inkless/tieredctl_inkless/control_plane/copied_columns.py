@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tieredctl.errors import DecodeError
 from tieredctl.formats.arrow_columns import binary_array, number_array, numbers_in
 from tieredctl.formats.windows import Ints
-from tieredctl.model.work import note_more
+from tieredctl.process.progress import note_more
 
 NULL = -(1 << 63)
 """What a query writes for a number that is null: all columns have one width then."""

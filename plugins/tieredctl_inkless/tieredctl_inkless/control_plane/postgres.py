@@ -14,7 +14,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import numbers_in
 from tieredctl.model.counted import counted
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.tracing import traced
+from tieredctl.process.tracing import traced
 from tieredctl_inkless.control_plane import queries, remote_log_metadata
 from tieredctl_inkless.control_plane.connection import ASKER, SERVER, connected
 from tieredctl_inkless.control_plane.copied_columns import (

@@ -13,11 +13,11 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import Severity
 from tieredctl.model.findings import Finding
-from tieredctl.model.work import note
 from tieredctl.ops.documents import Document
 from tieredctl.ops.verification.finding_order import in_order
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.result import Verification
+from tieredctl.process.progress import note
 from tieredctl_inkless.ops.diskless.bucket import DisklessBucket
 from tieredctl_inkless.ops.diskless.doubt import bucket_fit, doubt_about, doubt_finding
 from tieredctl_inkless.ops.diskless.file_check import check_files

@@ -17,10 +17,10 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
-from tieredctl.model.work import note_more
 from tieredctl.ops.metadata.compaction import MetadataCompaction
 from tieredctl.ops.metadata.coverage import MetadataCoverage
 from tieredctl.ports.metadata_source import MetadataSource
+from tieredctl.process.progress import note_more
 from tieredctl_proposals.coordinator.apply import digest
 from tieredctl_proposals.coordinator.schema import StateUnusable
 from tieredctl_proposals.formats.diskless_records import decode_diskless_record

@@ -15,11 +15,11 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.interruption import ending, unbroken
 from tieredctl.ops.documents import Document, partition_document
-from tieredctl.ops.guards.replaced_file import demand_writable
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ports.object_store import UNFINISHED, ObjectStore
+from tieredctl.process.interruption import critical_section, ending
+from tieredctl.process.replaced_file import demand_writable
 from tieredctl_proposals.ops.wal.both_tiers import LocalPart
 from tieredctl_proposals.ops.wal.restored_log import RestoredLog, folder_name, sync, write_log
 
@@ -217,7 +217,7 @@ def _finished(to: Path) -> bool:
     names = sorted((path.name for path in whole.iterdir()), key=lambda name: name in BROKER_FILES)
     names.sort(key=lambda name: name == META_PROPERTIES_FILE)
     _demand_absent(to, names)
-    with unbroken():
+    with critical_section():
         for name in names:
             (whole / name).rename(to / name)
         whole.rmdir()

@@ -17,11 +17,11 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
-from tieredctl.model.interruption import nothing_is_left, unbroken
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
+from tieredctl.process.interruption import critical_section, mark_complete
 from tieredctl_proposals.model.wal_events import RemoteWalLogSegmentMetadata, RemoteWalLogSegmentMetadataUpdate
 from tieredctl_proposals.ops.wal.both_tiers import NOTHING_REMOTE, RemoteSegments
 from tieredctl_proposals.ops.wal.contents import demand_whole, read_events
@@ -186,17 +186,17 @@ class ActiveSegmentsUpload:
                 items = next(uploads, ())
                 while items:
                     lease.renew()
-                    with unbroken():
+                    with critical_section():
                         self._upload(log, items, outcome)
                         items = next(uploads, ())
                         if not (items or deleted):
-                            nothing_is_left()
+                            mark_complete()
                     self.tell(outcome)
                 if deleted:
                     lease.renew()
-                    with unbroken():
+                    with critical_section():
                         self._cut(log, due, outcome)
-                        nothing_is_left()
+                        mark_complete()
                 outcome.findings += packing.gaps()
             except TieredctlError as error:
                 outcome.stopped = error

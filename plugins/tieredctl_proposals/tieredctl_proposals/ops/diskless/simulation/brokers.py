@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tieredctl.model.ids import uuid_text
-from tieredctl.model.work import note
+from tieredctl.process.progress import note
 from tieredctl_proposals.model.diskless_records import LOG_APPEND_TIME
 from tieredctl_proposals.model.diskless_requests import CommitBatch, CommitFile, CommittedFile, KafkaError
 from tieredctl_proposals.ops.diskless.simulation.coordinator_host import CoordinatorHost

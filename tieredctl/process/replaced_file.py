@@ -13,7 +13,7 @@ from stat import S_IMODE, S_ISVTX, S_IWOTH
 from typing import Any, BinaryIO
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.interruption import nothing_is_left, unbroken
+from tieredctl.process.interruption import critical_section, mark_complete
 
 PRIVATE, READABLE_BY_ALL = 0o600, 0o644
 _ADDED_TO = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -82,11 +82,11 @@ def replaced_file(
                     if replaced is not None:
                         _take_over(file.fileno(), replaced)
                     os.fsync(file.fileno())
-                with unbroken():
+                with critical_section():
                     _demand_replaceable(path, target, force=force, own=own)
                     os.replace(temporary, target.name, src_dir_fd=folder, dst_dir_fd=folder)
                     if is_last:
-                        nothing_is_left()
+                        mark_complete()
             finally:
                 with suppress(OSError):
                     os.unlink(temporary, dir_fd=folder)

@@ -21,11 +21,11 @@ class _Interruption:
         self.is_requested = False
         self.open_steps = 0
         """In the main thread, where interruptions arrive."""
-        self.is_giving_back = False
-        """Whether the open step has to be done after the interruption too."""
+        self.is_in_cleanup = False
+        """Whether the open step is a cleanup section."""
         self.is_in_command = False
         self.is_done = False
-        """Whether nothing of the work is left but to look at it and to tell of it."""
+        """Whether all work is complete, except for checking and reporting it."""
 
 
 _now = _Interruption()
@@ -44,13 +44,13 @@ def is_requested() -> bool:
 
 
 def is_finishing_step() -> bool:
-    """Whether what the interruption came in is being finished: a step, or all, where nothing of the work is left."""
-    return _now.is_done or (_now.open_steps > 0 and not _now.is_giving_back)
+    """Whether the interrupted step is being finished; so is everything once the work is complete."""
+    return _now.is_done or (_now.open_steps > 0 and not _now.is_in_cleanup)
 
 
-def is_giving_back() -> bool:
-    """Whether a step is open that has to be done after the interruption too."""
-    return _now.is_giving_back
+def is_in_cleanup() -> bool:
+    """Whether a cleanup section is open."""
+    return _now.is_in_cleanup
 
 
 def forget() -> None:
@@ -59,24 +59,24 @@ def forget() -> None:
 
 
 @contextmanager
-def unbroken() -> Iterator[None]:
-    """A step: an interruption that comes meanwhile takes effect after it, and after the whole of which it is a part.
+def critical_section() -> Iterator[None]:
+    """A step that is not broken off: an interruption takes effect after it, and after the outermost of nested ones.
     Also a decorator of functions.
 
     In other threads than the main one it has no effect: they are not interrupted.
     """
     if _now.is_requested and not (_now.open_steps or _now.is_done) and _is_main():
         raise KeyboardInterrupt
-    with giving_back():
+    with cleanup_section():
         yield
 
 
 @contextmanager
-def giving_back() -> Iterator[None]:
-    """The same for what has to be done after an interruption too."""
+def cleanup_section() -> Iterator[None]:
+    """A critical section that is entered even after an interruption, to clean up."""
     was_requested = _now.is_requested
     try:
-        with _step(gives_back=was_requested):
+        with _step(is_cleanup=was_requested):
             yield
     finally:
         if _is_main() and not _now.open_steps:
@@ -85,20 +85,20 @@ def giving_back() -> Iterator[None]:
             _forget_outside_commands()
 
 
-def nothing_is_left() -> None:
-    """Within a step: with it all work is done, but to look whether it is as it should be, and to tell. What came in it,
-    or comes until the command ends, ends nothing; only a second interruption does."""
+def mark_complete() -> None:
+    """Called within a critical section: with it all work is done, except for checking and reporting it. An interruption
+    during it, or until the command ends, then ends nothing; only a second one does."""
     if _is_main():
         _now.is_done = True
 
 
 @contextmanager
 def ending() -> Iterator[None]:
-    """The same for the last that a run has to do, such as the release of its lease: an interruption that comes only now
+    """The cleanup section that a run ends with, such as the release of its lease: an interruption that comes only now
     finds nothing left to end."""
     was_requested = _now.is_requested
     try:
-        with _step(gives_back=True):
+        with _step(is_cleanup=True):
             yield
     finally:
         if _is_main() and not _now.open_steps:
@@ -108,7 +108,7 @@ def ending() -> Iterator[None]:
 
 @contextmanager
 def command() -> Iterator[None]:
-    """A command, which ends when it has told what it did: until then it is not ended any more where nothing is left."""
+    """Runs a command to its final report; once its work is complete, only a second interruption ends it."""
     was_in_command, _now.is_in_command = _now.is_in_command, True
     try:
         yield
@@ -125,17 +125,17 @@ def _forget_outside_commands() -> None:
 
 
 @contextmanager
-def _step(*, gives_back: bool) -> Iterator[None]:
+def _step(*, is_cleanup: bool) -> Iterator[None]:
     if not _is_main():
         yield
         return
-    was_giving_back, _now.is_giving_back = _now.is_giving_back, _now.is_giving_back or gives_back
+    was_in_cleanup, _now.is_in_cleanup = _now.is_in_cleanup, _now.is_in_cleanup or is_cleanup
     _now.open_steps += 1
     try:
         yield
     finally:
         _now.open_steps -= 1
-        _now.is_giving_back = was_giving_back
+        _now.is_in_cleanup = was_in_cleanup
 
 
 def _is_main() -> bool:
@@ -143,10 +143,10 @@ def _is_main() -> bool:
 
 
 def pause(seconds: float) -> None:
-    """Sleeps. An interruption ends it, in any thread and within a step too: raises KeyboardInterrupt. Not in what has
-    to be done after it: a lease is given back to a store that has to be asked twice, too. Nor where nothing is left."""
+    """Sleeps. An interruption ends it, in any thread and within a step too: raises KeyboardInterrupt. Not in a cleanup
+    section, since a lease is also released to a store that has to be asked twice; nor once the work is complete."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
-        if _now.is_requested and not (_now.is_done or (_now.is_giving_back and _is_main())):
+        if _now.is_requested and not (_now.is_done or (_now.is_in_cleanup and _is_main())):
             raise KeyboardInterrupt
         time.sleep(min(left, _SECONDS_BETWEEN_LOOKS))

@@ -30,7 +30,7 @@ class RunMetrics:
         not be written."""
         if file is not None:
             from tieredctl.model.file_beginnings import METRICS
-            from tieredctl.ops.guards.replaced_file import demand_replaceable
+            from tieredctl.process.replaced_file import demand_replaceable
 
             demand_replaceable(file, force=False, own=METRICS)
             self.file, self.command = file, command
@@ -47,7 +47,7 @@ class RunMetrics:
         """With the exit code of the process. Raises TieredctlError."""
         if self.file is None:
             return
-        from tieredctl.wiring.metrics import metrics_text, write_metrics
+        from tieredctl.process.metrics_text import metrics_text, write_metrics
 
         write_metrics(self.file, metrics_text(self.command, self.summary, self.findings, ExitCode(code)))
 

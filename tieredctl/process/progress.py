@@ -85,7 +85,7 @@ def note_listed(more: int) -> None:
 
 
 def note_more(what: str, more: int) -> None:
-    """Notes that there are more by so many. For whoever sees only a part of them, in any thread."""
+    """Adds to the count; for workers that see only a share, in any thread."""
     if _now.heard is None or not more:
         return
     with _now.counting:

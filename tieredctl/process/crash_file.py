@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tieredctl import __version__
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.secrets import redacted, redacted_words, remember_secrets
+from tieredctl.process.redaction import redacted, redacted_words, remember_secrets
 
 _PACKAGES = ("typer", "numpy", "pyarrow", "confluent-kafka", "kafka-python", "psycopg", "pyspark")
 _SETTINGS = ("TIEREDCTL_", "AWS_", "GOOGLE_", "KAFKA_", "PG", "PYTHON", "SPARK_", "JAVA_", "LC_", "LANG", "XDG_", "TZ")

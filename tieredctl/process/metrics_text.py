@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from tieredctl.errors import ExitCode
 from tieredctl.model.file_beginnings import METRICS
 from tieredctl.model.findings import Finding
-from tieredctl.ops.guards.replaced_file import READABLE_BY_ALL, replaced_file
+from tieredctl.process.replaced_file import READABLE_BY_ALL, replaced_file
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

@@ -1,0 +1,1 @@
+"""What every process has beside its work: critical sections, progress, traces, crash files, metrics, redaction."""
