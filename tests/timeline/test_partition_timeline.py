@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import DELETED, DELETING, PARTITION, copied, started, updated
 from tieredctl.drawing.timeline import Part, Timeline
 from tieredctl.model.events import MetadataEvent
-from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_codes import AnyFindingCode, FindingCode
 from tieredctl.model.findings import Severity
 from tieredctl.model.local_log import LocalLog
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -125,7 +126,7 @@ def test_gaps_and_overlaps_are_those_that_verify_reports(
 
     reached = max((max(one, other) for one, other, _ in segments), default=None)
     found = check_lineage(PARTITION, ranges, lineage, local, copied=lambda: reached, deleted=DeletedOffsets)
-    said = {code: set[int]() for code in FindingCode}
+    said = defaultdict[AnyFindingCode, set[int]](set)
     for finding in found:
         offsets_amiss = finding.evidence["offsets"]
         if finding.code is FindingCode.OFFSET_OVERLAP or finding.severity is not Severity.INFO:

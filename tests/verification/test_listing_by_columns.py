@@ -19,7 +19,7 @@ from tests.metadata_logs import FIRST_TIMESTAMP_MS
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_codes import AnyFindingCode, FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -47,7 +47,7 @@ BY_COLUMNS = {
     FindingCode.COPY_STUCK,
     FindingCode.DELETE_STUCK,
 }
-Told = tuple[FindingCode, str, str]
+Told = tuple[AnyFindingCode, str, str]
 """A finding's code; what it is about; a key, or the offsets."""
 
 

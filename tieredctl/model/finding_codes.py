@@ -5,8 +5,12 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class FindingCode(StrEnum):
-    """What a finding is."""
+class AnyFindingCode(StrEnum):
+    """A code of tieredctl's own findings, or of those of a package, which has codes of its own in a subclass."""
+
+
+class FindingCode(AnyFindingCode):
+    """What a finding is that tieredctl itself makes."""
 
     OBJECT_MISSING = "object-missing"
     SIZE_MISMATCH = "size-mismatch"
@@ -132,21 +136,3 @@ class FindingCode(StrEnum):
     TOPIC_DISABLE_FILLS_DISKS = "topic-disable-fills-disks"
     REMOTE_DATA_LEFT = "remote-data-left"
     TIERING_NOT_SEEN = "tiering-not-seen"
-    WAL_OBJECT_MISSING = "wal-object-missing"
-    WAL_OBJECT_DAMAGED = "wal-object-damaged"
-    WAL_OFFSET_GAP = "wal-offset-gap"
-    WAL_OBJECT_UNREFERENCED = "wal-object-unreferenced"
-    WAL_UPLOAD_UNFINISHED = "wal-upload-unfinished"
-    WAL_DELETION_UNFINISHED = "wal-deletion-unfinished"
-    WAL_EVENT_REFUSED = "wal-event-refused"
-    WAL_METADATA_DAMAGED = "wal-metadata-damaged"
-    COORDINATOR_LOG_INCOMPLETE = "coordinator-log-incomplete"
-    CONTROL_PLANE_DOUBTFUL = "control-plane-doubtful"
-    WAL_LOG_DAMAGED = "wal-log-damaged"
-    WAL_LOG_BEHIND = "wal-log-behind"
-    BATCH_MISMATCH = "batch-mismatch"
-    COORDINATES_OVERLAP = "coordinates-overlap"
-    FILE_ROW_MISSING = "file-row-missing"
-    FILE_STATE_MISMATCH = "file-state-mismatch"
-    LOG_ROW_MISMATCH = "log-row-mismatch"
-    PRODUCER_STATE_MISMATCH = "producer-state-mismatch"

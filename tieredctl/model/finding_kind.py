@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from tieredctl.model.counted import counted
-from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_codes import AnyFindingCode
 
 
 class Severity(IntEnum):
@@ -42,7 +42,7 @@ class FindingKind:
     """A row of the table of codes. `remedy` is a command that shows more or repairs; {segmentId}, {topic} and
     {partition} in it are filled from the finding's evidence where that has them."""
 
-    code: FindingCode
+    code: AnyFindingCode
     severity: Severity
     meaning: str
     remedy: str

@@ -9,7 +9,7 @@ from typing import Any, Self
 from tieredctl.errors import ExitCode, worst
 from tieredctl.model.command_packages import command_packages
 from tieredctl.model.doctor_finding_kinds import DOCTOR_FINDING_KINDS
-from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_codes import AnyFindingCode
 from tieredctl.model.finding_kind import FindingKind, Severity
 from tieredctl.model.finding_subjects import SegmentSubject, Subject, read_subject
 from tieredctl.model.pasteable import pasteable
@@ -31,25 +31,27 @@ _TABLES = (
 )
 
 
-class _FindingKinds(Mapping[FindingCode, FindingKind]):
+class _FindingKinds(Mapping[AnyFindingCode, FindingKind]):
     """By code, tieredctl's own and those of installed packages; these are loaded when another code is asked for."""
 
     def __init__(self) -> None:
         self._known = {kind.code: kind for table in _TABLES for kind in table}
         self._is_whole = False
 
-    def __getitem__(self, code: FindingCode) -> FindingKind:
+    def __getitem__(self, code: AnyFindingCode) -> FindingKind:
         return self._known[code] if code in self._known else self._whole()[code]
 
-    def __iter__(self) -> Iterator[FindingCode]:
+    def __iter__(self) -> Iterator[AnyFindingCode]:
         return iter(self._whole())
 
     def __len__(self) -> int:
         return len(self._whole())
 
-    def _whole(self) -> dict[FindingCode, FindingKind]:
+    def _whole(self) -> dict[AnyFindingCode, FindingKind]:
         if not self._is_whole:
-            self._known |= {kind.code: kind for package in command_packages() for kind in package.finding_kinds()}
+            of_packages = {kind.code: kind for package in command_packages() for kind in package.finding_kinds()}
+            # A package cannot mean something else by a code of tieredctl's.
+            self._known |= {code: kind for code, kind in of_packages.items() if code not in self._known}
             self._is_whole = True
         return self._known
 
@@ -62,7 +64,7 @@ class Finding:
     """One thing found. `subject` is what it is about, in a searchable form, and `about` is the same as a value;
     `evidence` is what proves it, in Kafka's names (JSON values only): it is shown, and decides nothing."""
 
-    code: FindingCode
+    code: AnyFindingCode
     subject: str
     message: str
     evidence: Mapping[str, object] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tieredctl.errors import ExitCode
-from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_codes import AnyFindingCode
 from tieredctl.model.finding_kind import FindingKind, Severity
 
 
@@ -13,7 +13,7 @@ from tieredctl.model.finding_kind import FindingKind, Severity
 class Ignored:
     """Findings of one code that are known: those of one subject, or all."""
 
-    code: FindingCode
+    code: AnyFindingCode
     subject: str | None = None
 
 
@@ -25,7 +25,7 @@ class Tolerance:
     fail_on: Severity = Severity.WARNING
     ignored: frozenset[Ignored] = frozenset()
 
-    def names(self, code: FindingCode, subject: str) -> bool:
+    def names(self, code: AnyFindingCode, subject: str) -> bool:
         """Whether such a finding is to be ignored."""
         return Ignored(code) in self.ignored or Ignored(code, subject) in self.ignored
 

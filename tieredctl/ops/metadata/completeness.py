@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_codes import AnyFindingCode, FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.metadata.coverage import MISSING, READ_ALL, MetadataCoverage
 from tieredctl.ports.metadata_source import MetadataSource, cut_short
@@ -54,7 +54,7 @@ def demand_whole_since_it_begins(findings: Iterable[Finding]) -> None:
 
 def demand_whole(findings: Iterable[Finding]) -> None:
     """Raises TieredctlError `metadata-incomplete` unless metadata with these findings has every event."""
-    hints = {MISSING: READ_ALL, BEGINNING_LOST: _NEEDS_THE_LOST}
+    hints: dict[AnyFindingCode, str] = {MISSING: READ_ALL, BEGINNING_LOST: _NEEDS_THE_LOST}
     for finding in doubts(findings):
         hint = hints.get(finding.code)
         message = f"{finding.code}: {finding.subject}: {finding.message}."

@@ -19,7 +19,7 @@ from typing import Any, TextIO, TypeVar
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.clock import MOST_AHEAD_MS
-from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_codes import AnyFindingCode, FindingCode
 from tieredctl.model.findings import FINDING_KINDS, Severity
 from tieredctl.model.tolerance import Tolerance
 from tieredctl.ops.remote.inventory import iso_8601
@@ -37,7 +37,7 @@ SCAN, VERIFY = "orphans scan", "verify"
 _OF_A_FAILURE = {"findings", "exit_code", "last_run_timestamp_seconds"}
 """What metrics have where a run failed: no figure of what it looked at."""
 _SEVERITIES = {severity.label: severity for severity in Severity}
-_Kind = tuple[FindingCode | None, Severity]
+_Kind = tuple[AnyFindingCode | None, Severity]
 """Of a finding; no code where it is one of another release."""
 _KINDS = {"RemoteObjects": SCAN, "OrphanMark": SCAN, "Verification": VERIFY}
 _PART = "what was selected"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import FINDING_KINDS
 
 _PIECE = 1 << 20
 """In characters."""
@@ -18,7 +18,6 @@ _LONGEST_VALUE = 1 << 24
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 _ITEMS = "items"
-_CODES = frozenset(map(str, FindingCode))
 _CUT_NUMBER = len("e+1")
 """With fewer characters after it, a number may go on in the next piece."""
 
@@ -47,7 +46,7 @@ def read_document(file: TextIO) -> ResultDocument:
 
 def _kind(item: Any) -> tuple[str | None, str | None]:
     code, severity = (item.get(name) if isinstance(item, dict) else None for name in ("code", "severity"))
-    is_known = isinstance(code, str) and code in _CODES
+    is_known = isinstance(code, str) and code in FINDING_KINDS
     return code if is_known else None, severity if isinstance(severity, str) else None
 
 

@@ -15,13 +15,14 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import Severity
 from tieredctl.model.findings import Finding
 from tieredctl_inkless.diskless.control_plane import ControlPlaneTables, FileState
+from tieredctl_inkless.model.finding_codes import DisklessCode
 from tieredctl_inkless.ops.diskless.batch_rows import BatchRows, Partitions, numbered
 from tieredctl_inkless.ops.diskless.bucket import DisklessBucket, demand_overlap
 from tieredctl_inkless.ops.diskless.bucket_fit import BucketFit
 from tieredctl_inkless.ops.diskless.file_check import FileRows, check_files, file_rows
 from tieredctl_inkless.ops.diskless.offset_check import check_offsets
 
-_LOSSES = (FindingCode.FILE_ROW_MISSING, FindingCode.OFFSET_GAP)
+_LOSSES = (DisklessCode.FILE_ROW_MISSING, FindingCode.OFFSET_GAP)
 """What a control plane looks like that lost rows: an object without a file may be one of theirs."""
 
 
@@ -77,11 +78,11 @@ def doubt_finding(doubt: TieredctlError, subject: str) -> Finding:
     """What a doubt means to those who only look; `subject` is the store, or the database."""
     message = f"nothing is known to be orphaned or sound by it: {doubt.message.removesuffix('.')}"
     evidence = {"error": doubt.code.value}
-    return Finding(FindingCode.CONTROL_PLANE_DOUBTFUL, subject, message, evidence)
+    return Finding(DisklessCode.CONTROL_PLANE_DOUBTFUL, subject, message, evidence)
 
 
 def _is_lost_row(finding: Finding) -> bool:
-    is_log_lost = finding.code is FindingCode.LOG_ROW_MISMATCH and finding.severity is Severity.CRITICAL
+    is_log_lost = finding.code is DisklessCode.LOG_ROW_MISMATCH and finding.severity is Severity.CRITICAL
     return finding.code in _LOSSES or is_log_lost
 
 

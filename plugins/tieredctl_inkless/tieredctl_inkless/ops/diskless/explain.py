@@ -14,6 +14,7 @@ from tieredctl.model.ids import TopicIdPartition, uuid_text
 from tieredctl.ops.documents import Document, database_segment_document, partition_document
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl_inkless.diskless.control_plane import ControlPlane, FileState, FoundBatch, FoundLog
+from tieredctl_inkless.model.finding_codes import DisklessCode
 from tieredctl_inkless.ops.diskless.doubt import demand_sound
 from tieredctl_inkless.ops.diskless.finding_places import object_finding, partition_finding
 from tieredctl_inkless.ops.diskless.inspect import batch_at, file_document
@@ -88,7 +89,7 @@ def explain(
             tier, reason = Tier.NONE, "the control plane does not have the file of its batch"
             findings.append(
                 partition_finding(
-                    FindingCode.FILE_ROW_MISSING, name, f"offset {offset}: {reason}", offsets=(offset, offset)
+                    DisklessCode.FILE_ROW_MISSING, name, f"offset {offset}: {reason}", offsets=(offset, offset)
                 )
             )
         else:
@@ -175,6 +176,6 @@ def _in_store(
     place = batch_at(walk([data], len(data)), found.batch["baseOffset"], offset) if len(data) == size else None
     if place is None:
         message = "its bytes are not the record batches that the control plane describes"
-        findings.append(object_finding(FindingCode.BATCH_MISMATCH, key, message, position=start))
+        findings.append(object_finding(DisklessCode.BATCH_MISMATCH, key, message, position=start))
         return {"objectPresent": True, "recordBatch": None}
     return {"objectPresent": True, "recordBatch": {"position": start + place[0], "size": place[1]}}

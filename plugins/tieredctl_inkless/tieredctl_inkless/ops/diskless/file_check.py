@@ -9,11 +9,11 @@ import numpy as np
 
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.counted import counted
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import Severity
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl_inkless.diskless.control_plane import ControlPlaneTables, FileState
+from tieredctl_inkless.model.finding_codes import DisklessCode
 from tieredctl_inkless.ops.diskless.batch_rows import BatchRows, column, number_of_each, whole_numbers
 from tieredctl_inkless.ops.diskless.file_keys import FileKeys
 from tieredctl_inkless.ops.diskless.finding_places import batch_documents, object_finding, partition_finding
@@ -87,7 +87,7 @@ def check_files(files: FileRows, rows: BatchRows, names: Sequence[TopicIdPartiti
         message = f"{counted(len(both), 'batch', 'batches')} claim bytes that another one claims"
         findings.append(
             object_finding(
-                FindingCode.COORDINATES_OVERLAP,
+                DisklessCode.COORDINATES_OVERLAP,
                 files.keys[number],
                 message,
                 position=int(both.starts[0]),
@@ -106,7 +106,7 @@ def _strays(files: FileRows, rows: BatchRows, names: Sequence[TopicIdPartition])
         if len(mine) > 1:
             message += f"; so do {counted(len(mine) - 1, 'more batch', 'more batches')}"
         yield partition_finding(
-            FindingCode.FILE_ROW_MISSING,
+            DisklessCode.FILE_ROW_MISSING,
             names[int(mine.partitions[0])],
             message,
             offsets=offsets,
@@ -129,7 +129,7 @@ def _states(files: FileRows) -> Iterator[Finding]:
         if state is FileState.DELETING and count:
             message, severity = f"{message}: brokers delete it with all its records", Severity.CRITICAL
         yield object_finding(
-            FindingCode.FILE_STATE_MISMATCH,
+            DisklessCode.FILE_STATE_MISMATCH,
             files.keys[number],
             message,
             severity=severity,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_codes import AnyFindingCode
 from tieredctl.model.finding_kind import Severity
 from tieredctl.model.finding_subjects import Offsets
 from tieredctl.model.findings import Finding
@@ -17,7 +17,7 @@ _MOST_NAMED = 20
 
 
 def object_finding(
-    code: FindingCode,
+    code: AnyFindingCode,
     key: str,
     message: str,
     *,
@@ -32,7 +32,7 @@ def object_finding(
 
 
 def partition_finding(
-    code: FindingCode,
+    code: AnyFindingCode,
     partition: TopicIdPartition,
     message: str,
     *,

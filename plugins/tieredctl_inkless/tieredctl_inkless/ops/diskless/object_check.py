@@ -13,6 +13,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl_inkless.model.finding_codes import DisklessCode
 from tieredctl_inkless.ops.diskless.batch_rows import BatchRows
 from tieredctl_inkless.ops.diskless.finding_places import batch_documents, object_finding
 from tieredctl_inkless.ops.diskless.walked_object import WalkedObject
@@ -144,7 +145,7 @@ def mismatched(key: str, wrong: BatchRows, said: Sequence[str], names: Sequence[
     message = f"{counted(len(wrong), 'batch is', 'batches are')} not as described: "
     message += f"{partition.topic}-{partition.partition} at offset {wrong.bases[0]}, byte {wrong.starts[0]}: {said[0]}"
     return object_finding(
-        FindingCode.BATCH_MISMATCH,
+        DisklessCode.BATCH_MISMATCH,
         key,
         message,
         position=int(wrong.starts[0]),

@@ -8,14 +8,15 @@ import numpy as np
 
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.counted import counted
-from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_codes import AnyFindingCode, FindingCode
 from tieredctl.model.finding_kind import Severity
 from tieredctl.model.findings import Finding
 from tieredctl_inkless.diskless.control_plane import ControlPlaneTables
+from tieredctl_inkless.model.finding_codes import DisklessCode
 from tieredctl_inkless.ops.diskless.batch_rows import BatchRows, Partitions, column
 from tieredctl_inkless.ops.diskless.finding_places import partition_finding
 
-_GAP, _OVERLAP, _LOG = FindingCode.OFFSET_GAP, FindingCode.OFFSET_OVERLAP, FindingCode.LOG_ROW_MISMATCH
+_GAP, _OVERLAP, _LOG = FindingCode.OFFSET_GAP, FindingCode.OFFSET_OVERLAP, DisklessCode.LOG_ROW_MISMATCH
 
 
 def check_offsets(
@@ -102,7 +103,7 @@ class _OffsetCheck:
 
     def _found(
         self,
-        code: FindingCode,
+        code: AnyFindingCode,
         number: int,
         message: str,
         offsets: tuple[int, int] | None,

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tieredctl.formats.windows import Ints
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl_inkless.model.finding_codes import DisklessCode
 from tieredctl_inkless.ops.diskless.batch_rows import BatchRows, ProducerRows
 from tieredctl_inkless.ops.diskless.finding_places import partition_finding
 from tieredctl_inkless.ops.diskless.object_check import Spans
@@ -65,7 +65,7 @@ def check_producers(
             message = f"the state of producer {stated[0]} at offset {offset} has another {' and '.join(wrong)} "
             message += "than in the record batch there"
         yield partition_finding(
-            FindingCode.PRODUCER_STATE_MISMATCH,
+            DisklessCode.PRODUCER_STATE_MISMATCH,
             names[int(producers.partitions[number])],
             message,
             offsets=(offset, offset),

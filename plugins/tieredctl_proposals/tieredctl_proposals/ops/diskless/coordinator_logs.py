@@ -25,6 +25,7 @@ from tieredctl_proposals.coordinator.apply import digest
 from tieredctl_proposals.coordinator.schema import StateUnusable
 from tieredctl_proposals.formats.diskless_records import decode_diskless_record
 from tieredctl_proposals.model.diskless_records import DISKLESS_METADATA_TOPIC, DisklessRecord
+from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.ops.diskless.coordinator_snapshots import (
     SnapshotContents,
     Snapshots,
@@ -33,7 +34,7 @@ from tieredctl_proposals.ops.diskless.coordinator_snapshots import (
 )
 
 T = TypeVar("T")
-INCOMPLETE = FindingCode.COORDINATOR_LOG_INCOMPLETE
+INCOMPLETE = ProposalCode.COORDINATOR_LOG_INCOMPLETE
 """The code of the findings that say so."""
 _NO_VALUE = "no value"
 _NO_TIME = -1

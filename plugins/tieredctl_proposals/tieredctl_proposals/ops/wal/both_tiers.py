@@ -10,7 +10,6 @@ from types import MappingProxyType
 
 from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.model.events import RemoteLogSegmentState
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -20,6 +19,7 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.rlmm.cache import KnownSegment
+from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.ops.wal.line_of_leaders import Partitions, last_line, offset_gap, starts_of_epochs
 from tieredctl_proposals.wal.leadership import joined_ranges
 from tieredctl_proposals.wal.replayed import KnownWalSegment
@@ -103,5 +103,5 @@ def _nothing_after(partition: TopicIdPartition, start: int) -> Finding:
     about = PartitionSubject(partition, (start, start))
     evidence = partition_document(partition) | {"startOffset": start}
     return Finding(
-        FindingCode.WAL_OFFSET_GAP, f"{partition.topic}-{partition.partition}", message, evidence, about=about
+        ProposalCode.WAL_OFFSET_GAP, f"{partition.topic}-{partition.partition}", message, evidence, about=about
     )

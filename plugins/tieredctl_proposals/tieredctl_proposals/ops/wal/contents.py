@@ -11,11 +11,11 @@ import numpy as np
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.record_chunks import MetadataRecord, chunk_of
 from tieredctl.model.counted import counted
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.ports.object_store import ObjectStore, StoredObject, list_unreserved
 from tieredctl_proposals.formats.wal_records import encode_wal_event
+from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.model.wal_events import WAL_METADATA_TOPIC
 from tieredctl_proposals.ops.wal.event_log import METADATA_PARTITIONS, EventLogContents, is_event_key, read_event_log
 from tieredctl_proposals.ops.wal.gathered_events import GatheredEvents
@@ -112,7 +112,7 @@ def events_of_objects(store: ObjectStore) -> KnownEvents:
 def _known(log: EventLogContents, events: WalEvents) -> KnownEvents:
     undecodable = [
         Finding(
-            FindingCode.WAL_METADATA_DAMAGED,
+            ProposalCode.WAL_METADATA_DAMAGED,
             f"{WAL_METADATA_TOPIC}-{one.metadata_partition}@{one.metadata_offset}",
             one.reason,
             {"metadataPartition": one.metadata_partition, "metadataOffset": one.metadata_offset},
@@ -121,7 +121,7 @@ def _known(log: EventLogContents, events: WalEvents) -> KnownEvents:
     ]
     if more := events.undecodable_count - len(undecodable):
         message = f"{more} more records cannot be decoded"
-        undecodable.append(Finding(FindingCode.WAL_METADATA_DAMAGED, WAL_METADATA_TOPIC, message, {"records": more}))
+        undecodable.append(Finding(ProposalCode.WAL_METADATA_DAMAGED, WAL_METADATA_TOPIC, message, {"records": more}))
     return KnownEvents(log, ReplayedWal(events), [*log.findings, *undecodable])
 
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tieredctl.model.events import RemoteLogSegmentMetadata
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.ops.documents import partition_document
 from tieredctl.rlmm.cache import KnownSegment
+from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.ops.wal.both_tiers import RemoteSegments
 from tieredctl_proposals.ops.wal.contents import KnownEvents
 from tieredctl_proposals.ops.wal.line_of_leaders import offset_gap
@@ -129,4 +129,4 @@ def _behind(one: DueLog, uploaded: int, reason: str) -> Finding:
         "uploadedEndOffset": uploaded + 1,
     }
     about = PartitionSubject(partition)
-    return Finding(FindingCode.WAL_LOG_BEHIND, folder, f"{message}nothing of it was added", evidence, about=about)
+    return Finding(ProposalCode.WAL_LOG_BEHIND, folder, f"{message}nothing of it was added", evidence, about=about)

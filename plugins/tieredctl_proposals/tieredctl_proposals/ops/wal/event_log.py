@@ -17,12 +17,12 @@ from tieredctl.formats.file_names import SegmentPart, segment_file_name
 from tieredctl.formats.log_blocks import BlockReader, end_offset, log_blocks
 from tieredctl.formats.log_scan import Damage, LogBlock
 from tieredctl.formats.record_batches import Attributes, BatchHeader, Record, encode_batch
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ports.object_store import Capability, ObjectStore, WritableObjectStore
 from tieredctl_proposals.formats.wal_records import encode_wal_event
+from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.model.wal_events import WAL_METADATA_TOPIC, WalEvent
 from tieredctl_proposals.ops.wal.gathered_events import GatheredEvents
 from tieredctl_proposals.wal.events import WalEvents
@@ -151,7 +151,7 @@ def _unreadable(log_file: _LogFile, position: int, _: BatchHeader, reason: str) 
 
 def _damaged(log_file: _LogFile, reason: str) -> Finding:
     evidence = {"key": log_file.key, "metadataPartition": log_file.partition, "metadataOffset": log_file.base_offset}
-    return Finding(FindingCode.WAL_METADATA_DAMAGED, log_file.key, reason, evidence)
+    return Finding(ProposalCode.WAL_METADATA_DAMAGED, log_file.key, reason, evidence)
 
 
 class EventLog:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
@@ -14,6 +13,7 @@ from tieredctl.model.nearest import nearest_hint
 from tieredctl.ops.documents import Document
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.ops.wal.contents import KnownEvents
 from tieredctl_proposals.ops.wal.line_of_leaders import starts_of_epochs
 from tieredctl_proposals.ops.wal.object_check import object_finding
@@ -105,7 +105,7 @@ def _batch(store: ObjectStore, segment: KnownWalSegment, offset: int, findings: 
         key = object_key(segment.combined_segment_id)
         if error.code is ErrorCode.OBJECT_MISSING:
             evidence = {"key": key, "combinedSegmentId": segment.combined_segment_id}
-            findings.append(Finding(FindingCode.WAL_OBJECT_MISSING, key, "it is not there", evidence))
+            findings.append(Finding(ProposalCode.WAL_OBJECT_MISSING, key, "it is not there", evidence))
         elif error.code is ErrorCode.UNDECODABLE:
             findings.append(object_finding(key, segment.start_file_position, error.message, segment))
         else:

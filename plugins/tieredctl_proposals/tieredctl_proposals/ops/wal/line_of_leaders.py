@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import partition_document
 from tieredctl.rlmm.cache import KnownSegment
+from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.wal.replayed import KnownWalSegment
 
 NO_END = 1 << 63
@@ -95,7 +95,7 @@ def offset_gap(partition: TopicIdPartition, first: int, last: int) -> Finding:
     evidence = partition_document(partition) | {"startOffset": first, "endOffset": last}
     message = f"no combined object holds offsets {first} to {last}"
     about = PartitionSubject(partition, (first, last))
-    return Finding(FindingCode.WAL_OFFSET_GAP, name, message, evidence, about=about)
+    return Finding(ProposalCode.WAL_OFFSET_GAP, name, message, evidence, about=about)
 
 
 def _place(segment: KnownWalSegment) -> tuple[str, str, int, int, int]:

@@ -13,13 +13,14 @@ from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint
 from tieredctl.formats.file_names import LEADER_EPOCH_CHECKPOINT, SegmentPart, segment_file_name
 from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
 from tieredctl.formats.record_batches import BatchHeader
-from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_codes import AnyFindingCode, FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.leader_log import LeaderLog
 from tieredctl.model.local_replica import LocalReplica, LocalSegment
 from tieredctl.ops.documents import partition_document
+from tieredctl_proposals.model.finding_codes import ProposalCode
 
 _PIECE_BYTES = 1 << 22
 _MOST_OFFSETS = 1 << 31
@@ -39,7 +40,7 @@ class _Stop(NamedTuple):
     segment: LocalSegment
     position: int
     reason: str
-    code: FindingCode | None
+    code: AnyFindingCode | None
     """None for an incomplete last batch: a broker truncates it when it starts."""
 
 
@@ -110,7 +111,7 @@ class LocalActiveLog:
         elif (last := max(checkpoint.values(), default=0)) > end:
             message = f"it ends at offset {end}, and its {LEADER_EPOCH_CHECKPOINT} has a leader from offset {last} on"
             active = self.segments[-1]
-            yield self._finding(FindingCode.WAL_LOG_DAMAGED, active, active.size, message)
+            yield self._finding(ProposalCode.WAL_LOG_DAMAGED, active, active.size, message)
 
     def _checkpoint(self) -> dict[int, int] | None:
         """The first offset of each leader epoch; None where that cannot be read."""
@@ -132,7 +133,7 @@ class LocalActiveLog:
                     return
                 position, batch = found
                 if reason := _misfit(batch.header, offset, epoch, _end_of(segment, following)):
-                    yield _Stop(segment, position, reason, FindingCode.WAL_LOG_DAMAGED)
+                    yield _Stop(segment, position, reason, ProposalCode.WAL_LOG_DAMAGED)
                     return
                 offset, epoch = batch.header.last_offset + 1, batch.header.partition_leader_epoch
                 yield batch
@@ -145,7 +146,7 @@ class LocalActiveLog:
                 for block in scan_log(pieces, segment.size, OneByOne(), segment.base_offset):
                     if isinstance(block, Damage):
                         is_torn = block.torn and segment is self.segments[-1]
-                        code = None if is_torn else FindingCode.WAL_LOG_DAMAGED
+                        code = None if is_torn else ProposalCode.WAL_LOG_DAMAGED
                         yield _Stop(segment, block.position, block.reason, code)
                         return
                     for position, header in zip(block.positions, block.headers, strict=True):
@@ -154,7 +155,7 @@ class LocalActiveLog:
         except OSError as error:
             yield _Stop(segment, 0, f"it cannot be read: {error.strerror}", FindingCode.UNREADABLE)
 
-    def _finding(self, code: FindingCode, segment: LocalSegment, position: int, message: str) -> Finding:
+    def _finding(self, code: AnyFindingCode, segment: LocalSegment, position: int, message: str) -> Finding:
         path = str(self.folder / _log_name(segment))
         evidence = partition_document(self.partition) | {"file": path, "position": position}
         return Finding(code, path, message, evidence, about=PartitionSubject(self.partition))

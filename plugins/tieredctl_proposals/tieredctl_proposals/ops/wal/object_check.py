@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from tieredctl.errors import DecodeError
 from tieredctl.formats.log_scan import Damage, OneByOne, scan_log
 from tieredctl.formats.record_batches import HEADER_BYTES, BatchHeader, read_batch_header
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject, Subject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import partition_document
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.lineage import epoch_for_offset
+from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.wal.replayed import KnownWalSegment
 
 
@@ -43,7 +43,7 @@ def object_finding(key: str, position: int, message: str, segment: KnownWalSegme
         evidence |= {"segmentId": segment.segment_id, "offsets": list(offsets)}
         evidence |= partition_document(partition)
         about = PartitionSubject(partition, offsets)
-    return Finding(FindingCode.WAL_OBJECT_DAMAGED, key, message, evidence, about=about)
+    return Finding(ProposalCode.WAL_OBJECT_DAMAGED, key, message, evidence, about=about)
 
 
 def check_first_batch(store: ObjectStore, report: ObjectReport, segment: KnownWalSegment) -> None:

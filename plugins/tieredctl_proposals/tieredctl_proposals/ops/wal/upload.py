@@ -14,7 +14,6 @@ from uuid import uuid4
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.counted import counted
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
 from tieredctl.ops.change import Outcome
@@ -22,6 +21,7 @@ from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.process.interruption import critical_section, mark_complete
+from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.model.wal_events import RemoteWalLogSegmentMetadata, RemoteWalLogSegmentMetadataUpdate
 from tieredctl_proposals.ops.wal.both_tiers import NOTHING_REMOTE, RemoteSegments
 from tieredctl_proposals.ops.wal.contents import demand_whole, read_events
@@ -275,7 +275,7 @@ def _not_taken(row: Document) -> Finding:
     message = f"offsets {row['startOffset']} to {row['endOffset']} of {named} were uploaded, and no reader takes them"
     evidence = {"combinedSegmentId": row["combinedSegmentId"], "key": row["key"], "partitions": [named]}
     evidence |= {"segmentId": row["segmentId"]}
-    return Finding(FindingCode.WAL_UPLOAD_UNFINISHED, str(row["key"]), message, evidence)
+    return Finding(ProposalCode.WAL_UPLOAD_UNFINISHED, str(row["key"]), message, evidence)
 
 
 def _random_id() -> str:

@@ -16,6 +16,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject
+from tieredctl_proposals.model.finding_codes import ProposalCode
 from tieredctl_proposals.model.wal_events import WAL_METADATA_TOPIC, RemoteLogSegmentMetadataEntry
 from tieredctl_proposals.ops.wal.contents import Segments, WalContents, by_place, nothing_in
 from tieredctl_proposals.ops.wal.level import WalLevel
@@ -174,16 +175,16 @@ def _of_state(store: ObjectStore, contents: WalContents, one: KnownCombined) -> 
     if metadata.state is _States.COPY_SEGMENT_STARTED:
         where = "is not in the store" if stored is None else "is in the store, and nobody reads it"
         message, evidence = f"its upload began and never ended; it {where}", since | {"partitions": partitions}
-        return [Finding(FindingCode.WAL_UPLOAD_UNFINISHED, key, message, evidence)]
+        return [Finding(ProposalCode.WAL_UPLOAD_UNFINISHED, key, message, evidence)]
     if metadata.state is _States.DELETE_SEGMENT_STARTED:
-        return [Finding(FindingCode.WAL_DELETION_UNFINISHED, key, "its deletion began and never ended", since)]
+        return [Finding(ProposalCode.WAL_DELETION_UNFINISHED, key, "its deletion began and never ended", since)]
     if metadata.state is _States.DELETE_SEGMENT_FINISHED:
         return []
     # A listing may be stale: what it lacks is asked for by name.
     if stored is None and (stored := store.head(key)) is None:
         message = f"it is not there, and with it {counted(len(metadata.entries), 'segment')} of {', '.join(partitions)}"
         evidence = {"key": key, "combinedSegmentId": metadata.combined_segment_id, "partitions": partitions}
-        return [Finding(FindingCode.WAL_OBJECT_MISSING, key, message, evidence)]
+        return [Finding(ProposalCode.WAL_OBJECT_MISSING, key, message, evidence)]
     size = metadata.entries[-1].end_file_position + 1
     if stored.size != size:
         message = f"it has {stored.size} bytes, its events say {size}"
@@ -208,7 +209,7 @@ def _of_segments(one: KnownCombined, segments: Segments, *, is_stuck: bool) -> l
                 "segmentId": entry.segment_id,
             }
             message = f"segment {entry.segment_id} is in it, but no event says that its upload ended"
-            found.append(Finding(FindingCode.WAL_UPLOAD_UNFINISHED, key, message, evidence))
+            found.append(Finding(ProposalCode.WAL_UPLOAD_UNFINISHED, key, message, evidence))
         elif segment.metadata.state is _FINISHED and not _is_at(segment, combined_id, entry):
             message = f"the events differ about where segment {entry.segment_id} is"
             found.append(object_finding(key, entry.start_file_position, message, segment))
@@ -226,9 +227,9 @@ def _unannounced(store: ObjectStore, promised: Sequence[KnownCombined], segments
             evidence = {"combinedSegmentId": segment.combined_segment_id, "key": key, "partitions": [named]}
             evidence |= {"segmentId": segment.segment_id}
             message = f"segment {segment.segment_id} is reported as uploaded, and its object is not"
-            code = FindingCode.WAL_UPLOAD_UNFINISHED
+            code = ProposalCode.WAL_UPLOAD_UNFINISHED
             if store.head(key) is None:
-                code, message = FindingCode.WAL_OBJECT_MISSING, f"{message}, nor is it there"
+                code, message = ProposalCode.WAL_OBJECT_MISSING, f"{message}, nor is it there"
             found.append(Finding(code, key, message, evidence))
     return found
 
@@ -248,7 +249,7 @@ def _unreferenced(contents: WalContents, known: Sequence[KnownCombined]) -> list
     unknown += ((stored, False) for stored in contents.others)
     return [
         Finding(
-            FindingCode.WAL_OBJECT_UNREFERENCED,
+            ProposalCode.WAL_OBJECT_UNREFERENCED,
             stored.key,
             "its deletion is on record" if is_gone else "no event names it",
             {"key": stored.key, "size": stored.size},
@@ -270,7 +271,7 @@ def _refused(contents: WalContents) -> list[Finding]:
     ]
     return [
         Finding(
-            FindingCode.WAL_EVENT_REFUSED,
+            ProposalCode.WAL_EVENT_REFUSED,
             f"{WAL_METADATA_TOPIC}-{number}@{offset}",
             f"{subject}: {reason}",
             {"metadataPartition": number, "metadataOffset": offset, "id": subject, "reason": reason},
