@@ -142,9 +142,10 @@ class CrashedClusterOnDisk(CrashedCluster):
 def broker_of(capture: Path) -> Path:
     """The log directory of a broker whose controllers are elsewhere: without their log, nothing tells which topics are
     gone."""
-    folder = capture.parent.with_name("brokers") / capture.name
+    folder = capture.parent.with_name("brokers") / capture.name / "broker"
     if not folder.exists():
         folder.mkdir(parents=True)
+        (folder.parent / "capture.json").symlink_to(capture / "capture.json")
         for entry in (capture / "data").iterdir():
             if entry.name != CLUSTER_METADATA_FOLDER:
                 (folder / entry.name).symlink_to(entry)
