@@ -41,8 +41,6 @@ def judged(
     tiered: Tiered | None = None,
     facts: Mapping[TopicIdPartition, PartitionFacts] | None = None,
     after_ms: int = 60_000,
-    *,
-    cleaned_too: bool = False,
 ) -> JudgedObject:
     known = wal.replayed()
     ranges = [(known.events.partitions[one], *each) for one, all_of in (tiered or {}).items() for each in all_of]
@@ -53,7 +51,6 @@ def judged(
         {PARTITION: TIERED_TOPIC, OTHER: TIERED_TOPIC} if facts is None else facts,
         now_ms=FIRST_TIMESTAMP_MS + after_ms,
         give_up_after_ms=10 * 60_000,
-        cleaned_too=cleaned_too,
     )
     return next(one for one in objects.objects(np.arange(len(objects))) if one.combined_segment_id == COMBINED)
 
@@ -155,19 +152,16 @@ def test_a_deletion_that_its_leader_began_is_to_be_ended() -> None:
     assert needs(judged(wal)) == [Need.DELETED, Need.NEEDED]
 
 
-def test_the_reason_of_a_deletion_has_to_hold_until_its_cleaner_has_ended_it() -> None:
+@pytest.mark.parametrize("done", [2, 7])
+def test_the_reason_of_what_a_cleaner_deletes_or_has_deleted_has_to_hold(done: int) -> None:
     wal = uploaded()
     steps = list(deletion_steps(wal.replayed(), COMBINED, broker_id=3, clock_ms=wal.clock_ms))
-    all_tiered: Tiered = {PARTITION: [(0, 0, 20)], OTHER: [(0, 40, 59)]}
+    assert len(steps) == 7
 
-    wal.do(steps[:2])
+    wal.do(steps[:done])
 
     assert needs(judged(wal)) == [Need.NEEDED, Need.NEEDED]
-    assert needs(judged(wal, all_tiered)) == [Need.TIERED, Need.TIERED]
-    wal.do(steps[2:])
-    assert needs(judged(wal)) == [Need.DELETED, Need.DELETED]
-    assert needs(judged(wal, cleaned_too=True)) == [Need.NEEDED, Need.NEEDED]
-    assert needs(judged(wal, all_tiered, cleaned_too=True)) == [Need.TIERED, Need.TIERED]
+    assert needs(judged(wal, {PARTITION: [(0, 0, 20)], OTHER: [(0, 40, 59)]})) == [Need.TIERED, Need.TIERED]
 
 
 def test_a_segment_that_was_uploaded_again_is_needed_where_it_is_now() -> None:

@@ -235,22 +235,8 @@ def readers_are_not_told_in_the_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(WalOwners, "conclude", lambda *_: None)
 
 
-def readers_are_told_the_end_at_once(patch: pytest.MonkeyPatch) -> None:
-    """Before anybody looks at who needs an object after all: then nothing asks for it any more."""
-    announce = WalOwners.announce
-
-    def announce_and_conclude(self: WalOwners, store: Any, doomed: Sequence[StoredObject], lease: Any) -> None:
-        announce(self, store, doomed, lease)
-        self.refresh()
-        log = self._log(store)
-        for stored in doomed:
-            self._publish(log, self._steps(stored.key.partition(".")[0])[1])
-
-    patch.setattr(WalOwners, "announce", announce_and_conclude)
-
-
 def a_reason_is_not_asked_for_again(patch: pytest.MonkeyPatch) -> None:
-    """Whose deletion a cleaner announced is taken for deleted."""
+    """What a cleaner announced as deleted, or deleted, nobody is taken to need."""
     patch.setattr(ReplayedWal, "are_cleaned", property(lambda self: np.zeros(len(self.segments), np.bool_)))
 
 
@@ -282,6 +268,5 @@ BROKEN_BUILDS_OF_WAL: tuple[Break, ...] = (
     *OF_EVERY_KIND,
     readers_are_not_told_before,
     readers_are_not_told_in_the_end,
-    readers_are_told_the_end_at_once,
     a_reason_is_not_asked_for_again,
 )

@@ -3,11 +3,10 @@ there, and the plans of `wal clean`, which the same stories are told of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
-from typing import Any
 
 from tieredctl_proposals.ops.wal.clean import plan_cleaning
 from tieredctl_proposals.ops.wal.contents import read_events
@@ -196,15 +195,11 @@ class WalTrial(Trial):
         self.eventless = plan.eventless
         return plan.shown(f"{self.setting.seed:032x}", CLUSTER_ID, self.setting.mode, now_ms())
 
-    def _owners(self, world: World, min_age_ms: int) -> WalOwners:
+    def _owners(self, world: World, _min_age_ms: int) -> WalOwners:
         ends = dict(enumerate(self.planned_by))
         followed = FollowedMetadata(lambda: ObservedMetadata(world), CLUSTER_ID, ends)
-        is_purge = min_age_ms == 0
-        fresh = self._fresh(self._store(world), followed, world.host_ms, cleaned_too=is_purge)
+        fresh = self._fresh(self._store(world), followed, world.host_ms)
         return WalOwners(fresh, world.host_ms, self.eventless)
 
-    def _fresh(
-        self, store: ObjectStore, followed: FollowedMetadata, clock_ms: Any, *, cleaned_too: bool = False
-    ) -> FreshNeeds:
-        remote = RemoteMetadata(followed)
-        return FreshNeeds(store, remote, self._topics(), None, clock_ms, _GIVE_UP_AFTER_MS, cleaned_too)
+    def _fresh(self, store: ObjectStore, followed: FollowedMetadata, clock_ms: Callable[[], int]) -> FreshNeeds:
+        return FreshNeeds(store, RemoteMetadata(followed), self._topics(), None, clock_ms, _GIVE_UP_AFTER_MS)

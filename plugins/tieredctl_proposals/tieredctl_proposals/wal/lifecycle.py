@@ -31,7 +31,7 @@ class Need(IntEnum):
     """Whether a segment in a combined object is still needed there, and why; an object's need is its neediest's."""
 
     DELETED = 0
-    """It is deleted, or its leader announced that. Where only a cleaner did, the reasons have to hold until the end."""
+    """A leader deleted it, or announced that; or a cleaner, before it was uploaded."""
     ELSEWHERE = 1
     """It was uploaded again, in another object."""
     OF_FORMER_LEADER = 2
@@ -99,6 +99,8 @@ class JudgedObjects:
     """The greatest Need of each."""
     entries: _Entries
     partitions: list[TopicIdPartition]
+    are_deleted: Flags
+    """Of each, whether every segment that is in it is deleted, by its last event."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -108,8 +110,8 @@ class JudgedObjects:
         return np.flatnonzero(self.needs < Need.OVERDUE)
 
     def kept(self) -> dict[Need, int]:
-        """How many of the others there are, by their needs."""
-        counts = np.bincount(self.needs, minlength=len(Need)).tolist()
+        """How many of the others there are that are not deleted, by their needs."""
+        counts = np.bincount(self.needs[~self.are_deleted], minlength=len(Need)).tolist()
         return {need: counts[need] for need in Need if counts[need] and not need.may_go}
 
     def objects(self, rows: Ints) -> Iterator[JudgedObject]:
@@ -135,21 +137,17 @@ def judge_objects(
     *,
     now_ms: int,
     give_up_after_ms: int,
-    cleaned_too: bool = False,
 ) -> JudgedObjects:
     """Whether each object is needed. `tiered` has partitions by their numbers in `wal`; an upload that had no event for
-    `give_up_after_ms` counts as given up. Of a partition that has no facts, nothing is known. Where a cleaner has
-    announced a deletion the reasons are asked for again until it has ended it, and with `cleaned_too` after that."""
+    `give_up_after_ms` counts as given up. Of a partition that has no facts, nothing is known. What a cleaner deletes or
+    deleted is judged as if it had not: the reasons have to hold."""
     places, _, _ = wal.places(np.arange(len(wal.segments)))
     ids = _distinct(joined_uuids([wal.combined.segment_ids, places]))
     lookup = UuidLookup(ids)
     of_segments = lookup.rows_of(places)
     known = [facts.get(partition, PartitionFacts()) for partition in wal.partitions]
-    reopened = wal.are_cleaned
-    if not cleaned_too:
-        reopened = reopened & (wal.segments.states == RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
-    ages = _Ages(wal, of_segments, len(ids), known, now_ms, reopened)
-    needs = _needs(wal, tiered, known, ages, give_up_after_ms, reopened)
+    ages = _Ages(wal, of_segments, len(ids), known, now_ms)
+    needs = _needs(wal, tiered, known, ages, give_up_after_ms)
     listed = _listed(wal, lookup, places, given_up_ms=now_ms - give_up_after_ms)
     entries = _Entries(
         np.concatenate([of_segments, listed.objects]),
@@ -160,7 +158,10 @@ def judge_objects(
     greatest = np.zeros(len(ids), np.int8)
     np.maximum.at(greatest, entries.objects, entries.needs)
     greatest[_with_unknown_contents(lookup.rows_of(wal.combined.segment_ids), entries, len(ids))] = Need.UNKNOWN
-    return JudgedObjects(ids, greatest, entries, wal.partitions)
+    are_deleted = np.zeros(len(ids), np.bool_)
+    are_deleted[of_segments] = True
+    are_deleted[of_segments[wal.segments.states != RemoteLogSegmentState.DELETE_SEGMENT_FINISHED]] = False
+    return JudgedObjects(ids, greatest, entries, wal.partitions, are_deleted)
 
 
 def _with_unknown_contents(with_own: Ints, entries: _Entries, objects: int) -> Flags:
@@ -184,7 +185,6 @@ class _Ages:
         objects: int,
         facts: Sequence[PartitionFacts],
         now_ms: int,
-        reopened: Flags,
     ) -> None:
         contents = wal.events.segments.contents
         segments = wal.segments
@@ -194,7 +194,7 @@ class _Ages:
         )
         self.since_last_event: Ints = now_ms - times
         # A cleaner's announcement makes nothing younger.
-        uploaded = np.where(reopened, contents.starts.said.event_timestamps.values[segments.starts], times)
+        uploaded = np.where(wal.are_cleaned, contents.starts.said.event_timestamps.values[segments.starts], times)
         records = np.maximum(uploaded, contents.starts.max_timestamps.values[segments.starts])
         limits = np.array([_limit(one.local_retention_ms) for one in facts], np.int64)[segments.partitions]
         self.are_past_own: Flags = now_ms - records > limits
@@ -215,7 +215,6 @@ def _needs(
     facts: Sequence[PartitionFacts],
     ages: _Ages,
     give_up_after_ms: int,
-    reopened: Flags,
 ) -> NDArray[np.int8]:
     """Of each segment; later lines overrule earlier ones."""
     segments = wal.segments
@@ -245,7 +244,7 @@ def _needs(
     needs[are_foreign] = Need.UNKNOWN
     deleted = is_state[RemoteLogSegmentState.DELETE_SEGMENT_STARTED]
     deleted |= is_state[RemoteLogSegmentState.DELETE_SEGMENT_FINISHED]
-    needs[deleted & ~reopened] = Need.DELETED
+    needs[deleted & ~wal.are_cleaned] = Need.DELETED
     return needs
 
 

@@ -232,23 +232,20 @@ class WalCleaning:
         """The copies in quarantine that may be deleted now. Raises TieredctlError if that cannot be known."""
         limits = PurgeLimits(demand_known(self._remote.followed.cluster_id), older_than_ms, max_percent)
         store = self.store.open_store()
-        with self._owners(store, cleaned_too=True) as owners:
+        with self._owners(store) as owners:
             return plan_purge(store, owners, limits)
 
     def purge(self, plan: PurgePlan) -> PurgeOutcome:
         """Deletes what is planned. Raises TieredctlError if nothing may be deleted."""
         store = self.store.open_writable_store()
-        with self._owners(store, cleaned_too=True) as owners:
+        with self._owners(store) as owners:
             return purge(plan, store, owners, usable_key())
 
     @contextmanager
-    def _owners(
-        self, store: ObjectStore, eventless: Sequence[str] = (), *, cleaned_too: bool = False
-    ) -> Iterator[WalOwners]:
-        clock_ms, give_up_after_ms = self.clock_ms, self.give_up_after_ms
-        with self.topics.open(clock_ms()) as topics:
-            fresh = FreshNeeds(store, self._remote, topics, self._cluster, clock_ms, give_up_after_ms, cleaned_too)
-            yield WalOwners(fresh, clock_ms, eventless)
+    def _owners(self, store: ObjectStore, eventless: Sequence[str] = ()) -> Iterator[WalOwners]:
+        with self.topics.open(self.clock_ms()) as topics:
+            fresh = FreshNeeds(store, self._remote, topics, self._cluster, self.clock_ms, self.give_up_after_ms)
+            yield WalOwners(fresh, self.clock_ms, eventless)
 
 
 @contextmanager

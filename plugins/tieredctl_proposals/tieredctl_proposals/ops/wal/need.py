@@ -88,8 +88,6 @@ class FreshNeeds:
     cluster: Cluster | None
     clock_ms: Callable[[], int]
     give_up_after_ms: int
-    cleaned_too: bool = False
-    """Whether to ask for the reasons also of what a cleaner has deleted."""
 
     def judge(self) -> Needs:
         """Raises TieredctlError: `metadata-incomplete` where any event is missing or cannot be read, `no-overlap` where
@@ -105,7 +103,6 @@ class FreshNeeds:
             *(wal, tiered, facts),
             now_ms=self.clock_ms(),
             give_up_after_ms=self.give_up_after_ms,
-            cleaned_too=self.cleaned_too,
         )
         may_go = {one.combined_segment_id: one for one in judged.objects(judged.may_go())}
         kept = {need.name: count for need, count in judged.kept().items()}
