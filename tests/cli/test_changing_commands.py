@@ -1,4 +1,4 @@
-"""The README names the commands that change something."""
+"""The page about safety lists the commands that change something."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from tests.cli.command_line import REPOSITORY
 from tests.cli.command_tree import command_at, verbs_of
 from tieredctl.cli.command_tree import nouns
 
-README = REPOSITORY / "README.md"
+PAGE = REPOSITORY / "docs" / "safety.md"
 CHANGING = {"--apply", "--no-lease", "--yes"}
 """What only commands take that change something."""
 
 
-def test_the_commands_that_change_something_are_named() -> None:
-    introduction = README.read_text().partition("## ")[0]
-    named = set(re.findall(r"`((?:orphans|partition|topic|recover|snapshot|wal) [a-z-]+)`", introduction))
+def test_the_commands_that_change_something_are_listed() -> None:
+    named = set(re.findall(r"^\| `(\w+ [a-z-]+)(?: --apply)?` \|", PAGE.read_text(), re.MULTILINE))
 
     assert named == {words for words, options in commands() if options & CHANGING}
 
