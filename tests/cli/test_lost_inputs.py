@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -168,18 +169,19 @@ def copied(captures: Path, folder: Path) -> Mapping[str, str]:
     shutil.copytree(capture / "data", folder / "data")
     shutil.copytree(capture / "remote/kafka-tiered-storage", folder / "store")
     shutil.copy(capture / "server.properties", folder)
-    shutil.copy(_exported(capture / "data"), folder / "export")
+    (folder / "export").write_bytes(_exported(capture / "data"))
     moved_node(folder / "node")
     written(folder / "moved.json", plan())
     return {"data": str(folder / "data"), "store": str(folder / "store"), "folder": str(folder)}
 
 
 @cache
-def _exported(data: Path) -> Path:
-    """The capture's metadata in a file."""
-    file = data.parent / "export.parquet"
-    assert this_process("metadata", "export", file, "--force", "--log-dir", data).exit_code == ExitCode.CLEAN
-    return file
+def _exported(data: Path) -> bytes:
+    """The capture's metadata, as a file has it."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "export.parquet"
+        assert this_process("metadata", "export", file, "--log-dir", data).exit_code == ExitCode.CLEAN
+        return file.read_bytes()
 
 
 def run(command: str, words: tuple[str, ...], places: Mapping[str, str]) -> Outcome:
