@@ -32,8 +32,8 @@ UV ?= uv
 
 RUN_TESTS := $(BIN)/python -m pytest -p tests.shares --dist loadscope --no-loadscope-reorder $(if $(CI),-p tests.no_skips)
 
-# Of the exhaustive tests `make test` runs one share, chosen by the commit: every one is run within a few commits.
-SHARES := 4
+# Of what is exhaustive `make test` runs one share, chosen by the commit: all of it is run within a few commits.
+SHARES := 8
 COMMIT := $(shell git rev-parse --short=6 HEAD 2>/dev/null || echo 0)
 SHARE_OF_COMMIT := $(shell echo $$((0x$(COMMIT) % $(SHARES) + 1)))/$(SHARES)
 
@@ -55,7 +55,7 @@ demo: $(VENV)/runtime.installed $(VENV)/packages.installed ## See it work on a r
 
 check: lint ## Lint, then run the tests that need no server and no Java: five to eight minutes
 	@echo "Running the tests that need no server and no Java"
-	@TIEREDCTL_CHAOS_SEEDS=40 TIEREDCTL_FUZZ_INPUTS=20000 TIEREDCTL_PROPERTY_EXAMPLES=25 \
+	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) \
 		$(RUN_TESTS) --numprocesses 2 -m 'not integration and not spark and not exhaustive'
 
 test: lint ## Lint, then run all tests, of the exhaustive ones a share; CONTRIBUTING.md names what some of them need
@@ -66,8 +66,8 @@ test: lint ## Lint, then run all tests, of the exhaustive ones a share; CONTRIBU
 	@# One more than cores: those with real servers mostly wait.
 	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(RUN_TESTS) --numprocesses 3
 
-exhaustive: $(VENV)/development.installed $(VENV)/packages.installed ## Run the exhaustive tests, all or SHARE=2/4
-	@TIEREDCTL_SHARE=$(SHARE) $(RUN_TESTS) --numprocesses 3 -m exhaustive
+exhaustive: $(VENV)/development.installed $(VENV)/packages.installed ## Run the exhaustive tests, all or SHARE=2/8
+	@TIEREDCTL_SHARE=$(SHARE) $(RUN_TESTS) --numprocesses 3 -m 'exhaustive or divided or hypothesis'
 
 lint: $(VENV)/development.installed $(VENV)/packages.installed ## Check style, types, the direction of imports, and who changes stores
 	@echo "Checking style, types and the direction of imports"

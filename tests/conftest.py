@@ -22,17 +22,28 @@ from tests.rigs.class_archives import share_spark_classes
 from tests.rigs.driven_brokers import driven, kafka_3, kafka_4  # noqa: F401
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.prerequisites import RigMissing
+from tests.shares import chosen_share
 
 EXAMPLES = int(os.environ.get("TIEREDCTL_PROPERTY_EXAMPLES", "100"))
 """How many inputs a property is tried with that names no number of its own."""
-# How long a case takes says something of the machine, not of the code.
-settings.register_profile("without deadlines", deadline=None, max_examples=EXAMPLES)
-settings.load_profile("without deadlines")
+RUNS_FOR_ALL = 4
+"""Hypothesis draws other inputs in each run: one that does a share of the exhaustive sets draws fewer, and as many runs
+as there are shares more than all."""
+
+
+def inputs(usual: int) -> int:
+    """How many inputs a property is tried with that needs `usual` where others need 100."""
+    return max(1, usual * EXAMPLES // 100)
 
 
 def examples(usual: int) -> int:
-    """How many inputs a property is tried with that needs `usual` where others need 100."""
-    return max(1, usual * EXAMPLES // 100)
+    """How many of them Hypothesis draws in this run."""
+    return max(1, inputs(usual) // (RUNS_FOR_ALL if chosen_share() else 1))
+
+
+# How long a case takes says something of the machine, not of the code.
+settings.register_profile("without deadlines", deadline=None, max_examples=examples(100))
+settings.load_profile("without deadlines")
 
 
 # What runs the tests in the background may ignore these signals, and every process that a test starts would, too.
@@ -64,10 +75,14 @@ last, so that no process works alone in the end."""
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what asks an object server, a database or a shared broker, and puts first what takes longest."""
+    """Marks what asks an object server, a database or a shared broker, and what does a share of its cases; puts first
+    what takes longest."""
     for item in items:
-        if _asks_a_server(item) or _shares_brokers(item.nodeid.partition("::")[0]):
+        path = item.nodeid.partition("::")[0]
+        if _asks_a_server(item) or _shares_brokers(path):
             item.add_marker(pytest.mark.integration)
+        if "divided(" in _source(path):
+            item.add_marker(pytest.mark.divided)
 
     def rank(item: pytest.Item) -> int:
         places = {_group(item.nodeid), item.path.parent.name, *(mark.name for mark in item.iter_markers())}
@@ -113,10 +128,14 @@ def _group(nodeid: str) -> str:
     return f"{path} {OLDER_KAFKA}" if is_older else path
 
 
-@cache
 def _shares_brokers(path: str) -> bool:
     """Whether a file's tests ask for a broker of tests/rigs/driven_brokers.py; others start their own."""
-    return "DrivenBroker" in (TESTS.parent / path).read_text(encoding="utf-8")
+    return "DrivenBroker" in _source(path)
+
+
+@cache
+def _source(path: str) -> str:
+    return (TESTS.parent / path).read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,32 +1,44 @@
-"""A plugin for pytest: of the tests marked `exhaustive`, a run does one share. `TIEREDCTL_SHARE=2/4` names it.
+"""A plugin for pytest: of what is exhaustive, a run does one share. `TIEREDCTL_SHARE=2/8` names it.
 
-Without the variable all are run. Which share a test belongs to follows from its id alone, so that the same words repeat
-the same run, and all shares together are the whole set.
+Of the tests marked `exhaustive` only those of the share run, and which share one belongs to follows from its id alone.
+Tests marked `divided` run always, each with the cases of the share. So the same words repeat the same run, and all
+shares together are the whole set. Without the variable everything runs.
 """
 
 from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
 
 import pytest
 
 VARIABLE = "TIEREDCTL_SHARE"
+Case = TypeVar("Case")
 
 
 class Share:
     """One of `parts` equal shares, counted from 1."""
 
     def __init__(self, text: str) -> None:
-        """Raises ValueError unless `text` is like 2/4."""
+        """Raises ValueError unless `text` is like 2/8."""
         number, _, parts = text.partition("/")
         self.number, self.parts = int(number), int(parts)
         if not 1 <= self.number <= self.parts:
-            raise ValueError(f"{text} is not a share: {VARIABLE}=2/4 is the second of four")
+            raise ValueError(f"{text} is not a share: {VARIABLE}=2/8 is the second of eight")
 
     def has(self, name: str) -> bool:
-        """Whether a case belongs to it."""
+        """Whether a test belongs to it."""
         return zlib.crc32(name.encode()) % self.parts == self.number - 1
+
+    def of(self, cases: Sequence[Case]) -> Sequence[Case]:
+        """Its cases, in their order; one at least. Drawn, since every eighth byte may be the same field of an entry."""
+        order = [*range(len(cases))]
+        Random(len(cases)).shuffle(order)
+        drawn = order[self.number - 1 :: self.parts] or order[(self.number - 1) % max(1, len(order)) :][:1]
+        return [cases[number] for number in sorted(drawn)]
 
     def __str__(self) -> str:
         return f"{self.number}/{self.parts}"
@@ -36,6 +48,15 @@ def chosen_share() -> Share | None:
     """The share that this run does; None if it does all."""
     text = os.environ.get(VARIABLE)
     return Share(text) if text else None
+
+
+def divided(cases: Sequence[Case]) -> Sequence[Case]:
+    """The cases of this run's share: those of all shares together are all of them.
+
+    Whatever calls it is marked `divided` by its file (tests/conftest.py), so that `make exhaustive` runs it too.
+    """
+    share = chosen_share()
+    return share.of(cases) if share else cases
 
 
 def pytest_report_header() -> list[str]:

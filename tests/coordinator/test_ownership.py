@@ -12,7 +12,7 @@ from tieredctl_proposals.coordinator.ownership import (
     OwnershipWorker,
 )
 
-from tests.conftest import examples
+from tests.conftest import inputs
 from tests.coordinator.broken_owners import (
     WithoutAsking,
     WithoutCommittingWhatIsUnknown,
@@ -23,6 +23,7 @@ from tests.coordinator.broken_owners import (
     WithoutStarting,
 )
 from tests.coordinator.ownership_histories import GRACE_MS, RETRY_MS, Files, History
+from tests.shares import divided
 
 FILE = OwnedFile("file", (2, 0, 1), 1, 100)
 
@@ -122,7 +123,7 @@ def test_a_file_that_is_not_known_is_to_be_committed_without_batches_before_the_
 
 
 def test_all_histories_keep_live_files_and_lose_dead_ones() -> None:
-    for seed in range(examples(500)):
+    for seed in divided(range(inputs(500))):
         History(seed).run()
 
 

@@ -11,8 +11,9 @@ from tieredctl_inkless.ops.diskless.batch_rows import BatchRows
 from tieredctl_inkless.ops.diskless.object_check import check_batches
 from tieredctl_inkless.ops.diskless.walked_object import walk
 
-from tests.conftest import examples
+from tests.conftest import inputs
 from tests.rigs.inkless import InklessCapture
+from tests.shares import divided
 from tieredctl.model.ids import TopicIdPartition
 
 KEYS = [
@@ -52,7 +53,7 @@ def test_an_altered_byte_is_found_once_if_a_batch_has_it(described: tuple[bytes,
     for start, end in zip(rows.starts.tolist(), rows.ends.tolist(), strict=True):
         referenced[start:end] = True
     chance = random.Random(1)
-    for position in chance.sample(range(len(data)), min(len(data), examples(300))):
+    for position in divided(chance.sample(range(len(data)), min(len(data), inputs(300)))):
         altered = bytearray(data)
         altered[position] ^= 1 << chance.randrange(8)
 
@@ -63,12 +64,12 @@ def test_an_altered_byte_is_found_once_if_a_batch_has_it(described: tuple[bytes,
 
 def test_an_object_cut_or_grown_anywhere_is_found_once(described: tuple[bytes, BatchRows]) -> None:
     data, rows = described
-    for size in random.Random(2).sample(range(2 * len(data)), examples(100)):
+    for size in divided(random.Random(2).sample(range(2 * len(data)), inputs(100))):
         if size != len(data):
             assert found((data + data)[:size], len(data), rows) == ["size-mismatch"]
 
 
 def test_noise_of_the_same_size_is_found(described: tuple[bytes, BatchRows]) -> None:
     data, rows = described
-    for seed in range(examples(20)):
+    for seed in divided(range(inputs(20))):
         assert found(random.Random(seed).randbytes(len(data)), len(data), rows)

@@ -14,9 +14,10 @@ from tieredctl_proposals.ops.diskless.simulation import coordinator_host
 from tieredctl_proposals.ops.diskless.simulation.run import Outcome, simulate
 from tieredctl_proposals.ops.diskless.simulation.settings import Settings
 
-from tests.conftest import examples
+from tests.conftest import inputs
 from tests.coordinator.broken_owners import WithoutAsking, WithoutGrace, WithoutOwnership, WithoutStarting
 from tests.rigs.memory import IN_MEMORY
+from tests.shares import divided
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def outcome_of(settings: Settings, folder: Path) -> Outcome:
 
 
 def test_with_any_seed_nothing_is_lost_and_no_file_stays(folder: Path) -> None:
-    for seed in range(examples(500)):
+    for seed in divided(range(inputs(500))):
         outcome = outcome_of(drawn(seed), folder)
         assert not outcome.lost, seed
         assert not outcome.left, seed

@@ -11,11 +11,12 @@ import resource
 import sys
 import time
 import tracemalloc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
 from tests.formats.fuzzed_readers import LARGEST_SECTION, READERS, Reader
+from tests.shares import divided
 from tieredctl.errors import DecodeError
 
 INPUTS = int(os.environ.get("TIEREDCTL_FUZZ_INPUTS", "200000"))
@@ -70,9 +71,10 @@ def inflate(data: bytearray, chance: random.Random, _: Sequence[bytes]) -> bytea
 MUTATIONS = [flip_bits, truncate, splice, inflate]
 
 
-def mutated(reader: Reader, count: int) -> Iterator[bytes]:
-    chance = random.Random(reader.name)
-    for _ in range(count):
+def mutated(reader: Reader, numbers: Iterable[int]) -> Iterator[bytes]:
+    """The damaged inputs of these numbers."""
+    for number in numbers:
+        chance = random.Random(f"{reader.name} {number}")
         data = bytearray(chance.choice(reader.seeds))
         for mutation in chance.choices(MUTATIONS, k=chance.randint(1, 3)):
             data = mutation(data, chance, reader.seeds)
@@ -101,7 +103,7 @@ def test_damaged_input_is_read_or_refused_soon_and_in_little_memory(reader: Read
     resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     tracemalloc.start()
     try:
-        for data in mutated(reader, -(-INPUTS // len(READERS))):
+        for data in mutated(reader, divided(range(-(-INPUTS // len(READERS))))):
             seconds, peak = cost_of(reader, data)
             if peak > memory_allowed(data):
                 seconds, peak = cost_of(reader, data)  # what the first use of a library loads is not the input's doing

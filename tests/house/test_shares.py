@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.shares import VARIABLE, Share
+from tests.shares import VARIABLE, Share, divided
 
 pytest_plugins = ["pytester"]
 
@@ -48,6 +48,20 @@ def test_shares_are_disjoint_and_together_the_whole(tests_of: pytest.Pytester, m
     assert set.union(*shares) == whole
     assert sum(map(len, exhaustive)) == CASES
     assert all(exhaustive)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 8, 100])
+def test_cases_are_divided_among_shares_and_none_has_nothing_to_do(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert divided(range(count)) == range(count)
+    shares = []
+    for number in range(1, 9):
+        monkeypatch.setenv(VARIABLE, f"{number}/8")
+        shares.append(list(divided(range(count))))
+
+    assert {case for share in shares for case in share} == set(range(count))
+    assert sum(map(len, shares)) == (max(count, 8) if count else 0)
+    assert all(share == sorted(share) for share in shares)
 
 
 def test_a_run_names_its_share_and_what_repeats_it(tests_of: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

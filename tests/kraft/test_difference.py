@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import examples
+from tests.conftest import inputs
 from tests.random_metadata_records import RandomRecords, encoded
+from tests.shares import divided
 from tieredctl.formats.kraft_records import KraftRecordType as Kind
 from tieredctl.formats.kraft_records import decode_kraft_record
 from tieredctl.kraft.difference import Change, changes
@@ -75,7 +76,7 @@ def test_a_secret_that_changed_is_told_and_hidden(before: tuple[Kind, Any], afte
 
 
 def test_no_image_differs_from_itself_and_each_change_has_its_inverse() -> None:
-    for seed in range(examples(20)):
+    for seed in divided(range(inputs(20))):
         replay = MetadataReplay()
         records = RandomRecords(seed, replay.image)
         values = [records.draw() for _ in range(1)]

@@ -14,6 +14,7 @@ from tests.conftest import EXAMPLES
 from tests.event_histories import METADATA_PARTITIONS, TEMPERS, Temper, random_histories
 from tests.metadata_logs import copied, partition_delete, segment_id, started, updated
 from tests.rlmm.test_followed_by_columns import GrowingHistory, Parts, in_parts, varied
+from tests.shares import divided
 from tieredctl.model.events import (
     EventRecord,
     MetadataEvent,
@@ -66,7 +67,7 @@ def told(figures: FollowedFigures) -> dict[str, Any]:
 
 @pytest.mark.parametrize("temper", TEMPERS, ids=str)
 def test_what_is_seen_is_the_same(temper: Temper) -> None:
-    for records in random_histories("forgotten", temper, EVENTS * EXAMPLES):
+    for records in divided([*random_histories("forgotten", temper, EVENTS * EXAMPLES)]):
         parts = in_parts(varied(records), READINGS)
 
         for forgetful, full in zip(seen(parts, forgets=True), seen(parts, forgets=False), strict=True):

@@ -27,6 +27,7 @@ from tests.replay_by_events import RemotePartitionMetadataStore
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.cache_oracle import AnsweredSegment, CacheOracle, PartitionAnswers, Question
 from tests.rigs.prerequisites import RigMissing
+from tests.shares import divided
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.metadata_text import KafkaText, event_text
 from tieredctl.kafka.log_directory import LogDirectories
@@ -70,7 +71,7 @@ def oracle() -> Iterator[CacheOracle]:
 
 @pytest.mark.parametrize("temper", TEMPERS, ids=str)
 def test_the_same_is_known_after_any_history(oracle: CacheOracle, temper: Temper) -> None:
-    for number, records in enumerate(random_histories("known", temper, EVENTS // len(TEMPERS))):
+    for number, records in divided([*enumerate(random_histories("known", temper, EVENTS // len(TEMPERS)))]):
         cut = random.Random(number).randint(0, len(records))
 
         compare(oracle, records, cut, EPOCHS)

@@ -25,6 +25,7 @@ from tests.event_histories import (
     random_histories,
 )
 from tests.replay_by_events import RemotePartitionMetadataStore
+from tests.shares import divided
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.formats.committed_offsets import CommittedOffsets, CommittedOffsetsForm
@@ -102,7 +103,8 @@ def _varied(event: MetadataEvent, source: random.Random) -> MetadataEvent:
 
 
 def histories(name: str, temper: Temper) -> Iterator[Parts]:
-    return (in_parts(varied(records)) for records in random_histories(name, temper, EVENTS_OF_A_HISTORY * EXAMPLES))
+    drawn = [*random_histories(name, temper, EVENTS_OF_A_HISTORY * EXAMPLES)]
+    return (in_parts(varied(records)) for records in divided(drawn))
 
 
 def in_parts(records: History, count: int = 3) -> Parts:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.metadata_logs import TOPIC_ID, copied, metadata_batches, write_events, write_log
+from tests.shares import divided
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.record_chunks import MetadataRecord, RecordChunk, chunk_of
 from tieredctl.kafka.export_file import ExportFile
@@ -242,7 +243,7 @@ def test_a_damaged_export_never_gives_other_answers(odd_log_dir: Path, tmp_path:
     records, (_, findings) = records_of(exported), state_of(exported)
     data = whole.read_bytes()
     source = random.Random(1)
-    for position in range(0, len(data), len(data) // 400 + 1):
+    for position in divided(range(0, len(data), len(data) // 400 + 1)):
         altered = bytearray(data)
         altered[position] ^= 1 << source.randrange(8)
         damaged.write_bytes(altered)

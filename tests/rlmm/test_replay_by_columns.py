@@ -18,6 +18,7 @@ from tests.event_histories import by_columns as columns_of_parts
 from tests.faults.cluster import EventsInMemory
 from tests.metadata_logs import PARTITION, partition_delete, started, updated
 from tests.replay_by_events import RemotePartitionMetadataStore
+from tests.shares import divided
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import (
     EventRecord,
@@ -263,7 +264,7 @@ def place_of(finding: Finding) -> tuple[int, int]:
 
 @pytest.mark.parametrize("temper", TEMPERS, ids=str)
 def test_long_histories_of_several_metadata_partitions(temper: Temper) -> None:
-    for records in random_histories("columns", temper, EVENTS_OF_A_HISTORY * EXAMPLES):
+    for records in divided([*random_histories("columns", temper, EVENTS_OF_A_HISTORY * EXAMPLES)]):
         assert_same_in_parts(records)
 
 

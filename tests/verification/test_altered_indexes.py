@@ -17,22 +17,19 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-import pytest
-
 from tests.faults.cluster import checked
 from tests.faults.segment_writer import WrittenSegment
 from tests.faults.segments_made import several_epochs, transactions
+from tests.shares import divided
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint
 from tieredctl.formats.segment_parts import offset_index_entries, time_index_entries
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ports.layout import Part
 
-pytestmark = pytest.mark.exhaustive
-
 
 def each_flip(segment: WrittenSegment, part: Part) -> Iterator[tuple[int, bytes, tuple[Finding, ...]]]:
     """Each byte whose bits were flipped one by one, what the part then was, and what was found."""
-    for position in range(len(segment.parts[part])):
+    for position in divided(range(len(segment.parts[part]))):
         for bit in range(8):
             altered = bytearray(segment.parts[part])
             altered[position] ^= 1 << bit

@@ -16,6 +16,7 @@ from tieredctl_local import LocalLayout
 from tests.event_histories import PARTITIONS, TEMPERS, HistoryInMemory, Temper, event_by_event, random_histories
 from tests.faults.cluster import LAYOUT, Cluster, EventsInMemory, captured
 from tests.metadata_logs import FIRST_TIMESTAMP_MS
+from tests.shares import divided
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata, RemoteLogSegmentState
@@ -72,7 +73,7 @@ each_layout = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 @each_layout
 @pytest.mark.parametrize("temper", TEMPERS, ids=str)
 def test_histories_and_stores_are_judged_as_segment_by_segment(temper: Temper, layout: Layout) -> None:
-    for number, history in enumerate(random_histories("listing", temper, EVENTS // len(LAYOUTS))):
+    for number, history in divided([*enumerate(random_histories("listing", temper, EVENTS // len(LAYOUTS)))]):
         source = random.Random(f"{temper} {number}")
         (store,) = event_by_event([history])
         state = {partition: store.caches[partition] for partition in PARTITIONS if partition in store.caches}

@@ -27,6 +27,7 @@ from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.inkless import InklessCapture
 from tests.rigs.memory import IN_MEMORY
 from tests.rigs.postgres import PostgresServer
+from tests.shares import divided
 from tieredctl.ops.orphan_removal.apply import Removal
 from tieredctl.ops.orphan_removal.owners import Found
 from tieredctl.ops.orphan_removal.purge import Purge
@@ -144,7 +145,7 @@ def try_purge_after_late_commits(server: PostgresServer, folder: Path, seed: int
     purge(trial, chance)
 
 
-def failures_of(seeds: range, attempt: Callable[[Path, int], object], folder: Path, most: int = 3) -> list[str]:
+def failures_of(seeds: Sequence[int], attempt: Callable[[Path, int], object], folder: Path, most: int = 3) -> list[str]:
     failures = []
     for seed in seeds:
         own = folder / f"{seed}"
@@ -158,7 +159,6 @@ def failures_of(seeds: range, attempt: Callable[[Path, int], object], folder: Pa
     return failures
 
 
-@pytest.mark.exhaustive
 def test_killed_at_boundaries_in_turn(chaos_server: PostgresServer, folder: Path) -> None:
     def few_objects(own: Path) -> Trial:
         return Trial(own, Writer(chaos_server, DATABASE, on_disk(own), SEED), batch_objects=2, max_objects=3)
@@ -174,7 +174,7 @@ def test_killed_at_boundaries_in_turn(chaos_server: PostgresServer, folder: Path
     world = whole.world(Random(0), broker_activity=0.0)
     assert whole.apply(world).is_complete
 
-    failures = failures_of(range(1, world.boundaries + 1, EVERY), try_kill_at, folder)
+    failures = failures_of(divided(range(1, world.boundaries + 1, EVERY)), try_kill_at, folder)
 
     assert world.boundaries > 50
     assert not failures, "\n".join(failures)
@@ -239,18 +239,18 @@ def test_a_build_that_lacks_a_safeguard_is_found_out(
 
 
 def test_what_is_committed_after_its_removal_is_not_purged(chaos_server: PostgresServer, folder: Path) -> None:
-    failures = failures_of(range(3), partial(try_purge_after_late_commits, chaos_server), folder)
+    failures = failures_of(divided(range(3)), partial(try_purge_after_late_commits, chaos_server), folder)
 
     assert not failures, "\n".join(failures)
 
 
 def test_everything_at_random(chaos_server: PostgresServer, folder: Path) -> None:
-    failures = failures_of(range(SEEDS), partial(try_seed, chaos_server), folder)
+    failures = failures_of(divided(range(SEEDS)), partial(try_seed, chaos_server), folder)
 
     assert not failures, "\n".join(failures)
 
 
 def test_everything_at_random_on_a_bucket(chaos_server: PostgresServer, folder: Path, on_s3: OpenBucket) -> None:
-    failures = failures_of(range(4), partial(try_seed, chaos_server, open_bucket=on_s3), folder)
+    failures = failures_of(divided(range(4)), partial(try_seed, chaos_server, open_bucket=on_s3), folder)
 
     assert not failures, "\n".join(failures)

@@ -12,6 +12,7 @@ from tests.removal.chaos.invariants import demand_ended_well, last_receipts
 from tests.removal.chaos.seeds import run
 from tests.removal.chaos.trial import Setting, Trial, now_ms
 from tests.removal.chaos.workers import failures_of
+from tests.shares import divided
 from tieredctl.model.removal import ReceiptStep
 
 MONTH_MS = 31 * 24 * 3_600_000
@@ -53,9 +54,8 @@ def expires_after_a_kill_at(boundary: int, folder: Path) -> None:
     demand_ended_well(trial, run(trial, trial.apply, later).result)
 
 
-@pytest.mark.exhaustive
 def test_wherever_the_run_before_was_killed_owned_objects_are_put_back(folder: Path) -> None:
-    failures = failures_of(KILLED_AT, expires_after_a_kill_at, folder)
+    failures = failures_of(divided(KILLED_AT), expires_after_a_kill_at, folder)
     assert not failures, "\n".join(failures)
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
 from tests.removal.chaos.processes import try_processes
 from tests.removal.chaos.workers import failures_of
+from tests.shares import divided
 
 SEEDS = int(os.environ.get("TIEREDCTL_CHAOS_PROCESSES", "30"))
 
 
-@pytest.mark.exhaustive
 def test_processes_killed_wherever_they_touch_a_file(folder: Path) -> None:
-    failures = failures_of(range(SEEDS), try_processes, folder)
+    failures = failures_of(divided(range(SEEDS)), try_processes, folder)
     assert not failures, "\n".join(failures)

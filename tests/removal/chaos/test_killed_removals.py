@@ -25,6 +25,7 @@ from tests.removal.chaos.seeds import TrialOf, boundaries_of, try_kill_at, try_s
 from tests.removal.chaos.trial import Setting, Trial
 from tests.removal.chaos.wal_cluster import WalTrial
 from tests.removal.chaos.workers import failures_of
+from tests.shares import divided
 from tieredctl.model.removal import RemovalMode
 
 SEEDS = int(os.environ.get("TIEREDCTL_CHAOS_SEEDS", "584"))
@@ -36,7 +37,6 @@ DELETE = Setting(seed=3, mode=RemovalMode.DELETE)
 DELETE_IN_STORE = Setting(seed=2, mode=RemovalMode.DELETE, receipts_in_store=True)
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("trial_of", "setting", "copies_fail"),
     [
@@ -56,19 +56,19 @@ def test_killed_at_every_boundary_in_turn(folder: Path, trial_of: TrialOf, setti
     boundaries = boundaries_of(setting, folder, trial_of)
     attempt = partial(try_kill_at, setting=setting, copies_fail=copies_fail, trial_of=trial_of)
 
-    failures = failures_of(range(1, boundaries + 1), attempt, folder)
+    failures = failures_of(divided(range(1, boundaries + 1)), attempt, folder)
 
     assert boundaries > 50
     assert not failures, "\n".join(failures)
 
 
 def test_everything_at_random(folder: Path) -> None:
-    failures = failures_of(range(SEEDS), try_seed, folder)
+    failures = failures_of(divided(range(SEEDS)), try_seed, folder)
     assert not failures, "\n".join(failures)
 
 
 def test_everything_at_random_with_combined_objects(folder: Path) -> None:
-    failures = failures_of(range(SEEDS // 20), partial(try_seed, trial_of=WalTrial), folder)
+    failures = failures_of(divided(range(SEEDS // 20)), partial(try_seed, trial_of=WalTrial), folder)
     assert not failures, "\n".join(failures)
 
 

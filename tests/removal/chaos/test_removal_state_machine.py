@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.conftest import examples
 from tests.removal.chaos.boundaries import World
 from tests.removal.chaos.invariants import (
     demand_all_back,
@@ -137,5 +138,5 @@ def _die() -> None:
 
 TestRemovals = RemovalMachine.TestCase
 TestRemovals.settings = settings(
-    max_examples=40, stateful_step_count=8, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(40), stateful_step_count=8, deadline=None, suppress_health_check=list(HealthCheck)
 )
