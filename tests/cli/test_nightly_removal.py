@@ -83,6 +83,9 @@ class Churn:
         sure = ("--yes", "--cluster-id", CLUSTER_ID, "--receipts", self.folder / f"receipts-{self._made}")
         return self.tieredctl("orphans", "apply", plan, *offline, *self.live_topics(), *sure)
 
+    def status(self, *words: str | Path) -> Outcome:
+        return self.tieredctl("status", *self.where()[:2], *LATER, *words, "-o", "json")
+
     def verify(self, *words: str | Path) -> Outcome:
         return self.tieredctl("verify", *self.where(), "--level", "listing", *LATER, *words, "-o", "json")
 
@@ -116,6 +119,20 @@ def test_three_nights_of_removal_are_verified_clean(churn: Churn, asked: bool) -
         code = "topic-gone" if asked else "object-removed"  # which topics are gone, the ledger does not prove
         assert findings(outcome) == [(code, "info", SEGMENTS, 0)] * night
         assert outcome.document()["summary"]["complete"] is True
+
+
+def test_what_was_removed_is_not_stuck_on_the_screen_that_knows_the_store(churn: Churn) -> None:
+    gone = churn.delete_topic()
+    before = churn.status()
+    assert churn.remove_orphans().exit_code == 0
+
+    without_store, after = churn.status(), churn.status(*churn.where()[2:])
+
+    stuck = [one.document()["summary"]["stuck"] for one in (before, without_store, after)]
+    assert stuck == [{"copies": 0, "deletions": 1}, {"copies": 0, "deletions": 1}, {"copies": 0, "deletions": 0}]
+    assert [one.exit_code for one in (before, without_store, after)] == [3, 3, 0]
+    (found,) = after.document()["summary"]["findings"]
+    assert (found["code"], found["severity"], found["evidence"]["topicId"]) == ("object-removed", "info", gone.topic_id)
 
 
 def test_before_the_removal_they_need_attention_and_name_the_remedy(churn: Churn) -> None:

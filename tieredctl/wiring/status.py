@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from tieredctl.config.plan_key import usable_key
 from tieredctl.errors import ExitCode, TieredctlError, system_error
 from tieredctl.model.clock import Clock
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_replica import LocalReplica
+from tieredctl.ops.doctor.gathering import Looking
+from tieredctl.ops.doctor.removed_leftovers import REMOVED, Leftovers, RemovalNotes, left_unfinished
 from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.failing_copies import failing_copies, failing_finding
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata.state import replayed, stuck
+from tieredctl.ops.metadata.state import replayed, stuck, stuck_among, unfinished
 from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
+from tieredctl.ops.orphan_removal.removed_keys import read_removed_keys
 from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.status.board import Status, StoreFacts
 from tieredctl.ops.status.facts import ClusterFacts, facts_of_cluster, facts_of_metadata
 from tieredctl.ops.status.last_results import LastResults, read_results
 from tieredctl.ops.timeline.of_findings import NOTHING_DRAWN, logs_of_leaders, timelines_of_found
 from tieredctl.ops.timeline.partition_timeline import KnownLog
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.wiring.doctor import diagnose_cluster
 from tieredctl.wiring.node_files import local_replicas
 from tieredctl.wiring.places import MetadataPlace, StorePlace
@@ -84,7 +90,7 @@ def _cluster(place: MetadataPlace, store: StorePlace | None, clock: Clock, *, dr
         return replace(facts, timelines=drawn)
     logs = known_logs(place, Selection()) if draws else {}  # before the metadata: what they gave up since looks missing
     with place.open() as stream:
-        return _of_metadata(stream, place, clock, logs if draws else None)
+        return _of_metadata(stream, place, _readable(store), clock, logs if draws else None)
 
 
 def _readable(store: StorePlace | None) -> StorePlace | None:
@@ -98,24 +104,37 @@ def _readable(store: StorePlace | None) -> StorePlace | None:
 
 
 def _of_metadata(
-    stream: EventStream, place: MetadataPlace, clock: Clock, logs: Mapping[TopicIdPartition, KnownLog] | None
+    stream: EventStream,
+    place: MetadataPlace,
+    notes: StorePlace | None,
+    clock: Clock,
+    logs: Mapping[TopicIdPartition, KnownLog] | None,
 ) -> ClusterFacts:
     metadata = replayed(stream)
     place.demand_topic_based()
     coverage = stream.coverage
     is_broken = coverage.is_broken or not is_whole(stream.findings)
-    late = stuck(metadata, Selection(), clock)
-    findings = [*stream.findings, *late.unknown, *late.found]
+    looking = Looking()
+    left = None if notes is None else looking.at(REMOVED, lambda: _left(metadata, clock, notes))
+    late = stuck(metadata, Selection(), clock) if left is None else stuck_among(left.unfinished, clock)
+    findings = [*stream.findings, *looking.findings, *late.unknown, *late.found, *(left.findings if left else ())]
     findings += [failing_finding(one, clock.now_ms) for one in failing_copies(metadata, clock.now_ms)]
     facts = facts_of_metadata(
         *(metadata, clock, stream.source.cluster_id, findings),
         is_broken=is_broken,
         may_be_more=not coverage.is_certain,
         replicas=_replicas(place),
+        unfinished=None if left is None else left.unfinished,
     )
     if logs is None:
         return facts
     return replace(facts, timelines=timelines_of_found([metadata], findings, stream.findings, logs))
+
+
+def _left(metadata: ReplayedMetadata, clock: Clock, notes: StorePlace) -> Leftovers:
+    """What never ended, without what tieredctl removed from the store. Raises TieredctlError as the store does."""
+    read_removed = partial(read_removed_keys, key=usable_key())
+    return left_unfinished(unfinished(metadata), clock, RemovalNotes(*notes.open(), read_removed))
 
 
 def _replicas(place: MetadataPlace) -> Sequence[LocalReplica]:

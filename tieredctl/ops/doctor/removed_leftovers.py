@@ -16,7 +16,7 @@ from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import KnownSegment
 
-_REMOVED = "what tieredctl removed from the store"
+REMOVED = "what tieredctl removed from the store"
 
 
 class RemovalNotes(NamedTuple):
@@ -53,7 +53,7 @@ def left_unfinished(unfinished: Iterable[KnownSegment], clock: Clock, notes: Rem
 def with_removed(cluster: ClusterSnapshot, notes: RemovalNotes) -> ClusterSnapshot:
     """The snapshot with what was removed apart from what is stuck."""
     looking = Looking(list(cluster.not_looked_at))
-    left = looking.at(_REMOVED, lambda: left_unfinished(cluster.unfinished, cluster.clock, notes))
+    left = looking.at(REMOVED, lambda: left_unfinished(cluster.unfinished, cluster.clock, notes))
     if left is None:
         return replace(cluster, not_looked_at=looking.findings)
     return replace(cluster, unfinished=left.unfinished, removed=left.findings)

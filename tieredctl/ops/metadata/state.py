@@ -175,6 +175,13 @@ def ages_unknown(store: ReplayedMetadata, now_ms: int) -> list[Finding]:
     return _undated(store.entered_ms(store.in_states(_STUCK)).tolist(), now_ms)
 
 
+def unfinished(store: ReplayedMetadata) -> list[KnownSegment]:
+    """The segments that are neither in COPY_SEGMENT_FINISHED nor gone, those first that have been so for longest."""
+    rows = store.in_states(_STUCK)
+    oldest_first = rows[np.argsort(store.entered_ms(rows), kind="stable")]
+    return [known for _, known in store.known(oldest_first)]
+
+
 def stuck_among(unfinished: Sequence[KnownSegment], clock: Clock) -> Stuck:
     """The same of segments that neither are in COPY_SEGMENT_FINISHED nor gone, in their order."""
     old = [known for known in unfinished if clock.now_ms - known.entered_ms > clock.older_than_ms]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from tieredctl.ops.doctor.gathering import METADATA_RECORDS, TOPIC_SETTINGS
 from tieredctl.ops.metadata.failing_copies import failing_copies
 from tieredctl.ops.status.uploads import RemoteSegments, remote_segments, remote_segments_of_leaders
 from tieredctl.ops.timeline.of_findings import NOTHING_DRAWN, FoundTimelines
+from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 _STATE = RemoteLogSegmentState
@@ -122,8 +123,7 @@ def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings:
     )
     stuck = None
     if sees_records:
-        unfinished = [(one.metadata.state, one.entered_ms) for one in cluster.unfinished]
-        stuck = _stuck(unfinished, cluster.clock, len(cluster.failing))
+        stuck = _stuck([*_began(cluster.unfinished)], cluster.clock, len(cluster.failing))
     lost = HIDDEN in unseen or any(finding.code in _METADATA_LOST for finding in findings)
     lag = _lag(parts, cluster.clock, sees_records) if sees_parts and HIDDEN not in unseen else Lag()
     segments = remote_segments_of_leaders(parts) if sees_all else None
@@ -161,9 +161,10 @@ def facts_of_metadata(
     is_broken: bool,
     may_be_more: bool,
     replicas: Sequence[LocalReplica],
+    unfinished: Sequence[KnownSegment] | None = None,
 ) -> ClusterFacts:
     """Of metadata alone. What leaders know is unknown; sums too where some of the metadata is surely missing
-    (`is_broken`)."""
+    (`is_broken`). `unfinished` are the copies and deletions that may be stuck; None for all that have not ended."""
     stored = metadata.in_states(STORED_STATES)
     numbers = np.unique(metadata.rows.partitions[stored]).tolist()
     partitions = {metadata.partitions[number] for number in numbers}
@@ -178,7 +179,8 @@ def facts_of_metadata(
     )
     if is_broken:
         return ClusterFacts(False, cluster_id, tiered=Tiered(local_bytes=local), findings=findings)
-    stuck = _stuck([*_unfinished(metadata)], clock, len(failing_copies(metadata, clock.now_ms)))
+    began = _unfinished(metadata) if unfinished is None else _began(unfinished)
+    stuck = _stuck([*began], clock, len(failing_copies(metadata, clock.now_ms)))
     return ClusterFacts(
         *(False, cluster_id),
         tiered=tiered,
@@ -193,6 +195,10 @@ def _unfinished(metadata: ReplayedMetadata) -> Iterable[tuple[RemoteLogSegmentSt
     for state in (_STATE.COPY_SEGMENT_STARTED, _STATE.DELETE_SEGMENT_STARTED):
         rows: Ints = metadata.in_states([state])
         yield from ((state, at) for at in metadata.entered_ms(rows).tolist())
+
+
+def _began(unfinished: Iterable[KnownSegment]) -> Iterator[tuple[RemoteLogSegmentState, int]]:
+    return ((one.metadata.state, one.entered_ms) for one in unfinished)
 
 
 def _stuck(unfinished: Sequence[tuple[RemoteLogSegmentState, int]], clock: Clock, failing: int) -> Stuck | None:
