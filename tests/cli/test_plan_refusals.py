@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from tests.cli.crashed_cluster import (
     without_own,
 )
 from tieredctl.formats.record_batches import LOG_OVERHEAD
+from tieredctl.storage.file import FileStore
 
 
 def cut_short(log_dir: Path) -> None:
@@ -315,3 +317,14 @@ def test_what_is_named_is_left_alone_all_the_same_while_it_is_young(cluster: Cra
     cluster.plan(*AGED, *ENOUGH, "--foreign", FOREIGN_TOPIC_ID, "--unknown", "tiered/notes.txt")
 
     assert not {FOREIGN, "tiered/notes.txt"} & planned_keys(cluster.plan_file)
+
+
+def test_while_the_stores_clock_is_another_nothing_is_planned(
+    cluster: CrashedClusterOnDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FileStore, "time_ms", lambda _: time.time_ns() // 1_000_000 - 600_000)
+
+    outcome = cluster.plan(*AGED, *ENOUGH)
+
+    assert (outcome.exit_code, cluster.plan_file.exists()) == (1, False)
+    assert "10 minutes behind" in outcome.err

@@ -15,6 +15,7 @@ from tieredctl.config.plan_key import signing_key
 from tieredctl.model.ids import uuid_text
 from tieredctl.ops.guards.own_objects import QUARANTINE
 from tieredctl.ops.orphan_removal.plan_file import read_plan, written_plan
+from tieredctl.storage.file import FileStore
 
 Statements = tuple[str, ...]
 DOUBTS: dict[str, tuple[Statements, int, str]] = {
@@ -186,6 +187,17 @@ def test_while_the_clocks_are_apart_nothing_is_planned_or_removed(
     assert "clocks of the control plane" in planned.err
     assert "clocks of the control plane" in applied.err
     assert removal.objects() == before
+
+
+def test_while_the_buckets_clock_is_another_nothing_is_planned(
+    removal: Removal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FileStore, "time_ms", lambda _: time.time_ns() // 1_000_000 - 600_000)
+
+    outcome = removal.plan()
+
+    assert (outcome.exit_code, removal.plan_file.exists()) == (1, False)
+    assert "10 minutes behind" in outcome.err
 
 
 def test_where_another_cluster_uploads_nothing_is_planned_or_removed(removal: Removal) -> None:

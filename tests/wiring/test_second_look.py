@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.cli.command_line import REPOSITORY
 from tests.faults.lost_metadata import LostMetadata, led
 from tests.metadata_logs import COPIED, updated
 from tieredctl.model.events import RemoteLogSegmentState
@@ -55,6 +56,13 @@ def test_what_moves_is_looked_at_again_and_what_does_not_move_is_not(code: Findi
 
     assert (seen, found) == ([], [])
     assert are_in_doubt(settings) == are_in_doubt(info) == (FINDING_KINDS[code].severity is Severity.INFO)
+
+
+def test_the_page_on_safety_lists_what_moves() -> None:
+    page = (REPOSITORY / "docs/safety.md").read_text()
+    listed = page[page.index("### What moves while it is compared") : page.index("## The guards")]
+
+    assert [code for code in MOVING if f"`{code}`" not in listed] == []
 
 
 def test_other_segments_are_another_finding() -> None:
