@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.diskless.asking_commands import read
 from tests.diskless.changes import ONE_BATCH
 from tests.diskless.removals import Removal
 
@@ -50,3 +51,16 @@ def test_an_object_whose_file_is_deleted_too_is_not_missing(removal: Removal) ->
     (removal.inkless.bucket / deleting).unlink()
 
     assert removal.plan().exit_code == 0
+
+
+def test_while_promised_objects_are_missing_no_command_calls_any_object_orphaned(removal: Removal) -> None:
+    removal.inkless.run(OTHER_KEYS)
+
+    outcomes = read(removal, "scan", "verify", "status")
+
+    summary = outcomes["scan"].document()["summary"]
+    assert (summary["status"]["orphan"]["objects"], summary["complete"]) == (0, False)
+    assert {name: outcome.exit_code for name, outcome in outcomes.items()} == {"scan": 4, "verify": 4, "status": 5}
+    assert not [name for name, outcome in outcomes.items() if "object-unreferenced" in outcome.out]
+    (doubt,) = outcomes["status"].document()["summary"]["findings"]
+    assert doubt["evidence"] == {"error": "promised-objects-missing"}

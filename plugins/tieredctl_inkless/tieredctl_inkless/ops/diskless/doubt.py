@@ -1,12 +1,13 @@
 """What forbids to remove anything by a control plane: the one gate of every command that judges by it.
 
-By one that lost rows, is late, or belongs to another bucket, needed objects look orphaned. A plan is refused by it; who
-only looks calls nothing orphaned, foreign or sound by it, and says that the answer is incomplete.
+By one that lost rows, is late, belongs to another bucket, or promises what is not there, needed objects look orphaned.
+A plan is refused by it; who only looks calls nothing orphaned, foreign or sound by it, and says that the answer is
+incomplete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import Severity
 from tieredctl.model.findings import Finding
+from tieredctl.ops.orphan_removal.limits import demand_promised
 from tieredctl_inkless.diskless.control_plane import ControlPlaneTables, FileState
 from tieredctl_inkless.model.finding_codes import DisklessCode
 from tieredctl_inkless.ops.diskless.batch_rows import BatchRows, Partitions, numbered
@@ -42,6 +44,16 @@ def doubt_about(bucket: DisklessBucket, fit: BucketFit) -> TieredctlError | None
     try:
         demand_overlap(bucket)
         fit.demand()
+    except TieredctlError as error:
+        return error
+    return None
+
+
+def doubt_of_promises(missing: Sequence[str], url: str) -> TieredctlError | None:
+    """Why nothing may be removed while a bucket lacks objects that are promised, by their keys: what looks orphaned may
+    be theirs. A plan may allow for some that are known to be lost."""
+    try:
+        demand_promised(missing, 0, url)
     except TieredctlError as error:
         return error
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -60,6 +60,11 @@ def missing_objects(numbers: Sequence[int], bucket: DisklessBucket) -> Iterator[
             finding = object_finding(FindingCode.OBJECT_MISSING, key, message, **found)
             about = QuarantinedObject(key, plans[key], bucket.store.url) if key in plans else None
             yield finding if about is None else replace(finding, about=about)
+
+
+def keys_missing(findings: Iterable[Finding]) -> list[str]:
+    """The keys of promised objects that are not there, by what was found."""
+    return [one.evidence["key"] for one in findings if one.code is FindingCode.OBJECT_MISSING]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tieredctl.errors import TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl_inkless.ops.diskless.bucket import DisklessBucket
-from tieredctl_inkless.ops.diskless.doubt import bucket_fit, doubt_about, doubt_finding
+from tieredctl_inkless.ops.diskless.doubt import bucket_fit, doubt_about, doubt_finding, doubt_of_promises
 from tieredctl_inkless.ops.diskless.judgement import Judge
 from tieredctl_inkless.ops.diskless.moment import whole_moment
 from tieredctl_inkless.ops.diskless.orphans import Judged, OrphanTotals
-from tieredctl_inkless.ops.diskless.promised_objects import missing_objects, unlisted
+from tieredctl_inkless.ops.diskless.promised_objects import keys_missing, missing_objects, unlisted
 
 
 class DisklessScan:
@@ -21,22 +22,23 @@ class DisklessScan:
         self._bucket, self._min_age_ms = bucket, min_age_ms
         self._totals = OrphanTotals()
         self._gone = 0
-        self._doubt = doubt_about(bucket, bucket_fit(bucket, min_age_ms, bucket.tables.read_ms))
         self.findings: list[Finding] = []
+        self._missing: list[Finding] = []
+        self._doubt: TieredctlError | None = None
 
     def documents(self) -> Iterator[Document]:
         """Every object, by key."""
-        lost, judged = unlisted(self._bucket), self._judged()
+        judged = self._judged()
         for one in judged:
             self._totals.add(one)
             yield one.document()
-        self._finish(lost, judged)
+        self._finish(judged)
 
     def run(self) -> None:
         """Judges all objects."""
-        lost, judged = unlisted(self._bucket), self._judged()
+        judged = self._judged()
         self._totals = judged.totals()
-        self._finish(lost, judged)
+        self._finish(judged)
 
     def totals(self) -> list[Document]:
         """A row for each status and cause."""
@@ -49,13 +51,16 @@ class DisklessScan:
 
     def _judged(self) -> Judged:
         bucket = self._bucket
+        self._missing = list(missing_objects(unlisted(bucket), bucket))
+        self._doubt = doubt_about(bucket, bucket_fit(bucket, self._min_age_ms, bucket.tables.read_ms))
+        self._doubt = self._doubt or doubt_of_promises(keys_missing(self._missing), bucket.store.url)
         doubt = None if self._doubt is None else self._doubt.message
         judge = Judge(whole_moment(bucket.tables, bucket.files, doubt), self._min_age_ms)
         return Judged(bucket.batches(), judge, bucket.control_plane, bucket.store)
 
-    def _finish(self, lost: list[int], judged: Judged) -> None:
+    def _finish(self, judged: Judged) -> None:
         self._gone, url = judged.gone, self._bucket.store.url
         doubts = filter(None, [self._doubt, judged.doubt])
         self.findings += [doubt_finding(doubt, url) for doubt in doubts]
-        self.findings += missing_objects(lost, self._bucket)
+        self.findings += self._missing
         self.findings += self._totals.findings(url)

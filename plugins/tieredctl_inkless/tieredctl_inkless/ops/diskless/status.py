@@ -21,8 +21,15 @@ from tieredctl.ops.remote.listing import stored_object
 from tieredctl_inkless.diskless.control_plane import ControlPlaneTables, FileState
 from tieredctl_inkless.ops.diskless.batch_rows import column, number_of_each
 from tieredctl_inkless.ops.diskless.bucket import DisklessBucket
-from tieredctl_inkless.ops.diskless.doubt import bucket_fit, doubt_about, doubt_about_tables, doubt_finding
+from tieredctl_inkless.ops.diskless.doubt import (
+    bucket_fit,
+    doubt_about,
+    doubt_about_tables,
+    doubt_finding,
+    doubt_of_promises,
+)
 from tieredctl_inkless.ops.diskless.file_keys import NO_FILE
+from tieredctl_inkless.ops.diskless.promised_objects import keys_missing, missing_objects, unlisted
 
 _PARTITION = ["topicId", "partition"]
 
@@ -79,7 +86,9 @@ def status_findings(tables: ControlPlaneTables, bucket: DisklessBucket | None, d
     if bucket is None:
         doubt, subject = doubt_about_tables(tables), database
     else:
-        doubt, subject = doubt_about(bucket, bucket_fit(bucket, DEFAULT_AGE_MS, tables.read_ms)), bucket.store.url
+        subject = bucket.store.url
+        doubt = doubt_about(bucket, bucket_fit(bucket, DEFAULT_AGE_MS, tables.read_ms))
+        doubt = doubt or doubt_of_promises(keys_missing(missing_objects(unlisted(bucket), bucket)), subject)
     return [] if doubt is None else [doubt_finding(doubt, subject)]
 
 

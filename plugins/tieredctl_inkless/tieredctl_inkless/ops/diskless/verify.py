@@ -19,7 +19,7 @@ from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.result import Verification
 from tieredctl.process.progress import note
 from tieredctl_inkless.ops.diskless.bucket import DisklessBucket
-from tieredctl_inkless.ops.diskless.doubt import bucket_fit, doubt_about, doubt_finding
+from tieredctl_inkless.ops.diskless.doubt import bucket_fit, doubt_about, doubt_finding, doubt_of_promises
 from tieredctl_inkless.ops.diskless.file_check import check_files
 from tieredctl_inkless.ops.diskless.finding_places import object_finding
 from tieredctl_inkless.ops.diskless.judgement import Judge
@@ -30,7 +30,7 @@ from tieredctl_inkless.ops.diskless.object_tasks import ObjectTasks
 from tieredctl_inkless.ops.diskless.offset_check import check_offsets
 from tieredctl_inkless.ops.diskless.orphans import Judged, UnreferencedObjects
 from tieredctl_inkless.ops.diskless.other_tier import OtherTier, other_tier
-from tieredctl_inkless.ops.diskless.promised_objects import missing_objects, unlisted
+from tieredctl_inkless.ops.diskless.promised_objects import keys_missing, missing_objects, unlisted
 
 Progress = Callable[[int, int], None]
 """Called with how many objects were read, and how many there are to read."""
@@ -139,6 +139,7 @@ def _unreferenced(run: _Run, older_than_ms: int) -> list[Finding]:
     bucket = run.bucket
     try:
         doubt = doubt_about(bucket, bucket_fit(bucket, older_than_ms, bucket.tables.read_ms))
+        doubt = doubt or doubt_of_promises(keys_missing(run.result.findings), bucket.store.url)
         judge = Judge(
             whole_moment(bucket.tables, bucket.files, None if doubt is None else doubt.message), older_than_ms
         )
