@@ -14,6 +14,7 @@ from tests.cli.wal.store_of_uploads import upload_words
 from tests.metadata_logs import write_log
 from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.errors import ExitCode
+from tieredctl.formats.checkpoints import CheckpointedOffset, encode_offset_checkpoint
 
 SEGMENT = "V_QmtSRAS-qC_YrVmRd2HA"
 LOOKUP = ("metadata", "lookup", "orders7:0", "--epoch")
@@ -66,8 +67,11 @@ def nothing(places: dict[str, Path], tmp_path: Path) -> dict[str, Path]:
     for name in ("data", "store", "wal"):
         (empty / name).mkdir(parents=True)
     shutil.copy(places["data"] / "meta.properties", empty / "data")
-    for folder in places["data"].glob("__remote_log_metadata-*"):
-        write_log(empty / "data", int(folder.name.rpartition("-")[2]), [])
+    logs = [folder.name.rpartition("-") for folder in places["data"].glob("__remote_log_metadata-*")]
+    for _, _, number in logs:
+        write_log(empty / "data", int(number), [])
+    checkpoint = encode_offset_checkpoint(CheckpointedOffset(topic, int(number), 0) for topic, _, number in logs)
+    (empty / "data" / "replication-offset-checkpoint").write_bytes(checkpoint)
     return places | {name: empty / name for name in ("data", "store", "wal")}
 
 

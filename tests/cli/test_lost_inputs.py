@@ -16,6 +16,7 @@ from tests.cli.command_tree import command_at, commands
 from tests.moved_log_starts import moved_node, plan, written
 from tieredctl.cli.command_tree import NOUNS
 from tieredctl.errors import ExitCode
+from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE
 
 SEGMENT, TOPIC_ID = "Cq7X8SbzSeWvjxrQIzv1hQ", "Ex-aw3fEQIi3do0H9Y7cKQ"
 """Of the capture: of `orders7-0`, whose events are in metadata partition 3."""
@@ -87,7 +88,7 @@ LIVE_ONLY = {"exporter", "offsets", "topic enable", "topic disable", "snapshot f
     "estimate follower-bootstrap",
     "estimate retention",
 }
-"""What asks servers: `test_missing_rights.py`, and tests with a broker that does not answer."""
+"""What asks servers: `test_security_page.py`, and tests with a broker that does not answer."""
 WITHOUT_INPUT = {"explain-code", "demo", "completions", "doctor upgrade", "doctor downgrade", "estimate wal-cost"} | {
     f"context {verb}" for verb in ("list", "show", "use", "add", "remove")
 }
@@ -133,6 +134,16 @@ def logs_as_of_new_partitions(data: Path) -> None:
     without_checkpoints(data)
 
 
+def nothing_left_of_a_log_but_its_name(data: Path) -> None:
+    """Neither the broker's files nor the log's own say that there was anything."""
+    log = logs(data)[3]
+    log.write_bytes(b"")
+    for file in set(log.parent.iterdir()) - {log, log.parent / PARTITION_METADATA_FILE}:
+        file.unlink()
+    for file in data.glob("*-offset-checkpoint"):
+        file.unlink()
+
+
 def log_unreadable(data: Path) -> None:
     log = logs(data)[3]
     log.unlink()
@@ -145,6 +156,7 @@ LOSSES: tuple[Damage, ...] = (
     log_emptied_and_checkpoints_removed,
     log_cut_and_checkpoints_removed,
     logs_as_of_new_partitions,
+    nothing_left_of_a_log_but_its_name,
     log_unreadable,
 )
 REFUSED = (ExitCode.FAILURE, ExitCode.USAGE, ExitCode.CORRUPTION, ExitCode.INCOMPLETE)

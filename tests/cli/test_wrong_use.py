@@ -18,6 +18,7 @@ from tieredctl.errors import ExitCode, TieredctlError
 ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 SHAPE = re.compile(r"tieredctl: (?P<sentence>[^\n]*[^.\n]\.)\n  (?P<hint>[A-Z][^\n]*[.?])\n")
 GROUPS = [(), *((noun,) for noun in nouns() if verbs_of((noun,))), ("orphans", "quarantine")]
+FILTERS = {"--topic", "--topic-id", "--partition", "--segment-id"}
 Words = tuple[str, ...]
 
 
@@ -106,6 +107,13 @@ def test_an_option_that_is_given_twice() -> None:
                 expected = f"{max(names, key=len)} {'x ' if one.multiple else ''}is given more than once."
                 is_refused = not one.multiple or one.metavar == "NAME=VALUE"
                 assert (said == expected) == is_refused, (words, given, said)
+
+
+def test_every_filter_may_be_repeated_in_every_command_that_has_it() -> None:
+    for words, command in commands():
+        for one in command.params:
+            if one.param_type_name == "option" and FILTERS.intersection(one.opts):
+                assert one.multiple, (words, one.opts)
 
 
 def refusal(command: Any, given: list[str]) -> str:

@@ -12,6 +12,7 @@ import pytest
 from tests.metadata_logs import metadata_batches, write_log
 from tests.metadata_plugin import EXPORT_OPTION, NAME, install_metadata_plugin
 from tieredctl.errors import TieredctlError
+from tieredctl.formats.checkpoints import CheckpointedOffset, encode_offset_checkpoint
 from tieredctl.kafka.export_file import ExportFile
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -27,6 +28,7 @@ from tieredctl.testing.metadata_sources import (
 from tieredctl.wiring.places import MetadataPlace, PluginSource
 
 CLUSTER_ID, TOPIC_ID, OTHER_TOPIC_ID = "5lgVbV_vRSmEjoqjPWDZrA", "ABEiM0RVZneImaq7zN3u_w", "Ex-aw3fEQIi3do0H9Y7cKQ"
+CHECKPOINT = "replication-offset-checkpoint"
 
 
 @dataclass
@@ -45,6 +47,8 @@ class MetadataOnDisk:
             write_log(self.log_dir, number, [])
             self.call_topic(self.topic_id, number)
         (self.log_dir / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={self.cluster_id}\n")
+        rows = [CheckpointedOffset(METADATA_TOPIC, number, 0) for number in self._ends]
+        (self.log_dir / CHECKPOINT).write_bytes(encode_offset_checkpoint(rows))
 
     def write(self, metadata_partition: int, values: Sequence[bytes]) -> None:
         """Into the last segment, two records a batch."""
@@ -151,6 +155,19 @@ class TestLogDirectories(MetadataSourceContract):
         assert codes_of(alone, SECOND) == []
         assert codes_of(beside, FIRST) == []
         assert [one.offset for one in records_of(beside, FIRST)] == [0, 1]
+
+    def test_an_empty_log_that_no_checkpoint_of_its_broker_names_was_emptied(self, metadata: MetadataOnDisk) -> None:
+        metadata.write(FIRST, EVENTS[:2])
+        assert codes_of(metadata.open(), SECOND) == []
+
+        (metadata.log_dir / CHECKPOINT).unlink()
+
+        assert [codes_of(metadata.open(), number) for number in (FIRST, SECOND)] == [[], ["metadata-cut-short"]]
+
+    def test_a_copy_of_an_empty_log_alone_has_no_checkpoint_to_lack(self, tmp_path: Path) -> None:
+        write_log(tmp_path, FIRST, [])
+
+        assert codes_of(LogDirectories([tmp_path]), FIRST) == []
 
     def test_a_topic_that_was_deleted_and_made_again_is_another_one(self, metadata: MetadataOnDisk) -> None:
         source = metadata.open()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from contextlib import suppress
 from functools import cached_property
 from heapq import merge
@@ -22,7 +22,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ports.metadata_source import METADATA_TOPIC, OffsetRange, cut_short, truncated, without_segments
+from tieredctl.ports.metadata_source import METADATA_TOPIC, OffsetRange, cut_short, truncated, without_end, without_segments
 
 _PARTITION_FOLDER = re.compile(r"^(.+)-(\d+)$")
 _PASSING_FOLDER = re.compile(r"^(.+)-(\d+)\.[0-9a-f]{32}-(future|stray|delete)$")
@@ -105,6 +105,8 @@ class LogDirectories:
         elif log_end < least_end:
             whose = "broker's checkpoints" if least_end == checkpointed else "producer snapshots"
             yield chunk_of((), [cut_short(metadata_partition, log_end, least_end, whose, self._topic)])
+        elif not log_end and metadata_partition in self._found.without_ends:
+            yield chunk_of((), [without_end(metadata_partition, self._topic)])
 
     def divisions(self, metadata_partition: int, most_offsets: int) -> list[int]:
         """See `DivisibleSource`: where files begin. Replicas are compared record by record, so they stay whole."""
@@ -153,7 +155,8 @@ class _Found:
         self.replicas: dict[int, list[PartitionLog]] = {}
         self.passed_over: list[Finding] = []
         self.least_ends: dict[int, int] = {}
-        """The end offset that each log is known to have reached."""
+        """The end offset that each log is known to have reached, by the checkpoints that name it."""
+        self._of_nodes: set[int] = set()
         self.topic_ids: set[str] = set()
         for folder in self.folders:
             self._add(folder)
@@ -168,6 +171,12 @@ class _Found:
     def partition_count(self) -> int | None:
         return metadata_topic_partition_count(self.folders, self.topic)
 
+    @property
+    def without_ends(self) -> Set[int]:
+        """The logs in a node's own folders of which none of its checkpoints, that have a new log within seconds, says how
+        far they reached."""
+        return self._of_nodes - self.least_ends.keys()
+
     def state(self) -> object:
         """A value that changes as soon as anything does that this and its replicas would answer."""
         replicas = {number: [one.state() for one in replicas] for number, replicas in self.replicas.items()}
@@ -175,6 +184,7 @@ class _Found:
 
     def _add(self, folder: Path) -> None:
         log_start_offsets, least_ends = read_log_start_offsets(folder), read_least_end_offsets(folder)
+        is_of_node = log_dir_owner(folder).cluster_id is not None
         for name in _names(folder):
             path = folder / name
             if (match := _PARTITION_FOLDER.match(name)) and match[1] == self.topic:
@@ -185,8 +195,10 @@ class _Found:
                 except OSError as error:
                     raise _unreadable(path, error) from None
                 self.replicas.setdefault(partition, []).append(replica)
-                least_end = least_ends.get((self.topic, partition), 0)
-                self.least_ends[partition] = max(least_end, self.least_ends.get(partition, 0))
+                if (least_end := least_ends.get((self.topic, partition))) is not None:
+                    self.least_ends[partition] = max(least_end, self.least_ends.get(partition, 0))
+                if is_of_node:
+                    self._of_nodes.add(partition)
                 self.topic_ids |= _topic_ids(path)
             elif (match := _PASSING_FOLDER.match(name)) and match[1] == self.topic:
                 self.passed_over.append(passed_over(path, _WHY_PASSED_OVER[match[3]]))

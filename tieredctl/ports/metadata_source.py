@@ -45,6 +45,12 @@ def without_segments(metadata_partition: int, topic: str = METADATA_TOPIC) -> Fi
     return _of_log(CUT_SHORT, metadata_partition, topic, message, logEndOffset=0)
 
 
+def without_end(metadata_partition: int, topic: str = METADATA_TOPIC) -> Finding:
+    """The same about one in a node's folders that is empty, and that none of the node's checkpoints names."""
+    message = "the log is empty, and no checkpoint of the broker says that it was: events may be lost"
+    return _of_log(CUT_SHORT, metadata_partition, topic, message, logEndOffset=0)
+
+
 def _of_log(code: FindingCode, metadata_partition: int, topic: str, message: str, **offsets: int) -> Finding:
     evidence = {"metadataPartition": metadata_partition, **offsets}
     about = MetadataSubject(metadata_partition)
