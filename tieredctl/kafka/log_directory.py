@@ -22,7 +22,14 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ports.metadata_source import METADATA_TOPIC, OffsetRange, cut_short, truncated, without_end, without_segments
+from tieredctl.ports.metadata_source import (
+    METADATA_TOPIC,
+    OffsetRange,
+    cut_short,
+    truncated,
+    without_end,
+    without_segments,
+)
 
 _PARTITION_FOLDER = re.compile(r"^(.+)-(\d+)$")
 _PASSING_FOLDER = re.compile(r"^(.+)-(\d+)\.[0-9a-f]{32}-(future|stray|delete)$")
@@ -173,8 +180,8 @@ class _Found:
 
     @property
     def without_ends(self) -> Set[int]:
-        """The logs in a node's own folders of which none of its checkpoints, that have a new log within seconds, says how
-        far they reached."""
+        """The logs in a node's own folders of which no checkpoint says how far they reached; each has one within
+        seconds."""
         return self._of_nodes - self.least_ends.keys()
 
     def state(self) -> object:
