@@ -156,3 +156,14 @@ def test_a_damaged_snapshot_is_not_called_complete(tieredctl: Tieredctl, node: P
         assert states.pop(damaged.name) == "damaged", path
         assert set(states.values()) <= {"complete"}, path
         assert listed.exit_code == ExitCode.CORRUPTION, path
+
+
+def test_a_snapshot_that_its_log_contradicts_is_not_called_complete(tieredctl: Tieredctl, node: Path) -> None:
+    altered = latest(node)
+    with_another_id(altered)
+
+    listed = tieredctl("snapshot", "ls", node, "-o", "json")
+
+    states = {Path(item["file"]).name: item["state"] for item in listed.document()["items"]}
+    assert (states.pop(altered.name), set(states.values())) == ("damaged", {"complete"})
+    assert listed.exit_code == ExitCode.CORRUPTION

@@ -1,4 +1,4 @@
-"""`snapshot verify`: the bytes of snapshots and logs, and whether a snapshot is what its log says."""
+"""`snapshot verify` and `ls`: the bytes of snapshots and logs, and whether a snapshot is what its log says."""
 
 from __future__ import annotations
 
@@ -30,13 +30,22 @@ def check_snapshots(paths: Sequence[Path]) -> SnapshotCheck:
     return check
 
 
+def contradicted(folder: Path) -> list[Finding]:
+    """What the log in a node's folder contradicts of the snapshots there. Raises TieredctlError."""
+    return [_finding(one) for one in _history(folder).contradictions]
+
+
 def _hold_against_log(check: SnapshotCheck, folder: Path, names: Collection[str]) -> None:
     if not names:
         return
-    with in_sentences(folder):
-        history = SnapshotHistory.of(MetadataLog.opened(folder))
+    history = _history(folder)
     check.confirmed += sum(one.path.name in names for one in history.confirmed)
     check.findings += [_finding(one) for one in history.contradictions if one.snapshot.path.name in names]
+
+
+def _history(folder: Path) -> SnapshotHistory:
+    with in_sentences(folder):
+        return SnapshotHistory.of(MetadataLog.opened(folder))
 
 
 def _finding(one: Contradiction) -> Finding:

@@ -15,12 +15,14 @@ from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kraft.follower import Answer, follower_answer
+from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import age_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.snapshots.record_files import metadata_log_folder
 from tieredctl.ops.snapshots.snapshot_list import damage, file_row, node_rows
 from tieredctl.wiring.metadata_replica import read_replica
 from tieredctl.wiring.node_limits import node_limits
+from tieredctl.wiring.snapshot_verification import contradicted
 
 _COLUMNS = (
     TableColumn("FILE", lambda item: Path(item["file"]).name),
@@ -70,12 +72,14 @@ def list_snapshots(
     moment, follower = now_ms(now), None if follower_at is None else _offset_and_epoch(follower_at)
     rows: list[Document] = []
     logs: list[dict[str, Any]] = []
+    untrue: list[Finding] = []
     for path in paths:
         if path.is_dir():
             folder = metadata_log_folder(path)
             limits = node_limits(folder.resolve().parent)
             found, log = node_rows(folder, moment, limits.limits)
             rows += found
+            untrue += contradicted(folder)
             logs.append({"folder": str(folder), **log.document(), "limitsFrom": dict(limits.sources)})
             if follower is not None:
                 logs[-1]["follower"] = follower_answer(read_replica(folder), *follower).document()
@@ -83,7 +87,7 @@ def list_snapshots(
             raise TieredctlError(ErrorCode.USAGE, f"--follower-at is for nodes' folders, and {path} is not one.")
         else:
             rows.append(file_row(path, moment))
-    findings = list(damage(rows))
+    findings = list(damage(rows, untrue))
     source = {"kind": "metadata-log", "paths": [str(path) for path in paths]}
     summary = {"snapshots": len(rows), "bytes": sum(row["size"] for row in rows), "logs": logs}
     sentences = [

@@ -95,10 +95,14 @@ def file_row(path: Path, now_ms: int) -> Document:
         return _row(path, now_ms)
 
 
-def damage(rows: Iterable[Document]) -> Iterator[Finding]:
-    """What is wrong inside the snapshots of rows, which are read to their end; one that is not whole and sound is no
-    longer called complete."""
+def damage(rows: Iterable[Document], contradicted: Iterable[Finding]) -> Iterator[Finding]:
+    """What is wrong inside the snapshots of rows, which are read to their end, and what their logs contradict; one that
+    is not whole and sound is no longer called complete."""
+    of_logs = {finding.subject: finding for finding in contradicted}
     for row in rows:
+        if row["file"] in of_logs:
+            row["state"] = _DAMAGED
+            yield of_logs[row["file"]]
         if row["state"] in (_PART, _DELETED):
             continue
         check = SnapshotCheck()
