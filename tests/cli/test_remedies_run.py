@@ -16,8 +16,11 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.cli.crashed_cluster import CAPTURE, CLUSTER_ID
+from tieredctl.cli.findings.remedies import Remedies
 from tieredctl.cli.typed_words import typed
 from tieredctl.errors import ExitCode
+from tieredctl.model.findings import FINDING_KINDS
+from tieredctl.model.pasteable import pasteable
 
 _PRINTED = re.compile(r"(?:^|[:.;,] | {2,})(tieredctl [a-z].*)$", re.MULTILINE)
 _CONTINUED = " \\\n"
@@ -42,6 +45,12 @@ def words_in_a_shell(command: str) -> list[str]:
     return done.stdout.split("\0")[:-1]
 
 
+def is_again(words: Sequence[str], run: Sequence[str]) -> bool:
+    """Whether a command line only repeats what ran, however that showed it."""
+    said, ran = typed(words), typed(run)
+    return (said.command, said.arguments) == (ran.command, ran.arguments) and {*said.options} <= {*ran.options}
+
+
 @dataclass
 class Follower:
     """Runs what is printed in this folder, and what that prints; of commands that differ in values alone, the first."""
@@ -60,8 +69,13 @@ class Follower:
         self.seen.add(shape)
         outcome = self.tieredctl(*words, *_CONFIRMED.get(named.command, ()))
         self.faults += [(" ".join(words), fault) for fault in _faults(outcome, printed_by)]
+        if f"`tieredctl {named.command}`" in outcome.err:
+            self.faults.append((" ".join(words), "its hint leads to it"))
         for command in printed_commands(outcome):
-            self.follow(words_in_a_shell(command), outcome)
+            following = words_in_a_shell(command)
+            if is_again(following, words):
+                self.faults.append((" ".join(words), "it tells to run it again"))
+            self.follow(following, outcome)
 
 
 def _faults(outcome: Outcome, printed_by: Outcome | None) -> Iterator[str]:
@@ -103,6 +117,8 @@ def test_what_is_printed_runs_in_a_shell_and_does_not_end_as_it_began(
     shutil.copytree(captures / left.capture, tmp_path / "left")
     monkeypatch.chdir(tmp_path / "left")
     subprocess.run(["bash", "-c", left.done], capture_output=True, check=True)
+    (tmp_path / "left/damaged").mkdir()
+    (tmp_path / "left/damaged/00000000000000000107-0000000002.checkpoint").write_bytes(b"\0" * 100)
     metadata, store, kraft = ("--log-dir", "data"), ("--store", left.store), ("--kraft-snapshot", "data")
     roots = (
         *(("status", *metadata), ("status", *metadata, *store)),
@@ -110,6 +126,11 @@ def test_what_is_printed_runs_in_a_shell_and_does_not_end_as_it_began(
         *(("orphans", "scan", *metadata, *store), ("recover", "metadata", *metadata, *store)),
         *(("metadata", "stuck", *metadata, "-o", "wide"), ("metadata", "segments", *metadata)),
         *(("topic", "list", *kraft, *metadata), ("doctor", *kraft, *metadata), ("snapshot", "clean", "data")),
+        *(
+            ("snapshot", "inspect", "damaged"),
+            ("store", "inspect", "damaged/00000000000000000107-0000000002.checkpoint"),
+            ("wal", "verify", *store),
+        ),
     )
     follower = Follower(tieredctl)
 
@@ -132,3 +153,57 @@ def test_a_plan_of_too_large_a_share_is_shown_before_it_is_applied(
     commands = {command for command, _ in follower.seen}
     assert follower.faults == []
     assert {"orphans scan", "orphans plan", "orphans show", "orphans apply"} <= commands
+
+
+FILLED = {
+    "topic": "orders7",
+    "partition": 0,
+    "metadataPartition": 0,
+    "topicId": "Ex-aw3fEQIi3do0H9Y7cKQ",
+    "segmentId": "Cq7X8SbzSeWvjxrQIzv1hQ",
+    "file": "data/__cluster_metadata-0/00000000000000000107-0000000002.checkpoint",
+    "offset": 5,
+    "startOffset": 5,
+    "release": "3.8",
+    "key": "gone",
+    "planId": "0" * 32,
+}
+"""What findings of the capture would be about."""
+OF_OTHER_RUNS = tuple(
+    f"tieredctl {one} "
+    for one in ("wal", "diskless", "orphans restore", "snapshot clean", "snapshot ls", "remote multipart")
+)
+"""By runs that are given other places, paths or stores; and there is nothing to restore or to clean."""
+
+
+def test_no_remedy_of_any_finding_lacks_a_word(
+    captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tieredctl: Tieredctl
+) -> None:
+    shutil.copytree(captures / "kafka-4.3.1", tmp_path / "left")
+    monkeypatch.chdir(tmp_path / "left")
+    run = ("verify", "--log-dir", "data", "--store", "file:remote/kafka-tiered-storage")
+    kinds = FINDING_KINDS.values()
+    remedies = {one for kind in kinds for one in (kind.remedy, kind.remedy_of_index, kind.remedy_of_segment) if one}
+    faults = []
+    for remedy in sorted(one for one in remedies if one.startswith("tieredctl ")):
+        command = Remedies(run).pasteable(pasteable(remedy, FILLED))
+        if _BLANK.search(command) or "=FILE" in command or f"{command} ".startswith(OF_OTHER_RUNS):
+            continue
+
+        outcome = tieredctl(*words_in_a_shell(command))
+
+        if outcome.exit_code in (ExitCode.FAILURE, ExitCode.USAGE):
+            faults.append((command, outcome.err))
+    assert faults == [], faults
+
+
+@pytest.mark.parametrize("verb", ["status", "enable", "disable"])
+def test_what_asks_a_cluster_leaves_its_place_to_the_reader(verb: str) -> None:
+    remedy = f"tieredctl topic {verb} orders7 …"
+
+    by_files, by_image = (
+        Remedies(["doctor", "--log-dir", "data", *words]) for words in ((), ("--kraft-snapshot", "k"))
+    )
+
+    assert by_files.pasteable(remedy) == f"tieredctl topic {verb} orders7 --bootstrap-server HOST:PORT"
+    assert "HOST:PORT" not in by_image.pasteable(remedy)

@@ -27,7 +27,7 @@ QUORUM_FINDING_KINDS = (
         FindingCode.KRAFT_SNAPSHOT_CONTRADICTED,
         Severity.CRITICAL,
         "a KRaft snapshot has another cluster than the log gives up to its end: one of them was altered",
-        "tieredctl snapshot compare …",
+        "tieredctl snapshot inspect {file} --cluster",
     ),
     FindingKind(
         FindingCode.KRAFT_LOG_DAMAGED,

@@ -168,7 +168,7 @@ SEGMENT_FINDING_KINDS = (
         FindingCode.OBJECT_REMOVED,
         Severity.INFO,
         "segments whose objects tieredctl removed, which the metadata still names",
-        "tieredctl orphans restore …",
+        "tieredctl orphans restore {planId} …",
         many="topics and plans: tieredctl removed the objects of their segments, which the metadata still names",
     ),
     FindingKind(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from tieredctl.cli.findings.finding_groups import MOST_PARTITIONS, FindingGroups, Group
-from tieredctl.cli.findings.remedies import next_command
+from tieredctl.cli.findings.remedies import remedy_shown
 from tieredctl.cli.line_breaks import broken, broken_command
 from tieredctl.cli.terminal import emphasized, severity_shown, width_of
 from tieredctl.model.counted import counted
@@ -140,8 +140,8 @@ class _Lines:
             self.write(f"{head}: {code}: {group_text(group)}", group.severity.label)
             for finding in group.first[:shown]:
                 self.write(f"  {finding_text(finding)}")
-        if remedy:
-            self._write_command(next_command(group.first[0].remedy))
+        if remedy and (command := remedy_shown(group.first[0].remedy)):
+            self._write_command(command)
 
     def write_informational(self, groups: Iterable[Group]) -> None:
         """One line with the codes of what is informational; nothing where nothing is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tieredctl.cli.findings.remedies import next_command
+from tieredctl.cli.findings.remedies import remedy_shown
 from tieredctl.cli.output import Item, TableColumn
 from tieredctl.model.findings import Finding
 
@@ -27,7 +27,7 @@ FINDING_COLUMNS = (
     TableColumn("OFFSETS", _offsets),
     TableColumn("MESSAGE", "message"),
     TableColumn("KEY", lambda item: item["evidence"].get("key"), wide=True),
-    TableColumn("REMEDY", lambda item: next_command(item["remedy"]), wide=True),
+    TableColumn("REMEDY", lambda item: remedy_shown(item["remedy"]), wide=True),
 )
 FINDING_FIELDS = ("code", "severity", "subject", "message", "evidence", "remedy")
 

@@ -23,6 +23,9 @@ _PLACES = (
 )
 """Options that say where things are and which are meant: given to one command, they hold for the next too."""
 _OTHER_SOURCES = ("--log-dir", _SERVER, "--export", "--metadata-source")
+_OF_CLUSTERS = ("topic status", "topic enable", "topic disable", "partition remove", "wal clean", "doctor")
+_CLUSTERS = (_SERVER, "--kraft-snapshot", "--offline-metadata")
+"""What these commands are about: one of them has to be given."""
 _FOLDERS = {"store check": "--log-dir"}
 """Commands whose arguments are what others take as an option."""
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]*:[^/\s]*(?=@)")
@@ -36,11 +39,28 @@ def next_command(text: str) -> str:
     return Remedies(running_words.get()).pasteable(text)
 
 
+def remedy_shown(remedy: str) -> str:
+    """A finding's remedy as a command that follows from this run; empty where it is this run again."""
+    return Remedies(running_words.get()).shown(remedy)
+
+
 class Remedies:
     """Remedies for the reader of one run, whose words these are."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = tuple(words)
+
+    def shown(self, remedy: str) -> str:
+        """As `pasteable`; empty where it is this run again, which would end as it began."""
+        filled = self.pasteable(remedy)
+        return "" if filled.startswith(f"{PROGRAM} ") and self._is_this_run(filled) else filled
+
+    def _is_this_run(self, command: str) -> bool:
+        """How a run shows what it finds makes no other run of it."""
+        if not command.startswith(f"{PROGRAM} {self._typed.command}"):
+            return False
+        run, said = self._typed, typed(shlex.split(command)[1:])
+        return (said.command, said.arguments) == (run.command, run.arguments) and {*said.options} <= {*run.options}
 
     def pasteable(self, remedy: str) -> str:
         """The remedy with the places of this run; in capitals what this run does not know."""
@@ -62,6 +82,8 @@ class Remedies:
             if option in taken and (option not in named or option.endswith("-option"))
             if not (option == "--min-age" and duration_ms(value) < _LEAST_AGE_MS and not self._allows_young)
         ]
+        if remedy.startswith(tuple(f"{PROGRAM} {one}" for one in _OF_CLUSTERS)) and not self._has_cluster:
+            given = [one for one in given if not one.startswith(_OTHER_SOURCES)] + [f"{_SERVER} HOST:PORT"]
         if "paths" in taken:
             given += [shlex.quote(path) for path in self._typed.arguments]
         return filled.replace(f" {_REST}", " " + " ".join(given) if given else "")
@@ -73,6 +95,10 @@ class Remedies:
     @property
     def _allows_young(self) -> bool:
         return any(name == "--allow-young" for name, _ in self._typed.options)
+
+    @property
+    def _has_cluster(self) -> bool:
+        return any(name in _CLUSTERS for name, _ in self._places)
 
     @property
     def _server(self) -> str:

@@ -15,7 +15,7 @@ from tieredctl.cli.arguments import clock_ms
 from tieredctl.cli.findings.finding_groups import FindingGroups, Group
 from tieredctl.cli.findings.finding_report import finding_text, first_line, group_text, ignored_sentences
 from tieredctl.cli.findings.findings_table import FINDING_COLUMNS
-from tieredctl.cli.findings.remedies import Remedies, next_command
+from tieredctl.cli.findings.remedies import Remedies, remedy_shown
 from tieredctl.cli.option_groups import OptionGroup
 from tieredctl.cli.options import ReportFile
 from tieredctl.cli.output import Item, TableColumn
@@ -134,7 +134,7 @@ def _groups(found: FindingGroups) -> Iterator[FoundGroup]:
 
     for group in found.by_severity():
         things = [FoundThing(finding_text(one), _evidence(one)) for one in group.first]
-        remedy = next_command(group.first[0].remedy)
+        remedy = remedy_shown(group.first[0].remedy)
         code = group.kind.code.value
         yield FoundGroup(group.severity.label, code, group_text(group), group.count, remedy, things, _about(group))
 
@@ -157,7 +157,7 @@ def _findings_table(findings: Sequence[Finding]) -> Table:
     remedies = Remedies(running_words.get())
     columns = (
         *(column for column in FINDING_COLUMNS if not column.wide),
-        TableColumn("COMMAND", lambda item: remedies.pasteable(item["remedy"])),
+        TableColumn("COMMAND", lambda item: remedies.shown(item["remedy"])),
         TableColumn("EVIDENCE", lambda item: json.dumps(item["evidence"], ensure_ascii=False)),
     )
     rows = ([_cell(column, item) for column in columns] for item in (one.document() for one in findings))

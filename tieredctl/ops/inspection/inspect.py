@@ -90,4 +90,6 @@ def _naming(path: str, kind: FileKind) -> Iterator[None]:
             raise TieredctlError(ErrorCode.TRANSFORMED, message) from None
         if not isinstance(error, DecodeError):
             raise
-        raise DecodeError(f"{path} is not a valid {kind.value} file: {error.reason}", error.position) from None
+        named = DecodeError(f"{path} is not a valid {kind.value} file: {error.reason}", error.position)
+        named.hint = "Restore it from a replica."  # the table's leads here
+        raise named from None
