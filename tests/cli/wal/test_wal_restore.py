@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,9 @@ from tests.cli.wal.store_of_uploads import (
     store_upload,
     upload_words,
 )
-from tests.metadata_logs import copied, write_events
+from tests.metadata_logs import copied, started, updated, write_events
 from tests.wal.local_partitions import ORDERS, OTHER, batch, write_partition
+from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.storage.file import FileStore
 
@@ -237,3 +239,44 @@ def test_a_partition_is_not_left_to_begin_at_0_where_remote_storage_has_its_reco
         f"orders-1/{10:020d}.log",
     ]
     assert (tmp_path / "to/orders-1/leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n3 5\n"
+
+
+def deleted(
+    number: int, first: int, last: int, epochs: dict[int, int], partition: TopicIdPartition
+) -> list[MetadataEvent]:
+    """As retention leaves a segment."""
+    return [*copied(number, first, last, epochs, partition=partition), *gone(number, partition)]
+
+
+def gone(number: int, partition: TopicIdPartition) -> list[MetadataEvent]:
+    states = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
+    return [updated(number, state, partition=partition) for state in states]
+
+
+def test_what_retention_deleted_from_remote_storage_still_tells_where_logs_begin(
+    tmp_path: Path, store: Path, tieredctl: Tieredctl
+) -> None:
+    write_partition(tmp_path / "logs", ORDERS[0], FIRST[4:], base=4)
+    assert tieredctl(*upload_words(tmp_path / "logs", store), "--apply").exit_code == 0
+    begun, whole = (
+        deleted(1, 0, 3, {0: 0, 1: 3}, ORDERS[0]),
+        deleted(2, 0, 9, {0: 0, 3: 5}, ORDERS[1]),
+    )
+    made_again = [
+        *deleted(3, 0, 99, {0: 0}, OTHER),
+        *copied(4, 0, 9, {0: 0}, partition=replace(OTHER, topic_id="A" * 22)),
+    ]
+    failed = [started(5, 10, 19, {3: 10}, partition=ORDERS[1]), *gone(5, ORDERS[1])]
+    write_events(tmp_path / "broker", *begun, *whole, *failed, *made_again)
+    line = ("wal", "restore", "--store", f"file:{store}", "--to", tmp_path / "to", "--log-dir", tmp_path / "broker")
+
+    outcome = tieredctl(*line, "--topic", "orders")
+
+    assert outcome.exit_code == 0, outcome.err
+    assert sorted(file.relative_to(tmp_path / "to").as_posix() for file in tmp_path.glob("to/*/*.log")) == [
+        f"orders-0/{4:020d}.log",
+        f"orders-1/{10:020d}.log",
+    ]
+    assert (tmp_path / "to/orders-0/leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n1 3\n"
+    assert (tmp_path / "to/orders-1/leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n3 5\n"
+    assert tieredctl(*line, "--topic", "other", "--dry-run", "--with-gaps").exit_code == 4, "of two ids, one is deleted"

@@ -153,7 +153,7 @@ def restore_wal(
     remote = NOTHING_REMOTE
     if metadata is not None:
         with metadata.open() as stream:
-            remote = remote_segments(stream, options.selection)
+            remote = remote_segments(stream, options.selection, with_deleted=True)
     if not partitions and not remote:
         wanted = "" if options.selection == Selection() else f" of {options.selection}"
         message = f"By the events in {store.url}, nothing{wanted} is uploaded."

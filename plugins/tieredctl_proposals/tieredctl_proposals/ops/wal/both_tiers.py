@@ -3,13 +3,14 @@ the leader epochs of what is in remote storage (KIP-405)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from types import MappingProxyType
 
 from tieredctl.formats.checkpoints import EpochEntry
-from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -25,8 +26,14 @@ from tieredctl_proposals.wal.leadership import joined_ranges
 from tieredctl_proposals.wal.replayed import KnownWalSegment
 
 RemoteSegments = Mapping[TopicIdPartition, Sequence[KnownSegment]]
-"""Those that remote storage has whole (COPY_SEGMENT_FINISHED)."""
+"""Those that remote storage has whole (COPY_SEGMENT_FINISHED), or had, where those are asked for too."""
 NOTHING_REMOTE: RemoteSegments = MappingProxyType({})
+_WHOLE = (RemoteLogSegmentState.COPY_SEGMENT_FINISHED,)
+_WHOLE_ONCE = (
+    *_WHOLE,
+    RemoteLogSegmentState.DELETE_SEGMENT_STARTED,
+    RemoteLogSegmentState.DELETE_SEGMENT_FINISHED,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,32 +48,51 @@ class LocalPart:
     """Leader epochs that begin below it."""
 
 
-def remote_segments(stream: EventStream, selection: Selection) -> RemoteSegments:
-    """Raises TieredctlError `metadata-incomplete` where any event is missing or cannot be read."""
-    metadata = replayed(stream, selection)
+def remote_segments(stream: EventStream, selection: Selection, *, with_deleted: bool = False) -> RemoteSegments:
+    """What remote storage has, or also what was deleted of it. Raises TieredctlError `metadata-incomplete` where any
+    event is missing or cannot be read."""
+    metadata = replayed(stream, selection, keep_deleted=with_deleted)
     demand_whole(stream.findings)
+    states, deleted = _WHOLE_ONCE if with_deleted else _WHOLE, cache(metadata.deleted_offsets)
     found: dict[TopicIdPartition, list[KnownSegment]] = {}
-    for partition, segment in metadata.known(metadata.in_states([RemoteLogSegmentState.COPY_SEGMENT_FINISHED])):
-        found.setdefault(partition, []).append(segment)
+    for partition, segment in metadata.known(metadata.in_states(states)):
+        removal = metadata.partition_deletes.get(partition)
+        one = segment.metadata
+        # A copy that never ended is deleted too: its records were, and are, elsewhere.
+        was_whole = _is_there(segment) or not any(deleted(partition).not_among(one.start_offset, one.end_offset))
+        if was_whole and removal is not RemotePartitionDeleteState.DELETE_PARTITION_FINISHED:
+            found.setdefault(partition, []).append(segment)
     return found
 
 
 def local_parts(
     uploaded: Partitions, remote: RemoteSegments
 ) -> tuple[dict[TopicIdPartition, LocalPart], list[Finding]]:
-    """The logs that partitions need which are in either tier, and what neither has of them.
+    """The logs that partitions need which are, or were, in either tier, and what neither has of them.
 
-    A log begins where its batches no longer have gaps: what is below it is read from remote storage. Where that
-    reaches further than the combined objects, the log is empty and begins after it, so that a leader writes nothing
-    over what is there.
+    A log begins where its batches no longer have gaps: what is below it is read from remote storage, or was deleted.
+    Where that reaches further than the combined objects, the log is empty and begins after it, so that a leader writes
+    nothing over what is there, and gives no offset twice.
     """
     parts: dict[TopicIdPartition, LocalPart] = {}
     findings: list[Finding] = []
-    for partition in sorted({*uploaded, *remote}, key=lambda one: (one.topic, one.topic_id, one.partition)):
+    there = {*uploaded, *(one for one, segments in remote.items() if any(map(_is_there, segments)))}
+    # Events do not tell whether a topic was deleted, or all of it by retention: its name may be of another one now.
+    names = {one.topic for one in there}
+    gone = {one for one in remote if one not in there and (one.topic not in names or _is_of(one, there))}
+    for partition in sorted(there | gone, key=lambda one: (one.topic, one.topic_id, one.partition)):
         part, found = _local_part(partition, uploaded.get(partition, []), remote.get(partition, ()))
         parts[partition] = part
-        findings += found
+        findings += [] if partition in gone else found
     return parts, findings
+
+
+def _is_there(segment: KnownSegment) -> bool:
+    return segment.metadata.state in _WHOLE
+
+
+def _is_of(partition: TopicIdPartition, others: Collection[TopicIdPartition]) -> bool:
+    return any(partition.topic_id == other.topic_id for other in others)
 
 
 def _local_part(
