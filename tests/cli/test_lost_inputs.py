@@ -88,7 +88,7 @@ LIVE_ONLY = {"exporter", "offsets", "topic enable", "topic disable", "snapshot f
     "estimate follower-bootstrap",
     "estimate retention",
 }
-"""What asks servers: `test_security_page.py`, and tests with a broker that does not answer."""
+"""What asks servers: `documentation/test_security_page.py`, and tests with a broker that does not answer."""
 WITHOUT_INPUT = {"explain-code", "demo", "completions", "doctor upgrade", "doctor downgrade", "estimate wal-cost"} | {
     f"context {verb}" for verb in ("list", "show", "use", "add", "remove")
 }
