@@ -26,6 +26,7 @@ from tests.cli.crashed_cluster import (
     put,
     without_own,
 )
+from tieredctl.storage.file import FileStore
 
 Line = dict[str, Any]
 TRUSTED = ("--trust-plan", "--min-age", "1h", "--max-percent", "100")
@@ -178,6 +179,26 @@ def test_a_time_that_a_plan_makes_up_is_not_believed(planned: CrashedClusterOnDi
     outcome = planned.apply(*TRUSTED)
 
     assert (outcome.exit_code, key in planned.objects()) == (5, True)
+
+
+def test_a_made_up_time_makes_what_is_named_no_older(planned: CrashedClusterOnDisk) -> None:
+    put(planned, UNKNOWN)
+    os.utime(planned.bucket / UNKNOWN)
+    young = FileStore(str(planned.bucket)).head(UNKNOWN)
+    assert young is not None
+
+    def change(lines: list[Line]) -> None:
+        lines[0] |= {"unknownKeys": [UNKNOWN]}
+        lines[1:-1] = [named(planned, UNKNOWN, "unknown", lastModifiedMs=1_000, version=young.version)]
+
+    rewrite(planned.plan_file, change)
+
+    refused = planned.apply(*TRUSTED, "--unknown", UNKNOWN)
+    was_left = UNKNOWN in planned.objects()
+    allowed = planned.apply(*TRUSTED[:1], "--min-age", "0s", "--allow-young", *TRUSTED[3:], "--unknown", UNKNOWN)
+
+    assert (refused.exit_code, was_left) == (5, True)
+    assert (allowed.exit_code, UNKNOWN in planned.objects()) == (0, False)
 
 
 def test_the_share_is_the_stores_own_whatever_a_plan_says(planned: CrashedClusterOnDisk) -> None:
