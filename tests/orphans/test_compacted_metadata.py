@@ -71,10 +71,12 @@ class Left(EventsInMemory):
             yield RecordChunk(chunk.buffer, offsets, timestamps, starts, ends)
 
 
-def statuses(stream: EventStream, keys: list[str], live: frozenset[str] | None = None) -> dict[str, str]:
+def statuses(
+    stream: EventStream, keys: list[str], live: frozenset[str] | None = None, modified_ms: int = OLD_MS
+) -> dict[str, str]:
     store = MemoryStore()
     for one in keys:
-        store.put(one, b"bytes", OLD_MS)
+        store.put(one, b"bytes", modified_ms)
     options = ScanOptions(now_ms=NOW_MS, min_age_ms=24 * HOUR_MS, topic_sources=TopicSources(live))
     scan = Scan(SpooledListing(store.list()), LAYOUT, store.url, lambda: stream, options)
     found = {document["key"]: document["status"] for document in scan.documents()}
@@ -108,9 +110,10 @@ def test_what_the_events_that_are_left_prove_still_holds() -> None:
     assert found == {key(1): "orphan"}
 
 
-def test_a_topic_without_events_may_be_this_clusters() -> None:
+@pytest.mark.parametrize("modified_ms", [OLD_MS, NOW_MS - 50 * HOUR_MS], ids=["before the metadata", "after it began"])
+def test_a_topic_without_events_may_be_this_clusters(modified_ms: int) -> None:
     other = key(7, partition=replace(PARTITION, topic_id=OTHER_TOPIC_ID))
-    assert statuses(EventStream(Left(LIFE, (0,))), [other]) == {other: "unknown"}
+    assert statuses(EventStream(Left(LIFE, (0,))), [other], modified_ms=modified_ms) == {other: "unknown"}
 
 
 def test_a_copy_whose_end_is_gone_is_not_given_up_for_a_later_one(tmp_path: Path) -> None:
