@@ -19,6 +19,7 @@ from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import (
     BytesNote,
     PlannedObject,
+    PlanRecord,
     PlanUse,
     QuarantinedCopy,
     Receipt,
@@ -237,3 +238,17 @@ def test_what_was_read_before_a_replica_was_found_behind_is_not_forgotten() -> N
 
     key = LAYOUT.promised_objects(started(1, 0, 9))[Part.LOG]
     assert metadata.verdicts([StoredObject(key, 1, 0, "")]) == [(ObjectStatus.OWNED, None)]
+
+
+def test_where_a_plan_recorded_no_names_what_a_layout_explains_stays_in_quarantine() -> None:
+    source = EventsInMemory(copied(1, 0, 9))
+    metadata = FreshMetadata(
+        FollowedMetadata(lambda: source, "cluster"), LAYOUT, 0, NO_TOPIC_SOURCES, lambda: 2_000_000_000_000
+    )
+    metadata.refresh()
+    without_names = PlanRecord(PlanUse.APPLIED, "cluster", "local", None)
+    explained = LAYOUT.promised_objects(started(2, 10, 19))[Part.LOG]
+
+    may_go = {key: metadata.may_be_purged(key, ObjectStatus.UNKNOWN, without_names) for key in (explained, "notes.txt")}
+
+    assert may_go == {explained: False, "notes.txt": True}
