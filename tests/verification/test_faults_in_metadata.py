@@ -185,6 +185,15 @@ def test_records_after_the_claimed_end(two_partitions: Cluster, large: WrittenSe
     assert evidence["offsets"] == [last.header.base_offset, large.metadata.end_offset - 2]
 
 
+def test_one_offset_at_the_claimed_end_that_no_batch_holds(two_partitions: Cluster, large: WrittenSegment) -> None:
+    end = large.metadata.end_offset + 1
+    damaged = replace(two_partitions, local_logs={}).with_start_changed(large.metadata, end_offset=end)
+
+    found = [one.evidence["offsets"] for one in damaged.findings(Level.FULL) if one.code == "offset-shortfall"]
+
+    assert found == [[end, end]]
+
+
 def test_leader_epochs_that_are_not_those_of_the_batches(two_partitions: Cluster, large: WrittenSegment) -> None:
     """The checkpoint that was copied contradicts them too."""
     (first, start), (_, second_start) = large.metadata.segment_leader_epochs
