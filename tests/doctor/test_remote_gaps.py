@@ -194,6 +194,15 @@ def test_what_is_not_known_to_be_a_gap_is_not_called_one(leader: Leader) -> None
     assert gaps(leader) == []
 
 
+def test_what_a_leader_that_was_elected_meanwhile_has_on_its_disk_is_no_gap() -> None:
+    class Elected(Leader):
+        def source(self):  # type: ignore[no-untyped-def]
+            self.earliest_local = 0
+            return super().source()
+
+    assert gaps(Elected()) == []
+
+
 def test_offsets_of_a_topic_that_is_recreated_meanwhile_are_not_judged() -> None:
     class Recreated(Leader):
         def source(self):  # type: ignore[no-untyped-def]

@@ -16,7 +16,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
-from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope, plan_removal, removal_scope
+from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope, demand_silence, plan_partition, plan_removal, removal_scope
 from tieredctl.ports.metadata_source import OffsetRange
 from tieredctl.rlmm.partitioner import metadata_partition
 
@@ -71,6 +71,24 @@ def test_a_live_topic_that_was_named_gets_segment_events(answer: bool | None) ->
 
 def test_a_topic_that_is_gone_is_not_a_live_one_whatever_was_named() -> None:
     assert scope_of(False, even_if_live=True) == RemovalScope()
+
+
+@pytest.mark.parametrize(("age_ms", "is_refused"), [(0, True), (599_999, True), (600_000, False)])
+def test_a_topic_whose_brokers_wrote_events_in_the_last_ten_minutes_is_refused(age_ms: int, is_refused: bool) -> None:
+    topic = RemovedTopic(copied(1, 0, 9))
+    topic.copy(1, 0)
+    metadata = topic.metadata()
+    metadata.refresh()
+    plan = plan_partition(metadata.state(PARTITION), topic.store, LAYOUT, GONE)
+    (last_ms,) = {event.event_timestamp_ms for event in topic.events}
+
+    def demand() -> None:
+        demand_silence([plan], TOPIC_ID, last_ms + age_ms)
+
+    if is_refused:
+        assert refusal(demand) == ("topic-in-use", ExitCode.INCOMPLETE)
+    else:
+        demand()
 
 
 def test_a_topic_id_without_events_is_refused() -> None:

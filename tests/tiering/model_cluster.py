@@ -87,7 +87,8 @@ class ModelCluster:
     topic_id: str = TOPIC_ID
     level: int = LEVEL_4_3
     leader: int | None = 1
-    earliest_local: int = 0
+    earliest_local: int | None = 0
+    """None where the leader does not tell."""
     latest_tiered: int | None = None
     size: int = 10 * SEGMENT_BYTES
     reporting: Sequence[int] = _REPLICAS

@@ -41,6 +41,14 @@ def test_deletion_tells_what_goes_and_what_part_is_nowhere_else(topic_command: T
     assert cluster.alterations == []
 
 
+def test_where_the_local_log_begins_nobody_knows_all_may_be_nowhere_else(topic_command: TopicCommand) -> None:
+    outcome = topic_command(tiered(earliest_local=None), "disable", "--delete")
+
+    summary = outcome.document()["summary"]
+    (partition,) = summary["partitions"]
+    assert (summary["bytesOnlyRemote"], partition["offsetsOnlyRemote"]) == (3000, [0, 299])
+
+
 @pytest.mark.parametrize("level", [LEVEL_3_9, LEVEL_4_3])
 def test_deletion_is_one_request(applied: TopicCommand, level: int) -> None:
     cluster = tiered(level=level)
