@@ -21,10 +21,11 @@ def remove_topic_record(topic_id: str) -> bytes:
     return encode_kraft_record(KraftRecordType.REMOVE_TOPIC, 0, {"TopicId": uuid_bytes(topic_id)})
 
 
-def snapshot_bytes(as_of_ms: int, *values: bytes) -> bytes:
-    """A snapshot with these records, of which the last was written at `as_of_ms`."""
+def snapshot_bytes(as_of_ms: int, *values: bytes, batch_records: int = 1 << 20) -> bytes:
+    """A snapshot with these records, so many in each batch, of which the last was written at `as_of_ms`."""
     records = [Record(1 + number, as_of_ms, None, value) for number, value in enumerate(values)]
-    body = encode_batch(records, partition_leader_epoch=1) if records else b""
+    batches = (records[start : start + batch_records] for start in range(0, len(records), batch_records))
+    body = b"".join(encode_batch(batch, partition_leader_epoch=1) for batch in batches)
     return (
         _control_batch(0, as_of_ms, ControlType.SNAPSHOT_HEADER, LastContainedLogTimestamp=as_of_ms)
         + body

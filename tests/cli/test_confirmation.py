@@ -55,3 +55,14 @@ def test_places_that_nobody_typed_are_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_name_cannot_colour_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in ask(monkeypatch, CLUSTER_ID + "\n", "from file:/\x1b[31mred")
+
+
+def test_at_a_terminal_too_yes_needs_the_id_of_this_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(CLUSTER_ID + "\n"))
+    monkeypatch.setattr(sys, "stderr", Terminal())
+
+    for typed, code in ((None, "not-confirmed"), ("ABEiM0RVZneImaq7zN3u_w", "another-cluster")):
+        with pytest.raises(TieredctlError) as refused:
+            demand_confirmation("Removing 7 objects", CLUSTER_ID, yes=True, typed_cluster_id=typed)
+        assert refused.value.kind.code == code
+    demand_confirmation("Removing 7 objects", CLUSTER_ID, yes=True, typed_cluster_id=CLUSTER_ID)

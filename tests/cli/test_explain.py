@@ -104,8 +104,11 @@ def test_an_offset_behind_what_is_uploaded_is_in_no_remote_segment(log_dir: Path
     assert (item["place"], item["segment"]) == ("not-remote", None)
 
 
-def test_an_epoch_that_does_not_hold_the_offset_finds_no_segment(log_dir: Path, tieredctl: Tieredctl) -> None:
-    outcome = tieredctl("explain", "orders7:0@40", "--epoch", "2", "--log-dir", log_dir, "-o", "json")
+@pytest.mark.parametrize("offset", [39, 40, 43])
+def test_an_epoch_that_does_not_hold_the_offset_finds_no_segment(
+    log_dir: Path, tieredctl: Tieredctl, offset: int
+) -> None:
+    outcome = tieredctl("explain", f"orders7:0@{offset}", "--epoch", "2", "--log-dir", log_dir, "-o", "json")
 
     (item,) = outcome.document()["items"]
     assert outcome.exit_code == 3

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,11 +88,8 @@ def test_what_comes_into_quarantine_while_it_is_asked_stays(
 ) -> None:
     later = copies(quarantined)[0]
 
-    def touch() -> None:
-        now = time.time() + 1
-        os.utime(later, (now, now))
-
-    monkeypatch.setattr(sys, "stdin", Terminal(f"{CLUSTER_ID}\n", touch))
+    # Now: after it was shown, and before it is done.
+    monkeypatch.setattr(sys, "stdin", Terminal(f"{CLUSTER_ID}\n", lambda: os.utime(later)))
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
 
     outcome = purge(quarantined, *AT_ONCE)

@@ -117,6 +117,19 @@ def test_two_brokers_that_take_each_other_for_another(log_dir: Path, tmp_path: P
     assert [item["severity"] for item in outcome.document()["items"]] == ["info", "error"]
 
 
+@pytest.mark.parametrize("start", [9_999, 10_001])
+def test_two_brokers_of_which_one_has_an_epoch_begin_elsewhere(
+    log_dir: Path, tmp_path: Path, tieredctl: Tieredctl, start: int
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(log_dir / "orders7-0", other / "orders7-0")
+    for folder, begins in ((log_dir, 10_000), (other, start)):
+        epochs = [EpochEntry(0, 0), EpochEntry(2, 60), EpochEntry(99, begins)]
+        (folder / "orders7-0/leader-epoch-checkpoint").write_bytes(encode_leader_epoch_checkpoint(epochs))
+    finding = check_folder(tieredctl, log_dir, other).finding()
+    assert (finding["code"], finding["evidence"]["startOffset"]) == ("leader-epoch-checkpoint-damaged", start)
+
+
 def test_a_folder_that_is_being_deleted(log_dir: Path, tieredctl: Tieredctl) -> None:
     fate = log_dir / f"orders7-0.{'0' * 32}-delete"
     (log_dir / "orders7-0").rename(fate)
