@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import shutil
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
-from tieredctl.errors import ExitCode
+from tieredctl.errors import ExitCode, worst
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import FINDING_KINDS, Finding, Severity, exit_code_of
 from tieredctl.model.tolerance import Ignored, Tolerance
@@ -179,3 +180,10 @@ def test_a_refused_change_is_not_made_because_its_reason_is_ignored(damaged: Pat
     removing = ("partition", "remove", "A" * 22, "--store", store, "--log-dir", damaged / "data")
 
     assert tieredctl(*removing, "--ignore", MISSING).exit_code == ExitCode.USAGE
+
+
+def test_of_several_exit_codes_the_gravest_counts() -> None:
+    from_harmless_to_worst = [0, 3, 5, 4, 11, 2, 1, 130]
+
+    for lighter, graver in combinations(map(ExitCode, from_harmless_to_worst), 2):
+        assert worst(graver, lighter) is worst(lighter, graver) is graver
