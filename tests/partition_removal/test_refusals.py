@@ -16,7 +16,13 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
-from tieredctl.ops.topic_removal.topic_removal_plan import RemovalScope, demand_silence, plan_partition, plan_removal, removal_scope
+from tieredctl.ops.topic_removal.topic_removal_plan import (
+    RemovalScope,
+    demand_silence,
+    plan_partition,
+    plan_removal,
+    removal_scope,
+)
 from tieredctl.ports.metadata_source import OffsetRange
 from tieredctl.rlmm.partitioner import metadata_partition
 
