@@ -100,6 +100,9 @@ soak: $(VENV)/development.installed $(VENV)/packages.installed ## Kill a thousan
 		$(BIN)/python -m pytest --timeout 0 tests/diskless/chaos
 	@TIEREDCTL_PROPERTY_EXAMPLES=2000 $(BIN)/python -m pytest --timeout 0 tests/coordinator \
 		tests/diskless/test_simulation.py
+	@TIEREDCTL_RACED_RUNS=200 TIEREDCTL_EXPORTER_LOOKS=20000 \
+		$(BIN)/python -m pytest --timeout 0 -k 'what_moves or many_looks' \
+		tests/tiering/test_broker_dies.py tests/monitoring/test_memory_of_looks.py
 
 completions: $(VENV)/runtime.installed $(VENV)/packages.installed ## Write the table of all commands, and shells' completions, again
 	@$(BIN)/python -m tieredctl.cli.command_rows
