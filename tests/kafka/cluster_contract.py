@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pytest
@@ -104,6 +104,18 @@ class ClusterContract:
         assert cluster.topic_configs([]) == {}
         assert cluster.replica_bytes([ABSENT]) == {}
         assert cluster.free_bytes([ABSENT]) == {}
+
+    def test_of_a_topic_that_was_deleted_since_it_was_described_no_leader_tells_offsets(
+        self, cluster: Cluster, topic: TopicDescription
+    ) -> None:
+        deleted = replace(topic, topic=ABSENT)
+
+        with pytest.raises(TieredctlError) as offsets:
+            cluster.list_offsets(deleted, OffsetSpec.EARLIEST)
+        with pytest.raises(TieredctlError) as epochs:
+            cluster.epoch_end_offset(deleted, 0, 0)
+
+        assert {raised.value.code for raised in (offsets, epochs)} == {ErrorCode.UNKNOWN_TOPIC}
 
     def test_what_cannot_be_a_topics_name_is_wrong_usage(self, cluster: Cluster) -> None:
         with pytest.raises(TieredctlError, match="is not a valid topic name") as raised:

@@ -106,6 +106,8 @@ class ModelCluster:
     copied_once: int | None = None
     """The last offset that was in remote storage before the topic was taken out."""
     dies_at: int | None = None
+    gone_at: int | None = None
+    """The question from which on the topic is no more."""
     boundaries: int = 0
     deletes: bool = True
     """Whether the leader does delete remote segments."""
@@ -188,6 +190,7 @@ class ModelCluster:
 
     def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
         self.boundary()
+        self._demand_known(topic.topic)
         if timestamp == OffsetSpec.LATEST_TIERED:
             return {0: self._latest_tiered()}
         if timestamp == OffsetSpec.EARLIEST_PENDING_UPLOAD:
@@ -206,6 +209,7 @@ class ModelCluster:
     def epoch_end_offset(self, topic: TopicDescription, partition: int, leader_epoch: int) -> tuple[int, int] | None:
         """All records are of epoch 0."""
         self.boundary()
+        self._demand_known(topic.topic)
         return None if leader_epoch > 0 else (0, LATEST)
 
     def alter_topic_configs(self, name: str, changes: Mapping[str, str | None], *, validate_only: bool) -> None:
@@ -222,7 +226,7 @@ class ModelCluster:
         self.boundary()
 
     def _demand_known(self, name: str) -> None:
-        if name != TOPIC:
+        if name != TOPIC or (self.gone_at is not None and self.boundaries >= self.gone_at):
             raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"model:9092 has no topic {name}.", hint="")
 
     def _demand_right(self, question: str) -> None:

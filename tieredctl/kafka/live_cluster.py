@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -35,8 +36,8 @@ _NONE = -1
 _SET, _DELETE = 0, 1
 """AlterConfigOp.OpType."""
 _UNKNOWN_TOPIC, _NOT_LEADER, _INVALID_TOPIC = 3, 6, 17
-_PASSING = frozenset({5, _NOT_LEADER, 74, 75, 78})
-"""LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE."""
+_PASSING = frozenset({_UNKNOWN_TOPIC, 5, _NOT_LEADER, 74, 75, 78})
+"""LEADER_NOT_AVAILABLE, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE; a topic is new, or gone."""
 _CONFIG_SOURCES = {
     1: "DYNAMIC_TOPIC_CONFIG",
     2: "DYNAMIC_BROKER_CONFIG",
@@ -249,9 +250,7 @@ class LiveCluster(PatientCluster):
                         raise
                     continue  # Another broker may lead soon.
                 answers |= {partition: answer for partition, answer, passing in found if is_last or not passing}
-            if len(answers) < len(topic.partitions):
-                self._client.hear_of_changes()
-                topic = self.topic(topic.topic)
+            topic = topic if len(answers) == len(topic.partitions) else self._as_it_is_now(topic)
         return dict(sorted(answers.items()))
 
     def epoch_end_offset(self, topic: TopicDescription, partition: int, leader_epoch: int) -> tuple[int, int] | None:
@@ -270,11 +269,18 @@ class LiveCluster(PatientCluster):
                 if not found.error_code:
                     return None if found.end_offset == _NONE else (found.leader_epoch, found.end_offset)
                 if found.error_code not in _PASSING or time.monotonic() > deadline:
-                    reason = error_of(found.error_code).message
-                    said = f"The leader of {topic.topic}-{partition} answered: {reason}."
+                    said = f"The leader of {topic.topic}-{partition} answered: {error_of(found.error_code).message}."
                     raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, said)
-            self._client.hear_of_changes()
-            topic = self.topic(topic.topic)
+            topic = self._as_it_is_now(topic)
+
+    def _as_it_is_now(self, topic: TopicDescription) -> TopicDescription:
+        """With the leaders of now. Raises TieredctlError `unknown-topic` where it is gone, whoever has its name."""
+        self._client.hear_of_changes()
+        now = self.topic(topic.topic)
+        if now.topic_id != topic.topic_id:
+            raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"Topic {topic.topic} was made again.", hint="")
+        asked = {one.partition for one in topic.partitions}
+        return replace(now, partitions=[one for one in now.partitions if one.partition in asked])
 
     def _epoch_end_offset(self, leader: int | None, topic: str, partition: int, leader_epoch: int) -> Any:
         from kafka.protocol.consumer import OffsetForLeaderEpochRequest

@@ -56,11 +56,13 @@ class Looking:
     findings: list[Finding] = field(default_factory=list)
 
     def at(self, what: str, ask: Callable[[], _Answer]) -> _Answer | None:
-        """The answer; None where the cluster refuses it or does not give it."""
+        """The answer; None where the cluster refuses it or does not give it, or the topic was deleted meanwhile, of
+        which there is nothing to record."""
         try:
             return ask()
         except TieredctlError as error:
-            self.note(what, error)
+            if error.code is not ErrorCode.UNKNOWN_TOPIC:
+                self.note(what, error)
             return None
 
     def where_allowed(self, what: str, ask: Callable[[], _Answer]) -> _Answer | None:

@@ -39,7 +39,14 @@ class LivePartitions:
         numbers = [one.partition for one in topic.partitions]
         if topic.topic_id != partition.topic_id or partition.partition not in numbers:
             return LivePartition(None, topic.topic_id)
-        answers = read_leader_log(self.cluster, only_partition(topic, partition.partition))
+        try:
+            answers = read_leader_log(self.cluster, only_partition(topic, partition.partition))
+        except TieredctlError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC:
+                raise
+            # Deleted since it was described.
+            self._topics[partition.topic] = None
+            return LivePartition(None)
         return LivePartition(answers.log, topic.topic_id)
 
     def tell_txn(self) -> bool:
