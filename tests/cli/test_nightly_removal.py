@@ -15,7 +15,7 @@ from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata
 from tieredctl.model.ids import TopicIdPartition, uuid_text
-from tieredctl.ops.orphan_removal.removed_keys import note_removed
+from tieredctl.ops.verification.removed_keys import note_removed
 from tieredctl.storage.registry import open_writable_store
 
 LAYOUT = layout_named("local")

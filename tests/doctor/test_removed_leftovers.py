@@ -10,7 +10,7 @@ from tieredctl.model.clock import Clock
 from tieredctl.ops.doctor.removed_leftovers import Leftovers, RemovalNotes, left_unfinished
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed
-from tieredctl.ops.orphan_removal.removed_keys import note_put_back, note_removed, read_removed_keys
+from tieredctl.ops.verification.removed_keys import note_put_back, note_removed, read_removed_keys
 from tieredctl.storage.memory import MemoryStore
 
 LATER_MS, HOUR_MS = FIRST_TIMESTAMP_MS + 7_200_000, 3_600_000

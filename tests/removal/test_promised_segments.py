@@ -11,16 +11,17 @@ import pytest
 
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETING, FIRST_TIMESTAMP_MS, PARTITION, TOPIC_ID, copied, segment_id, started, updated
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.events import MetadataEvent
+from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphan_removal.orphan_plan import Planning
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl.ops.orphan_removal.plan_options import PlanOptions
-from tieredctl.ops.orphan_removal.removed_keys import note_removed
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
+from tieredctl.ops.verification.removed_keys import note_removed
 from tieredctl.ports.layout import ExplainedKey, Part
 from tieredctl.storage.memory import MemoryStore
 
@@ -74,12 +75,15 @@ class World:
         is_lost = self.lost_before_reading is not None and self._readings >= self.lost_before_reading
         return EventStream(EventsInMemory([] if is_lost else self.events))
 
-    def plan(self, **options: Any) -> int:
-        """How many objects are planned."""
+    def scan(self) -> Scan:
+        """A scan that has not been run."""
         scanned = ScanOptions(NOW_MS, 24 * HOUR_MS, TopicSources(topic_ids=self.topics), key=KEY)
         listing = SpooledListing(list(self.store.list())[self.unlisted :])
-        scan = Scan(listing, LAYOUT, self.store.url, self.read, scanned, self.store)
-        return Planning(scan, PlanWriter(io.BytesIO()), replace(OPTIONS, **options), [LAYOUT]).run().objects
+        return Scan(listing, LAYOUT, self.store.url, self.read, scanned, self.store)
+
+    def plan(self, **options: Any) -> int:
+        """How many objects are planned."""
+        return Planning(self.scan(), PlanWriter(io.BytesIO()), replace(OPTIONS, **options), [LAYOUT]).run().objects
 
 
 def code_of(world: World) -> ErrorCode | None:
@@ -98,6 +102,31 @@ def test_a_plan_is_refused_while_any_promised_part_is_missing(part: int) -> None
 
     assert code_of(world) is ErrorCode.PROMISED_MISSING
     assert world.plan(max_missing=1)
+
+
+def test_a_scan_that_finds_orphans_is_incomplete_while_a_promised_object_is_missing() -> None:
+    world, missing = World(), objects_of(1)[0]
+    whole = world.scan()
+    whole.run()
+    world.delete(missing)
+
+    scan = world.scan()
+    scan.run()
+
+    added = [finding for finding in scan.findings if finding.code not in {one.code for one in whole.findings}]
+    assert [(one.code, one.evidence) for one in added] == [("promised-objects-missing", {"objects": 1, "key": missing})]
+    assert exit_code_of(scan.findings) is ExitCode.INCOMPLETE
+
+
+def test_where_nothing_looks_orphaned_a_scan_says_nothing_of_what_is_missing() -> None:
+    world = World()
+    for key in (objects_of(1)[0], *objects_of(3)):
+        world.delete(key)
+
+    scan = world.scan()
+    scan.run()
+
+    assert scan.findings == []
 
 
 def test_where_all_that_is_promised_is_there_orphans_are_planned() -> None:

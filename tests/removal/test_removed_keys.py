@@ -8,7 +8,7 @@ import json
 import pytest
 
 from tieredctl.ops.guards.own_objects import REMOVED_FOLDER
-from tieredctl.ops.orphan_removal.removed_keys import (
+from tieredctl.ops.verification.removed_keys import (
     keys_removed_by,
     keys_removed_since,
     note_put_back,

@@ -31,6 +31,7 @@ class FindingCode(AnyFindingCode):
     OBJECT_UNREFERENCED = "object-unreferenced"
     OBJECT_OLDER_THAN_METADATA = "object-older-than-metadata"
     OBJECT_NOT_COVERED = "object-not-covered"
+    PROMISED_OBJECTS_MISSING = "promised-objects-missing"
     TOPIC_GONE = "topic-gone"
     OBJECT_REMOVED = "object-removed"
     MULTIPART_DEBRIS = "multipart-debris"

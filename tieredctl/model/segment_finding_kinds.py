@@ -158,6 +158,13 @@ SEGMENT_FINDING_KINDS = (
         many="objects without events, whose records are nowhere else by the metadata: they may be their only copies",
     ),
     FindingKind(
+        FindingCode.PROMISED_OBJECTS_MISSING,
+        Severity.ERROR,
+        "a store that lacks objects that the metadata promises: what looks orphaned in it may be theirs",
+        "tieredctl verify --level listing …",
+        incomplete=True,
+    ),
+    FindingKind(
         FindingCode.TOPIC_GONE,
         Severity.WARNING,
         "segments of a topic that is gone, which the metadata still promises",

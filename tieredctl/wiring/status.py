@@ -20,13 +20,13 @@ from tieredctl.ops.metadata.failing_copies import failing_copies, failing_findin
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed, stuck, stuck_among, unfinished
 from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
-from tieredctl.ops.orphan_removal.removed_keys import read_removed_keys
 from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.status.board import Status, StoreFacts
 from tieredctl.ops.status.facts import ClusterFacts, facts_of_cluster, facts_of_metadata
 from tieredctl.ops.status.last_results import LastResults, read_results
 from tieredctl.ops.timeline.of_findings import NOTHING_DRAWN, logs_of_leaders, timelines_of_found
 from tieredctl.ops.timeline.partition_timeline import KnownLog
+from tieredctl.ops.verification.removed_keys import read_removed_keys
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.wiring.doctor import diagnose_cluster
 from tieredctl.wiring.node_files import local_replicas

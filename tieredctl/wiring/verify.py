@@ -13,10 +13,10 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphan_removal.removed_keys import read_removed_keys
 from tieredctl.ops.timeline.partition_timeline import KnownLog
 from tieredctl.ops.verification.engine import Engine, LocalEngine
 from tieredctl.ops.verification.options import VerifyOptions
+from tieredctl.ops.verification.removed_keys import read_removed_keys
 from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.verify import verify as run
 from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace

@@ -39,7 +39,7 @@ from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared, look, written_since
 from tieredctl.ops.orphan_removal.putting_back import failed, not_in_its_place, note_times, put_back
 from tieredctl.ops.orphan_removal.receipts import Receipts, last_receipts, remember
-from tieredctl.ops.orphan_removal.removed_keys import note_put_back, note_removed
+from tieredctl.ops.verification.removed_keys import note_put_back, note_removed
 from tieredctl.ports.object_store import (
     CONCERN_EVERY_OBJECT,
     Deletion,

@@ -30,12 +30,12 @@ from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.owners import Found
-from tieredctl.ops.orphan_removal.promised_segments import PromisedSegments
 from tieredctl.ops.orphan_removal.store_fit import StoreFit
 from tieredctl.ops.orphans.judgement import Certainty, Judge, judged_objects, verdict_of
 from tieredctl.ops.orphans.live_listing import live_listing
 from tieredctl.ops.orphans.metadata_begins import MetadataBegins
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
+from tieredctl.ops.orphans.promised_segments import PromisedSegments
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
 from tieredctl.ops.remote.listing import SpooledListing, record_batch

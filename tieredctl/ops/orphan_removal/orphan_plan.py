@@ -13,14 +13,12 @@ from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.removal import PlanHeader, PlannedObject, PlannedUpload, PlanTotals
 from tieredctl.ops.cluster.live_topics import demand_all_topics
-from tieredctl.ops.metadata.completeness import demand_whole, lost_between
-from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.completeness import demand_whole
 from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
 from tieredctl.ops.orphan_removal.fresh_metadata import Verdict, verdicts_on
 from tieredctl.ops.orphan_removal.limits import StoreOverlap, demand_age, demand_promised
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
 from tieredctl.ops.orphan_removal.plan_options import PlannedSoFar, PlanOptions
-from tieredctl.ops.orphan_removal.promised_segments import PromisedSegments
 from tieredctl.ops.orphans.judgement import Judge, Verdicts, judged_objects, verdict_of
 from tieredctl.ops.orphans.live_listing import live_listing
 from tieredctl.ops.orphans.object_columns import ObjectColumns
@@ -55,55 +53,39 @@ class Planning:
         """Scans, and writes the plan. Raises TieredctlError if anything speaks against removing."""
         demand_age(self.scan.options.min_age_ms, allow_young=self.options.allow_young)
         folders = FolderCheck(self.scan.subject, self.installed_layouts)
-        promised: PromisedSegments | None = None
+        has_begun = False
         for judge, objects, verdicts in self.scan.judged():
-            if promised is None:
+            if not has_begun:
                 self._begin()
-                promised = PromisedSegments(judge.segments, judge.live_topics, self.scan.layout)
-            promised.take(objects, verdicts)
+                has_begun = True
             folders.look_at(objects)
             self._overlap.look_at(objects)
             self._add(judge, objects, verdicts)
-        if promised is None:
+        if not has_begun:
             self._begin()
         self._demand_whole()
         if not self.lists_all:
-            self._look_at_store(folders, promised)
+            self._look_at_store(folders)
         folders.demand_none()
         self._overlap.demand(self.scan.subject, self.scan.layout.name)
-        self._demand_promised(promised)
+        if self.writer.objects or self.uploads_of:
+            demand_promised(self.scan.missing(), self.options.max_missing, self.scan.subject)
         self._add_uploads()
         return self.writer.end(self._overlap.listed)
 
-    def _look_at_store(self, folders: FolderCheck, promised: PromisedSegments | None) -> None:
-        store, known, judge = self.scan.store, self.scan.known, self.scan.judge
+    def _look_at_store(self, folders: FolderCheck) -> None:
+        store, known, judge, promised = self.scan.store, self.scan.known, self.scan.judge, self.scan.promised
         assert store is not None
         assert known is not None
         assert judge is not None
+        assert promised is not None
         overlap = self._overlap = StoreOverlap()
         with live_listing(store) as listing:
             batches = UnreservedObjects(listing).batches()
             for columns, verdicts in judged_objects(judge, known, batches, self.scan.layout):
                 folders.look_at(columns)
                 overlap.look_at(columns)
-                if promised is not None:
-                    promised.take(columns, verdicts)
-
-    def _demand_promised(self, promised: PromisedSegments | None) -> None:
-        store = self.scan.store
-        if promised is None or store is None or not (self.writer.objects or self.uploads_of):
-            return
-        first, later = self.scan.stream, list[EventStream]()
-        assert first is not None
-
-        def read() -> EventStream:
-            later.append(self.scan.read_metadata())
-            return later[-1]
-
-        missing = promised.missing(store, read, self.scan.options.key)
-        for stream in later:
-            demand_whole(lost_between(first, stream))
-        demand_promised(missing, self.options.max_missing, self.scan.subject)
+                promised.take(columns, verdicts)
 
     def _begin(self) -> None:
         self._demand_whole()

@@ -24,7 +24,7 @@ from tieredctl.ops.orphan_removal.evidence import Evidence
 from tieredctl.ops.orphan_removal.putting_back import failed, note_times, put_back, would_be_put_back
 from tieredctl.ops.orphan_removal.quarantine import copies_by_plan, copies_of
 from tieredctl.ops.orphan_removal.receipts import Receipts, ReceiptsInMemory, StoredReceipts, last_receipts
-from tieredctl.ops.orphan_removal.removed_keys import keys_removed_by, note_put_back
+from tieredctl.ops.verification.removed_keys import keys_removed_by, note_put_back
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, Capability, WritableObjectStore
 from tieredctl.process.interruption import critical_section, mark_complete
 from tieredctl.process.progress import note

@@ -19,7 +19,7 @@ from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphan_removal.preparation import look
 from tieredctl.ops.orphan_removal.receipts import Receipts
-from tieredctl.ops.orphan_removal.removed_keys import keys_removed_since
+from tieredctl.ops.verification.removed_keys import keys_removed_since
 from tieredctl.ports.object_store import ObjectStore, StoredObject, WritableObjectStore, list_unreserved
 from tieredctl.process.interruption import critical_section, mark_complete
 

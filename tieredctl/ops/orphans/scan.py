@@ -18,6 +18,7 @@ from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.key_text import key_text
+from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.cluster.live_topics import (
     NO_TOPIC_SOURCES,
@@ -30,6 +31,7 @@ from tieredctl.ops.cluster.live_topics import (
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes, read_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
+from tieredctl.ops.metadata.completeness import demand_whole, lost_between
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
@@ -46,6 +48,7 @@ from tieredctl.ops.orphans.judgement import (
 from tieredctl.ops.orphans.metadata_begins import MetadataBegins
 from tieredctl.ops.orphans.moved_segments import MovedSegments
 from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, selected_rows
+from tieredctl.ops.orphans.promised_segments import PromisedSegments, promised_objects_missing
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import segment_states
 from tieredctl.ops.orphans.still_there import still_there
@@ -99,6 +102,8 @@ class Scan:
     judge: Judge | None = None
     """What objects are judged by, and `known` whose they may be, once the metadata was read."""
     known: KnownOwners | None = None
+    promised: PromisedSegments | None = None
+    """What of the promised objects is listed, once the metadata was read."""
     unreserved: UnreservedObjects | None = None
     """The objects of the listing, once it was made."""
     lists_all: bool = True
@@ -116,11 +121,13 @@ class Scan:
             rows = self.selected(objects)
             for row in (rows if self.lists_all else rows[verdicts.are_orphans[rows]]).tolist():
                 yield self._document(judge, objects, verdicts, row, codes[row])
+        self._doubt_orphans()
 
     def run(self) -> None:
         """Reads everything, only for the totals."""
         for _ in self.judged():
             pass
+        self._doubt_orphans()
 
     def judged(self) -> Iterator[tuple[Judge, ObjectColumns, Verdicts]]:
         """All objects, many at a time, with their verdicts; those of no selection too, which are not counted."""
@@ -135,10 +142,12 @@ class Scan:
             self.judge = judge = self._judge(events, live, stream)
             begins = MetadataBegins.of(stream.coverage, events.first_records_ms)
             self.known = known = KnownOwners(events.partitions, KnownTopics(events.first_events_ms, live), begins)
+            self.promised = promised = PromisedSegments(judge.segments, live, self.layout)
             self.unreserved = unreserved = UnreservedObjects(listing)
             has_any = False
             for objects, found in judged_objects(judge, known, unreserved.batches(), self.layout):
                 has_any |= len(objects.sizes) > 0
+                promised.take(objects, found)
                 there, verdicts = self._still_there(judge, moved, objects, found)
                 self._count(there, verdicts)
                 note_more("objects judged", len(there.sizes))
@@ -148,6 +157,28 @@ class Scan:
         stream.findings += moved.lost
         incomplete = self.options.topic_sources.findings()
         self.findings += [*stream.findings, *incomplete, *self._totals.findings(self.subject)]
+
+    def missing(self) -> list[str]:
+        """The keys of objects that the metadata promises and the store lacks; none where no store can be asked. Raises
+        TieredctlError `metadata-incomplete` where the metadata lost events meanwhile."""
+        if self.promised is None or self.stream is None or self.store is None:
+            return []
+        later = list[EventStream]()
+
+        def read() -> EventStream:
+            later.append(self.read_metadata())
+            return later[-1]
+
+        missing = self.promised.missing(self.store, read, self.options.key)
+        for stream in later:
+            demand_whole(lost_between(self.stream, stream))
+        return missing
+
+    def _doubt_orphans(self) -> None:
+        """What looks orphaned may be promised objects under other keys: what forbids a plan makes a scan incomplete."""
+        has_orphans = any(group.status is ObjectStatus.ORPHAN for group in self.groups)
+        if has_orphans and self.metadata_is_whole and (missing := self.missing()):
+            self.findings.append(promised_objects_missing(missing, self.subject))
 
     def _still_there(
         self, judge: Judge, segments: MovedSegments, objects: ObjectColumns, verdicts: Verdicts

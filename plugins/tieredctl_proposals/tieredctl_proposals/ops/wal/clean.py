@@ -25,8 +25,8 @@ from tieredctl.ops.guards.ledger import plans_on_record
 from tieredctl.ops.orphan_removal.limits import Limits, demand_share
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphan_removal.receipts import stored_header
-from tieredctl.ops.orphan_removal.removed_keys import keys_put_back
 from tieredctl.ops.orphan_removal.use import receipts_header
+from tieredctl.ops.verification.removed_keys import keys_put_back
 from tieredctl.ports.object_store import ObjectStore, StoredObject, list_unreserved
 from tieredctl_proposals.ops.wal.contents import combined_id_of
 from tieredctl_proposals.ops.wal.need import FreshNeeds, Needs

@@ -13,19 +13,22 @@ from itertools import islice
 import numpy as np
 
 from tieredctl.formats.windows import Ints
+from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.live_topics import LiveTopics
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.metadata.completeness import demand_whole
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphan_removal.removed_keys import read_removed_keys
 from tieredctl.ops.orphans.judgement import NO_SEGMENT, Verdicts
 from tieredctl.ops.orphans.object_columns import ObjectColumns
 from tieredctl.ops.orphans.segment_states import SegmentStates
 from tieredctl.ops.verification.judged_partitions import NO_PART, PARTS, Masks, any_segment, mask_of
 from tieredctl.ops.verification.other_forms import OtherForms
+from tieredctl.ops.verification.removed_keys import read_removed_keys
 from tieredctl.ports.layout import ExplainedKey, Layout, Part
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
@@ -123,6 +126,14 @@ class PromisedSegments:
             if (not removed.is_proven(name) or self.live_topics.is_live(segment.topic_id_partition.topic_id))
             and forms.not_judged(segment) is None
         ]
+
+
+def promised_objects_missing(missing: Sequence[str], store_url: str) -> Finding:
+    """That what looks orphaned in a store may be objects that the metadata promises. `missing` are their keys."""
+    lacks = counted(len(missing), "object that is promised", "objects that are promised")
+    message = f"{store_url} lacks {lacks}: what looks orphaned may be theirs"
+    evidence = {"objects": len(missing), "key": min(missing)}
+    return Finding(FindingCode.PROMISED_OBJECTS_MISSING, store_url, message, evidence)
 
 
 def _identity(partition: TopicIdPartition, segment_id: str, start_offset: int) -> ExplainedKey:
