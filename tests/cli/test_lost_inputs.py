@@ -163,6 +163,7 @@ REFUSED = (ExitCode.FAILURE, ExitCode.USAGE, ExitCode.CORRUPTION, ExitCode.INCOM
 OTHERWISE: Mapping[tuple[str, Damage], ExitCode] = {
     ("remote read", log_cut_and_checkpoints_removed): ExitCode.CLEAN,
     ("recover metadata", logs_as_of_new_partitions): ExitCode.FINDINGS,
+    ("recover metadata", nothing_left_of_a_log_but_its_name): ExitCode.FINDINGS,
     ("metadata partition-of", log_cut_and_checkpoints_removed): ExitCode.CLEAN,
 }
 """Recovery is for a topic that lost its events; the others find all they need among the events that are left."""

@@ -162,7 +162,7 @@ class TestLogDirectories(MetadataSourceContract):
 
         (metadata.log_dir / CHECKPOINT).unlink()
 
-        assert [codes_of(metadata.open(), number) for number in (FIRST, SECOND)] == [[], ["metadata-cut-short"]]
+        assert [codes_of(metadata.open(), number) for number in (FIRST, SECOND)] == [[], ["metadata-truncated"]]
 
     def test_a_copy_of_an_empty_log_alone_has_no_checkpoint_to_lack(self, tmp_path: Path) -> None:
         write_log(tmp_path, FIRST, [])

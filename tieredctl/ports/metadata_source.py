@@ -46,9 +46,10 @@ def without_segments(metadata_partition: int, topic: str = METADATA_TOPIC) -> Fi
 
 
 def without_end(metadata_partition: int, topic: str = METADATA_TOPIC) -> Finding:
-    """The same about one in a node's folders that is empty, and that none of the node's checkpoints names."""
+    """The finding about one in a node's folders that is empty, and that none of the node's checkpoints names: its whole
+    beginning may be lost."""
     message = "the log is empty, and no checkpoint of the broker says that it was: events may be lost"
-    return _of_log(CUT_SHORT, metadata_partition, topic, message, logEndOffset=0)
+    return _of_log(FindingCode.METADATA_TRUNCATED, metadata_partition, topic, message, logEndOffset=0)
 
 
 def _of_log(code: FindingCode, metadata_partition: int, topic: str, message: str, **offsets: int) -> Finding:
