@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Tieredctl, own_process
+from tests.cli.command_line import Tieredctl
 from tests.cli.crashed_cluster import ORPHANS, CrashedClusterOnDisk
 from tests.metadata_logs import COPIED, FIRST_TIMESTAMP_MS, TOPIC_ID, started, updated, write_events
 from tests.rigs.page_rows import rows_of
@@ -22,21 +22,6 @@ from tieredctl.model.ids import TopicIdPartition
 def places(captures: Path) -> tuple[str | Path, ...]:
     cluster = captures / "kafka-4.3.1"
     return "--log-dir", cluster / "data", "--store", f"file:{cluster / 'remote' / 'kafka-tiered-storage'}"
-
-
-def test_nothing_is_said_about_how_plots_are_made(places: tuple[str | Path, ...], tmp_path: Path) -> None:
-    (tmp_path / "matplotlibrc").write_text("no.such.key: 1\ntext.usetex: true\n")
-    page = tmp_path / "page.html"
-
-    outcome = own_process(
-        *("verify", *places, "--level", "listing", "--report", page, "--quiet"),
-        HOME="/no/such/home",
-        MPLCONFIGDIR="/proc/nowhere",
-        MATPLOTLIBRC=str(tmp_path / "matplotlibrc"),
-    )
-
-    assert (outcome.exit_code, outcome.err) == (ExitCode.CLEAN, "")
-    assert "<svg" in page.read_text()
 
 
 def test_no_command_of_one_context_stands_on_the_page_of_all(
@@ -96,15 +81,15 @@ def test_a_missing_extra_says_what_to_install(
 ) -> None:
     found = importlib.util.find_spec
 
-    def without_matplotlib(name: str, package: str | None = None) -> ModuleSpec | None:
-        return None if name == "matplotlib" else found(name, package)
+    def without_jinja(name: str, package: str | None = None) -> ModuleSpec | None:
+        return None if name == "jinja2" else found(name, package)
 
-    monkeypatch.setattr("tieredctl.report.extra.find_spec", without_matplotlib)
+    monkeypatch.setattr("tieredctl.report.extra.find_spec", without_jinja)
 
     outcome = tieredctl("verify", *places, "--report", tmp_path / "page.html")
 
     assert outcome.exit_code == ExitCode.FAILURE
-    assert "A report needs matplotlib." in outcome.err
+    assert "A report needs jinja2." in outcome.err
     assert "pip install 'tieredctl[report]'" in outcome.err
     assert list(tmp_path.iterdir()) == []
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from tieredctl.report.plot import GRID, MUTED, Plot, drawn, label
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tieredctl.report.plot import CHARACTER, MUTED, TRACK, WIDTH, Drawing, Plot, label
 
 MOST_BARS = 12
 """More are not told apart: the caller joins the rest."""
-_LINE, _LEGEND, _MARGIN = 34, 22, 12
+_LINE, _LEGEND, _BAR = 34, 22, 8
+"""Heights, in pixels."""
 _LEAST = 0.004
 """Of the width: what is there is seen."""
 
@@ -41,41 +38,36 @@ def bars(
     greatest = max((total for total in totals if total), default=0) or 1
     legend = _LEGEND if len(series) > 1 else 0
 
-    def draw(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        axes.set_axis_off()
-        axes.set_xlim(0, 1)
-        axes.set_ylim(legend + _LINE * len(names), 0)
-        if legend:
-            _draw_legend(axes, series)
-        for line, (shown, total) in enumerate(zip(names, totals, strict=True)):
-            top = legend + _LINE * line
-            said = "unknown" if total is None else text(total)
-            axes.text(0, top + 8, label(shown, 52 - len(said)), va="center", clip_on=False)
-            axes.text(1, top + 8, said, va="center", ha="right", clip_on=False, color=MUTED)
-            axes.barh(top + 22, 1, height=8, color=GRID, alpha=0.5, clip_on=False)
-            if total is not None:
-                _draw_bar(axes, top + 22, [(one.colour, (one.amounts[line] or 0) / greatest) for one in series])
+    drawing = Drawing(name, legend + _LINE * len(names))
+    if legend:
+        _draw_legend(drawing, series)
+    for line, (shown, total) in enumerate(zip(names, totals, strict=True)):
+        top = legend + _LINE * line
+        said = "unknown" if total is None else text(total)
+        drawing.text(0, top + 9, label(shown, 52 - len(said)))
+        drawing.text(WIDTH, top + 9, said, MUTED, anchor="end")
+        drawing.rectangle(0, top + 19, WIDTH, _BAR, TRACK)
+        if total is not None:
+            _draw_bar(drawing, top + 19, [(one.colour, (one.amounts[line] or 0) / greatest) for one in series])
 
     rows = [
         (shown, *("unknown" if part is None else text(part) for part in parts))
         for shown, parts in zip(names, columns, strict=True)
     ]
-    svg = drawn(name, draw, legend + _LINE * len(names) + _MARGIN)
-    return Plot(name, title, description, svg, ("", *(one.name for one in series)), rows)
+    return Plot(name, title, description, drawing.svg(), ("", *(one.name for one in series)), rows)
 
 
-def _draw_bar(axes: Axes, y: float, parts: Sequence[tuple[str, float]]) -> None:
+def _draw_bar(drawing: Drawing, y: float, parts: Sequence[tuple[str, float]]) -> None:
     done = 0.0
     for colour, share in parts:
         if share:
-            axes.barh(y, max(share, _LEAST), left=done, height=8, color=colour, clip_on=False)
+            drawing.rectangle(WIDTH * done, y, WIDTH * max(share, _LEAST), _BAR, colour)
             done += share
 
 
-def _draw_legend(axes: Axes, series: Sequence[Series]) -> None:
+def _draw_legend(drawing: Drawing, series: Sequence[Series]) -> None:
     x = 0.0
     for one in series:
-        axes.barh(8, 0.022, left=x, height=10, color=one.colour, clip_on=False)
-        axes.text(x + 0.032, 8, one.name, va="center", color=MUTED, clip_on=False)
-        x += 0.07 + 0.0175 * len(one.name)
+        drawing.rectangle(x, 3, 8, 10, one.colour)
+        drawing.text(x + 12, 8, one.name, MUTED)
+        x += 26 + CHARACTER * len(one.name)

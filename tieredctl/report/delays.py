@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tieredctl.model.quantities import duration_text
-from tieredctl.report.plot import GRID, MUTED, SERIES, Plot, drawn
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tieredctl.report.plot import CHARACTER, GRID, MUTED, SERIES, WIDTH, Drawing, Plot
 
 _STRETCHES = 32
-_HEIGHT = 230
+_HEIGHT, _TOP, _BOTTOM = 230, 18, 190
+"""In pixels: all of it, and between what durations are."""
 _LEAST_MS = 1
 _DAY_MS = 86_400_000
 _TICKS_MS = (
@@ -50,18 +47,16 @@ def delays(
     length = max(1, -(-(last - first + 1) // _STRETCHES))
     stretches = _stretches(times, waited, first, length)
 
-    def draw(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        axes.set_yscale("log")
-        middles = [one.begins_ms + length / 2 for one in stretches]
-        medians = [max(_LEAST_MS, one.median_ms) for one in stretches]
-        longest = [max(_LEAST_MS, one.longest_ms) for one in stretches]
-        axes.vlines(middles, medians, longest, color=GRID, linewidth=2, clip_on=False)
-        axes.plot(middles, longest, "o", color=SERIES[1], markersize=4, clip_on=False)
-        axes.plot(middles, medians, "o-", color=SERIES[0], markersize=4, linewidth=1.5, clip_on=False)
-        _label(axes, first, last, min(medians), max(longest))
-        axes.text(0, 1.06, "● median", color=SERIES[0], transform=axes.transAxes)
-        axes.text(0.27, 1.06, "● longest", color=SERIES[1], transform=axes.transAxes)
+    medians = [max(_LEAST_MS, one.median_ms) for one in stretches]
+    longest = [max(_LEAST_MS, one.longest_ms) for one in stretches]
+    axes = _Axes(Drawing(name, _HEIGHT), first, last, min(medians), max(longest))
+    middles = [axes.x(one.begins_ms + length / 2) for one in stretches]
+    for x, median, most in zip(middles, medians, longest, strict=True):
+        axes.drawing.line([(x, axes.y(median)), (x, axes.y(most))], GRID, 2)
+    axes.drawing.line([(x, axes.y(median)) for x, median in zip(middles, medians, strict=True)], SERIES[0], 1.5)
+    for colour, values in ((SERIES[1], longest), (SERIES[0], medians)):
+        for x, value in zip(middles, values, strict=True):
+            axes.drawing.dot(x, axes.y(value), colour)
 
     rows = [
         (
@@ -73,7 +68,7 @@ def delays(
         for one in stretches
     ]
     headings = ("From (UTC)", counted, "Median", "Longest")
-    return Plot(name, title, description, drawn(name, draw, _HEIGHT), headings, rows)
+    return Plot(name, title, description, axes.drawing.svg(), headings, rows)
 
 
 def _stretches(times: NDArray[np.int64], waited: NDArray[np.int64], first: int, length: int) -> list[_Stretch]:
@@ -86,21 +81,40 @@ def _stretches(times: NDArray[np.int64], waited: NDArray[np.int64], first: int, 
     ]
 
 
-def _label(axes: Axes, first: int, last: int, least: int, greatest: int) -> None:
-    """Times below, durations to the left."""
-    within = [tick for tick in _TICKS_MS if least / 3 <= tick <= greatest * 3] or [least]
-    axes.set_ylim(min(within[0], least) / 1.5, max(within[-1], greatest) * 1.5)
-    axes.set_yticks(within, [duration_text(tick) for tick in within])
-    axes.yaxis.minorticks_off()
-    axes.grid(axis="y", linewidth=1)
-    axes.spines["left"].set_visible(False)
-    span = max(1, last - first)
-    axes.set_xlim(first - span * 0.03, last + span * 0.06)
-    style = next(style for below, style in _STYLES if span < below)
-    ticks: Sequence[float] = [first, first + span / 3, first + 2 * span / 3, last] if span > 3 else [first]
-    axes.set_xticks(ticks, [_moment(tick, style) for tick in ticks])
-    day = _moment(first, "%Y-%m-%d UTC") if span < 2 * _DAY_MS else "UTC"
-    axes.set_xlabel(day, color=MUTED, loc="left")
+class _Axes:
+    """Times below and durations to the left, each of them on a line across."""
+
+    def __init__(self, drawing: Drawing, first: int, last: int, least: int, greatest: int) -> None:
+        self.drawing = drawing
+        shown = [tick for tick in _TICKS_MS if least / 3 <= tick <= greatest * 3] or [least]
+        names = [duration_text(tick) for tick in shown]
+        self._left = CHARACTER * max(map(len, names)) + 8
+        self._lowest, self._highest = math.log(min(shown[0], least) / 1.5), math.log(max(shown[-1], greatest) * 1.5)
+        span = max(1, last - first)
+        self._first, self._width_ms = first - span * 0.03, span * 1.12
+        drawing.text(self._left, 8, "● median", SERIES[0])
+        drawing.text(self._left + 90, 8, "● longest", SERIES[1])
+        for tick, text in zip(shown, names, strict=True):
+            drawing.line([(self._left, self.y(tick)), (WIDTH, self.y(tick))], GRID)
+            drawing.text(self._left - 6, self.y(tick), text, MUTED, anchor="end")
+        drawing.line([(self._left, _BOTTOM), (WIDTH, _BOTTOM)], GRID)
+        self._name_times(first, last, span)
+
+    def _name_times(self, first: int, last: int, span: int) -> None:
+        style = next(style for below, style in _STYLES if span < below)
+        for tick in [first, first + span / 3, first + 2 * span / 3, last] if span > 3 else [first]:
+            self.drawing.text(self.x(tick), _BOTTOM + 12, _moment(tick, style), MUTED, anchor="middle")
+        day = _moment(first, "%Y-%m-%d UTC") if span < 2 * _DAY_MS else "UTC"
+        self.drawing.text(self._left, _BOTTOM + 30, day, MUTED)
+
+    def x(self, time_ms: float) -> float:
+        """Where a time is."""
+        return self._left + (time_ms - self._first) / self._width_ms * (WIDTH - self._left)
+
+    def y(self, duration_ms: float) -> float:
+        """Where a duration is, by its logarithm."""
+        share = (math.log(duration_ms) - self._lowest) / (self._highest - self._lowest)
+        return _BOTTOM - share * (_BOTTOM - _TOP)
 
 
 def _moment(timestamp_ms: float, style: str) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from tieredctl.report.plot import Plot, drawn
+from tieredctl.report.plot import WIDTH, Drawing, Plot
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
+_BAR, _LINE = 22, 24
+"""Heights, in pixels."""
 _LEAST = 0.006
 """Of the width: one lost segment among a million is seen."""
 
@@ -29,25 +27,18 @@ def shares(name: str, title: str, description: str, parts: Sequence[Share], coun
     shown = [(part.colour, max(part.amount / whole, _LEAST)) for part in parts if part.amount]
     width = sum(share for _, share in shown)
 
-    def draw(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        axes.set_axis_off()
-        axes.set_xlim(0, 1)
-        axes.set_ylim(-len(parts) - 0.4, 1)
-        done = 0.0
-        for colour, share in shown:
-            axes.barh(0.5, share / width, left=done / width, height=0.8, color=colour, clip_on=False)
-            done += share
-        for line, part in enumerate(parts):
-            y = -line - 0.7
-            axes.barh(y, 0.022, height=0.5, color=part.colour, clip_on=False)
-            axes.text(0.04, y, part.name, va="center", clip_on=False)
-            said = f"{part.amount:,}  ({_percent(part.amount, whole)})"
-            axes.text(1, y, said, va="center", ha="right", clip_on=False)
-
+    drawing = Drawing(name, _BAR + 8 + _LINE * len(parts))
+    done = 0.0
+    for colour, share in shown:
+        drawing.rectangle(WIDTH * done / width, 0, WIDTH * share / width, _BAR, colour)
+        done += share
+    for line, part in enumerate(parts):
+        y = _BAR + 8 + _LINE * (line + 0.5)
+        drawing.rectangle(0, y - 6, 8, 12, part.colour)
+        drawing.text(15, y, part.name)
+        drawing.text(WIDTH, y, f"{part.amount:,}  ({_percent(part.amount, whole)})", anchor="end")
     rows = [(part.name, part.amount, _percent(part.amount, whole)) for part in parts]
-    svg = drawn(name, draw, 50 + 24 * len(parts))
-    return Plot(name, title, description, svg, ("", counted, "Share"), rows)
+    return Plot(name, title, description, drawing.svg(), ("", counted, "Share"), rows)
 
 
 def _percent(amount: int, whole: int) -> str:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tieredctl.drawing.scale import Scale, runs
 from tieredctl.drawing.timeline import MEANINGS, Lane, Part, Timeline
 from tieredctl.model.counted import counted
-from tieredctl.report.plot import CRITICAL, ERROR, GOOD, GRID, INK, MUTED, PAPER, SERIES, UNKNOWN, WARNING, Plot, drawn
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tieredctl.report.plot import CRITICAL, ERROR, GOOD, GRID, MUTED, PAPER, SERIES, UNKNOWN, WARNING, Drawing, Plot
 
 _WIDTH = 900
 _CELLS = 600
@@ -50,53 +43,51 @@ def timeline_plot(name: str, title: str, timeline: Timeline) -> Plot:
     top = _SIGNS_ABOVE if any(part in timeline.parts for part in _SIGNS) else 0
     height = top + _LANE * len(lanes) + _FOOT
 
-    def draw(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        axes.set_axis_off()
-        axes.set_xlim(-_NAMES, _CELLS)
-        axes.set_ylim(height, 0)
-        for number, lane in enumerate(lanes):
-            _draw_lane(axes, lane, top + _LANE * number)
-        _draw_foot(axes, timeline, scale, height - _FOOT)
+    drawing = Drawing(name, height, _WIDTH)
+    for number, lane in enumerate(lanes):
+        _draw_lane(drawing, lane, top + _LANE * number)
+    _draw_foot(drawing, timeline, scale, height - _FOOT)
 
     rows = [_row(part, timeline) for part in sorted(timeline.parts, reverse=True)]
     headings = ("", "Segments", "Offsets")
-    return Plot(name, title, _said(timeline), drawn(name, draw, height, _WIDTH), headings, rows, is_wide=True)
+    return Plot(name, title, _said(timeline), drawing.svg(), headings, rows, is_wide=True)
 
 
-def _draw_lane(axes: Axes, lane: Lane, top: int) -> None:
-    middle = top + _BAR / 2
-    axes.text(-_NAMES, middle, lane.name, va="center", color=MUTED, clip_on=False)
-    spans = defaultdict(list)
+def _x(cell: float) -> float:
+    """Where a cell begins, in pixels."""
+    return (_NAMES + cell) * _WIDTH / (_NAMES + _CELLS)
+
+
+def _draw_lane(drawing: Drawing, lane: Lane, top: int) -> None:
+    drawing.text(0, top + _BAR / 2, lane.name, MUTED)
     for number, first, end in runs(lane.cells):
         if number:
-            spans[Part(number)].append((first, end - first))
-    for part, found in sorted(spans.items()):
-        axes.broken_barh(found, (top, _BAR), facecolors=_COLOURS[part], linewidth=0)
-    begins = np.flatnonzero(lane.begins)
-    axes.vlines(begins[begins > 0], top, top + _BAR, colors=PAPER, linewidth=1)
-    _draw_signs(axes, lane, top)
+            drawing.rectangle(_x(first), top, _x(end) - _x(first), _BAR, _COLOURS[Part(number)])
+    for cell in np.flatnonzero(lane.begins).tolist():
+        if cell:
+            drawing.line([(_x(cell), top), (_x(cell), top + _BAR)], PAPER)
+    _draw_signs(drawing, lane, top)
 
 
-def _draw_signs(axes: Axes, lane: Lane, top: int) -> None:
+def _draw_signs(drawing: Drawing, lane: Lane, top: int) -> None:
     free = -_DIGIT
     for number, first, end in runs(lane.cells):
         sign = _SIGNS.get(Part(number)) if number else None
-        if sign and (first + end) / 2 >= free:
-            colour = _COLOURS[Part(number)]
-            axes.text((first + end) / 2, top - 8, sign, va="center", ha="center", color=colour, weight="bold")
+        middle = (first + end) / 2
+        if sign and middle >= free:
+            drawing.text(_x(middle), top - 8, sign, _COLOURS[Part(number)], anchor="middle", weight="bold")
             free = end + _DIGIT
 
 
-def _draw_foot(axes: Axes, timeline: Timeline, scale: Scale, top: int) -> None:
-    axes.text(-_NAMES, top + 6, "epoch", va="center", color=MUTED, clip_on=False)
-    axes.text(-_NAMES, top + 26, "offset", va="center", color=MUTED, clip_on=False)
+def _draw_foot(drawing: Drawing, timeline: Timeline, scale: Scale, top: int) -> None:
+    drawing.text(0, top + 6, "epoch", MUTED)
+    drawing.text(0, top + 26, "offset", MUTED)
     free = 0
     for cell, epoch in timeline.epochs_on(scale):
-        axes.vlines([cell], top - 6, top - 2, colors=MUTED, linewidth=1)
+        drawing.line([(_x(cell), top - 6), (_x(cell), top - 2)], MUTED)
         end = cell + _DIGIT * (len(str(epoch)) + 1)
         if cell >= free and end <= _CELLS + _DIGIT:
-            axes.text(cell, top + 6, str(epoch), va="center", color=INK)
+            drawing.text(_x(cell), top + 6, str(epoch))
             free = end
     last = str(scale.last)
     room = _CELLS - _DIGIT * (len(last) + 2)
@@ -104,8 +95,8 @@ def _draw_foot(axes: Axes, timeline: Timeline, scale: Scale, top: int) -> None:
         cell = number * _CELLS // _TICKS
         text = str(scale.offset(cell))
         if cell + _DIGIT * len(text) <= room and _DIGIT * (len(text) + 2) <= _CELLS // _TICKS:
-            axes.text(cell, top + 26, text, va="center", color=MUTED)
-    axes.text(_CELLS, top + 26, last, va="center", ha="right", color=MUTED)
+            drawing.text(_x(cell), top + 26, text, MUTED)
+    drawing.text(_WIDTH, top + 26, last, MUTED, anchor="end")
 
 
 def _said(timeline: Timeline) -> str:
