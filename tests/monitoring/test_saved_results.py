@@ -1,24 +1,18 @@
-"""What an earlier run left is read piece by piece: its size costs no memory, and half a file is no result."""
+"""What an earlier run left is read up to its items: its size costs no memory, and half a file is no result."""
 
 from __future__ import annotations
 
-import io
 import json
 import tracemalloc
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.finding_kind import Severity
-from tieredctl.ops.status import result_document
 from tieredctl.ops.status.last_results import read_results
-from tieredctl.ops.status.result_document import read_document
 
 ITEMS = 100_000
 MOST_BYTES = 8 << 20
@@ -27,47 +21,11 @@ SUMMARY = {
     "verify": {"segments": 5, "skipped": 1, "notLookedAt": 0, "findings": 2, "complete": True, "level": "full"},
 }
 KINDS = {"orphans": "RemoteObjects", "verify": "Verification"}
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
-    max_leaves=8,
-)
-KINDS_OF_FINDINGS = st.fixed_dictionaries(
-    {},
-    optional={
-        "severity": st.sampled_from(["error", "warning", 3, None]),
-        "code": st.sampled_from(["object-missing", "unheard-of", 3, None]),
-    },
-)
 
 
 def document(command: str, items: list[Any]) -> dict[str, Any]:
     source = {"store": "file:/store", "clusterId": "cluster"}
     return {"kind": KINDS[command], "apiVersion": 1, "source": source, "summary": SUMMARY[command], "items": items}
-
-
-class InSmallPieces(io.StringIO):
-    """Gives a character at a time, however much is asked for."""
-
-    def read(self, _size: int | None = -1, /) -> str:
-        return super().read(1)
-
-
-def kind(item: Any) -> tuple[str | None, str | None]:
-    code, severity = (item.get("code"), item.get("severity")) if isinstance(item, dict) else (None, None)
-    return code if code == "object-missing" else None, severity if isinstance(severity, str) else None
-
-
-@given(JSON, st.lists(JSON | KINDS_OF_FINDINGS, max_size=5), st.sampled_from([None, 2]))
-def test_it_is_what_a_whole_reading_gives(member: Any, items: list[Any], indent: int | None) -> None:
-    whole = {"kind": "x", "member": member, "items": items, "last": 12}
-    text = json.dumps(whole, indent=indent)
-
-    for file in (io.StringIO(text), InSmallPieces(text)):
-        found = read_document(file)
-
-        assert found.members == {name: value for name, value in whole.items() if name != "items"}
-        assert found.kinds == Counter(map(kind, items))
 
 
 @pytest.mark.parametrize("command", KINDS)
@@ -114,26 +72,53 @@ def test_many_items_take_no_memory(command: str, tmp_path: Path) -> None:
     assert peak < MOST_BYTES
     if command == "verify":
         assert found.verification is not None
-        assert found.verification.severities[Severity.ERROR] == ITEMS
+        assert found.verification.severities[Severity.ERROR] == 2
+        assert found.verification.is_complete
     else:
         assert found.scan is not None
         assert found.scan.orphans == 3
 
 
 def _written(command: str) -> Iterator[str]:
-    head, _, tail = json.dumps(document(command, ["ITEM"])).partition('"ITEM"')
+    long = document(command, ["ITEM"])
+    long["summary"] = long["summary"] | {"codes": {"object-missing": {"error": 2}}}
+    head, _, tail = json.dumps(long).partition('"ITEM"')
     item = json.dumps({"severity": "error", "subject": "x" * 200})
     yield head
     yield from (f"{item},\n" for _ in range(ITEMS - 1))
     yield item + tail
 
 
-def test_an_item_that_never_ends_is_refused_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result_document, "_LONGEST_VALUE", 1 << 16)
-    monkeypatch.setattr(result_document, "_PIECE", 1 << 12)
-    text = io.StringIO('{"items": ["' + "x" * (1 << 20))
+def test_what_is_long_and_has_no_summary_before_its_items_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    for text in ("x" * MOST_BYTES, '{"kind": "' + "x" * MOST_BYTES + '"items": []}', '{"items": [' + "3," * MOST_BYTES):
+        file.write_text(text)
 
-    with pytest.raises(ValueError, match="too long"):
-        read_document(text)
+        with pytest.raises(TieredctlError):
+            read_results([file], None, None)
 
-    assert text.tell() <= 1 << 18
+
+def test_a_long_file_that_ends_within_an_item_is_not_a_result(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    file.write_text("".join(_written("verify")).removesuffix("}]}") + '"')
+
+    with pytest.raises(TieredctlError):
+        read_results([file], None, None)
+
+
+def test_findings_are_counted_by_the_summary_and_by_the_items_where_an_earlier_release_wrote_no_counts(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "result.json"
+    items = [{"code": "object-missing", "severity": "critical"}, {"code": "unheard-of", "severity": "error"}]
+    told = document("verify", items)
+    counted = told | {"summary": told["summary"] | {"codes": {"object-missing": {"critical": 2}}}}
+    uncounted = document("verify", items[:1])
+    answers = []
+    for one in (told, counted, uncounted):
+        file.write_text(json.dumps(one))
+        last = read_results([file], None, None).verification
+        assert last is not None
+        answers.append((last.severities[Severity.CRITICAL], last.severities[Severity.ERROR], last.is_complete))
+
+    assert answers == [(1, 1, True), (2, 0, True), (1, 0, False)]

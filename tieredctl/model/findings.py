@@ -18,7 +18,7 @@ from tieredctl.model.segment_finding_kinds import SEGMENT_FINDING_KINDS
 from tieredctl.model.tiering_finding_kinds import TIERING_FINDING_KINDS
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
 
-__all__ = ["FINDING_KINDS", "Finding", "FindingKind", "Severity", "exit_code_of"]
+__all__ = ["FINDING_KINDS", "Finding", "FindingKind", "Severity", "counts_by_code", "exit_code_of"]
 
 _INDEXES = ("offset-index", "time-index", "transaction-index", "producer-snapshot", "indexes")
 """The parts of a segment that can be rebuilt from its log."""
@@ -130,6 +130,15 @@ class Finding:
     def is_ignored(self, tolerance: Tolerance) -> bool:
         """Whether it is known, and does not count."""
         return tolerance.ignores(self.kind, self.severity, self.subject)
+
+
+def counts_by_code(findings: Iterable[Finding]) -> dict[str, dict[str, int]]:
+    """How many have each code, and of these each severity."""
+    counts: dict[str, dict[str, int]] = {}
+    for finding in findings:
+        severities = counts.setdefault(finding.code.value, {})
+        severities[finding.severity.label] = severities.get(finding.severity.label, 0) + 1
+    return counts
 
 
 def exit_code_of(findings: Iterable[Finding], tolerance: Tolerance = NOTHING_TOLERATED) -> ExitCode:

@@ -5,6 +5,7 @@ They are claims of a moment that is past: they are shown with their age, and not
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.clock import MOST_AHEAD_MS
@@ -23,22 +24,23 @@ from tieredctl.model.finding_codes import AnyFindingCode, FindingCode
 from tieredctl.model.findings import FINDING_KINDS, Severity
 from tieredctl.model.tolerance import Tolerance
 from tieredctl.ops.remote.inventory import iso_8601
-from tieredctl.ops.status.result_document import ResultDocument, read_document
 
-_BEGINNING = 1 << 10
-_LARGEST_TEXT = 1 << 24
-"""Of metrics, in characters."""
+_HEAD, _TAIL = 1 << 20, 64
+"""What is read of a document that is longer, in bytes; metrics are shorter."""
+_ITEMS, _END = re.compile(rb'"items"\s*:\s*\['), re.compile(rb"\]\s*\}\s*\Z")
+"""Where a document's items begin, and how it ends with them."""
 _SUMMARY = "summary.json"
 _SUFFIXES = (".json", ".prom")
 """Of results that lie together in a folder."""
-_SAMPLE = re.compile(r'tieredctl_([a-z_]+)\{((?:[a-z]+="[^"]*",?)+)\} (\S+)')
-_LABEL = re.compile(r'([a-z]+)="([^"]*)"')
 SCAN, VERIFY = "orphans scan", "verify"
-_OF_A_FAILURE = {"findings", "exit_code", "last_run_timestamp_seconds"}
+_OF_A_FAILURE = {"findings", "kinds", "exit_code", "last_run_timestamp_seconds"}
 """What metrics have where a run failed: no figure of what it looked at."""
 _SEVERITIES = {severity.label: severity for severity in Severity}
 _Kind = tuple[AnyFindingCode | None, Severity]
 """Of a finding; no code where it is one of another release."""
+_Count = tuple[str | None, str, int]
+"""How many findings have a code and a severity, as a file says it."""
+_PREFIX = "tieredctl_"
 _KINDS = {"RemoteObjects": SCAN, "OrphanMark": SCAN, "Verification": VERIFY}
 _PART = "what was selected"
 """Metrics do not say what that was."""
@@ -89,10 +91,8 @@ class LastVerification:
     @property
     def severities(self) -> dict[Severity, int]:
         """How many of the findings have each severity, also of those that none has."""
-        counts = dict.fromkeys(Severity, 0)
-        for (_code, severity), count in self.kinds.items():
-            counts[severity] += count
-        return counts
+        counts = self.kinds.items()
+        return {severity: sum(count for (_, one), count in counts if one is severity) for severity in Severity}
 
     def exit_code(self, tolerance: Tolerance) -> ExitCode:
         """What it means to the shell; of its findings only codes are known, so none is ignored for its subject."""
@@ -202,24 +202,42 @@ def _result(claim: _Claim) -> LastScan | LastVerification:
 def _claims(path: Path) -> list[_Claim]:
     with _opened(path) as (file, at_ms):
         try:
-            beginning = file.read(_BEGINNING).lstrip()
-            file.seek(0)
-            if beginning.startswith("{"):
-                return [_of_document(path, read_document(file), at_ms)]
-            return _of_metrics(str(path), _small_text(file))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            head = file.read(_HEAD)
+            if head.lstrip().startswith(b"{"):
+                return [_of_document(path, _document(head, file), at_ms)]
+            return _of_metrics(str(path), head)
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
             raise _bad(str(path)) from None
 
 
-def _of_document(path: Path, found: ResultDocument, at_ms: int) -> _Claim:
-    command = _KINDS[found.members["kind"]]
-    source, fields = found.members["source"], found.members["summary"]
+def _document(head: bytes, file: BinaryIO) -> Any:
+    """What a command wrote, and of a long document what comes before its items, which may be millions: its summary has
+    all that counts. Raises ValueError for what is not one, or ends before its end."""
+    if len(head) == _HEAD:
+        items = _ITEMS.search(head)
+        file.seek(-_TAIL, os.SEEK_END)
+        if items is None or not _END.search(file.read()):
+            raise ValueError("too long, or cut off")
+        head = head[: items.start()] + b'"items":null}'
+    return json.loads(head)
+
+
+def _of_document(path: Path, document: Mapping[str, Any], at_ms: int) -> _Claim:
+    command = _KINDS[document["kind"]]
+    source, fields = document["source"], document["summary"]
     if fields.get("success") is False:
         raise TieredctlError(ErrorCode.USAGE, f"{path} is of a scan that did not finish.", hint="Run it again.")
     if command == VERIFY:
-        fields = fields | {"kinds": found.kinds}
+        fields = fields | {"kinds": list(_kinds_in(document))}
     store, cluster_id = (_text_or_none(source.get(name)) for name in ("store", "clusterId"))
     return _Claim(command, _time_of(fields, source, at_ms), str(path), fields, store, cluster_id)
+
+
+def _kinds_in(document: Mapping[str, Any]) -> Iterator[_Count]:
+    codes = document["summary"].get("codes")
+    if codes is None:  # an earlier release wrote it
+        return ((one.get("code"), one["severity"], 1) for one in document.get("items") or ())
+    return ((code, one, count) for code, severities in codes.items() for one, count in severities.items())
 
 
 def _time_of(fields: Mapping[str, Any], source: Mapping[str, Any], written_ms: int) -> int:
@@ -253,77 +271,63 @@ def demand_result(file: Path) -> None:
 def is_awaited(path: Path) -> bool:
     """Whether there is no result yet: no file, no folder, or an empty one. What cannot be looked at may be there."""
     try:
-        if stat.S_ISDIR(path.stat().st_mode):
-            return not any(path.iterdir())
+        return stat.S_ISDIR(path.stat().st_mode) and not any(path.iterdir())
     except FileNotFoundError:
         return True
     except OSError:
         return False
-    return False
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[TextIO, int]]:
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
     """The file, and when it was written, in ms."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise _bad(str(path))
-    with open(descriptor, encoding="utf-8", errors="replace", newline="") as file:
+    with open(descriptor, "rb") as file:
         yield file, status.st_mtime_ns // 1_000_000
 
 
-def _small_text(file: TextIO) -> str:
-    text = file.read(_LARGEST_TEXT + 1)
-    if len(text) > _LARGEST_TEXT:
+def _of_metrics(path: str, text: bytes) -> list[_Claim]:
+    from prometheus_client.parser import text_string_to_metric_families
+
+    if len(text) == _HEAD:
         raise ValueError("too long")
-    return text
-
-
-def _of_metrics(path: str, text: str) -> list[_Claim]:
-    fields: dict[str, dict[str, Any]] = {}
-    kinds: dict[str, dict[tuple[str | None, str | None], float]] = {}
-    for line in text.splitlines():
-        match = _SAMPLE.fullmatch(line)
-        if match is None:
-            continue
-        name, labels, value = match[1], dict(_LABEL.findall(match[2])), match[3]
-        command = labels.pop("command", "")
-        label = next(iter(labels.values()), None)
-        try:
-            number = float(value)
-        except ValueError:
-            raise _bad(path) from None
-        of_command, of_kinds = fields.setdefault(command, {"findings": 0}), kinds.setdefault(command, {})
+    runs: dict[str, dict[str, Any]] = {}
+    families = text_string_to_metric_families(text.decode())
+    for sample in (one for family in families if family.name.startswith(_PREFIX) for one in family.samples):
+        labels = dict(sample.labels)
+        run = runs.setdefault(labels.pop("command", ""), {"findings": 0, "kinds": []})
+        name = sample.name.removeprefix(_PREFIX)
         if name == "findings":
-            kind = (labels.get("code"), labels.get("severity"))
-            of_command[name] += number
-            of_kinds[kind] = of_kinds.get(kind, 0) + number
+            run[name] += sample.value
+            run["kinds"].append((labels.get("code"), labels["severity"], int(sample.value)))
         else:
-            of_command[name if label is None else f"{name}={label}"] = number
+            run["=".join([name, *labels.values()])] = sample.value
     claims = []
-    for command, one in fields.items():
-        if command in (SCAN, VERIFY) and 0 < one.get("last_run_timestamp_seconds", 0) < 1e11:
-            at_ms = int(one["last_run_timestamp_seconds"]) * 1000
-            is_of_failure = one.keys() <= _OF_A_FAILURE and one.get("exit_code", 0) > 0
-            claims.append(_Claim(command, at_ms, path, _as_summary(one, kinds[command]), is_of_failure=is_of_failure))
+    for command, run in runs.items():
+        if command in (SCAN, VERIFY) and 0 < run.get("last_run_timestamp_seconds", 0) < 1e11:
+            at_ms = int(run["last_run_timestamp_seconds"]) * 1000
+            is_of_failure = run.keys() <= _OF_A_FAILURE and run.get("exit_code", 0) > 0
+            claims.append(_Claim(command, at_ms, path, _as_summary(run), is_of_failure=is_of_failure))
     if not claims:
         raise _bad(path)
     return claims
 
 
-def _as_summary(metrics: Mapping[str, float], kinds: Mapping[tuple[str | None, str | None], float]) -> dict[str, Any]:
+def _as_summary(run: Mapping[str, Any]) -> dict[str, Any]:
     """A run's numbers by the names of its summary."""
-    said: dict[str, Any] = {name: int(number) for name, number in metrics.items() if abs(number) < 1e18}
+    said = {name: int(number) for name, number in run.items() if name != "kinds" and abs(number) < 1e18}
     orphan = {"objects": said.get("objects_by_status=orphan"), "bytes": said.get("bytes_by_status=orphan")}
     return said | {
+        "kinds": run["kinds"],
         "status": {"orphan": orphan, "unknown": {"objects": said.get("objects_by_status=unknown")}},
         "notLookedAt": said.get("not_looked_at", 0),
         "outsideSubset": said.get("outside_subset", 0),
         "complete": said.get("complete") == 1,
         "selectedOnly": said.get("selected_only", 0) != 0,
-        "kinds": kinds,
     }
 
 
@@ -346,17 +350,18 @@ def _scan(claim: _Claim) -> LastScan:
 
 def _verification(claim: _Claim) -> LastVerification:
     fields = claim.fields
-    level = fields.get("level")
+    level, findings, kinds = fields.get("level"), _number(fields["findings"]), _counted(fields["kinds"])
     return LastVerification(
         claim.at_ms,
         level if isinstance(level, str) and level in ("listing", "headers", "full") else None,
         _number(fields["segments"]),
         _number(fields["skipped"]) + _number(fields.get("outsideSubset", 0)),
         _number(fields.get("notLookedAt", 0)),
-        _number(fields["findings"]),
-        fields["complete"] is True,
+        findings,
+        # Of which kinds its other findings are is unknown.
+        fields["complete"] is True and kinds.total() >= findings,
         claim.path,
-        _kinds_of(fields["kinds"]),
+        kinds,
         _selection(fields),
     )
 
@@ -366,12 +371,12 @@ def _selection(fields: Mapping[str, Any]) -> str | None:
     return named or (_PART if fields.get("selectedOnly") else None)
 
 
-def _kinds_of(counts: Mapping[tuple[str | None, str | None], Any]) -> dict[_Kind, int]:
+def _counted(counts: Iterable[_Count]) -> Counter[_Kind]:
     found: Counter[_Kind] = Counter()
-    for (code, severity), count in counts.items():
+    for code, severity, count in counts:
         kind = FINDING_KINDS.get(code)  # type: ignore[call-overload]
-        found[kind and kind.code, _SEVERITIES[severity or ""]] += _number(int(count))
-    return dict(found)
+        found[kind and kind.code, _SEVERITIES[severity]] += _number(count)
+    return found
 
 
 def _number(value: object) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tieredctl.errors import ExitCode
-from tieredctl.model.findings import Finding, exit_code_of
+from tieredctl.model.findings import Finding, counts_by_code, exit_code_of
 from tieredctl.ops.verification.report import Level, SegmentReport
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
@@ -65,5 +65,6 @@ class Verification:
             "notLookedAt": self.not_looked_at,
             "transactionIndexesUnknown": self.transaction_indexes_unknown,
             "findings": len(self.findings),
+            "codes": counts_by_code(self.findings),
             "complete": self.complete,
         }
