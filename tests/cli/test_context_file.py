@@ -1,4 +1,4 @@
-"""The file of the contexts: what it may have, how it is changed, and that nothing else in it is."""
+"""Contexts in the configuration file, which is never changed, and in files of their own: what they may have."""
 
 from __future__ import annotations
 
@@ -38,6 +38,14 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "tieredctl/config.yaml"
     path.parent.mkdir()
     return path
+
+
+@pytest.fixture
+def kept(config: Path) -> Path:
+    """The folder with a file for each context."""
+    folder = config.parent / "contexts.d"
+    folder.mkdir()
+    return folder
 
 
 def bomb() -> str:
@@ -82,6 +90,72 @@ def test_a_file_that_cannot_be_used_is_a_sentence(text: str, config: Path, tiere
     assert (outcome.exit_code, outcome.out) == (2, "")
     assert outcome.err.startswith(f"tieredctl: {config} cannot be used: ")
     assert outcome.err.count("\n") == 2
+
+
+HOSTILE_CONTEXTS = {
+    "not YAML": "{",
+    "binary": "\x00\x01",
+    "a list": "- a",
+    "aliases": bomb(),
+    "nested": "[" * 20_000,
+    "twice": "store: 's3://a'\nstore: 's3://b'",
+    "unknown": "stroe: 's3://a'",
+    "a secret": "sasl.jaas.config: hunter2",
+    "credentials": "store: 's3://user:hunter2@a'",
+    "options of no store": "storeOptions: {region: x}",
+    "prices of another type": "{store: 's3://a', prices: 3}",
+    "huge": "#" * (1 << 20) + "\n",
+    "a tag": "!!python/object/apply:os.system [exit]",
+}
+
+
+def test_a_context_of_its_own_that_cannot_be_used_is_a_sentence(kept: Path, tieredctl: Tieredctl) -> None:
+    for name, text in HOSTILE_CONTEXTS.items():
+        (kept / "a.yaml").write_text(text)
+
+        outcome = tieredctl("topic", "list")
+
+        assert (outcome.exit_code, outcome.out) == (2, ""), name
+        assert outcome.err.startswith(f"tieredctl: {kept / 'a.yaml'} cannot be used: "), name
+        assert outcome.err.count("\n") == 2, name
+        assert "hunter2" not in outcome.err, name
+
+
+def test_a_name_of_a_file_that_no_context_may_have_is_a_sentence(kept: Path, tieredctl: Tieredctl) -> None:
+    for name in ("a b", "-a", "é", "a" * 101):
+        file = kept / f"{name}.yaml"
+        file.write_text("store: s3://a")
+
+        outcome = tieredctl("topic", "list")
+
+        file.unlink()
+        assert outcome.exit_code == 2, name
+        assert "a context's name has letters" in outcome.err, name
+
+
+def test_contexts_that_everybody_may_write_are_refused(kept: Path, tieredctl: Tieredctl) -> None:
+    (kept / "a.yaml").write_text("store: s3://a")
+    (kept / "current").write_text("a")
+    for path in (kept, kept / "a.yaml", kept / "current"):
+        mode = path.stat().st_mode
+        path.chmod(0o777)
+
+        outcome = tieredctl("context", "list")
+
+        path.chmod(mode)
+        assert outcome.exit_code == 2, path
+        assert outcome.err.startswith(f"tieredctl: {path} cannot be used: everybody may write it.\n"), path
+    assert tieredctl("context", "list").exit_code == 0
+
+
+def test_a_current_context_that_is_gone_is_a_sentence_until_another_is_chosen(kept: Path, tieredctl: Tieredctl) -> None:
+    (kept / "current").write_text("gone\n")
+
+    outcome = tieredctl("context", "list")
+
+    assert (outcome.exit_code, outcome.err.startswith(f"tieredctl: {kept / 'current'} cannot be used: ")) == (2, True)
+    assert tieredctl("context", "use", "--none").exit_code == 0
+    assert tieredctl("context", "list").exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -160,45 +234,41 @@ def test_without_a_file_nothing_is_different_and_no_yaml_is_loaded(config: Path,
     assert [line for line in done.stderr.splitlines() if line.endswith(("True", "False"))] == ["0 False", "2 False"]
 
 
-def test_all_else_stays_as_it_was_written(config: Path, tieredctl: Tieredctl) -> None:
-    config.write_text(WRITTEN)
+@pytest.mark.parametrize(
+    "text", [WRITTEN, "{contexts: {prod: {store: 's3://a'}}}", "%YAML 1.1\n---\n# mine\ncontexts:\n  prod: {}\n"]
+)
+def test_the_configuration_file_stays_as_it_was_written(text: str, config: Path, tieredctl: Tieredctl) -> None:
+    config.write_text(text)
 
-    assert tieredctl("context", "use", "prod").exit_code == 0
-    assert config.read_text() == 'currentContext: "prod"\n' + WRITTEN
-    assert tieredctl("context", "add", "new", "--store", "s3://new").exit_code == 0
-    assert tieredctl("context", "remove", "new").exit_code == 0
-    assert tieredctl("context", "use", "--none").exit_code == 0
-    assert config.read_text() == WRITTEN
+    for words in (("use", "prod"), ("add", "new", "--store", "s3://new"), ("remove", "new"), ("use", "--none")):
+        assert tieredctl("context", *words).exit_code == 0, words
+        assert contexts().current == ("prod" if words != ("use", "--none") else None), words
+
+    assert config.read_text() == text
 
 
 def test_removing_takes_a_context_alone(config: Path, tieredctl: Tieredctl) -> None:
-    config.write_text(f"{WRITTEN}currentContext: prod\n")
+    config.write_text(f"{WRITTEN}currentContext: new\n")
+    for name in ("new", "newer"):
+        add_context(Context(name, store="s3://new"), replace=False)
+    assert contexts().current == "new"
 
-    assert tieredctl("context", "remove", "prod").exit_code == 0
+    assert tieredctl("context", "remove", "new").exit_code == 0
 
     left = contexts()
-    assert (list(left.by_name), left.current) == (["staging"], None)
-    assert "# For tries." in config.read_text()
+    assert (sorted(left.by_name), left.current) == (["newer", "prod", "staging"], None)
 
 
-@pytest.mark.parametrize("head", ["---\n", "# mine\n---\n", "%YAML 1.1\n---\n# mine\n"])
-def test_a_document_that_is_marked_as_one_stays_one(head: str, config: Path, tieredctl: Tieredctl) -> None:
-    config.write_text(f"{head}contexts:\n  a:\n    store: s3://a\n")
+def test_a_context_of_the_configuration_file_is_its_users_to_remove(config: Path, tieredctl: Tieredctl) -> None:
+    config.write_text(WRITTEN)
+    add_context(Context("prod", store="s3://other"), replace=True)
+    assert contexts().by_name["prod"].store == "s3://other"
 
-    outcome = tieredctl("context", "use", "a")
+    for words in (("remove", "prod"), ("remove", "staging")):
+        outcome = tieredctl("context", *words)
+        assert (outcome.exit_code, str(config) in outcome.err) == (2, True), words
 
-    assert outcome.exit_code == 0, outcome.err
-    assert config.read_text() == f'{head}currentContext: "a"\ncontexts:\n  a:\n    store: s3://a\n'
-
-
-def test_a_file_written_in_another_way_is_not_changed(config: Path, tieredctl: Tieredctl) -> None:
-    config.write_text("{contexts: {a: {store: 's3://a'}}}")
-
-    outcome = tieredctl("context", "use", "a")
-
-    assert outcome.exit_code == 2
-    assert "nothing was changed" in outcome.err
-    assert config.read_text() == "{contexts: {a: {store: 's3://a'}}}"
+    assert contexts().by_name["prod"].store == "s3://other"
 
 
 def test_a_context_is_replaced_only_by_force(config: Path, tieredctl: Tieredctl) -> None:
@@ -229,17 +299,17 @@ def test_what_the_file_may_not_have_is_not_added(words: tuple[str, ...], config:
 
     assert outcome.exit_code == 2
     assert "hunter2" not in outcome.err
-    assert not config.exists()
+    assert not any(config.parent.iterdir())
 
 
-def test_runs_at_the_same_time_lose_nothing(config: Path, tieredctl: Tieredctl) -> None:
+def test_runs_at_the_same_time_lose_nothing(kept: Path) -> None:
     names = [f"c{number}" for number in range(24)]
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda name: add_context(Context(name, store=f"s3://{name}"), replace=False), names))
 
     assert sorted(contexts().by_name) == sorted(names)
-    assert [path.name for path in config.parent.iterdir() if path.name != ".config.yaml.lock"] == ["config.yaml"]
+    assert sorted(path.name for path in kept.iterdir()) == sorted(f"{name}.yaml" for name in names)
 
 
 def test_a_link_to_the_file_stays_one(config: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:

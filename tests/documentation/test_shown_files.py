@@ -26,13 +26,18 @@ def configuration_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_the_file_of_contexts_is_taken(configuration_file: Path) -> None:
-    configuration_file.write_text(only_block("contexts.md", "yaml"), encoding="utf-8")
+def test_the_files_of_contexts_are_taken(configuration_file: Path) -> None:
+    of_its_own, configuration = (text for _, one, text in blocks(DOCS / "contexts.md") if one == "yaml")
+    configuration_file.write_text(configuration, encoding="utf-8")
+    folder = configuration_file.parent / "contexts.d"
+    folder.mkdir()
+    (folder / "prod.yaml").write_text(of_its_own, encoding="utf-8")
 
-    shown = own_process("context", "show")
+    current, prod = own_process("context", "show"), own_process("context", "show", "prod")
 
-    assert shown.exit_code == 0, shown.err
-    assert {"s3://archive/kafka", "private-key=/home/me/kafka/rsm.pem"} <= set(shown.out.split())
+    assert (current.exit_code, prod.exit_code) == (0, 0), current.err + prod.err
+    assert "s3://staging/kafka" in current.out.split()
+    assert {"s3://archive/kafka", "private-key=/home/me/kafka/rsm.pem"} <= set(prod.out.split())
 
 
 def test_the_prices_are_taken(captures: Path, configuration_file: Path) -> None:

@@ -168,5 +168,5 @@ def test_its_scheme_is_known_wherever_a_store_is_named(environment: Environment,
     assert completed.stdout.splitlines()[1:] == ["box:\ta folder"]
     assert (refused.returncode, "box:DIR" in refused.stderr) == (2, True)
     assert added.returncode == 0
-    assert f"box:{environment.folder}/remote" in (environment.folder / "tieredctl" / "config.yaml").read_text()
+    assert f"box:{environment.folder}/remote" in (environment.folder / "tieredctl/contexts.d/boxes.yaml").read_text()
     assert "There is no" not in inspected.stderr

@@ -1,4 +1,4 @@
-"""Contexts: clusters with their remote store, by names, in the configuration file.
+"""Contexts: clusters with their remote store, by names, in the configuration file and in files of their own beside it.
 
 None of them has a secret: a file of client properties is named, and clouds are logged in to as their own tools do.
 """
@@ -9,13 +9,28 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from tieredctl.config.file import CONTEXTS, CURRENT_CONTEXT, bad, demand_prices, settings
+from tieredctl.config.file import (
+    CONTEXTS,
+    CURRENT_CONTEXT,
+    bad,
+    configuration_path,
+    contexts_folder,
+    demand_own,
+    demand_prices,
+    mapping_in,
+    own_bytes,
+    settings,
+)
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.process.redaction import is_secret, redacted
 
 VARIABLE = "TIEREDCTL_CONTEXT"
+SUFFIX, CURRENT = ".yaml", "current"
+"""In the folder of contexts: what their files end with, and the file with the name of the current one."""
+_USE = "Choose one with `tieredctl context use`, or none with --none."
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _KEY_FILE = "private-key"
 """A layout's option that names a file."""
@@ -38,7 +53,7 @@ class Context:
     """A table as that of the file."""
 
     def entry(self) -> dict[str, Any]:
-        """What the file says of it."""
+        """What a file says of it."""
         said = {spelled: getattr(self, attribute) for spelled, attribute in FIELDS.items()}
         return {name: list(value) if name == "prices" else value for name, value in said.items() if value}
 
@@ -57,7 +72,7 @@ _OPTIONS = ("storeOptions", "layoutOptions")
 
 
 class Contexts(NamedTuple):
-    """Those of the file, and which of them is current."""
+    """All there are, and which of them is current."""
 
     by_name: Mapping[str, Context]
     current: str | None
@@ -101,19 +116,55 @@ def chosen_context(typed: str | None) -> Chosen | None:
 
 
 def contexts() -> Contexts:
-    """Those of the configuration file. Raises TieredctlError `bad-config` if it cannot be used."""
-    return contexts_in(settings())
+    """Those of the configuration file and those beside it. Raises TieredctlError `bad-config` if a file cannot be used,
+    and where the current one is none of them."""
+    by_name, (current, path) = {**written_contexts(), **kept_contexts()}, current_context()
+    if current is not None and current not in by_name:
+        raise bad(f"{CURRENT_CONTEXT} does not name one of the contexts", hint=_USE, path=path)
+    return Contexts(by_name, current)
 
 
-def contexts_in(said: Mapping[str, Any]) -> Contexts:
-    """Those of a file that says this. Raises TieredctlError `bad-config`."""
-    entries, current = said.get(CONTEXTS) or {}, said.get(CURRENT_CONTEXT)
+def written_contexts() -> Mapping[str, Context]:
+    """Those of the configuration file. Raises TieredctlError `bad-config`."""
+    entries = settings().get(CONTEXTS) or {}
     if not isinstance(entries, Mapping):
         raise bad(f"{CONTEXTS} is not a mapping of names to contexts")
-    found = {_demand_name(name): _context(name, entry) for name, entry in entries.items()}
-    if current is not None and (not isinstance(current, str) or current not in found):
-        raise bad(f"{CURRENT_CONTEXT} does not name one of its contexts")
-    return Contexts(found, current)
+    return {_demand_name(name): _context(name, entry) for name, entry in entries.items()}
+
+
+def kept_contexts() -> Mapping[str, Context]:
+    """Those in files of their own, which go before others of their names. Raises TieredctlError `bad-config`."""
+    folder = contexts_folder()
+    try:
+        status = folder.stat()
+        files = sorted(file for file in folder.iterdir() if file.suffix == SUFFIX and not file.name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise bad(f"it cannot be read: {error.strerror}", path=folder) from None
+    demand_own(folder, status, is_folder=True)
+    return {file.stem: _kept_context(file) for file in files}
+
+
+def _kept_context(file: Path) -> Context:
+    entry = mapping_in(own_bytes(file) or b"", file)
+    try:
+        return _context(_demand_name(file.stem), entry)
+    except TieredctlError as error:
+        raise bad(_reason(error), path=file) from None
+
+
+def current_context() -> tuple[str | None, Path]:
+    """The name that `context use` kept, which may be none; otherwise that of the configuration file. And the file that
+    says so. Raises TieredctlError `bad-config`."""
+    path = contexts_folder() / CURRENT
+    kept = own_bytes(path)
+    if kept is not None:
+        return kept.decode("utf-8", "replace").strip() or None, path
+    current = settings().get(CURRENT_CONTEXT)
+    if current is not None and not isinstance(current, str):
+        raise bad(f"{CURRENT_CONTEXT} is not a name")
+    return current, configuration_path()
 
 
 def demand_context(context: Context) -> None:
@@ -121,8 +172,11 @@ def demand_context(context: Context) -> None:
     try:
         _context(_demand_name(context.name), context.entry())
     except TieredctlError as error:
-        reason = error.message.partition(" cannot be used: ")[2]
-        raise TieredctlError(ErrorCode.USAGE, f"This context cannot be added: {reason}") from None
+        raise TieredctlError(ErrorCode.USAGE, f"This context cannot be added: {_reason(error)}.") from None
+
+
+def _reason(error: TieredctlError) -> str:
+    return error.message.partition(" cannot be used: ")[2].removesuffix(".")
 
 
 def _demand_name(name: object) -> str:

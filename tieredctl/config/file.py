@@ -1,4 +1,7 @@
-"""The configuration file: `$TIEREDCTL_CONFIG`, else `tieredctl/config.yaml` where the system keeps such files."""
+"""The configuration file: `$TIEREDCTL_CONFIG`, else `tieredctl/config.yaml` where the system keeps such files.
+
+It belongs to its user: tieredctl reads it only.
+"""
 
 from __future__ import annotations
 
@@ -93,6 +96,11 @@ def configuration_folder() -> Path:
     return configuration_path().parent
 
 
+def contexts_folder() -> Path:
+    """Where tieredctl keeps contexts, a file each, whether there are any or not."""
+    return configuration_folder() / "contexts.d"
+
+
 def configuration_path() -> Path:
     """The configuration file, whether there is one or not."""
     named = os.environ.get(VARIABLE)
@@ -104,65 +112,70 @@ def configuration_path() -> Path:
 
 def settings() -> Mapping[str, Any]:
     """What the file says; nothing where there is no file. Raises TieredctlError `bad-config` for one that cannot be
-    used, and for one that was named but does not exist."""
-    data = file_bytes()
-    return {} if data is None else _said_by(data)
-
-
-@lru_cache(maxsize=1)
-def _said_by(data: bytes) -> Mapping[str, Any]:
-    return settings_in(data)
-
-
-def file_bytes() -> bytes | None:
-    """The file; None where there is none. Raises TieredctlError as `settings` does."""
+    used, and for one that was named but does not exist, nor contexts beside it."""
     path = configuration_path()
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            _demand_own(path, os.fstat(descriptor))
-            data = file.read(_LONGEST_FILE + 1)
-    except FileNotFoundError:
-        if os.environ.get(VARIABLE):
-            raise bad("there is no such file") from None
-        return None
-    except OSError as error:
-        raise bad(f"it cannot be read: {error.strerror}") from None
-    if len(data) > _LONGEST_FILE:
-        raise bad("it is too long")
-    return data
-
-
-def _demand_own(path: Path, status: os.stat_result) -> None:
-    """Whoever can write it chooses the cluster and the bucket that a command works on."""
-    if stat.S_ISCHR(status.st_mode):  # /dev/null
-        return
-    if not stat.S_ISREG(status.st_mode):
-        raise bad("it is not a file")
-    if os.geteuid() != 0 and status.st_uid not in (0, os.geteuid()):
-        raise bad("it belongs to another user")
-    if status.st_mode & stat.S_IWOTH:
-        raise bad("everybody may write it", hint=f"Run `chmod o-w {path}`.")
-
-
-def settings_in(data: bytes) -> Mapping[str, Any]:
-    """What a file of these bytes says. Raises TieredctlError `bad-config`."""
-    from tieredctl.config.strict_yaml import NotYaml, parsed
-
-    try:
-        found = parsed(data)
-    except NotYaml as error:
-        raise bad(str(error)) from None
-    if found is None:
-        return {}
-    if not isinstance(found, Mapping):
-        raise bad("it is not a mapping")
+    data = own_bytes(path)
+    if data is None and os.environ.get(VARIABLE) and not contexts_folder().is_dir():
+        raise bad("there is no such file")
+    found = {} if data is None else mapping_in(data, path)
     unknown = [name for name in found if name not in (_PRICES, CONTEXTS, CURRENT_CONTEXT)]
     if unknown:
         raise bad(f"there is no setting {unknown[0]!r}")
     return found
 
 
-def bad(reason: str, *, hint: str | None = None) -> TieredctlError:
-    """That the file cannot be used."""
-    return TieredctlError(ErrorCode.BAD_CONFIG, f"{configuration_path()} cannot be used: {reason}.", hint=hint)
+def own_bytes(path: Path) -> bytes | None:
+    """A file; None where there is none. Raises TieredctlError `bad-config` for one that others may have written, or
+    that cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            demand_own(path, os.fstat(descriptor))
+            data = file.read(_LONGEST_FILE + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise bad(f"it cannot be read: {error.strerror}", path=path) from None
+    if len(data) > _LONGEST_FILE:
+        raise bad("it is too long", path=path)
+    return data
+
+
+def demand_own(path: Path, status: os.stat_result, *, is_folder: bool = False) -> None:
+    """Raises TieredctlError `bad-config` for a file, or a folder, of somebody else: whoever can write it chooses the
+    cluster and the bucket that a command works on."""
+    if stat.S_ISCHR(status.st_mode):  # /dev/null
+        return
+    if not (stat.S_ISDIR if is_folder else stat.S_ISREG)(status.st_mode):
+        raise bad(f"it is not a {'folder' if is_folder else 'file'}", path=path)
+    if os.geteuid() != 0 and status.st_uid not in (0, os.geteuid()):
+        raise bad("it belongs to another user", path=path)
+    if status.st_mode & stat.S_IWOTH:
+        raise bad("everybody may write it", hint=f"Run `chmod o-w {path}`.", path=path)
+
+
+def mapping_in(data: bytes, path: Path) -> Mapping[str, Any]:
+    """What a file of these bytes says. Raises TieredctlError `bad-config`."""
+    from tieredctl.config.strict_yaml import NotYaml
+
+    try:
+        found = _parsed(data)
+    except NotYaml as error:
+        raise bad(str(error), path=path) from None
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise bad("it is not a mapping", path=path)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _parsed(data: bytes) -> Any:
+    from tieredctl.config.strict_yaml import parsed
+
+    return parsed(data)
+
+
+def bad(reason: str, *, hint: str | None = None, path: Path | None = None) -> TieredctlError:
+    """That a file cannot be used: the configuration file, if no other is named."""
+    return TieredctlError(ErrorCode.BAD_CONFIG, f"{path or configuration_path()} cannot be used: {reason}.", hint=hint)

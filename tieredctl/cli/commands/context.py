@@ -50,7 +50,7 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 
 @_commands.command("list")
 def list_contexts(*, view: View) -> ExitCode:
-    """List the contexts of the configuration file by their names; * is the current one.
+    """List the contexts by their names; * is the current one.
 
     For example: tieredctl context list
     """
@@ -221,11 +221,11 @@ def add(
     dry_run: DryRun = False,
     view: View,
 ) -> ExitCode:
-    """Add a context to the configuration file. Secrets are never kept there.
+    """Add a context, in a file of its own beside the configuration file. Secrets are never kept there.
 
     For example: tieredctl context add prod --bootstrap-server broker-1:9092 --store s3://archive/kafka --layout aiven
     """
-    from tieredctl.config.context_changes import add_context
+    from tieredctl.config.context_changes import add_context, file_of_context
     from tieredctl.wiring.places import StorePlace
 
     if bootstrap_server is None and store is None:
@@ -247,9 +247,9 @@ def add(
         force = True
     add_context(context, replace=force, dry_run=dry_run)
     if dry_run:
-        view.say(f"Would add context {name} to {configuration_path()}.")
+        view.say(f"Would add context {name}: {file_of_context(name)}.")
     else:
-        view.say(f"Added context {name} to {configuration_path()}.", f"Use it with: tieredctl context use {name}")
+        view.say(f"Added context {name}: {file_of_context(name)}.", f"Use it with: tieredctl context use {name}")
     return ExitCode.CLEAN
 
 
@@ -263,12 +263,12 @@ def _absolute_files(options: Mapping[str, str]) -> dict[str, str]:
 
 @_commands.command("remove")
 def remove(*, name: Name, dry_run: DryRun = False, view: View) -> ExitCode:
-    """Remove a context from the configuration file.
+    """Remove a context that was added; one that the configuration file has is yours to remove.
 
     For example: tieredctl context remove staging
     """
-    from tieredctl.config.context_changes import remove_context
+    from tieredctl.config.context_changes import file_of_context, remove_context
 
     remove_context(name, dry_run=dry_run)
-    view.say(f"{'Would remove' if dry_run else 'Removed'} context {name} from {configuration_path()}.")
+    view.say(f"{'Would remove' if dry_run else 'Removed'} context {name}: {file_of_context(name)}.")
     return ExitCode.CLEAN
