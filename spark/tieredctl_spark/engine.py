@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,13 +21,13 @@ from tieredctl.ops.verification.engine import Engine
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.tasks import task_batches
 from tieredctl.ports.layout import Layout
-from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.orphan_scan import OpenedSparkScan, opened_spark_scan
+from tieredctl_spark.readings import Reading
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.segment_reading import SegmentReading
-from tieredctl_spark.segment_rows import REPORT_SCHEMA, read_report
 from tieredctl_spark.session import spark_session
 from tieredctl_spark.work_units import ChunkSize, UnitSize, estimated_seconds
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from tieredctl_inkless.ops.diskless.object_tasks import ObjectTasks
 
 _INTERRUPT_TAG = "tieredctl-check-segments"
+_PICKLED = pa.schema({"report": pa.binary()})
+_Report = TypeVar("_Report")
 
 Check = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -67,44 +70,30 @@ class SparkEngine:
     ) -> Iterator[SegmentReport]:
         """Reports, as every engine gives them. Raises TieredctlError `missing-extra`, `spark-failed`, and
         `no-credentials` where no executor has any."""
-        units = cut_into_units(task_batches(tasks))
-        with spark_session(self._settings) as session:
-            answers, size = Answers(store.url), ChunkSize()
-            while chunk := size.next_chunk(units, _seconds):
-                if answers.silent is not None:
-                    yield from (_passed_over(unit, answers.silent) for unit in chunk)
-                    continue
-                began = time.monotonic()
-                found = checked_rows(session, chunk, SegmentReading(store, layout).reports, REPORT_SCHEMA)
-                reports = list(map(read_report, found))
-                demand_all(chunk, sum(report.segments for report in reports), "segment")
-                size.note(sum(map(_seconds, chunk)), time.monotonic() - began)
-                for report in reports:
-                    answers.note(report)
-                answers.demand_credentials()
-                yield from reports
+        return self._read(task_batches(tasks), SegmentReading(store, layout))
 
     def read_objects(self, tasks: ObjectTasks, store: ObjectStore, level: Level) -> Iterator[ObjectReport]:
         """Reports of diskless objects, as every engine gives them. Raises TieredctlError as `check_segments` does."""
         # Only with the package of diskless topics, which asks for it.
-        from tieredctl_inkless.ops.diskless.object_reading import ObjectReport
+        from tieredctl_spark.object_reading import ObjectReading
 
-        from tieredctl_spark.object_reading import OBJECT_REPORT_SCHEMA, ObjectReading, read_object_report
+        return self._read(tasks.batches(), ObjectReading(store, level))
 
-        units, answers = cut_into_units(tasks.batches()), Answers(store.url)
+    def _read(self, batches: Iterable[pa.RecordBatch], reading: Reading[_Report]) -> Iterator[_Report]:
+        units, answers, size = cut_into_units(batches), Answers(reading.store.url), ChunkSize()
         with spark_session(self._settings) as session:
-            size = ChunkSize()
             while chunk := size.next_chunk(units, _seconds):
                 if answers.silent is not None:
-                    yield ObjectReport(objects=sum(map(len, chunk)), is_passed_over=True)
+                    yield from (reading.passed_over(unit, answers.silent) for unit in chunk)
                     continue
                 began = time.monotonic()
-                found = checked_rows(session, chunk, ObjectReading(store, level).reports, OBJECT_REPORT_SCHEMA)
+                reports = _reports(session, chunk, reading)
                 size.note(sum(map(_seconds, chunk)), time.monotonic() - began)
-                reports = list(map(read_object_report, found))
-                demand_all(chunk, sum(report.objects for report in reports), "object")
-                for report in reports:
-                    answers.note_objects(report)
+                answered = [reading.answered(report) for report in reports]
+                if missing := sum(map(len, chunk)) - sum(one.answered + one.unanswered for one in answered):
+                    raise TieredctlError(ErrorCode.SPARK_FAILED, f"Spark gave no report of {counted(missing, 'task')}.")
+                for one in answered:
+                    answers.note(*one)
                 answers.demand_credentials()
                 yield from reports
 
@@ -119,25 +108,8 @@ class Answers:
         self._refusal: str | None = None
         self._why = ""
 
-    def note(self, report: SegmentReport) -> None:
-        """Takes the report of a segment, or of several sound ones."""
-        errors = [one for one in report.unread if one.code in CONCERN_EVERY_OBJECT]
-        if report.not_looked_at is not None or errors:
-            self._unanswered += report.segments
-            self._why = errors[0].message if errors else str(report.not_looked_at)
-        else:
-            self._answered += report.segments
-        self._refusal = next((one.message for one in errors if one.code is ErrorCode.NO_CREDENTIALS), self._refusal)
-
-    def note_objects(self, report: ObjectReport) -> None:
-        """Takes the report of a diskless object, or of several."""
-        unanswered = report.objects if report.silent or report.is_passed_over else 0
-        why = report.silent.message if report.silent else None
-        is_refusal = report.silent is not None and report.silent.code is ErrorCode.NO_CREDENTIALS
-        self.note_counts(report.objects - unanswered, unanswered, why, why if is_refusal else None)
-
-    def note_counts(self, answered: int, unanswered: int, why: str | None, refusal: str | None) -> None:
-        """Takes the same of many segments: how many were answered, and the last errors."""
+    def note(self, answered: int, unanswered: int, why: str | None, refusal: str | None) -> None:
+        """Takes those of some tasks, as `Answered`."""
         self._answered += answered
         self._unanswered += unanswered
         self._why = why or self._why
@@ -192,24 +164,16 @@ def _by_unit(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(first, end - first)
 
 
-def checked_rows(
-    session: SparkSession, chunk: Sequence[pa.Table], check: Check, schema: pa.Schema
-) -> list[dict[str, Any]]:
-    """What `check` makes of some units, each in a Spark task of its own."""
+def _reports(session: SparkSession, chunk: Sequence[pa.Table], reading: Reading[_Report]) -> list[_Report]:
+    """The reports of some units, each of them a Spark task of its own. They travel pickled, as Spark's values do."""
+
+    def pickled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for report in reading.reports(batches):
+            yield pa.RecordBatch.from_pydict({"report": [pickle.dumps(report)]}, _PICKLED)
+
     slots = [unit.append_column("slot", pa.array([slot] * len(unit), pa.int32())) for slot, unit in enumerate(chunk)]
     rows = pa.concat_tables(slots)
     with interruptible(session), spark_failures():
         frame = session.createDataFrame(rows, spark_schema(rows.schema))
-        found: list[dict[str, Any]] = checked_frame(frame, len(chunk), check, schema).toArrow().to_pylist()
-    return found
-
-
-def demand_all(chunk: Iterable[pa.Table], reported: int, what: str) -> None:
-    """Raises TieredctlError `spark-failed` where some tasks have no report."""
-    if missing := sum(map(len, chunk)) - reported:
-        raise TieredctlError(ErrorCode.SPARK_FAILED, f"Spark gave no report of {counted(missing, what)}.")
-
-
-def _passed_over(unit: pa.Table, why: str) -> SegmentReport:
-    objects = sum(map(len, unit.column("objects").to_pylist()))
-    return SegmentReport("", not_looked_at=why, segments=len(unit), objects=objects)
+        found = checked_frame(frame, len(chunk), pickled, _PICKLED).toArrow()
+    return [pickle.loads(one) for one in found.column("report").to_pylist()]

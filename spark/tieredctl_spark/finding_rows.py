@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from tieredctl.model.finding_subjects import Subject, read_subject
 from tieredctl.model.findings import Finding
 
 FINDING_TYPE = pa.struct(
@@ -35,8 +34,6 @@ def finding_table(findings: Iterable[Finding]) -> pa.Table:
     return pa.Table.from_pylist([finding_row(finding) for finding in findings], pa.schema(list(FINDING_TYPE)))
 
 
-def read_finding(
-    row: Mapping[str, Any], subject_of: Callable[[str, Mapping[str, Any]], Subject] = read_subject
-) -> Finding:
+def read_finding(row: Mapping[str, Any]) -> Finding:
     """The finding of a row that `finding_row` made, as `Finding.read` gives it."""
-    return Finding.read({**row, "evidence": json.loads(row["evidence"])}, subject_of)
+    return Finding.read({**row, "evidence": json.loads(row["evidence"])})

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from tieredctl_inkless.model.diskless_subjects import read_diskless_subject
 from tieredctl_inkless.ops.diskless.finding_places import object_finding
 from tieredctl_inkless.ops.diskless.object_reading import ObjectReport, ObjectTask, read_object, read_objects
 from tieredctl_inkless.ops.diskless.object_tasks import tasks_in
@@ -18,25 +15,8 @@ from tieredctl.errors import ErrorCode
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.verification.report import Level
 from tieredctl.ports.object_store import ObjectStore
-from tieredctl_spark.finding_rows import FINDING_TYPE, finding_row, read_finding
+from tieredctl_spark.readings import Answered
 from tieredctl_spark.segment_reading import failure_in_a_line
-from tieredctl_spark.segment_rows import UNREAD_TYPE, read_unread, unread_row
-
-OBJECT_REPORT_SCHEMA = pa.schema(
-    {
-        "file": pa.int64(),
-        "bytesRead": pa.int64(),
-        "batches": pa.int64(),
-        "records": pa.int64(),
-        "findings": pa.list_(FINDING_TYPE),
-        "doubted": pa.list_(pa.int64()),
-        "isMissing": pa.bool_(),
-        "silent": UNREAD_TYPE,
-        "objects": pa.int64(),
-        "isPassedOver": pa.bool_(),
-    }
-)
-"""An `ObjectReport`; `silent` is null where the store answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,50 +26,31 @@ class ObjectReading:
     store: ObjectStore
     level: Level
 
-    def reports(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A row of OBJECT_REPORT_SCHEMA for each object about which there is something to say, and one for all others,
-        of rows that have OBJECT_TASK_SCHEMA's columns."""
+    def reports(self, batches: Iterable[pa.RecordBatch]) -> Iterator[ObjectReport]:
+        """A report of each object about which there is something to say, and one of all others, of rows that have
+        OBJECT_TASK_SCHEMA's columns."""
         sound = ObjectReport(objects=0)
         tasks = chain.from_iterable(map(tasks_in, batches))
         for report in read_objects(self.store, tasks, self.level, _read_or_say_why):
             if report.is_sound:
                 sound = sound.and_sound(report)
             else:
-                yield _row(report)
+                yield report
         if sound.objects:
-            yield _row(sound)
+            yield sound
 
+    def answered(self, report: ObjectReport) -> Answered:
+        """Whether the store answered for the objects of a report."""
+        if report.is_passed_over:
+            return Answered(0, report.objects)
+        if report.silent is None:
+            return Answered(report.objects, 0)
+        why, is_refusal = report.silent.message, report.silent.code is ErrorCode.NO_CREDENTIALS
+        return Answered(0, report.objects, why, why if is_refusal else None)
 
-def read_object_report(row: Mapping[str, Any]) -> ObjectReport:
-    """The report of a row by OBJECT_REPORT_SCHEMA."""
-    return ObjectReport(
-        row["file"],
-        row["bytesRead"],
-        row["batches"],
-        row["records"],
-        tuple(read_finding(finding, read_diskless_subject) for finding in row["findings"]),
-        np.array(row["doubted"], np.int64),
-        row["isMissing"],
-        None if row["silent"] is None else read_unread(row["silent"]),
-        row["objects"],
-        row["isPassedOver"],
-    )
-
-
-def _row(report: ObjectReport) -> pa.RecordBatch:
-    row = {
-        "file": report.file,
-        "bytesRead": report.bytes_read,
-        "batches": report.batches,
-        "records": report.records,
-        "findings": [finding_row(finding) for finding in report.findings],
-        "doubted": report.doubted.tolist(),
-        "isMissing": report.is_missing,
-        "silent": None if report.silent is None else unread_row(report.silent),
-        "objects": report.objects,
-        "isPassedOver": report.is_passed_over,
-    }
-    return pa.RecordBatch.from_pylist([row], OBJECT_REPORT_SCHEMA)
+    def passed_over(self, unit: pa.Table, why: str) -> ObjectReport:  # noqa: ARG002 - as of segments
+        """The report of objects that were not asked for."""
+        return ObjectReport(objects=len(unit), is_passed_over=True)
 
 
 def _read_or_say_why(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:

@@ -203,7 +203,7 @@ class RecordedEngine:
                 raise
             self._read_halves(work, units, ledger, reading, answers, reason(str(error)))
         else:
-            answers.note_counts(**observation.get)
+            answers.note(**observation.get)
         finally:
             session.removeTag(self.run)
 
@@ -272,7 +272,7 @@ _seconds = attrgetter("seconds")
 
 
 def _answers() -> list[Column]:
-    """What `Answers.note_counts` takes, of a chunk's rows."""
+    """What `Answers.note` takes, of a chunk's rows."""
     concern = [code.value for code in CONCERN_EVERY_OBJECT]
     of_all = fn.filter("unread", lambda one: one["code"].isin(concern))
     refusals = fn.filter("unread", lambda one: one["code"] == ErrorCode.NO_CREDENTIALS.value)

@@ -16,8 +16,9 @@ from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.report import SegmentFindings, SegmentReport, SegmentTask
 from tieredctl.ops.verification.tasks import tasks_in
 from tieredctl.ports.layout import Layout, Part
-from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl_spark.read_rate import RateLimited, ReadRate
+from tieredctl_spark.readings import Answered
 from tieredctl_spark.segment_rows import REPORT_SCHEMA, Result, report_row, result_of
 
 _KEPT_COLUMNS = pa.schema(
@@ -54,16 +55,30 @@ class SegmentReading:
         while some := list(islice(rows, _ROWS_AT_ONCE)):
             yield pa.RecordBatch.from_pylist(some, READING_SCHEMA)
 
-    def reports(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A row of REPORT_SCHEMA for each segment about which there is something to say, and one for all others."""
+    def reports(self, batches: Iterable[pa.RecordBatch]) -> Iterator[SegmentReport]:
+        """A report of each segment about which there is something to say, and one of all others."""
         sound = SegmentReport("", segments=0)
         for _, report in self._reports(batches):
             if result_of(report) is Result.SOUND:
                 sound = _sum(sound, report)
             else:
-                yield pa.RecordBatch.from_pylist([report_row(report)], REPORT_SCHEMA)
+                yield report
         if sound.segments:
-            yield pa.RecordBatch.from_pylist([report_row(sound)], REPORT_SCHEMA)
+            yield sound
+
+    def answered(self, report: SegmentReport) -> Answered:
+        """Whether the store answered for the segments of a report."""
+        errors = [one for one in report.unread if one.code in CONCERN_EVERY_OBJECT]
+        if report.not_looked_at is None and not errors:
+            return Answered(report.segments, 0)
+        why = errors[0].message if errors else report.not_looked_at
+        refusal = next((one.message for one in errors if one.code is ErrorCode.NO_CREDENTIALS), None)
+        return Answered(0, report.segments, why, refusal)
+
+    def passed_over(self, unit: pa.Table, why: str) -> SegmentReport:
+        """The report of segments that were not asked for."""
+        objects = sum(map(len, unit.column("objects").to_pylist()))
+        return SegmentReport("", not_looked_at=why, segments=len(unit), objects=objects)
 
     def _results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
         return (result_row(*one) for one in self._reports(batches))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -73,16 +73,14 @@ class Finding:
     """The evidence has the same, so that findings which were written and read back are equal."""
 
     @classmethod
-    def read(
-        cls, document: Mapping[str, Any], subject_of: Callable[[str, Mapping[str, Any]], Subject] = read_subject
-    ) -> Self:
-        """The finding of a `document`, which is about what `subject_of` says by its text and its evidence. Raises
-        KeyError, TypeError and ValueError for anything else."""
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """The finding of a `document` about tiered topics. Raises KeyError, TypeError and ValueError for anything
+        else."""
         kind = FINDING_KINDS[document["code"]]
         severity, evidence = Severity[str(document["severity"]).upper()], dict(document["evidence"])
         override = None if severity is kind.severity else severity
         subject, message = str(document["subject"]), str(document["message"])
-        return cls(kind.code, subject, message, evidence, override, subject_of(subject, evidence))
+        return cls(kind.code, subject, message, evidence, override, read_subject(subject, evidence))
 
     @property
     def kind(self) -> FindingKind:
