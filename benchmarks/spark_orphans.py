@@ -16,8 +16,7 @@ from tieredctl_spark.packed import Packed, packed_rows
 from tieredctl_spark.transforms.buckets import bucket_count
 from tieredctl_spark.transforms.listed_objects import LISTED_SCHEMA, explained_objects, listed_counts
 from tieredctl_spark.transforms.metadata_rows import events_in, metadata_rows
-from tieredctl_spark.transforms.object_verdicts import object_verdicts
-from tieredctl_spark.transforms.segment_states import segment_states
+from tieredctl_spark.transforms.object_verdicts import object_verdicts, segment_states
 
 from benchmarks.large_store import TAKEN_MS
 from benchmarks.spark_sessions import small_session

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
-from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
-from tieredctl.rlmm.deleted_offsets import DeletedOffsets
-from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
+from tieredctl.rlmm.cache import DeletedOffsets, KnownSegment, LeaderEpochState, RemoteLogMetadataCache
 from tieredctl.rlmm.states import Refusal, start_refusal, update_refusal
 
 

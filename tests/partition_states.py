@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tests.cache_by_events import CacheByEvents, said_once
 from tests.metadata_logs import COPIED, segment_id, started, updated
-from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.follower_fetch import FollowerLog
 

@@ -20,7 +20,7 @@ from tieredctl.model.events import (
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.rlmm.cache import KnownSegment
-from tieredctl.rlmm.refused_events import misplaced_event, refused_event
+from tieredctl.rlmm.replayed_metadata import misplaced_event, refused_event
 from tieredctl.rlmm.states import Refusal, partition_may_become, refusal_once_deleted
 
 

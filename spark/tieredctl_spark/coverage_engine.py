@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
-from tieredctl.model.known_sum import known_sum
+from tieredctl.model.size_sum import known_sum
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore

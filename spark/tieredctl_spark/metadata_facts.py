@@ -17,7 +17,7 @@ from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.metadata.coverage import MISSING, MetadataPlaces
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.judgement import Certainty
-from tieredctl.ops.orphans.metadata_begins import MetadataBegins
+from tieredctl.ops.orphans.object_columns import MetadataBegins
 from tieredctl_spark.finding_rows import read_finding
 from tieredctl_spark.metadata_shares import FINDING, METADATA_SCHEMA, OFFSET, PARTITION
 from tieredctl_spark.packed import Keep, Packed

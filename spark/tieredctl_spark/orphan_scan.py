@@ -21,14 +21,12 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, read_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphans.empty_store import demand_any_object
 from tieredctl.ops.orphans.judged_bucket import VERDICT_SCHEMA, AskedTopics, JudgedBy
 from tieredctl.ops.orphans.judgement import verdict_of_younger
 from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
-from tieredctl.ops.orphans.scan import ScanOptions
+from tieredctl.ops.orphans.scan import ScanOptions, demand_any_object
 from tieredctl.ops.orphans.still_there import StillThere, still_there
-from tieredctl.ops.orphans.totals import ScanTotals
-from tieredctl.ops.orphans.verdict_rows import group_of, verdict_document
+from tieredctl.ops.orphans.totals import ScanTotals, group_of, verdict_document
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.orphans import ScanPlaces
@@ -42,8 +40,7 @@ from tieredctl_spark.session import spark_session
 from tieredctl_spark.transforms.buckets import bucket_count
 from tieredctl_spark.transforms.listed_objects import listed_counts, unreserved
 from tieredctl_spark.transforms.metadata_rows import events_in, kept_metadata
-from tieredctl_spark.transforms.object_verdicts import object_verdicts, with_known_partitions
-from tieredctl_spark.transforms.segment_states import segment_states
+from tieredctl_spark.transforms.object_verdicts import object_verdicts, segment_states, with_known_partitions
 from tieredctl_spark.transforms.unnamed_objects import unnamed_verdicts
 
 _GROUP = ["topic", "topicId", "status", "cause", "storageClass", "reason"]

@@ -29,7 +29,7 @@ from tieredctl.model.events import (
     RemoteLogSegmentMetadataUpdate,
     RemoteLogSegmentState,
 )
-from tieredctl.ops.metadata.event_publisher import NO_BROKER
+from tieredctl.ports.metadata_source import NO_BROKER
 from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.wiring.places import MetadataPlace
 

@@ -23,7 +23,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.status.board import Status
 from tieredctl.ops.status.facts import ClusterFacts, Lag
-from tieredctl.ops.tiering.deletion_at_once import steps_of_emptying
+from tieredctl.ops.tiering.disable import steps_of_emptying
 from tieredctl.wiring.status import StatusPlaces
 
 TOPIC = "orders33"

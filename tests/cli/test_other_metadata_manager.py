@@ -11,8 +11,7 @@ import pytest
 from tests.cli.command_line import Tieredctl
 from tests.cli.crashed_cluster import CrashedClusterOnDisk
 from tieredctl.errors import TieredctlError
-from tieredctl.ops.cluster.broker_settings import METADATA_CLASS, TOPIC_BASED
-from tieredctl.ops.cluster.metadata_manager import demand_topic_based
+from tieredctl.ops.cluster.broker_settings import METADATA_CLASS, TOPIC_BASED, demand_topic_based
 
 OTHER = "com.example.DatabaseMetadataManager"
 

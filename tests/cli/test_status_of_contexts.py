@@ -16,8 +16,7 @@ from tests.cli.crashed_cluster import CrashedClusterOnDisk
 from tests.rigs.ports import free_ports
 from tieredctl.model.clock import Clock
 from tieredctl.ops.status.board import Status
-from tieredctl.wiring.asked_together import MOST_AT_ONCE, asked_together
-from tieredctl.wiring.status import StatusPlaces
+from tieredctl.wiring.status import MOST_AT_ONCE, StatusPlaces, asked_together
 
 
 def test_contexts_have_a_row_each_and_one_that_fails_stops_no_other(

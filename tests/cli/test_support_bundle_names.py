@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tests.cli.command_line import Tieredctl
 from tests.cli.unpacked_bundle import SECRET, SEGMENT, bundled, manifest, unpacked
-from tieredctl.cli.trouble.bundle import Part, manifest_of, without_names
-from tieredctl.cli.trouble.hidden_names import HiddenNames
+from tieredctl.cli.trouble.bundle import HiddenNames, Part, manifest_of, without_names
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.process import crash_file

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tieredctl_proposals.coordinator.machine import MOST_PARTITIONS
 from tieredctl_proposals.coordinator.queries import find_batches, oldest_live_file_ms, released_files
-from tieredctl_proposals.coordinator.topic_check import MOST_PARTITIONS
 from tieredctl_proposals.model.diskless_records import LOG_APPEND_TIME
 from tieredctl_proposals.model.diskless_requests import (
     EARLIEST,

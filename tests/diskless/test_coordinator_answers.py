@@ -34,8 +34,8 @@ from tieredctl_proposals.model.diskless_requests import (
 from tieredctl_proposals.ops.diskless.coordinator_logs import CoordinatorLogs
 from tieredctl_proposals.ops.diskless.logged_coordinators import LoggedCoordinator, logged_coordinators
 from tieredctl_proposals.ops.diskless.simulation.coordinator_host import CoordinatorHost
-from tieredctl_proposals.ops.diskless.simulation.promises import Promises
 from tieredctl_proposals.ops.diskless.simulation.run import simulate
+from tieredctl_proposals.ops.diskless.simulation.world import Promises
 
 from tests.coordinator.histories import RandomRequests
 from tests.coordinator.model_coordinator import ModelCoordinator

@@ -11,7 +11,7 @@ from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.cluster.broker_settings import UNLIMITED, BrokerSettings
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.doctor.broker_rules import broker_findings
-from tieredctl.ops.doctor.custom_metadata import custom_metadata_findings
+from tieredctl.ops.doctor.diagnosis import custom_metadata_findings
 
 SOUND = {
     "process.roles": "broker",

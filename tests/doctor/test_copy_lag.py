@@ -10,9 +10,8 @@ import pytest
 from tests.doctor.test_cluster_rules import HOUR_MS, PLACE, SEGMENT_BYTES, TOPIC, codes, found
 from tests.metadata_logs import PARTITION
 from tieredctl.model.findings import Finding
-from tieredctl.ops.cluster.copy_lag import CopyLag, copy_lag
 from tieredctl.ops.cluster.release import Release
-from tieredctl.ops.cluster.topic_settings import TopicSettings
+from tieredctl.ops.cluster.topic_settings import CopyLag, TopicSettings, copy_lag
 from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_findings
 from tieredctl.ops.doctor.topic_rules import topic_findings
 

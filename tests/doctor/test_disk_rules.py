@@ -13,9 +13,9 @@ from tests.doctor.test_cluster_rules import PLACE, SOUND, with_topic
 from tests.metadata_logs import PARTITION, TOPIC_ID
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.indexes import TimeIndexEntry, encode_time_index
-from tieredctl.kafka.local_replicas import read_local_replicas
+from tieredctl.kafka.local_logs import read_local_replicas
 from tieredctl.model.findings import Finding
-from tieredctl.model.local_replica import LocalReplica, LocalSegment
+from tieredctl.model.local_log import LocalReplica, LocalSegment
 from tieredctl.ops.doctor.disk_rules import disk_findings
 
 BASES = (10, 20, 30, 40)

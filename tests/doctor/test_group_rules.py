@@ -11,9 +11,9 @@ import pytest
 from tests.doctor.test_cluster_rules import PLACE, SOUND
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
+from tieredctl.ops.doctor.diagnosis import group_findings
 from tieredctl.ops.doctor.gathering import with_group_offsets
-from tieredctl.ops.doctor.group_rules import group_findings
-from tieredctl.ports.consumer_groups import CommittedOffset
+from tieredctl.ports.cluster import CommittedOffset
 
 LOG_START, LOCAL_START = 5, 20
 

@@ -13,7 +13,7 @@ from tests.doctor.test_cluster_rules import NOW_MS, SOUND
 from tests.kraft_snapshots import snapshot_bytes, topic_record
 from tests.rigs.scripted_controller import ScriptedController
 from tieredctl.formats.record_batches import Record, encode_batch
-from tieredctl.kafka.local_metadata_logs import read_local_metadata_logs
+from tieredctl.kafka.metadata_log import read_local_metadata_logs
 from tieredctl.kafka.metadata_quorum import MetadataQuorum
 from tieredctl.model.findings import Finding
 from tieredctl.model.local_metadata_log import SeenMetadataLog, SeenSegment, SeenSnapshot

@@ -6,8 +6,14 @@ import pytest
 
 from tieredctl.errors import TieredctlError
 from tieredctl.model.findings import Severity
-from tieredctl.ops.cluster.known_bugs import KNOWN_BUGS, Presence, bug_findings
-from tieredctl.ops.cluster.release import Release, release, release_of_metadata_version
+from tieredctl.ops.cluster.release import (
+    KNOWN_BUGS,
+    Presence,
+    Release,
+    bug_findings,
+    release,
+    release_of_metadata_version,
+)
 from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_findings
 
 BUGS = {bug.issue: bug for bug in KNOWN_BUGS}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tieredctl.drawing.bars import bars
+from tieredctl.drawing.scale import bars
 
 VALUES = st.lists(st.one_of(st.integers(0, 50), st.integers(0, 2**63)), max_size=20)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tieredctl.model.leader_log import LeaderLog
-from tieredctl.model.local_replica import LocalSegment
-from tieredctl.rlmm.local_retention import DueSegments, LocalBreach, LocalSegments
-from tieredctl.rlmm.remote_retention import Retention
+from tieredctl.model.local_log import LeaderLog, LocalSegment
+from tieredctl.rlmm.remote_retention import DueSegments, LocalBreach, LocalSegments, Retention
 
 NOW_MS = 1_000_000
 SIZE = 100

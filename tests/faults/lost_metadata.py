@@ -11,20 +11,19 @@ from tests.metadata_logs import PARTITION, segment_id
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog
 from tieredctl.ops.guards.lease import Unguarded
 from tieredctl.ops.guards.store_clock import StoreClock
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
-from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
+from tieredctl.ops.metadata_recovery.event_rebuilding import BrokerTraits, StoreListing
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.recoverer import Recoverer, RecoveryOutcome
 from tieredctl.ops.metadata_recovery.recovery_plan import Recovery, RecoveryPlanner
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment, SegmentJudge
-from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
 from tieredctl.ports.layout import Part
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.memory import MemoryStore

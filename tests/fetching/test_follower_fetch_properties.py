@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.partition_states import remote
-from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog
 from tieredctl.rlmm.consumer_fetch import ConsumerFetchOutcome, consumer_fetch
 from tieredctl.rlmm.follower_fetch import FollowerLog, follower_fetch, truncation_offset
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tieredctl_aiven.transformation import undo
+from tieredctl_aiven.segment import undo
 
 from tests.cli.command_line import Outcome, environment
 from tests.formats.decompression_bombs import BOMBS, EMPTY_RECORD, batch, empty_records, write_log, zstd_run

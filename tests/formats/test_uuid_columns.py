@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tieredctl.formats.digit_columns import numbers_in_digits
-from tieredctl.formats.uuid_columns import UuidColumns, uuid_columns, uuids_in_text
-from tieredctl.formats.uuid_lookup import NOT_FOUND, UuidLookup, grouped
+from tieredctl.formats.uuid_columns import NOT_FOUND, UuidColumns, UuidLookup, grouped, uuid_columns, uuids_in_text
 from tieredctl.model.ids import UUID_BYTES, UUID_CHARACTERS, uuid_bytes, uuid_text
 
 FOLD = 0x9E3779B97F4A7C15

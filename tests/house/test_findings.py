@@ -15,7 +15,7 @@ from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ops.remote.part_finding import part_finding
 from tieredctl.ports.layout import Part
 from tieredctl.ports.metadata_source import truncated
-from tieredctl.rlmm.refused_events import refused_event
+from tieredctl.rlmm.replayed_metadata import refused_event
 from tieredctl.rlmm.states import Refusal
 
 ROOT = Path(__file__).parents[2]

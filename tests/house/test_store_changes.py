@@ -29,8 +29,8 @@ ALLOWED = {
     (REMOVER + "putting_back.py", "delete"): "what was just put back and holds other bytes",
     ("tieredctl/ops/index_recovery/applying.py", "copy"): "an index to quarantine, before it is replaced",
     ("tieredctl/ops/orphans/scan.py", "delete"): "NumPy's, of rows",
-    (PROPOSALS + "coordinator/topic_check.py", "delete"): "of a coordinator's state in memory",
-    (PROPOSALS + "ops/diskless/simulation/cleaning.py", "delete"): "a simulated store's",
+    (PROPOSALS + "coordinator/machine.py", "delete"): "of a coordinator's state in memory",
+    (PROPOSALS + "ops/diskless/simulation/run.py", "delete"): "a simulated store's",
     (INKLESS + "control_plane/postgres.py", "copy"): "PostgreSQL's COPY",
 }
 

@@ -16,7 +16,7 @@ from tieredctl.formats.record_batches import HEADER_BYTES, read_batch_header
 from tieredctl.formats.record_chunks import MetadataRecord, RecordChunk
 from tieredctl.kafka import live_partition
 from tieredctl.kafka.live_log import FetchedLog, LiveLog
-from tieredctl.kafka.live_partition import LivePartition
+from tieredctl.kafka.live_topic import LivePartition
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.findings import Finding
 from tieredctl.ports.cluster import TopicDescription

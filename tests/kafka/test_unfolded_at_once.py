@@ -11,7 +11,7 @@ from tests.rigs.unfolding import bytes_at_peak
 from tieredctl.formats.compression import Codec
 from tieredctl.formats.record_batches import Record, RecordHeader, encode_batch
 from tieredctl.kafka.live_log import LiveLog
-from tieredctl.kafka.live_partition import LivePartition
+from tieredctl.kafka.live_topic import LivePartition
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.ports.metadata_source import OffsetRange
 

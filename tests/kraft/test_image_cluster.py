@@ -11,7 +11,7 @@ import pytest
 from tests.rigs.driven_brokers import DrivenBroker
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.live_cluster import LiveCluster
-from tieredctl.ops.cluster.image_cluster import ImageCluster
+from tieredctl.ops.cluster.offline_cluster import ImageCluster
 from tieredctl.ports.cluster import Cluster, OffsetSpec
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace

@@ -15,7 +15,7 @@ from tieredctl.kafka.metadata_log import MetadataLog
 from tieredctl.kraft.follower import Answer, follower_answer
 from tieredctl.kraft.replica import EpochStart, Replica, SnapshotId
 from tieredctl.kraft.retention import KeptSegment, KeptSnapshot, RetentionLimits, expired
-from tieredctl.wiring.metadata_replica import read_replica
+from tieredctl.wiring.offline_cluster import read_replica
 
 NOW_MS = 1_000_000
 KINDS = {Answer.RECORDS: "VALID", Answer.SNAPSHOT: "SNAPSHOT", Answer.DIVERGING: "DIVERGING"}

@@ -37,7 +37,6 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.removal import PlannedObject
 from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES
 from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
-from tieredctl.ops.metadata.event_publisher import NO_BROKER
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
@@ -45,6 +44,7 @@ from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphans.segment_states import segment_states
 from tieredctl.ports.layout import ExplainedKey, Part
+from tieredctl.ports.metadata_source import NO_BROKER
 from tieredctl.ports.object_store import StoredObject
 from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.rlmm.segment_events import SegmentEvents

@@ -23,12 +23,11 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.judged_bucket import OBJECT_SCHEMA, AskedTopics, JudgedBy, judge_bucket
 from tieredctl.ops.orphans.judgement import Certainty
-from tieredctl.ops.orphans.metadata_begins import MetadataBegins
+from tieredctl.ops.orphans.object_columns import MetadataBegins
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.orphans.state_columns import COPIED_FIELDS, EVENT_SCHEMA, STATE_SCHEMA, replayed_states
-from tieredctl.ops.orphans.totals import Group, GroupTotals
+from tieredctl.ops.orphans.totals import Group, GroupTotals, group_of, verdict_document
 from tieredctl.ops.orphans.unnamed_objects import UNNAMED_SCHEMA, judge_unnamed
-from tieredctl.ops.orphans.verdict_rows import group_of, verdict_document
 from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.ports.layout import ExplainedKey, Part
 from tieredctl.storage.memory import MemoryStore

@@ -21,10 +21,9 @@ from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.removal import PlannedObject, PlanTotals
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.orphan_removal.limits import enough_percent, is_too_large
+from tieredctl.ops.orphan_removal.limits import PlanOptions, enough_percent, is_too_large
 from tieredctl.ops.orphan_removal.orphan_plan import Planning
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
-from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.ports.layout import ExplainedKey, Part

@@ -13,9 +13,9 @@ from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, updated
 from tieredctl.model.events import MetadataEvent
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.orphan_removal.limits import PlanOptions
 from tieredctl.ops.orphan_removal.orphan_plan import Planning
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
-from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.ops.orphans import still_there
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.orphans.still_there import still_there as asked_again

@@ -18,13 +18,11 @@ from tieredctl_aiven.custom_metadata import CustomMetadata, encode_custom_metada
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.registry import layout_in, layout_named
 from tieredctl.model.events import RemoteLogSegmentMetadata
-from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
-from tieredctl.ops.metadata_recovery.event_rebuilding import Unfit, rebuild
+from tieredctl.ops.metadata_recovery.event_rebuilding import BrokerTraits, StoreListing, Unfit, rebuild
 from tieredctl.ops.metadata_recovery.moved_log_start import MovedLogStart, moved_log_start
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment
-from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
 from tieredctl.ports.layout import ExplainedKey, Part, SegmentIdentity
 from tieredctl.storage.file import FileStore
 

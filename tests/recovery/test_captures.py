@@ -15,10 +15,8 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
-from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
-from tieredctl.ops.metadata_recovery.event_rebuilding import rebuild
+from tieredctl.ops.metadata_recovery.event_rebuilding import BrokerTraits, StoredSegment, StoreListing, rebuild
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
-from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment, StoreListing
 from tieredctl.ports.layout import Layout
 from tieredctl.storage.file import FileStore
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.faults.segment_writer import SegmentWriter, WrittenSegment
 from tieredctl.formats.batch_columns import AsColumns, HeaderColumns
-from tieredctl.formats.index_building import IndexBuilder
+from tieredctl.formats.index_columns import IndexBuilder
 from tieredctl.formats.indexes import encode_offset_index, encode_time_index, encode_transaction_index
 from tieredctl.formats.log_scan import LogBlock, scan_log
 from tieredctl.formats.producer_snapshot import read_producer_snapshot

@@ -21,8 +21,8 @@ from tieredctl.ops.guards.original_times import (
     read_original_times,
 )
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
-from tieredctl.ops.guards.sealing import Sealer
-from tieredctl.ops.orphan_removal.evidence import Evidence
+from tieredctl.ops.guards.sealed_notes import Sealer
+from tieredctl.ops.orphan_removal.preparation import Evidence
 from tieredctl.ops.orphan_removal.putting_back import note_times, put_back
 from tieredctl.ops.remote.listing import record_batch
 from tieredctl.ports.object_store import StoredObject

@@ -16,9 +16,9 @@ from tieredctl.model.events import MetadataEvent
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.orphan_removal.limits import PlanOptions
 from tieredctl.ops.orphan_removal.orphan_plan import Planning
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
-from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.ops.verification.removed_keys import note_removed

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from tieredctl.ops.guards.own_objects import REMOVED_FOLDER
+from tieredctl.ops.verification.options import RemovedBy
 from tieredctl.ops.verification.removed_keys import (
     keys_removed_by,
     keys_removed_since,
@@ -15,7 +16,6 @@ from tieredctl.ops.verification.removed_keys import (
     note_removed,
     read_removed_keys,
 )
-from tieredctl.ops.verification.removed_objects import RemovedBy
 from tieredctl.storage.memory import MemoryStore
 
 KEY, ANOTHER = b"k" * 32, b"a" * 32

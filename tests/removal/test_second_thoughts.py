@@ -34,9 +34,8 @@ from tieredctl.ops.guards.own_objects import bytes_of_copies
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.guards.sealed_notes import write_note
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-from tieredctl.ops.orphan_removal.evidence import Evidence
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
-from tieredctl.ops.orphan_removal.preparation import Preparation, look
+from tieredctl.ops.orphan_removal.preparation import Evidence, Preparation, look
 from tieredctl.ops.orphan_removal.putting_back import put_back
 from tieredctl.ports.layout import Part
 from tieredctl.ports.metadata_source import OffsetRange

@@ -20,7 +20,7 @@ from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.snapshot import PartitionFacts
 from tieredctl.ops.metadata.state import replayed
-from tieredctl.ops.timeline.of_findings import MOST_DRAWN, logs_of_leaders, timelines_of_found
+from tieredctl.ops.timeline.partition_timeline import MOST_DRAWN, logs_of_leaders, timelines_of_found
 from tieredctl.report.plot import Plot
 from tieredctl.report.timelines import timeline_plot
 from tieredctl.wiring.places import MetadataPlace

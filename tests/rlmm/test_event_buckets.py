@@ -25,8 +25,8 @@ def test_many_buckets_say_what_one_says(events: list[MetadataEvent], part_events
     together = by_columns(events)
 
     with (
-        patch("tieredctl.rlmm.event_buckets._PART_EVENTS", part_events),
-        patch("tieredctl.rlmm.event_buckets._BUCKET_EVENTS", 1),
+        patch("tieredctl.rlmm.event_columns._PART_EVENTS", part_events),
+        patch("tieredctl.rlmm.event_columns._BUCKET_EVENTS", 1),
     ):
         apart = by_columns(events)
 

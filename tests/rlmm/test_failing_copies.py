@@ -24,8 +24,7 @@ from tieredctl.model.events import (
 )
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.metadata.failing_copies import failing_copies, failing_finding
-from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.metadata.state import failing_copies, failing_finding, replayed
 from tieredctl.ops.status.facts import facts_of_metadata
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.states import start_refusal, update_refusal
@@ -163,8 +162,8 @@ def by_events(events: list[MetadataEvent], at_least: int) -> set[tuple[object, .
 @given(HISTORIES, st.integers(1, 3))
 def test_by_columns_as_event_by_event(events: list[MetadataEvent], at_least: int) -> None:
     with (
-        patch("tieredctl.rlmm.event_buckets._PART_EVENTS", 10),
-        patch("tieredctl.rlmm.event_buckets._BUCKET_EVENTS", 1),
+        patch("tieredctl.rlmm.event_columns._PART_EVENTS", 10),
+        patch("tieredctl.rlmm.event_columns._BUCKET_EVENTS", 1),
     ):
         found = metadata(events).failing_copies(at_least=at_least)
 

@@ -42,19 +42,17 @@ from tieredctl.model.events import (
 )
 from tieredctl.model.ids import TopicIdPartition, uuid_text
 from tieredctl.ops.metadata.broker_events import BrokerEvent
-from tieredctl.ops.metadata.event_publisher import NO_BROKER
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
+from tieredctl.ops.metadata_recovery.event_rebuilding import BrokerTraits
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
-from tieredctl.ops.store_check.local_stores import LocalStore, PartitionFolder
-from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
+from tieredctl.ops.store_check.local_stores import LocalStore, MetadataToCheck, PartitionFolder
 from tieredctl.ops.store_check.partition_folder_check import check_partition_folder
 from tieredctl.ops.tiering.remote_topic import RemoteTopic
 from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
 from tieredctl.ports.cluster import PartitionDescription, TopicDescription
-from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
+from tieredctl.ports.metadata_source import NO_BROKER
+from tieredctl.rlmm.cache import RemoteLogMetadataCache, bytes_from, segments_in_use
 
 EVENTS_OF_A_HISTORY = 15
 DELETING = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)

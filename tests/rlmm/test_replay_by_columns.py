@@ -162,8 +162,8 @@ def test_every_segment_refusal_and_look_up(events: list[MetadataEvent]) -> None:
 @given(EVENTS, st.integers(1, 10))
 def test_in_however_many_parts_and_buckets(events: list[MetadataEvent], part_events: int) -> None:
     with (
-        patch("tieredctl.rlmm.event_buckets._PART_EVENTS", part_events),
-        patch("tieredctl.rlmm.event_buckets._BUCKET_EVENTS", 1),
+        patch("tieredctl.rlmm.event_columns._PART_EVENTS", part_events),
+        patch("tieredctl.rlmm.event_columns._BUCKET_EVENTS", 1),
     ):
         assert_same(by_columns(events, keep_deleted=True), by_events(events, keep_deleted=True))
 

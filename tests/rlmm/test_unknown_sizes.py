@@ -13,7 +13,7 @@ from tieredctl.model.clock import Clock
 from tieredctl.model.size_sum import SizeSum
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.monitoring.topic_figures import topic_figures
-from tieredctl.rlmm.remote_bytes import bytes_from
+from tieredctl.rlmm.cache import bytes_from
 from tieredctl.wiring.places import MetadataPlace
 
 NEGATIVE = re.compile(r"-[0-9.]+ ?([KMG]i)?B\b|-4096")

@@ -15,7 +15,7 @@ from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.node_snapshots import asked_of_latest, name_of, snapshots_of
 from tieredctl.cli.main import run
 from tieredctl.errors import TieredctlError
-from tieredctl.kafka.local_metadata_logs import read_local_metadata_logs
+from tieredctl.kafka.metadata_log import read_local_metadata_logs
 from tieredctl.kafka.metadata_quorum import MetadataQuorum
 
 CLEAN, FAILED, USAGE = 0, 1, 2

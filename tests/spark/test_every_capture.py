@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tieredctl_spark.listing_frames import kept_by_executors
 from tieredctl_spark.orphan_scan import SparkScan, scanned
 from tieredctl_spark.transforms.metadata_rows import copies_in, events_in, metadata_rows
-from tieredctl_spark.transforms.segment_states import segment_states
+from tieredctl_spark.transforms.object_verdicts import segment_states
 from tieredctl_spark.transforms.usage import storage_usage
 
 from tests.replayed_states import states_of_rows, states_of_stream

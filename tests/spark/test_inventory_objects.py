@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tieredctl_spark.inventory_objects import inventory_objects
-from tieredctl_spark.listing_frames import kept_by_executors, listing_frame
+from tieredctl_spark.listing_frames import inventory_objects, kept_by_executors, listing_frame
 from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.packed import Keep
 

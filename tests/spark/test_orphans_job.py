@@ -26,7 +26,7 @@ from tests.cli.crashed_cluster import (
 )
 from tests.rigs.inventories import BUCKET, ROOT, S3_MANIFEST, s3_inventory, s3_row
 from tieredctl.errors import ExitCode
-from tieredctl.ops.orphans.verdict_rows import verdict_document
+from tieredctl.ops.orphans.totals import verdict_document
 from tieredctl.ports.object_store import StoredObject
 
 pytestmark = pytest.mark.spark

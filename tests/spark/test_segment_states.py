@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tieredctl_spark.packed import packed_rows
 from tieredctl_spark.schemas import spark_schema
-from tieredctl_spark.transforms.segment_states import segment_states
+from tieredctl_spark.transforms.object_verdicts import segment_states
 
 from tests.event_histories import HistoryInMemory, Temper, random_history
 from tests.replayed_states import event_row, states_of_rows, states_of_stream

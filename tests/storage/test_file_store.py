@@ -14,7 +14,7 @@ from tests.storage.answers import code_of
 from tieredctl.errors import TieredctlError
 from tieredctl.ports.object_store import RESERVED_FOLDER, UNFINISHED, DeletionOutcome, list_unreserved
 from tieredctl.storage.file import FileStore
-from tieredctl.storage.file_leftovers import UNFINISHED_FOLDER
+from tieredctl.storage.file_changes import UNFINISHED_FOLDER
 from tieredctl.testing.store_reading import keys_of
 
 DAY_SECONDS = 24 * 60 * 60

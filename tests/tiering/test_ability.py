@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.tiering.model_cluster import BROKER, ModelCluster
-from tieredctl.ops.tiering.ability import TieringAbility, tiering_ability
+from tieredctl.ops.tiering.topic_status import TieringAbility, tiering_ability
 
 WITHOUT = {**BROKER, "remote.log.storage.system.enable": "false"}
 

@@ -10,7 +10,7 @@ from tests.tiering.conftest import TopicCommand
 from tests.tiering.model_cluster import DEFAULTS, LEVEL_3_8, LEVEL_3_9, LEVEL_4_3, ModelCluster
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.ops.tiering.deletion_at_once import MOST_SEGMENTS
+from tieredctl.ops.tiering.disable import MOST_SEGMENTS
 
 TIERED = {"remote.storage.enable": "true", "local.retention.ms": "1000", "local.retention.bytes": "2000"}
 THREE = {1: (0, 99), 2: (100, 199), 3: (200, 299)}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tiering.model_cluster import TOPIC, ModelCluster
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.ops.cluster.readable_settings import readable_topic_configs, unreadable_settings
+from tieredctl.ops.cluster.topic_settings import readable_topic_configs, unreadable_settings
 from tieredctl.ops.tiering.topic_status import topic_list
 from tieredctl.ports.cluster import ConfigValue
 from tieredctl.ports.metadata_source import METADATA_TOPIC

@@ -20,7 +20,7 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.timeline.partition_timeline import KnownLog, partition_timeline
 from tieredctl.ops.verification.lineage_check import EpochRanges, check_lineage
-from tieredctl.rlmm.deleted_offsets import DeletedOffsets
+from tieredctl.rlmm.cache import DeletedOffsets
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 OFFSETS = st.integers(0, 40)

@@ -36,7 +36,7 @@ def cluster(request: pytest.FixtureRequest, captures: Path) -> Cluster:
 def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments are read in pieces larger and smaller than themselves."""
     monkeypatch.setattr("tieredctl.ops.verification.opened_segment.STREAM_BYTES", request.param)
-    monkeypatch.setattr("tieredctl.ops.verification.headers_check.STREAM_BYTES", request.param)
+    monkeypatch.setattr("tieredctl.ops.verification.segment_check.STREAM_BYTES", request.param)
 
 
 @pytest.fixture(scope="session")

@@ -17,12 +17,11 @@ from tieredctl.formats.index_columns import OffsetIndexColumns, TimeIndexColumns
 from tieredctl.formats.record_batches import CRC_FROM, LENGTH_AT, Record, encode_batch
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.ops.verification.index_check import OffsetIndexCheck, TimeIndexCheck
+from tieredctl.ops.verification.index_check import OffsetIndexCheck, TimeIndexCheck, UnindexedTail
 from tieredctl.ops.verification.log_check import LogCheck
 from tieredctl.ops.verification.log_findings import report_log
-from tieredctl.ops.verification.producers_check import ProducersCheck
 from tieredctl.ops.verification.report import SegmentFindings
-from tieredctl.ops.verification.unindexed_tail import UnindexedTail
+from tieredctl.ops.verification.small_parts import ProducersCheck
 
 MANY = 3_000
 FIRST_OFFSET = 5

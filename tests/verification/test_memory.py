@@ -13,7 +13,7 @@ import pytest
 from tests.faults.cluster import LAYOUT, key_of
 from tests.faults.segment_writer import SegmentWriter
 from tieredctl.formats.indexes import OffsetIndexEntry, TimeIndexEntry, encode_offset_index, encode_time_index
-from tieredctl.ops.demo.demo_faults import flip_bits
+from tieredctl.ops.demo.demo_cluster import flip_bits
 from tieredctl.ops.verification.report import Level, SegmentReport, SegmentTask
 from tieredctl.ops.verification.segment_check import check_segment
 from tieredctl.ports.layout import Part

@@ -18,7 +18,7 @@ from tieredctl.errors import ExitCode
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed
-from tieredctl.ops.verification.promised_transaction_indexes import NEAR_MS, PromisedTransactionIndexes
+from tieredctl.ops.verification.object_check import NEAR_MS, PromisedTransactionIndexes
 from tieredctl.ops.verification.report import Level
 from tieredctl.ports.layout import Part
 

@@ -16,14 +16,12 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.verification.confirmation import still_there
-from tieredctl.ops.verification.engine import LocalEngine
+from tieredctl.ops.verification.engine import MOST_SEGMENTS_IN_A_ROW, LocalEngine, Silence
 from tieredctl.ops.verification.object_check import unreferenced
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.result import Verification
-from tieredctl.ops.verification.silence import MOST_SEGMENTS_IN_A_ROW, Silence
-from tieredctl.ops.verification.verify import verify
+from tieredctl.ops.verification.verify import still_there, verify
 from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.retrying import RetryingStore, RetryPolicy

@@ -12,7 +12,7 @@ from tests.cache_by_events import CacheByEvents, said_once
 from tests.metadata_logs import COPIED, started, updated
 from tests.wal.model_wal import batch
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog
 
 
 class ModelBatch(NamedTuple):

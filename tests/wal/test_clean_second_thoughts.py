@@ -29,7 +29,7 @@ from tieredctl.cli.arguments import clock_ms
 from tieredctl.config.plan_key import signing_key
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.record_batches import Record, read_batch_header, read_records
-from tieredctl.kafka.local_replicas import read_local_replicas
+from tieredctl.kafka.local_logs import read_local_replicas
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition

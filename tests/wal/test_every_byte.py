@@ -13,7 +13,7 @@ from tieredctl_proposals.ops.wal.verify import verify_wal
 
 from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
-from tieredctl.kafka.local_replicas import read_local_replicas
+from tieredctl.kafka.local_logs import read_local_replicas
 from tieredctl.model.clock import Clock
 from tieredctl.ports.object_store import RESERVED_FOLDER
 from tieredctl.storage.memory import MemoryStore

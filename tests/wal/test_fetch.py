@@ -10,7 +10,7 @@ from tieredctl_proposals.wal.places import object_key
 from tests.metadata_logs import DELETED, DELETING, PARTITION, segment_id
 from tests.wal.model_partition import ModelPartition
 from tests.wal.model_wal import ModelWal, item, uploading
-from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 
 NOTHING_TIERED = RemoteLogMetadataCache()

@@ -29,7 +29,7 @@ from tests.wal.model_wal import METADATA_PARTITIONS, ModelWal
 from tests.wal.recoverable import recoverable_end
 from tests.wal_histories import OTHER
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog
 
 WITHOUT_KIP_405 = TopicIdPartition("EBAPDg0MCwoJCAcGBQQDAQ", "untiered", 0)
 NUMBERS = st.integers(0, 2)

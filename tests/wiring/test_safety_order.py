@@ -18,7 +18,7 @@ from tieredctl.model.clock import Clock
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.documents import Document
-from tieredctl.ops.orphan_removal.plan_options import PlanOptions
+from tieredctl.ops.orphan_removal.limits import PlanOptions
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level

@@ -42,8 +42,7 @@ def draw_timelines(place: MetadataPlace, drawn: Drawn, view: FindingsView, page:
     from tieredctl.ops.metadata import state as metadata_state
     from tieredctl.ops.metadata.completeness import is_whole_for_partitions_here
     from tieredctl.ops.metadata.segment_documents import SegmentDocuments
-    from tieredctl.ops.timeline.documents import timeline_document
-    from tieredctl.ops.timeline.partition_timeline import partition_timelines
+    from tieredctl.ops.timeline.partition_timeline import partition_timelines, timeline_document
     from tieredctl.wiring.metadata import demand_known
     from tieredctl.wiring.timelines import known_logs
 

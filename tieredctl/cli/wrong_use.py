@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tieredctl.cli import PROGRAM
-from tieredctl.cli.known_packages import package_of
 from tieredctl.cli.typed_words import named_command
 from tieredctl.errors import ERROR_KINDS, ErrorCode, TieredctlError, missing_package
 from tieredctl.model.nearest import nearest_hint
@@ -89,3 +88,28 @@ def _expected(parameter: Any) -> str | None:
         return None
     number = "a whole number" if isinstance(least, int) and parameter.type.name == "int range" else "a number"
     return f"Give {number} {f'of {least} or more' if most is None else f'from {least} to {most}'}."
+
+
+_PROPOSALS, _INKLESS = "tieredctl-proposals", "tieredctl-inkless"
+_PACKAGES = {
+    ("diskless", "format"): _PROPOSALS,
+    ("diskless", "gateways"): _PROPOSALS,
+    ("diskless", "simulate"): _PROPOSALS,
+    ("estimate", "wal-cost"): _PROPOSALS,
+    ("diskless",): _INKLESS,
+    ("wal",): _PROPOSALS,
+}
+"""By the words of its commands, those of verbs before those of their noun."""
+
+
+class KnownPackage(NamedTuple):
+    """A package, and the words that it would serve."""
+
+    words: tuple[str, ...]
+    name: str
+
+
+def package_of(words: Sequence[str]) -> KnownPackage | None:
+    """The package that has the command of these words; None where there is no such command."""
+    named = [word for word in words if not word.startswith("-")]
+    return next((KnownPackage(one, name) for one, name in _PACKAGES.items() if tuple(named[: len(one)]) == one), None)

@@ -8,8 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tieredctl.formats.batch_columns import fixed_dtype
-from tieredctl.formats.indexes import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, read_offset_index, read_time_index
+from tieredctl.formats.batch_columns import HeaderColumns, fixed_dtype
+from tieredctl.formats.indexes import (
+    OFFSET_INDEX_ENTRY,
+    TIME_INDEX_ENTRY,
+    OffsetIndexEntry,
+    TimeIndexEntry,
+    read_offset_index,
+    read_time_index,
+)
 from tieredctl.formats.windows import Ints
 
 _OFFSET_ENTRY = fixed_dtype(OFFSET_INDEX_ENTRY)
@@ -70,3 +77,67 @@ def _column(entries: Sequence[tuple[int, ...]], field: int) -> Ints:
 
 def _rises(values: Ints) -> bool:
     return not len(values) or (values[0] >= 0 and bool((values[1:] > values[:-1]).all()))
+
+
+_NO_TIMESTAMP = -1
+
+
+class IndexBuilder:
+    """Takes a sound log's batches block by block, and keeps the entries of both indexes.
+
+    A batch gets an entry in the offset index once it begins more than `index_interval_bytes` after the batch that got
+    the last one, and with it one in the time index if timestamps have risen. A broker that was restarted while it
+    wrote the segment started counting again, and up to Kafka 3.9.0 it counted by append: its indexes then have other
+    entries, with which look-ups find the same batch or an earlier one.
+    """
+
+    def __init__(self, base_offset: int, index_interval_bytes: int) -> None:
+        """`base_offset` is the segment's; offsets in its indexes are relative to it."""
+        self._base_offset = base_offset
+        self._interval = index_interval_bytes
+        self._last_indexed = 0
+        self._latest = _NO_TIMESTAMP
+        self._latest_at = base_offset
+        self._offset_entries: list[OffsetIndexEntry] = []
+        self._time_entries: list[TimeIndexEntry] = []
+
+    def feed(self, positions: Ints, headers: HeaderColumns) -> None:
+        """The log's next batches: where in the log each begins, and their headers. At least one."""
+        lasts = headers["baseOffset"].astype(np.int64) + headers["lastOffsetDelta"]
+        timestamps = headers["maxTimestamp"].astype(np.int64)
+        latest = np.maximum(np.maximum.accumulate(timestamps), self._latest)
+        rises = np.flatnonzero(timestamps > np.append(self._latest, latest[:-1]))
+        for row in self._indexed(positions):
+            self._offset_entries.append(OffsetIndexEntry(int(lasts[row]) - self._base_offset, int(positions[row])))
+            self._note_latest(latest, lasts, rises[: np.searchsorted(rises, row, side="right")])
+            self._add_time_entry()
+        self._note_latest(latest, lasts, rises)
+
+    def offset_index(self) -> list[OffsetIndexEntry]:
+        """Of the batches so far."""
+        return self._offset_entries
+
+    def time_index(self) -> list[TimeIndexEntry]:
+        """Of all batches: it ends with the latest timestamp, as in a segment that was closed."""
+        self._add_time_entry()
+        return self._time_entries
+
+    def _indexed(self, positions: Ints) -> list[int]:
+        rows = []
+        while (row := int(np.searchsorted(positions, self._last_indexed + self._interval, side="right"))) < len(
+            positions
+        ):
+            rows.append(row)
+            self._last_indexed = int(positions[row])
+        return rows
+
+    def _note_latest(self, latest: Ints, lasts: Ints, rises: Ints) -> None:
+        """The latest timestamp as of the last of `rises`, and the last offset of the first batch that has it."""
+        if len(rises):
+            row = int(rises[-1])
+            self._latest, self._latest_at = int(latest[row]), int(lasts[row])
+
+    def _add_time_entry(self) -> None:
+        last = self._time_entries[-1].timestamp if self._time_entries else _NO_TIMESTAMP
+        if self._latest > last:
+            self._time_entries.append(TimeIndexEntry(self._latest, self._latest_at - self._base_offset))

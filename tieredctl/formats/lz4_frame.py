@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 
 from tieredctl.errors import DecodeError
-from tieredctl.formats.unfolding import unfolded
+from tieredctl.formats.zstd_frame import unfolded
 
 _MAGIC = b"\x04\x22\x4d\x18"
 _LENGTH = struct.Struct("<I")

@@ -6,7 +6,7 @@ Sources: RemoteLogMetadataSerde, RemoteLogSegmentMetadataTransform and their sib
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tieredctl.errors import DecodeError
@@ -20,7 +20,7 @@ from tieredctl.formats.metadata_schemas import (
     SEGMENT_METADATA_SNAPSHOT,
     SEGMENT_METADATA_UPDATE,
 )
-from tieredctl.formats.tagged_fields import put_tagged_fields, tagged_fields
+from tieredctl.formats.schema import UNKNOWN_TAGS
 from tieredctl.formats.varints import Buffer
 from tieredctl.formats.wire import Values, reader, writer
 from tieredctl.model.events import (
@@ -32,6 +32,7 @@ from tieredctl.model.events import (
     RemoteLogSegmentState,
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
+    TaggedField,
 )
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes, uuid_text
 
@@ -216,3 +217,48 @@ def _add_topic(values: Values, topic_id_partition: TopicIdPartition) -> None:
     values["TopicIdPartition"] = topic | {"Id": topic_id}
     if "SegmentId" in values:
         values["RemoteLogSegmentId"] = {"TopicIdPartition": values["TopicIdPartition"], "Id": values["SegmentId"]}
+
+
+def tagged_fields(values: Values) -> list[TaggedField]:
+    """Those of a decoded struct and of the structs in it."""
+    return _named(values, "") if _carries_any(values) else []
+
+
+def _carries_any(values: Values) -> bool:
+    """Nearly always none: no path is made for nothing."""
+    if UNKNOWN_TAGS in values:
+        return True
+    for value in values.values():
+        if type(value) is dict:
+            if _carries_any(value):
+                return True
+        elif type(value) is list and value and type(value[0]) is dict and any(map(_carries_any, value)):
+            return True
+    return False
+
+
+def _named(values: Values, path: str) -> list[TaggedField]:
+    found = [TaggedField(path, tag, data) for tag, data in values.get(UNKNOWN_TAGS, ())]
+    for name, value in values.items():
+        inner = f"{path}.{name}" if path else name
+        if isinstance(value, dict):
+            found += _named(value, inner)
+        elif isinstance(value, list) and name != UNKNOWN_TAGS:
+            for index, element in enumerate(value):
+                if isinstance(element, dict):
+                    found += _named(element, f"{inner}[{index}]")
+    return found
+
+
+def put_tagged_fields(values: Values, fields: Iterable[TaggedField]) -> None:
+    """Puts them back where they were."""
+    for tagged in fields:
+        _descend(values, tagged.path).setdefault(UNKNOWN_TAGS, []).append((tagged.tag, tagged.data))
+
+
+def _descend(values: Values, path: str) -> Values:
+    """The struct that a tagged field's path names."""
+    for step in path.split(".") if path else ():
+        name, _, index = step.partition("[")
+        values = values[name][int(index[:-1])] if index else values[name]
+    return values

@@ -8,10 +8,7 @@ import pyarrow.compute as pc
 
 from tieredctl.formats.arrow_columns import flag_array, number_array, text_array, text_scalar
 from tieredctl.formats.columns import NULL, Columns, Lists, Spans
-from tieredctl.formats.metadata_columns import EventGroup
-from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA
-from tieredctl.formats.metadata_text import KafkaText, custom_metadata_text
-from tieredctl.formats.text_columns import (
+from tieredctl.formats.document_columns import (
     Text,
     bytes_of_texts,
     chosen_texts,
@@ -19,6 +16,9 @@ from tieredctl.formats.text_columns import (
     list_texts,
     number_texts,
 )
+from tieredctl.formats.metadata_columns import EventGroup
+from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA
+from tieredctl.formats.metadata_text import KafkaText, custom_metadata_text
 from tieredctl.formats.uuid_columns import uuid_columns
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState

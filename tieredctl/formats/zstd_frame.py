@@ -5,8 +5,9 @@ The size that a frame's header states is not relied on: a decoder only looks at 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tieredctl.errors import DecodeError
-from tieredctl.formats.unfolding import unfolded
 
 _MAGIC = 0xFD2FB528
 _SKIPPABLE_MAGIC, _SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
@@ -87,3 +88,24 @@ def _number(data: memoryview, position: int, width: int) -> int:
     if position + width > len(data):
         raise DecodeError("zstd input ends inside a frame", min(position, len(data)))
     return int.from_bytes(data[position : position + width], "little")
+
+
+_FULL = "failed to write whole buffer"
+"""cramjam's message where the output does not fit."""
+
+
+def unfolded(
+    codec: str, decompress_into: Callable[[memoryview, bytearray], int], data: memoryview, most: int, limit: int
+) -> bytes:
+    """Compressed bytes, decompressed to at most `most` bytes. Raises DecodeError where the codec rejects them, and
+    where they unfold beyond `limit`: more than that is never held."""
+    from cramjam import DecompressionError
+
+    output = bytearray(min(most, limit))  # the system only allocates pages that are written to
+    try:
+        length = decompress_into(data, output)
+    except DecompressionError as error:
+        if _FULL in str(error):
+            raise DecodeError(f"{codec} input unfolds beyond {len(output)} bytes", 0) from None
+        raise DecodeError(f"{codec} rejects the input ({error})", 0) from None
+    return bytes(memoryview(output)[:length])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
-from tieredctl.kafka.connection_check import demand_connection
+from tieredctl.kafka.server_connection import demand_connection
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 if TYPE_CHECKING:

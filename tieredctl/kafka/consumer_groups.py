@@ -7,7 +7,7 @@ from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.live_cluster import LiveCluster
-from tieredctl.ports.consumer_groups import CommittedOffset
+from tieredctl.ports.cluster import CommittedOffset
 
 _GROUPS_A_REQUEST = 100
 _FIRST_VERSION_OF_SEVERAL_GROUPS, _LAST_VERSION_BY_TOPIC_NAME = 8, 9

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.client_properties import Properties
-from tieredctl.kafka.connection_check import demand_connection
 from tieredctl.kafka.kafka_python_settings import kafka_python_settings
+from tieredctl.kafka.server_connection import demand_connection
 from tieredctl.kafka.tracing import traced_answer, traced_request
 
 if TYPE_CHECKING:

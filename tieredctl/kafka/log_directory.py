@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from heapq import merge
 from itertools import groupby
 from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, read_partition_metadata
 from tieredctl.formats.record_chunks import MetadataRecord, RecordChunk, chunk_of
-from tieredctl.kafka.cluster_metadata import metadata_topic_partition_count
-from tieredctl.kafka.local_logs import read_least_end_offsets, read_log_start_offsets, read_tiered_partitions
-from tieredctl.kafka.log_dir_owner import log_dir_owner
+from tieredctl.kafka.local_logs import (
+    log_dir_owner,
+    read_least_end_offsets,
+    read_log_start_offsets,
+    read_tiered_partitions,
+)
+from tieredctl.kafka.metadata_log import MetadataLog
+from tieredctl.kafka.node_replay import NodeReplay
 from tieredctl.kafka.partition_log import PartitionLog, passed_over
+from tieredctl.kraft.image import ClusterImage
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
@@ -287,3 +294,55 @@ def _conflict(topic: str, partition: int, offset: int, one: Path, other: Path) -
         {"metadataPartition": partition, "metadataOffset": offset, "file": str(other), "otherFile": str(one)},
         about=MetadataSubject(partition, offset),
     )
+
+
+def metadata_topic_partition_count(log_dirs: Iterable[Path], topic: str = METADATA_TOPIC) -> int | None:
+    """The topic's number of partitions; None where no log directory has a `__cluster_metadata-0` that says it for
+    certain.
+
+    Of several the most recent one is believed. One that cannot be read in full is ignored.
+    """
+    told = [found for log_dir in log_dirs if (found := _told_by(log_dir / CLUSTER_METADATA_FOLDER, topic)) is not None]
+    if not told:
+        return None
+    _, count = max(told, key=lambda one: one[0])
+    return count
+
+
+def _told_by(folder: Path, topic: str) -> tuple[int, int | None] | None:
+    """A replica's end offset (exclusive), and the number of partitions it has; None where there is none."""
+    try:
+        return _replayed(folder, _state(folder), topic)
+    except OSError:
+        return None
+
+
+def _state(folder: Path) -> frozenset[tuple[str, int, int]]:
+    """Name, size and time of each file: changes whenever what the files say does. Raises OSError."""
+    with os.scandir(folder) as entries:
+        found = [(entry.name, entry.stat()) for entry in entries]
+    return frozenset((name, status.st_size, status.st_mtime_ns) for name, status in found)
+
+
+@lru_cache(maxsize=16)
+def _replayed(folder: Path, _files: frozenset[tuple[str, int, int]], topic: str) -> tuple[int, int | None] | None:
+    """As `_told_by`, kept for as long as the files stay: whoever follows the metadata asks again and again. Raises
+    OSError."""
+    try:
+        log = MetadataLog.opened(folder)
+        node = NodeReplay(log)
+        node.load_snapshot()
+        node.load_log()
+    except DecodeError:
+        return None
+    if not log.snapshots and not log.segments:
+        return None
+    image = node.replay.image
+    is_certain = image.is_certain and not node.replay.in_transaction
+    return image.end_offset, _partition_count(image, topic) if is_certain else None
+
+
+def _partition_count(image: ClusterImage, topic: str) -> int | None:
+    """None where the topic is not there, or lacks one of its partitions."""
+    numbers = {number for topic_id in image.topics_named(topic) for number in image.topics[topic_id].partitions}
+    return len(numbers) if numbers and numbers == set(range(len(numbers))) else None

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import KraftSnapshotName
-from tieredctl.formats.snapshot_times import first_record_ms
+from tieredctl.formats.kraft_snapshot import first_record_ms
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds
 from tieredctl.kafka.kafka_python_settings import server_addresses

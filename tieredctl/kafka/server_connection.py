@@ -2,6 +2,12 @@
 
 It asks one request at a time, and reports in one sentence why a server cannot be asked: kafka-python loses what a
 server answers before it closes a connection, and can only begin with a broker's list of brokers.
+
+Connects once to a bootstrap server, as both clients will, and reports in one sentence why that fails.
+
+The clients retry without end and report less: kafka-python loses what a broker answers before it closes a connection,
+librdkafka has one sentence for all certificate errors. A failure found here ends a command after a single failed login,
+so that no account is locked by repetition.
 """
 
 from __future__ import annotations
@@ -10,7 +16,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -19,12 +25,14 @@ from tieredctl.kafka.kafka_python_settings import (
     KNOWN_MECHANISMS,
     mechanism_of,
     security_protocol_of,
+    server_addresses,
     ssl_context,
 )
 from tieredctl.kafka.tracing import traced_answer, traced_request
 
 if TYPE_CHECKING:
     from kafka.protocol.parser import KafkaProtocol
+
 
 _RECEIVED_AT_ONCE = 1 << 16
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
@@ -285,3 +293,43 @@ class _Talk:
 def server_name(host: str, port: int) -> str:
     """HOST:PORT, as it is written on a command line."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+_SECONDS_BETWEEN_TRIES = 0.2
+_SECONDS_FOR_A_RESTART = 3.0
+"""How long to retry a server that refuses connections: it may be starting."""
+
+
+def demand_connection(
+    bootstrap_server: str, properties: Properties, timeout_seconds: float, *, waits_for_restart: bool = True
+) -> None:
+    """Returns once one of the servers accepts the client. Contacts each once, except those that may be starting.
+
+    `properties` are librdkafka's. Raises TieredctlError: `broker-refused` with the cause and the fix,
+    `broker-unreachable`, `usage` for properties that Python does not support.
+    """
+    addresses = server_addresses(bootstrap_server)
+    now = time.monotonic()
+    deadline = now + timeout_seconds
+    patient_until = now + min(timeout_seconds, _SECONDS_FOR_A_RESTART) * waits_for_restart
+    while True:
+        reasons: list[str] = []
+        for host, port in addresses:
+            seconds = max(0.1, (deadline - time.monotonic()) / (len(addresses) - len(reasons)))
+            try:
+                return _contact(host, port, properties, seconds)
+            except Unreachable as error:
+                reasons.append(f"{server_name(host, port)} {error}")
+        if time.monotonic() + _SECONDS_BETWEEN_TRIES > patient_until:
+            hint = "Check host, port and firewall, and that the broker is running."
+            raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, f"{'; '.join(reasons)}.", hint=hint)
+        time.sleep(_SECONDS_BETWEEN_TRIES)
+
+
+def _contact(host: str, port: int, properties: Properties, seconds: float) -> None:
+    from kafka.protocol.metadata import MetadataRequest
+
+    with closing(ServerConnection(host, port, properties, seconds)) as connection:
+        if not connection.has_login:
+            request = MetadataRequest(version=4, topics=[], allow_auto_topic_creation=False)
+            connection.answer_to(request)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tieredctl.formats.file_names import kraft_snapshot_name
 
@@ -67,3 +68,27 @@ class Replica:
         if latest is None or latest <= SnapshotId(last_epoch, self.log_end_offset):
             return started
         return Replica(latest.end_offset, latest.end_offset, [], [latest])
+
+
+class LastBatch(NamedTuple):
+    """The log's batch that has the last record of a snapshot."""
+
+    last_offset: int
+    epoch: int
+    timestamp: int
+    """Its greatest (ms)."""
+
+
+def disagreements(snapshot: SnapshotId, last_contained_ms: int | None, last: LastBatch) -> Iterator[str]:
+    """How a snapshot, by its name and the time in its header (ms; None where unknown), contradicts the log.
+
+    A controller ends a snapshot with a batch, names it after that batch's offset and epoch, and writes the batch's time
+    into the header (KIP-630, Validation of Snapshot and Log).
+    """
+    offset = snapshot.end_offset - 1
+    if last.last_offset != offset:
+        yield f"offset {offset} is not the last of its batch in the log"
+    if last.epoch != snapshot.epoch:
+        yield f"offset {offset} is of epoch {last.epoch} in the log"
+    if last_contained_ms not in (None, last.timestamp):
+        yield f"its header says {last_contained_ms} ms for offset {offset}, the log {last.timestamp} ms"

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from tieredctl.formats.record_chunks import RecordChunk
+from tieredctl.model.events import MetadataEvent
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
@@ -148,4 +149,16 @@ class WitnessedSource(Protocol):
 
     def tiered_besides(self, known: Collection[TopicIdPartition]) -> Sequence[TopicIdPartition]:
         """The partitions here that have records in remote storage alone, but for those that are known, by name."""
+        ...
+
+
+NO_BROKER = -1
+"""The broker id of events that no broker wrote; it distinguishes tieredctl's own from those of brokers."""
+
+
+class EventPublisher(Protocol):
+    """Writes to the metadata topic."""
+
+    def publish(self, metadata_partition: int, events: Sequence[MetadataEvent]) -> None:
+        """Returns once all events are durably written, in this order. Raises TieredctlError where that is uncertain."""
         ...

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from tieredctl.ports.object_store import (
@@ -67,3 +67,21 @@ class ReadOnlyStore:
 
     def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
         return self.store.multipart_upload_bytes(upload)
+
+
+@dataclass(frozen=True, slots=True)
+class AsListed(ReadOnlyStore):
+    """Another store that is not asked what a listing already said of some objects.
+
+    A listing grows old: what looks wrong is decided by the store itself.
+    """
+
+    listed: Mapping[str, StoredObject] = field(default_factory=dict)
+    """By key."""
+
+    @classmethod
+    def of(cls, store: ObjectStore, listed: Iterable[StoredObject]) -> AsListed:
+        return cls(store, {stored.key: stored for stored in listed})
+
+    def head(self, key: str) -> StoredObject | None:
+        return self.listed.get(key) or self.store.head(key)

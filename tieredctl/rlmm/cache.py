@@ -1,13 +1,47 @@
-"""The known remote segments of one partition (Kafka's RemoteLogMetadataCache, as of 3.6 and later)."""
+"""The known remote segments of one partition (Kafka's RemoteLogMetadataCache, as of 3.6 and later).
+
+Which offsets of a partition were in finished copies that are deleted, or being deleted.
+
+Retention deletes by leader epoch, so after a change of leader later offsets may go before earlier ones: a hole that
+deletions explain is no loss, whatever lies around it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tieredctl.model.events import RemoteLogSegmentMetadata
-from tieredctl.rlmm.deleted_offsets import NOTHING_DELETED, DeletedOffsets
-from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
+from tieredctl.model.size_sum import SizeSum
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedOffsets:
+    """Stretches of offsets, both ends inclusive, in no order."""
+
+    stretches: Sequence[tuple[int, int]] = ()
+
+    @property
+    def highest(self) -> int | None:
+        """None where nothing was deleted."""
+        return max((last for _, last in self.stretches), default=None)
+
+    def not_among(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """What of the offsets from `first` to `last` was never in a deleted segment."""
+        for start, end in sorted(self.stretches):
+            if end < first:
+                continue
+            if start > last:
+                break
+            if start > first:
+                yield first, start - 1
+            first = end + 1
+        if first <= last:
+            yield first, last
+
+
+NOTHING_DELETED = DeletedOffsets()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +121,69 @@ class RemoteLogMetadataCache:
     def referenced(self) -> set[str]:
         """The ids of the segments that some look-up can still reach: not those whose copy another displaced."""
         return {segment_id for state in self._epochs.values() for segment_id in state.referenced}
+
+
+class LeaderEpochState:
+    """Which segment serves which offset of an epoch, which ids serve none, and the epoch's highest offset ever."""
+
+    def __init__(self) -> None:
+        self._id_by_start: dict[int, str] = {}
+        self._starts: list[int] = []
+        self.unreferenced: set[str] = set()
+        self.highest_offset: int | None = None
+        """The greatest end offset ever finished, inclusive. It stays when the segment is deleted."""
+
+    @property
+    def referenced(self) -> list[str]:
+        """Ids that serve offsets, by rising start offset."""
+        return [self._id_by_start[start] for start in self._starts]
+
+    def copy_started(self, segment_id: str) -> None:
+        self.unreferenced.add(segment_id)
+
+    def copy_finished(self, segment_id: str, start: int, end: int) -> None:
+        """`start` and `end` bound the epoch inside the segment, both inclusive. Segments that the new one covers up
+        to the epoch's highest offset are displaced."""
+        while self._covered(start, end):
+            self.unreferenced.add(self._id_by_start.pop(self._starts.pop()))
+        if start not in self._id_by_start:
+            insort(self._starts, start)
+        self._id_by_start[start] = segment_id
+        self.unreferenced.discard(segment_id)
+        self.highest_offset = end if self.highest_offset is None else max(self.highest_offset, end)
+
+    def _covered(self, start: int, end: int) -> bool:
+        if not self._starts or self._starts[-1] < start:
+            return False
+        return self.highest_offset is not None and self.highest_offset <= end
+
+    def delete_started(self, segment_id: str, start: int) -> None:
+        if self._id_by_start.get(start) == segment_id:
+            del self._id_by_start[start]
+            del self._starts[bisect_left(self._starts, start)]
+        self.unreferenced.add(segment_id)
+
+    def delete_finished(self, segment_id: str) -> None:
+        self.unreferenced.discard(segment_id)
+
+    def floor(self, offset: int) -> str | None:
+        """The segment with the greatest start offset that is not above `offset`."""
+        index = bisect_right(self._starts, offset)
+        return self._id_by_start[self._starts[index - 1]] if index else None
+
+
+def segments_in_use(remote: RemoteLogMetadataCache) -> list[RemoteLogSegmentMetadata]:
+    """The segments in COPY_SEGMENT_FINISHED that a look-up can reach."""
+    known, referenced = remote.list_remote_log_segments(), remote.referenced()
+    return [segment.metadata for segment in known if segment.metadata.segment_id in referenced]
+
+
+def bytes_from(segments: Iterable[RemoteLogSegmentMetadata], offset: int) -> SizeSum:
+    """How much of segments lies at an offset or after it; of one that it divides, by the share of offsets."""
+    shares: list[int | None] = []
+    for metadata in segments:
+        later_offsets = metadata.end_offset + 1 - max(offset, metadata.start_offset)
+        if later_offsets > 0:
+            size, offsets = metadata.known_size, metadata.end_offset + 1 - metadata.start_offset
+            shares.append(None if size is None else size * later_offsets // offsets)
+    return SizeSum.of(shares)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from tieredctl.model.leader_log import LeaderLog
-from tieredctl.model.local_log import LeaderEpochs
+from tieredctl.model.local_log import LeaderEpochs, LeaderLog
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.lineage import EpochEndOffset, end_offset_for, epoch_for_offset
 

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentState
-from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.rlmm.deleted_offsets import DeletedOffsets
+from tieredctl.rlmm.cache import DeletedOffsets, LeaderEpochState, RemoteLogMetadataCache
 from tieredctl.rlmm.event_columns import EventColumns
 from tieredctl.rlmm.event_contents import StartedCopies
-from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
 from tieredctl.rlmm.partition_removals import PartitionRemovals
 from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.segment_objects import known_segments

@@ -7,26 +7,26 @@ finding. Objects are made of those segments alone that are asked for, and a part
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
 
-from tieredctl.formats.uuid_columns import uuids_of_texts
-from tieredctl.formats.uuid_lookup import UuidSet
+from tieredctl.formats.uuid_columns import UuidSet, uuids_of_texts
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import (
     RemoteLogSegmentMetadata,
     RemoteLogSegmentState,
     RemotePartitionDeleteState,
 )
-from tieredctl.model.findings import Finding
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import MetadataSubject
+from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.size_sum import SizeSum
-from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
-from tieredctl.rlmm.deleted_offsets import NOTHING_DELETED, DeletedOffsets
+from tieredctl.rlmm.cache import NOTHING_DELETED, DeletedOffsets, KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.event_columns import EventColumns
 from tieredctl.rlmm.failed_copies import FailingCopy, failing_copies, joined_failures
-from tieredctl.rlmm.refused_events import misplaced_event, refused_event, unknown_size
 from tieredctl.rlmm.replayed_cache import replayed_cache
 from tieredctl.rlmm.segment_events import PartitionDelete, SegmentEvents
 from tieredctl.rlmm.segment_objects import (
@@ -328,3 +328,53 @@ def _started(
 
 def _place(one: PartitionDelete) -> _Place:
     return one.metadata_partition, one.metadata_offset
+
+
+def refused_event(
+    metadata_partition: int,
+    metadata_offset: int,
+    subject: str,
+    states: tuple[IntEnum | None, IntEnum],
+    refusal: Refusal,
+    segment_id: str | None = None,
+) -> Finding:
+    """An event that is not taken: `states` are the state before it, and the one that it claims. Only informational for
+    what is late where the deletion has finished."""
+    before, after = states
+    evidence: dict[str, object] = {
+        "metadataPartition": metadata_partition,
+        "metadataOffset": metadata_offset,
+        "before": before.name if before is not None else None,
+        "after": after.name,
+    }
+    if segment_id is not None:
+        evidence["segmentId"] = segment_id
+    about = MetadataSubject(metadata_partition, metadata_offset, segment_id=segment_id)
+    said = f"{before.name if before is not None else 'nothing'} to {after.name}"
+    severity = Severity.INFO if refusal is Refusal.DELETED_ALREADY else None
+    return Finding(FindingCode.EVENT_ILLEGAL, subject, f"{said}: {refusal.value}", evidence, severity, about)
+
+
+def unknown_size(metadata: RemoteLogSegmentMetadata, metadata_partition: int, metadata_offset: int) -> Finding:
+    """A segment with a negative size, which Kafka takes: its last event is there."""
+    evidence: dict[str, object] = {
+        "segmentId": metadata.segment_id,
+        "segmentSizeInBytes": metadata.segment_size_in_bytes,
+        "metadataPartition": metadata_partition,
+        "metadataOffset": metadata_offset,
+    }
+    about = MetadataSubject(metadata_partition, metadata_offset, segment_id=metadata.segment_id)
+    message = f"the metadata gives it {metadata.segment_size_in_bytes} bytes: its size is unknown, and left out of sums"
+    subject = f"segment {metadata.segment_id}"
+    return Finding(FindingCode.SEGMENT_SIZE_UNKNOWN, subject, message, evidence, about=about)
+
+
+def misplaced_event(metadata_partition: int, metadata_offset: int) -> Finding:
+    """A record of a kind that brokers keep elsewhere."""
+    return Finding(
+        FindingCode.EVENT_UNDECODABLE,
+        f"__remote_log_metadata-{metadata_partition}@{metadata_offset}",
+        "a snapshot record does not belong in the topic: Kafka's reader of this topic stops here",
+        {"metadataPartition": metadata_partition, "metadataOffset": metadata_offset},
+        about=MetadataSubject(metadata_partition, metadata_offset),
+    )

@@ -21,8 +21,7 @@ from tieredctl.model.events import (
     RemotePartitionDeleteState,
 )
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
-from tieredctl.rlmm.event_buckets import EventBuckets
-from tieredctl.rlmm.event_columns import EventColumns
+from tieredctl.rlmm.event_columns import EventBuckets, EventColumns
 from tieredctl.rlmm.event_contents import EventContents
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from tieredctl.formats.uuid_columns import UuidColumns, joined_uuids
-from tieredctl.formats.uuid_lookup import grouped
+from tieredctl.formats.uuid_columns import UuidColumns, grouped, joined_uuids
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.rlmm.event_columns import EventColumns, joined_events

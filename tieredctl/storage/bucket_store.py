@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
+from urllib.parse import urlsplit
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import STREAM_CHUNK_BYTES, StoredObject
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.refusals import key_impossible, object_missing
@@ -88,3 +92,51 @@ class BucketStore(ABC, Generic[_Connection]):
         if name is None:
             raise key_impossible(self.url, key)
         return name
+
+
+def date_ms(headers: Mapping[str, str]) -> int | None:
+    """The header `Date` (RFC 9110, 6.6.1), in ms since the epoch; None where there is none, or it is not one."""
+    text = next((value for name, value in headers.items() if name.lower() == "date"), "")
+    try:
+        return int(parsedate_to_datetime(text).timestamp() * 1_000)
+    except (OverflowError, ValueError):
+        return None
+
+
+_Item = TypeVar("_Item")
+_Answer = TypeVar("_Answer")
+
+MOST_REQUESTS_AT_ONCE = 16
+
+
+def concurrently(request: Callable[[_Item], _Answer], items: Sequence[_Item]) -> list[_Answer]:
+    """The answers, in the order of the items. The first error is raised once the requests that began have ended."""
+    if len(items) <= 1:
+        return [request(item) for item in items]
+    with ThreadPoolExecutor(min(MOST_REQUESTS_AT_ONCE, len(items))) as threads:
+        try:
+            return list(threads.map(request, items))
+        except BaseException:
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def endpoint_option(text: str | None) -> str | None:
+    """The endpoint without a trailing slash. Raises TieredctlError `usage`, which repeats no password."""
+    if text is None:
+        return None
+    hint = "Write it as http://HOST:PORT or https://HOST."
+    try:
+        parts = urlsplit(text)
+        wrong = parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0
+    except ValueError:
+        raise TieredctlError(ErrorCode.USAGE, "The store option endpoint is not a URL.", hint=hint) from None
+    if "@" in text:
+        raise TieredctlError(
+            ErrorCode.USAGE, "The store option endpoint may not contain a user or password.", hint=hint
+        )
+    if wrong or parts.query or parts.fragment:
+        raise TieredctlError(
+            ErrorCode.USAGE, f"The store option endpoint is {text!r}, which is not a server's URL.", hint=hint
+        )
+    return text.rstrip("/")

@@ -16,8 +16,7 @@ from typing import BinaryIO, NamedTuple
 from uuid import uuid4
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.ports.object_store import UNFINISHED, StoredObject
-from tieredctl.storage.file_leftovers import UNFINISHED_FOLDER, remove_leftovers
+from tieredctl.ports.object_store import RESERVED_FOLDER, UNFINISHED, StoredObject
 from tieredctl.storage.file_paths import NO_SUCH_FILE, reading_failure, stored_as, writing_failure
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -257,3 +256,28 @@ def _sync_folder(descriptor: int) -> None:
 def _through_a_link(root: str, key: str) -> TieredctlError:
     message = f"{root}/{key} is a link, or reached through one: nothing is changed or copied through links."
     return TieredctlError(ErrorCode.PATH_FORBIDDEN, message, hint="Name the folder that the link leads to in --store.")
+
+
+UNFINISHED_FOLDER = RESERVED_FOLDER + "unfinished/"
+"""The folder of files that are still being written."""
+_ABANDONED_SECONDS = 24 * 60 * 60
+_cleared: set[tuple[int, str]] = set()
+"""The stores that this process has cleared."""
+
+
+def remove_leftovers(root: str, now: float) -> None:
+    """Removes unfinished files that nothing wrote to for a day, once per process and store: it walks the whole store.
+    Follows no link.
+
+    `now` is the file system's own time, in seconds: that of a file just written. What cannot be removed stays.
+    """
+    if (os.getpid(), root) in _cleared:
+        return
+    _cleared.add((os.getpid(), root))
+    for folder, _, names, descriptor in os.fwalk(root, follow_symlinks=False):
+        is_apart = os.path.relpath(folder, root) + "/" == UNFINISHED_FOLDER
+        for name in names:
+            if is_apart or name.startswith(UNFINISHED):
+                with suppress(OSError):
+                    if now - os.lstat(name, dir_fd=descriptor).st_mtime > _ABANDONED_SECONDS:
+                        os.unlink(name, dir_fd=descriptor)

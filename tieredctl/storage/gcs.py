@@ -20,9 +20,7 @@ from tieredctl.ports.object_store import (
     Versioning,
 )
 from tieredctl.process.progress import begin_listing, note_listed
-from tieredctl.storage.answer_date import date_ms
-from tieredctl.storage.bucket_store import BucketStore
-from tieredctl.storage.concurrently import concurrently
+from tieredctl.storage.bucket_store import BucketStore, concurrently, date_ms
 from tieredctl.storage.gcs_connection import GcsConnection, GcsFailure, failing_as_tieredctl, refusal
 from tieredctl.storage.refusals import (
     demand,
@@ -131,10 +129,10 @@ class GcsStore(BucketStore[GcsConnection]):
                 modified_ms, storage_class = stored.last_modified_ms, stored.storage_class
                 yield KeptVersion(stored.key, stored.version, stored.size, modified_ms, False, storage_class)
 
-    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
+    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
-    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:  # noqa: ARG002
+    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
     def write(self, key: str, data: bytes) -> StoredObject:
@@ -164,7 +162,7 @@ class GcsStore(BucketStore[GcsConnection]):
             raise (self._bucket_missing() if failure.is_missing else failure) from None
         return self._stored(blob)
 
-    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:  # noqa: ARG002
+    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
         target = self._blob(self._writable_name(key))
         original = self._description(source.key)
         condition = {"if_source_generation_match": int(source.version)}
@@ -235,7 +233,7 @@ class GcsStore(BucketStore[GcsConnection]):
             if not failure.is_missing:
                 raise
 
-    def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
+    def abort_multipart_upload(self, upload: MultipartUpload) -> None:
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
     def _description(self, key: str) -> Any:

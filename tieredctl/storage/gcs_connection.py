@@ -10,8 +10,7 @@ from functools import cache
 from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.storage.concurrently import MOST_REQUESTS_AT_ONCE
-from tieredctl.storage.endpoint import endpoint_option
+from tieredctl.storage.bucket_store import MOST_REQUESTS_AT_ONCE, endpoint_option
 
 _NOT_FOUND = 404
 _PRECONDITION_FAILED = 412
@@ -71,7 +70,7 @@ def gcs_connection(options: Mapping[str, str]) -> GcsConnection:
 
 
 @cache
-def _client(connection: GcsConnection, process: int) -> Any:  # noqa: ARG001 - a fork may not share connections
+def _client(connection: GcsConnection, process: int) -> Any:
     import requests
     from google.auth.credentials import AnonymousCredentials
     from google.cloud import storage

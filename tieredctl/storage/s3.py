@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +21,7 @@ from tieredctl.ports.object_store import (
     StoredObject,
 )
 from tieredctl.process.progress import begin_listing, note_listed
-from tieredctl.storage.answer_date import date_ms
-from tieredctl.storage.bucket_store import BucketStore
-from tieredctl.storage.concurrently import concurrently
+from tieredctl.storage.bucket_store import BucketStore, concurrently, date_ms
 from tieredctl.storage.refusals import (
     demand,
     demand_batch,
@@ -31,7 +30,6 @@ from tieredctl.storage.refusals import (
     object_missing,
     replaced_while_read,
 )
-from tieredctl.storage.s3_checksums import checksums_in
 from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure, refusal
 from tieredctl.storage.s3_copy import copy_at_once, copy_in_parts
 from tieredctl.storage.s3_listing_page import LISTED, whole_seconds_ms
@@ -167,7 +165,7 @@ class S3Store(BucketStore[S3Connection]):
         # Replaced by another writer since: report what was written all the same, with the time of the answer.
         return StoredObject(key, len(data), stored.last_modified_ms if stored else 0, answer["ETag"])
 
-    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:  # noqa: ARG002
+    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
         name = self._writable_name(key)
         description = self._description(source.key)
         if description is None:
@@ -321,3 +319,27 @@ def _described(key: str, description: Mapping[str, Any]) -> StoredObject:
     modified_ms = whole_seconds_ms(description["LastModified"])
     storage_class = description.get("StorageClass", _USUAL_CLASS)
     return StoredObject(key, description["ContentLength"], modified_ms, description["ETag"], storage_class)
+
+
+_ALGORITHMS = ("CRC64NVME", "CRC32C", "CRC32", "SHA256", "SHA1")
+_OF_PARTS = "-of-parts"
+_MD5 = re.compile(r'"([0-9a-f]{32})(-\d{1,5})?"')
+_ETAG_IS_RANDOM = ("aws:kms", "aws:kms:dsse")
+
+
+def checksums_in(description: Mapping[str, Any]) -> dict[str, str]:
+    """What `ObjectStore.checksums` gives, from HeadObject's answer to a request with ChecksumMode.
+
+    For an object uploaded in parts, some checksums and the ETag are of the parts' checksums: they depend on where the
+    parts end, and have names of their own. The ETag of an object encrypted with a customer's key says nothing.
+    """
+    of_parts = description.get("ChecksumType") == "COMPOSITE"
+    found = {}
+    for algorithm in _ALGORITHMS:
+        if value := description.get(f"Checksum{algorithm}"):
+            found[algorithm.lower() + (_OF_PARTS if of_parts or "-" in value else "")] = value
+    is_random = description.get("ServerSideEncryption") in _ETAG_IS_RANDOM or "SSECustomerAlgorithm" in description
+    if not is_random and (etag := _MD5.fullmatch(description["ETag"])):
+        digest, parts = etag.groups()
+        found["md5" if parts is None else "md5" + _OF_PARTS] = digest + (parts or "")
+    return found

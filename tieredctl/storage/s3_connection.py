@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.storage.concurrently import MOST_REQUESTS_AT_ONCE
-from tieredctl.storage.endpoint import endpoint_option
+from tieredctl.storage.bucket_store import MOST_REQUESTS_AT_ONCE, endpoint_option
 from tieredctl.storage.s3_listing_page import read_listing_page
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def s3_connection(options: Mapping[str, str]) -> S3Connection:
 
 
 @cache
-def _client(connection: S3Connection, process: int) -> Any:  # noqa: ARG001 - a fork may not share connections
+def _client(connection: S3Connection, process: int) -> Any:
     import boto3
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from tieredctl.errors import ErrorCode
-from tieredctl.storage.concurrently import concurrently
+from tieredctl.storage.bucket_store import concurrently
 from tieredctl.storage.s3_connection import Answer, Operation, S3Failure
 
 _MOST_PARTS = 10_000

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
+from tieredctl.ops.explanation.explain import segment_objects
 from tieredctl.ops.explanation.explanation import Explanation, Place
-from tieredctl.ops.explanation.objects import segment_objects
 from tieredctl.ops.guards.second_look import look_twice
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.wiring.places import MetadataPlace, StorePlace

@@ -14,7 +14,7 @@ from tieredctl.errors import ErrorCode, TieredctlError, system_error
 from tieredctl.model.clock import Clock
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import FINDING_KINDS, Finding, Severity
-from tieredctl.model.known_sum import known_sum
+from tieredctl.model.size_sum import known_sum
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, ReplayFacts
 from tieredctl.ops.doctor.diagnosis import diagnose
 from tieredctl.ops.doctor.gathering import (

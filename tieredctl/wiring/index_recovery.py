@@ -18,9 +18,10 @@ from tieredctl.ops.index_recovery.applying import (
     IndexRecovery,
     IndexRecoveryOutcome,
     RecoveredSegment,
+    cached_file_names,
+    cached_files,
     demand_conditional_writes,
 )
-from tieredctl.ops.index_recovery.broker_cache import cached_file_names, cached_files
 from tieredctl.ops.index_recovery.index_diagnosis import Condition
 from tieredctl.ops.index_recovery.index_plan import Action, IndexRecoveryPlan, SegmentsOnce, plan_index_recovery
 from tieredctl.ops.metadata.event_stream import EventStream

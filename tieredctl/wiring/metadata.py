@@ -12,11 +12,10 @@ from tieredctl.model.events import RemotePartitionDeleteMetadata
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.nearest import nearest_hint
-from tieredctl.ops.metadata.epoch_of_offset import Lineage, LineageSource
 from tieredctl.ops.metadata.event_reading import decoded_chunks, selected_records
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata.state import partition_of_today, replayed
+from tieredctl.ops.metadata.state import Lineage, LineageSource, partition_of_today, replayed
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace
 

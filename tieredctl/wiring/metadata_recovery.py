@@ -14,6 +14,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.metadata_recovery.event_rebuilding import StoreListing
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartitions
 from tieredctl.ops.metadata_recovery.metadata_topic import (
@@ -25,7 +26,6 @@ from tieredctl.ops.metadata_recovery.recoverer import RecoveredPartition, Recove
 from tieredctl.ops.metadata_recovery.recovery_plan import Recovery, RecoveryPlanner, demand_mapped
 from tieredctl.ops.metadata_recovery.segment_judgement import SegmentJudge
 from tieredctl.ops.metadata_recovery.steps import steps
-from tieredctl.ops.metadata_recovery.stored_segments import StoreListing
 from tieredctl.ports.cluster import Cluster
 from tieredctl.ports.metadata_source import METADATA_TOPIC, MetadataSource
 from tieredctl.ports.object_store import WritableObjectStore

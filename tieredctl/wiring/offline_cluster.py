@@ -10,17 +10,14 @@ from pathlib import Path
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER, parse_kraft_snapshot_name
 from tieredctl.formats.quorum_state import QUORUM_STATE_FILE, read_quorum_state
-from tieredctl.kafka.log_dir_owner import log_dir_owner
+from tieredctl.kafka.local_logs import log_dir_owner
 from tieredctl.kafka.metadata_log import MetadataLog, SnapshotFile, snapshot_records
-from tieredctl.kafka.node_replay import NodeReplay, records_of_one_epoch
-from tieredctl.kafka.snapshot_history import SnapshotHistory
+from tieredctl.kafka.node_replay import NodeReplay, SnapshotHistory, records_of_one_epoch
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.kraft.replay import MetadataReplay
-from tieredctl.kraft.replica import SnapshotId
+from tieredctl.kraft.replica import EpochStart, Replica, SnapshotId
 from tieredctl.model.named_cluster import demand_named_cluster
-from tieredctl.ops.cluster.image_cluster import ImageCluster
-from tieredctl.ops.cluster.metadata_log_beside import MetadataLogBeside
-from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS, OfflineCluster
+from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS, ImageCluster, MetadataLogBeside, OfflineCluster
 from tieredctl.ops.snapshots.record_files import demand_metadata_log_file, metadata_log_folder
 
 
@@ -157,3 +154,21 @@ def _voters(folder: Path, image: ClusterImage) -> Collection[int]:
         state = read_quorum_state((folder / QUORUM_STATE_FILE).read_bytes())
         return [voter["VoterId"] for voter in state.values.get("CurrentVoters") or ()]
     return ()
+
+
+def read_replica(folder: Path) -> Replica:
+    """The replica in a `__cluster_metadata-0`, as a node makes it of these files when it starts. Reads the whole log.
+
+    Raises TieredctlError where that is damaged: where epochs begin is then unknown.
+    """
+    with in_sentences(folder):
+        log = MetadataLog.opened(folder)
+        epochs: list[EpochStart] = []
+        end_offset = log.start_offset
+        for batch in log.batches():
+            epoch = batch.header.partition_leader_epoch
+            if not epochs or epochs[-1].epoch < epoch:
+                epochs.append(EpochStart(epoch, batch.header.base_offset))
+            end_offset = batch.header.last_offset + 1
+    snapshots = [SnapshotId(one.epoch, one.end_offset) for one in log.snapshots]
+    return Replica(log.start_offset, end_offset, epochs, snapshots).as_started()

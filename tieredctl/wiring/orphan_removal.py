@@ -16,8 +16,11 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.layouts.registry import layouts_installed
 from tieredctl.model.removal import ReceiptsHeader
 from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
+from tieredctl.ops.guards.lease import FoundLease, break_lease, find_lease
 from tieredctl.ops.guards.original_times import read_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
+from tieredctl.ops.guards.quarantine_keys import Quarantined, copies_in_quarantine
+from tieredctl.ops.guards.store_clock import store_clock
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.apply import RemovalOutcome
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
@@ -28,7 +31,7 @@ from tieredctl.ops.orphan_removal.purge import Purge, PurgeCheck, PurgeOutcome
 from tieredctl.ops.orphan_removal.receipts import ReceiptFile, Receipts, StoredReceipts
 from tieredctl.ops.orphan_removal.restore import Restore, RestoreOutcome, receipts_from_quarantine
 from tieredctl.ops.orphan_removal.use import PlanCheck, PlanUser
-from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
+from tieredctl.ports.object_store import ObjectStore, StoredObject, WritableObjectStore
 from tieredctl.storage.counting import CountingReader, CountingStore
 from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
 
@@ -285,3 +288,57 @@ def restoration_by_plan(plan_id: str, url: str, options: Mapping[str, str], *, t
 def _stays(store: ObjectStore, outcome: RemovalOutcome | PurgeOutcome) -> WhatStays:
     """What the store keeps of deleted objects, such as versions and locked objects."""
     return WhatStays(retention_of(store), outcome.done, outcome.bytes, outcome.versions)
+
+
+class OpenedQuarantine(NamedTuple):
+    """The copies in a store, each with what its key says, by ascending key. Streams."""
+
+    url: str
+    copies: Iterator[tuple[StoredObject, Quarantined]]
+
+
+def opened_quarantine(place: StorePlace) -> OpenedQuarantine:
+    """Raises TieredctlError if the store cannot be opened; iterating raises it if the store does not answer."""
+    store = place.open_store()
+    return OpenedQuarantine(store.url, copies_in_quarantine(store))
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLease:
+    """The lease of a store, as it was found."""
+
+    found: FoundLease | None
+    """None if no run ever took it."""
+    is_held: bool
+    _store: WritableObjectStore
+
+    @property
+    def url(self) -> str:
+        """The store's."""
+        return self._store.url
+
+    def free(self) -> None:
+        """Breaks the lease. Raises TieredctlError `locked` if its holder renewed it since it was found."""
+        if self.found is None or break_lease(self._store, self.found):
+            return
+        message = f"{self.found.holder} renewed the lease of {self.url} just now: that run is active."
+        raise TieredctlError(ErrorCode.LOCKED, message, hint="Stop it, or wait until it ends.")
+
+
+def store_lease(place: StorePlace, clock_ms: Callable[[], int]) -> StoreLease:
+    """The lease of a store, which is opened for writing. Raises TieredctlError if that fails."""
+    store = place.open_writable_store()
+    found = find_lease(store)
+    return StoreLease(found, found is not None and _is_held(store, found, clock_ms), store)
+
+
+def _is_held(store: WritableObjectStore, found: FoundLease, clock_ms: Callable[[], int]) -> bool:
+    """By the store's clock; if the time is uncertain, until the lease is released."""
+    if found.is_released:
+        return False
+    try:
+        return found.is_held(store_clock(store, clock_ms)())
+    except TieredctlError as error:
+        if error.code is not ErrorCode.CLOCK_SKEW:
+            raise
+        return True

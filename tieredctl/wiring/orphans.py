@@ -25,8 +25,8 @@ from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace, TopicsPla
 
 if TYPE_CHECKING:
     from tieredctl.model.removal import PlanTotals
+    from tieredctl.ops.orphan_removal.limits import PlanOptions
     from tieredctl.ops.orphan_removal.orphan_plan import Planning
-    from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 
 
 @dataclass(frozen=True, slots=True)

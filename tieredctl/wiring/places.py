@@ -220,8 +220,7 @@ class MetadataPlace:
         """Raises TieredctlError if the cluster, or a server.properties next to its log directories, shows that it does
         not keep its remote log metadata in the topic; what a plugin reads is not of the topic. To be called once the
         metadata could be opened."""
-        from tieredctl.ops.cluster.broker_settings import METADATA_CLASS
-        from tieredctl.ops.cluster.metadata_manager import demand_topic_based, managers_of
+        from tieredctl.ops.cluster.broker_settings import METADATA_CLASS, demand_topic_based, managers_of
 
         if self.log_dirs:
             from tieredctl.kafka.server_properties import stated_settings

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import TypeVar
 
 from tieredctl.config.plan_key import usable_key
 from tieredctl.errors import ExitCode, TieredctlError, system_error
+from tieredctl.kafka.client_libraries import load_client_libraries
 from tieredctl.model.clock import Clock
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.local_replica import LocalReplica
+from tieredctl.model.local_log import LocalReplica
 from tieredctl.ops.doctor.gathering import Looking
 from tieredctl.ops.doctor.removed_leftovers import REMOVED, Leftovers, RemovalNotes, left_unfinished
+from tieredctl.ops.guards.quarantine_keys import copies_in_quarantine
 from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.metadata.failing_copies import failing_copies, failing_finding
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata.state import replayed, stuck, stuck_among, unfinished
-from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
+from tieredctl.ops.metadata.state import failing_copies, failing_finding, replayed, stuck, stuck_among, unfinished
 from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.status.board import Status, StoreFacts
 from tieredctl.ops.status.facts import ClusterFacts, facts_of_cluster, facts_of_metadata
 from tieredctl.ops.status.last_results import LastResults, read_results
-from tieredctl.ops.timeline.of_findings import NOTHING_DRAWN, logs_of_leaders, timelines_of_found
-from tieredctl.ops.timeline.partition_timeline import KnownLog
+from tieredctl.ops.timeline.partition_timeline import NOTHING_DRAWN, KnownLog, logs_of_leaders, timelines_of_found
 from tieredctl.ops.verification.removed_keys import read_removed_keys
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
+from tieredctl.storage.registry import load_client_library
 from tieredctl.wiring.doctor import diagnose_cluster
 from tieredctl.wiring.node_files import local_replicas
 from tieredctl.wiring.places import MetadataPlace, StorePlace
@@ -161,3 +165,38 @@ def store_facts(place: StorePlace, *, lists_all: bool) -> StoreFacts:
             topics.add(one.explained.topic_id)
     total = inventory.total
     return StoreFacts(store.url, quarantined, quarantined_bytes, total.objects, total.bytes, len(topics))
+
+
+_Place = TypeVar("_Place")
+_Answer = TypeVar("_Answer")
+
+MOST_AT_ONCE = 8
+
+
+def load_libraries(store_urls: Iterable[str]) -> None:
+    """What opens clusters and these stores. Threads do not load it: libraries whose modules import each other in
+    circles fail there, now and then."""
+    import numpy  # noqa: F401
+    import pyarrow  # noqa: F401
+
+    load_client_libraries()
+    for url in store_urls:
+        load_client_library(url)
+
+
+def asked_together(ask: Callable[[_Place], _Answer], places: Sequence[_Place]) -> list[_Answer]:
+    """What `ask`, which must not raise, gives for each place, in their order. Ctrl-C waits for none of them."""
+    waiting: SimpleQueue[int | None] = SimpleQueue()
+    answers: SimpleQueue[tuple[int, _Answer]] = SimpleQueue()
+
+    def ask_what_waits() -> None:
+        while (number := waiting.get()) is not None:
+            answers.put((number, ask(places[number])))
+
+    threads = min(MOST_AT_ONCE, len(places))
+    for number in (*range(len(places)), *[None] * threads):
+        waiting.put(number)
+    for _ in range(threads):
+        Thread(target=copy_context().run, args=(ask_what_waits,), daemon=True).start()
+    found = dict(answers.get() for _ in places)
+    return [found[number] for number in range(len(places))]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tieredctl.model.findings import Finding
-from tieredctl.model.local_replica import LocalReplica
+from tieredctl.model.local_log import LocalReplica
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.tiering.config_change import ConfigChange, make_change

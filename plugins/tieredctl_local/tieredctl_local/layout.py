@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -12,6 +12,7 @@ from tieredctl.formats.file_names import SegmentPart
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ports.layout import (
     ORIGINAL_PARTS,
+    AlteredObject,
     ExplainedKey,
     Layout,
     OtherForm,
@@ -20,8 +21,7 @@ from tieredctl.ports.layout import (
     SegmentIdentity,
     SegmentReader,
 )
-from tieredctl.ports.object_store import ObjectStore
-from tieredctl_local.segment import FilesetReader
+from tieredctl.ports.object_store import STREAM_CHUNK_BYTES, ObjectStore
 
 NAME = "local"
 _SUFFIXES = {
@@ -57,7 +57,7 @@ class LocalLayout:
     def verbatim_parts(self) -> frozenset[Part]:
         return frozenset(ORIGINAL_PARTS)
 
-    def settled_in(self, store: ObjectStore) -> Layout:  # noqa: ARG002 - all is in a key
+    def settled_in(self, store: ObjectStore) -> Layout:
         return self
 
     def explain(self, key: str) -> ExplainedKey | None:
@@ -70,7 +70,7 @@ class LocalLayout:
             return None
         return ExplainedKey(match["topic"], match["topic_id"], partition, start_offset, match["segment_id"], part)
 
-    def other_form(self, key: str) -> OtherForm | None:  # noqa: ARG002 - there is only one
+    def other_form(self, key: str) -> OtherForm | None:
         return None
 
     @property
@@ -89,13 +89,13 @@ class LocalLayout:
     def original_log_size(self, stored: Mapping[Part, int]) -> int | None:
         return stored.get(Part.LOG)
 
-    def stored_size(self, segment: SegmentIdentity) -> int | None:  # noqa: ARG002 - there is no custom metadata
+    def stored_size(self, segment: SegmentIdentity) -> int | None:
         return None
 
-    def recorded_metadata(self, store: ObjectStore, segment: SegmentIdentity) -> RecordedMetadata | None:  # noqa: ARG002
+    def recorded_metadata(self, store: ObjectStore, segment: SegmentIdentity) -> RecordedMetadata | None:
         return None
 
-    def custom_metadata(self, segment: SegmentIdentity, stored_bytes: int, like: bytes | None) -> bytes | None:  # noqa: ARG002
+    def custom_metadata(self, segment: SegmentIdentity, stored_bytes: int, like: bytes | None) -> bytes | None:
         return None
 
     def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:
@@ -111,3 +111,29 @@ def local_layout(options: Mapping[str, str]) -> Layout:
     for option in options:
         raise TieredctlError(ErrorCode.USAGE, f"Layout {NAME} has no option {option!r}.")
     return LocalLayout()
+
+
+@dataclass(frozen=True, slots=True)
+class FilesetReader:
+    """A `SegmentReader` over the files of one segment (Kafka's RemoteLogSegmentFileset)."""
+
+    store: ObjectStore
+    keys: Mapping[Part, str]
+
+    def parts(self) -> dict[Part, int]:
+        stored = {part: self.store.head(key) for part, key in self.keys.items()}
+        return {part: found.size for part, found in stored.items() if found}
+
+    def contradictions(self) -> list[AlteredObject]:
+        return []
+
+    def read(self, part: Part, start: int = 0, end: int | None = None) -> bytes:
+        return self.store.read(self._key(part), start, end)
+
+    def stream(self, part: Part, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
+        return self.store.stream(self._key(part), chunk_size=chunk_size)
+
+    def _key(self, part: Part) -> str:
+        if part not in self.keys:
+            raise TieredctlError(ErrorCode.OBJECT_MISSING, f"This layout stores no {part} of a segment.")
+        return self.keys[part]

@@ -7,10 +7,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from tieredctl.ops.orphans.judged_bucket import OBJECT_SCHEMA, VERDICT_SCHEMA, JudgedBy, judge_bucket
-from tieredctl.ops.orphans.state_columns import STATE_SCHEMA
-from tieredctl_spark.packed import Packed, packed_rows, together
+from tieredctl.ops.orphans.state_columns import EVENT_SCHEMA, STATE_SCHEMA, replayed_states
+from tieredctl_spark.packed import Packed, packed_groups, packed_rows, together
 from tieredctl_spark.schemas import spark_schema
-from tieredctl_spark.transforms.buckets import numbers_of_segments
+from tieredctl_spark.transforms.buckets import numbers_of_partitions, numbers_of_segments
 
 _KNOWN_AS = "knownTopic"
 
@@ -34,3 +34,13 @@ def with_known_partitions(objects: Packed, events: Packed) -> Packed:
     place = ["topicId", "partition"]
     known = events.rows().groupBy(*place).agg(fn.min("topic").alias(_KNOWN_AS))
     return packed_rows(objects.rows().drop(_KNOWN_AS).join(known, place, "left"), objects.schema)
+
+
+def segment_states(events: Packed, buckets: int) -> Packed:
+    """A row by STATE_SCHEMA for each segment of each partition that events by EVENT_SCHEMA name, in whatever order they
+    come. All events of a partition are replayed in one task; an id that two partitions claim has a row for each."""
+
+    def replayed(group: pa.Table) -> pa.Table:
+        return replayed_states(together(group, EVENT_SCHEMA))
+
+    return packed_groups(events.by_bucket(buckets, numbers_of_partitions, EVENT_SCHEMA), replayed, STATE_SCHEMA)

@@ -23,7 +23,7 @@ from tests.wal.killed_store import Killed, killed_after
 from tests.wal.local_partitions import CLUSTER_ID, ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
-from tieredctl.kafka.local_replicas import read_local_replicas
+from tieredctl.kafka.local_logs import read_local_replicas
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.storage.file import FileStore
 

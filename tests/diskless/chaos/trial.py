@@ -25,12 +25,11 @@ from tieredctl.config.plan_key import signing_key
 from tieredctl.errors import TieredctlError
 from tieredctl.model.removal import ReceiptsHeader, RemovalMode
 from tieredctl.ops.guards.lease import break_lease, find_lease
+from tieredctl.ops.guards.quarantine_keys import copies_in_quarantine
 from tieredctl.ops.orphan_removal.apply import RemovalOutcome
-from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.limits import Limits, PlanOptions
 from tieredctl.ops.orphan_removal.plan_file import PlanFile, read_plan, written_plan
-from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.ops.orphan_removal.purge import Purge
-from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
 from tieredctl.ops.orphan_removal.receipts import ReceiptFile, Receipts
 from tieredctl.ops.orphan_removal.restore import Restore
 from tieredctl.ops.orphan_removal.use import PlanUser

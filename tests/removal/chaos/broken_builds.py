@@ -17,15 +17,14 @@ from tieredctl.ops.guards.lease import Hold, Lease
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal import apply, preparation, receipts, restore, use
 from tieredctl.ops.orphan_removal.apply import Removal, RemovalOutcome
-from tieredctl.ops.orphan_removal.evidence import Evidence
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.owners import Found
-from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared
+from tieredctl.ops.orphan_removal.preparation import Evidence, Preparation, Prepared
 from tieredctl.ops.orphan_removal.purge import Purge
 from tieredctl.ops.orphan_removal.restore import Restore, RestoreOutcome
 from tieredctl.ops.orphan_removal.use import PlanCheck
-from tieredctl.ops.orphans.copied_offsets import CopiedOffsets, CopiedStretches
+from tieredctl.ops.orphans.segment_states import CopiedOffsets, CopiedStretches
 from tieredctl.ports.object_store import StoredObject
 
 Break = Callable[[pytest.MonkeyPatch], None]

@@ -25,7 +25,7 @@ from tieredctl.model.events import (
 )
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.rlmm.partitioner import metadata_partition
-from tieredctl.storage.file_leftovers import UNFINISHED_FOLDER
+from tieredctl.storage.file_changes import UNFINISHED_FOLDER
 
 METADATA_PARTITIONS = 2
 LONG_AGO_MS = 96 * 3_600_000

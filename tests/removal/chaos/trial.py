@@ -25,11 +25,10 @@ from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
-from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.limits import Limits, PlanOptions
 from tieredctl.ops.orphan_removal.orphan_plan import Planning
 from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.plan_file import PlanFile, read_plan, written_plan
-from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.ops.orphan_removal.purge import Purge
 from tieredctl.ops.orphan_removal.receipts import ReceiptFile, Receipts, StoredReceipts
 from tieredctl.ops.orphan_removal.restore import Restore, RestoreOutcome

@@ -26,7 +26,7 @@ from tieredctl.model.events import (
     RemoteLogSegmentMetadataUpdate,
     RemoteLogSegmentState,
 )
-from tieredctl.ops.orphans.verdict_rows import verdict_document
+from tieredctl.ops.orphans.totals import verdict_document
 from tieredctl.ports.layout import Part
 from tieredctl.wiring.places import MetadataPlace
 

@@ -209,7 +209,7 @@ def _reported(
     from tieredctl.cli.pages.report_plots import findings_plot, topics_plot, uploads_plot
     from tieredctl.cli.pages.timeline_plots import sentences_of_not_drawn, timeline_plots
     from tieredctl.ops.status.facts import facts_of_cluster
-    from tieredctl.ops.timeline.of_findings import NOTHING_DRAWN, logs_of_leaders, timelines_of_found
+    from tieredctl.ops.timeline.partition_timeline import NOTHING_DRAWN, logs_of_leaders, timelines_of_found
 
     plots, timelines = [findings_plot(found.findings)], NOTHING_DRAWN
     if facts is not None:

@@ -19,9 +19,8 @@ from tieredctl.cli.view import Talk, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import time_ms
-from tieredctl.ops.explanation.documents import explanation_document
 from tieredctl.ops.explanation.explain import TopicPlace, explain_live, explain_metadata
-from tieredctl.ops.explanation.explanation import Explanation
+from tieredctl.ops.explanation.explanation import Explanation, explanation_document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.wiring.explain import explained

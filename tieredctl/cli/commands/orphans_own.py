@@ -83,7 +83,7 @@ def ls(
 
     For example: tieredctl orphans quarantine ls --store s3://kafka-tiered
     """
-    from tieredctl.wiring.kept_in_store import opened_quarantine
+    from tieredctl.wiring.orphan_removal import opened_quarantine
 
     if store is None:
         raise TieredctlError(ErrorCode.NO_STORE, "No store was given, so there is no quarantine to list.")
@@ -129,7 +129,7 @@ def unlock(
 
     For example: tieredctl orphans unlock --holder host-1:4711 --store s3://kafka-tiered
     """
-    from tieredctl.wiring.kept_in_store import store_lease
+    from tieredctl.wiring.orphan_removal import store_lease
 
     if store is None:
         raise TieredctlError(ErrorCode.NO_STORE, "No store to unlock was given.")

@@ -69,7 +69,7 @@ def plan(
 
     For example: tieredctl orphans plan --to orphans.plan --bootstrap-server broker:9092 --store s3://kafka-tiered
     """
-    from tieredctl.ops.orphan_removal.plan_options import PlanOptions
+    from tieredctl.ops.orphan_removal.limits import PlanOptions
 
     options = PlanOptions(
         plan_id=uuid4().hex,

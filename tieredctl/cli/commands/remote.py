@@ -6,8 +6,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from io import StringIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -15,12 +16,13 @@ from tieredctl.cli.arguments import given_path, kafka_id, now_ms
 from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.options import DryRun, Now, Output
 from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_findings
-from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
+from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn, write_table
 from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions, SegmentOptions
 from tieredctl.cli.shown_quantities import moment_column, size_column
-from tieredctl.cli.usage_table import usage_columns, with_total, write_usage
+from tieredctl.cli.terminal import coloured, has_blocks, width_of
 from tieredctl.cli.view import FindingsView, ProgressView, Talk, ToleranceOptions, View
+from tieredctl.drawing.scale import bars
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
@@ -29,7 +31,7 @@ from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl.model.tolerance import Tolerance
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.remote.inventory import Depth, Inventory
+from tieredctl.ops.remote.inventory import Depth, Inventory, Totals
 from tieredctl.ops.remote.remote_read import PartRead, StoredPart, segment_in_metadata, segment_in_store
 from tieredctl.ops.remote.unfinished_uploads import UnfinishedUploads
 from tieredctl.ports.layout import AUTO, ORIGINAL_PARTS, Part
@@ -250,3 +252,50 @@ def _total(inventory: Inventory) -> str:
     if inventory.layout is not None and inventory.unexplained:
         said += f"; layout {inventory.layout.name} cannot explain {inventory.unexplained} of them"
     return f"{said}."
+
+
+_USUAL_WIDTH = 80
+_LEAST_BAR, _MOST_BAR = 6, 60
+_GAP = "  "
+_COLOUR = "34"
+
+
+def usage_columns(rows: Sequence[Item], depth: Depth) -> list[TableColumn]:
+    """What rows of this depth show. Ids stay in sight where a topic was made again, and one name has several."""
+    names = {(row["topic"], row["topicId"]) for row in rows}
+    is_again = len({topic for topic, _ in names}) < len(names)
+    columns = [
+        TableColumn("TOPIC", lambda row: "(owner unknown)" if row["topic"] is None else row["topic"], importance=2),
+        TableColumn("TOPIC-ID", "topicId", wide=not is_again, importance=2),
+    ]
+    if depth is not Depth.TOPIC:
+        columns.append(TableColumn("PARTITION", "partition", importance=2))
+    if depth is Depth.PART:
+        columns.append(TableColumn("PART", "part", importance=2))
+    return [*columns, TableColumn("OBJECTS", "objects"), size_column("bytes", importance=2)]
+
+
+def with_total(rows: Sequence[Item], total: Totals) -> list[Item]:
+    """The largest first, and the total at the end; no name of a topic has parentheses."""
+    last = {"topic": "(total)", "topicId": None, "partition": None, "part": None}
+    largest_first = sorted(rows, key=lambda row: -row["bytes"])
+    return [*largest_first, last | {"objects": total.objects, "bytes": total.bytes}] if rows else []
+
+
+def write_usage(rows: Sequence[Item], columns: Sequence[TableColumn], out: TextIO) -> None:
+    """Rows as `with_total` gives them."""
+    if not rows:
+        return
+    width = width_of(out) or _USUAL_WIDTH
+    table = StringIO()
+    write_table(columns, rows, table, wide=False, width=width)
+    lines = table.getvalue().splitlines()
+    longest = max(map(len, lines))
+    room = min(width - longest - len(_GAP), _MOST_BAR)
+    if room < _LEAST_BAR:
+        out.writelines(f"{line}\n" for line in lines)
+        return
+    drawn = bars([row["bytes"] for row in rows[:-1]], room, ascii_only=not has_blocks(out))
+    for line, bar in zip(lines, ["", *drawn, ""], strict=True):
+        padded = f"{line:<{longest}}{_GAP}" if bar else line
+        out.write(padded + (coloured(bar, _COLOUR, out) if bar else "") + "\n")

@@ -20,7 +20,7 @@ from tieredctl.ops.documents import Document
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
-    from tieredctl.ops.orphan_removal.plan_options import PlannedSoFar
+    from tieredctl.ops.orphan_removal.limits import PlannedSoFar
 
 _OFFLINE = (" --log-dir ", " --export ", " --metadata-source ")
 _WITHOUT_CLUSTER = "--offline-metadata"

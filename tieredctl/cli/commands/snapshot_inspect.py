@@ -16,9 +16,8 @@ from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
 from tieredctl.cli.view import Talk, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
-from tieredctl.ops.snapshots.record_files import record_files
+from tieredctl.ops.snapshots.record_files import record_files, wanted_types
 from tieredctl.ops.snapshots.record_listing import RecordListing
-from tieredctl.ops.snapshots.record_types import wanted_types
 
 _FIELDS = ("type", "version", "data")
 _MOST_ERRORS = 3

@@ -20,8 +20,8 @@ from tieredctl.model.quantities import age_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.snapshots.record_files import metadata_log_folder
 from tieredctl.ops.snapshots.snapshot_list import damage, file_row, node_rows
-from tieredctl.wiring.metadata_replica import read_replica
-from tieredctl.wiring.node_limits import node_limits
+from tieredctl.wiring.offline_cluster import read_replica
+from tieredctl.wiring.snapshot_cleaning import node_limits
 from tieredctl.wiring.snapshot_verification import contradicted
 
 _COLUMNS = (

@@ -24,8 +24,7 @@ from tieredctl.model.counted import counted
 from tieredctl.ops.inspection.inspect import FileKind, InspectedFile, inspect
 from tieredctl.ops.store_check.check import StoreCheck
 from tieredctl.process.progress import note_more
-from tieredctl.wiring.inspected_sources import STDIN, local_path
-from tieredctl.wiring.store_check import check_local_stores
+from tieredctl.wiring.store_check import STDIN, check_local_stores, local_path
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 

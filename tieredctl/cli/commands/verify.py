@@ -106,7 +106,7 @@ def verify(
 def _reported(verified: Verified, source: Document, view: FindingListView) -> Reported:
     from tieredctl.cli.pages.report_plots import coverage_plot, findings_plot
     from tieredctl.cli.pages.timeline_plots import sentences_of_not_drawn, timeline_plots
-    from tieredctl.ops.timeline.of_findings import timelines_of_found
+    from tieredctl.ops.timeline.partition_timeline import timelines_of_found
 
     result = verified.result
     unknown = []

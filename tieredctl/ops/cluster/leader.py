@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.counted import counted
-from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog
 from tieredctl.ports.cluster import Cluster, ListedOffset, OffsetSpec, TopicDescription, settings_of
 
 _UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"

@@ -10,13 +10,12 @@ from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.local_log import LocalReplica
 from tieredctl.model.local_metadata_log import SeenMetadataLog
-from tieredctl.model.local_replica import LocalReplica
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.topic_settings import TopicSettings
-from tieredctl.ports.cluster import QuorumDescription, TopicDescription
-from tieredctl.ports.consumer_groups import CommittedOffset
+from tieredctl.ports.cluster import CommittedOffset, QuorumDescription, TopicDescription
 from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.failed_copies import FailingCopy
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata

@@ -1,14 +1,24 @@
-"""The settings of one topic, as stated or as its cluster reports."""
+"""The settings of one topic, as stated or as its cluster reports.
+
+How long a leader waits before it copies a closed segment (KIP-1241, since 4.4).
+
+As RemoteLogManager.RLMCopyTask.isEligibleForUpload decides it in 4.4.0: at once where one of the two lags is 0; else
+once a segment's newest record is old enough, or enough newer bytes are on the disk.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.kafka_settings import SettingKind, definition
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.broker_settings import BrokerSettings, as_number
 from tieredctl.ops.cluster.release import Release
-from tieredctl.ops.cluster.retention import effective_local
+from tieredctl.ports.cluster import Cluster, ConfigValue, ListedOffset
 
 REMOTE_STORAGE_ENABLE = "remote.storage.enable"
 COPY_DISABLE = "remote.log.copy.disable"
@@ -90,3 +100,127 @@ def topic_defaults(broker: BrokerSettings) -> Mapping[str, str]:
         stated[SEGMENT_MS] = milliseconds or str((hours or 0) * 3_600_000)
     stated[RETENTION_MS] = str(broker.retention_ms)
     return {name: value for name, value in stated.items() if value is not None}
+
+
+AS_LOCAL_RETENTION = -1
+
+
+class CopyLag(NamedTuple):
+    """A segment waits for one of these: its age in ms, or the bytes after it; -1 where that is not considered."""
+
+    ms: int
+    bytes: int
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether nothing is ever copied: both follow a local retention that is unlimited."""
+        return self.ms < 0 and self.bytes < 0
+
+    def waiting(self, pending_bytes: int, young_bytes: int) -> int:
+        """How many of the uncopied bytes wait as they should; `young_bytes` are those younger than `ms`."""
+        limits = [young_bytes] if self.ms > 0 else []
+        limits += [self.bytes] if self.bytes > 0 else []
+        return min([pending_bytes, *limits])
+
+
+def copy_lag(settings: TopicSettings) -> CopyLag | None:
+    """None where a closed segment is copied at once."""
+    ms, size = settings.number(COPY_LAG_MS), settings.number(COPY_LAG_BYTES)
+    ms = settings.local_retention_ms if ms == AS_LOCAL_RETENTION else ms
+    size = settings.local_retention_bytes if size == AS_LOCAL_RETENTION else size
+    return None if 0 in (ms, size) else CopyLag(ms, size)
+
+
+def offset_by_time(answer: ListedOffset, latest: int) -> int:
+    """The first offset that is young enough: the end of the log where none is."""
+    return latest if answer.offset is None else answer.offset
+
+
+def copy_lag_faults(settings: TopicSettings) -> Iterator[tuple[str, str]]:
+    """The names of the lags that Kafka refuses with this local retention, each with the reason
+    (LogConfig.validateRemoteCopyLagTime)."""
+    limits = (
+        (COPY_LAG_MS, LOCAL_RETENTION_MS, settings.local_retention_ms),
+        (COPY_LAG_BYTES, LOCAL_RETENTION_BYTES, settings.local_retention_bytes),
+    )
+    for name, local_name, local in limits:
+        lag = settings.number(name)
+        if 0 <= local < lag:
+            yield name, f"{name} is {lag}, above {local_name}, which is effectively {local}"
+
+
+UNLIMITED = -1
+AS_TOTAL = -2
+
+
+def local_retention_fault(local_name: str, local: int | None, total_name: str, total: int | None) -> str | None:
+    """Why Kafka refuses a local retention (in ms or bytes) with a total one; None where it does not.
+
+    Also None where one of the two is unknown.
+    """
+    if local is None or total is None or total == UNLIMITED or local == AS_TOTAL:
+        return None
+    if local == UNLIMITED:
+        return f"{local_name} is unlimited, but {total_name} is {total}"
+    if local > total:
+        return f"{local_name} is {local}, above {total_name}, which is {total}"
+    return None
+
+
+def effective_local(local: int, total: int) -> int:
+    """Local retention with -2 resolved; -1 is unlimited."""
+    return total if local == AS_TOTAL else local
+
+
+def outlives(data: int, metadata: int) -> bool:
+    """Whether data kept for `data` ms may outlive its metadata, kept for `metadata` ms; -1 is forever.
+
+    A segment's metadata is older than its deletion by more than its retention, so equal is too short.
+    """
+    return metadata != UNLIMITED and (data == UNLIMITED or data >= metadata)
+
+
+_NAMED = 5
+
+
+@dataclass(slots=True)
+class ReadableSettings:
+    """Settings by topic, and the topics whose settings the user may not see, each with the error."""
+
+    settings: dict[str, Mapping[str, ConfigValue]] = field(default_factory=dict)
+    denied: dict[str, TieredctlError] = field(default_factory=dict)
+
+
+def readable_topic_configs(cluster: Cluster, names: Sequence[str]) -> ReadableSettings:
+    """Asks for all at once, and for fewer where that is refused. Raises TieredctlError as the cluster does."""
+    found = ReadableSettings()
+    left = [list(names)]
+    while left:
+        asked = left.pop()
+        try:
+            found.settings |= cluster.topic_configs(asked)
+        except TieredctlError as error:
+            if error.code is not ErrorCode.BROKER_REFUSED:
+                raise
+            if len(asked) == 1:
+                found.denied[asked[0]] = error
+            else:
+                middle = len(asked) // 2
+                left += [asked[middle:], asked[:middle]]
+    return found
+
+
+def unreadable_settings(denied: Mapping[str, TieredctlError]) -> list[Finding]:
+    """A finding for all forbidden topics: the picture of the cluster is incomplete. None where there are none."""
+    if not denied:
+        return []
+    first = next(iter(denied.values()))
+    named = ", ".join(sorted(denied)[:_NAMED])
+    more = f" and {len(denied) - _NAMED} more" if len(denied) > _NAMED else ""
+    topics = "topic" if len(denied) == 1 else "topics"
+    evidence: dict[str, object] = {"topics": sorted(denied)}
+    return [
+        Finding(
+            FindingCode.CHECK_NOT_MADE, f"settings of {topics} {named}{more}", f"{first.message} {first.hint}", evidence
+        )
+    ]

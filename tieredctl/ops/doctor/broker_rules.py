@@ -14,8 +14,7 @@ from tieredctl.ops.cluster import broker_settings as names
 from tieredctl.ops.cluster.broker_settings import (
     BrokerSettings,
 )
-from tieredctl.ops.cluster.retention import local_retention_fault
-from tieredctl.ops.doctor.metadata_topic_advice import min_isr_fault, retention_fault
+from tieredctl.ops.cluster.topic_settings import UNLIMITED, local_retention_fault, outlives
 from tieredctl.ops.doctor.setting_names import setting_name, unknown_names
 from tieredctl.process.redaction import is_secret
 
@@ -245,3 +244,25 @@ BROKER_RULES: tuple[Rule, ...] = (
     _thread_pools,
     _index_cache,
 )
+
+
+def min_isr_fault(min_isr: int, replicas: int) -> str | None:
+    """Why a min ISR is unwise for this number of replicas (more than one); None where it is not."""
+    if min_isr < 2:
+        return "an event counts as written once a single broker has it"
+    if min_isr >= replicas:
+        return f"with {replicas} replicas, tiering stops when one broker is down"
+    return None
+
+
+def retention_fault(metadata_retention_ms: int, kept: Iterable[tuple[str, int | None]]) -> str | None:
+    """Why the metadata's retention is too short for the topics' retention (ms, each with the topic's name).
+
+    A topic whose retention is unknown is ignored.
+    """
+    outliving = [(whose, ms) for whose, ms in kept if ms is not None and outlives(ms, metadata_retention_ms)]
+    if not outliving:
+        return None
+    whose, longest = max(outliving, key=lambda one: float("inf") if one[1] == UNLIMITED else one[1])
+    spelled = "forever" if longest == UNLIMITED else f"for {longest} ms"
+    return f"metadata is deleted after {metadata_retention_ms} ms, but data is kept {spelled} ({whose})"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.cluster import broker_settings as names
 from tieredctl.ops.cluster.broker_settings import SYSTEM_ENABLE, BrokerSettings
-from tieredctl.ops.cluster.snapshot import ClusterSnapshot
+from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.cluster.topic_settings import (
     REMOTE_STORAGE_ENABLE,
     RETENTION_MS,
@@ -16,17 +19,16 @@ from tieredctl.ops.cluster.topic_settings import (
     topic_defaults,
 )
 from tieredctl.ops.doctor.broker_rules import broker_findings, metadata_retention
-from tieredctl.ops.doctor.custom_metadata import custom_metadata_findings
 from tieredctl.ops.doctor.disk_rules import disk_findings
 from tieredctl.ops.doctor.gathering import GROUPS, METADATA_RECORDS, OFFSETS, TOPIC_SETTINGS
-from tieredctl.ops.doctor.group_rules import group_findings
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
-from tieredctl.ops.doctor.node_rules import node_findings, node_in_cluster
+from tieredctl.ops.doctor.node_rules import node_findings, node_in_cluster, release_findings
 from tieredctl.ops.doctor.partition_rules import partition_findings
 from tieredctl.ops.doctor.quorum_rules import quorum_findings
-from tieredctl.ops.doctor.release_rules import release_findings
 from tieredctl.ops.doctor.topic_rules import topic_findings
 from tieredctl.ops.documents import Document
+from tieredctl.ports.cluster import CommittedOffset
+from tieredctl.ports.manager_settings import manager_of
 
 _METADATA_RETENTION = FindingCode.BROKER_CONFIG_METADATA_RETENTION
 
@@ -132,3 +134,76 @@ def _ordered(findings: list[Finding] | Iterator[Finding]) -> list[Finding]:
     """Most severe first; otherwise in the order found. A finding of two rules is shown once."""
     unique = {(finding.code, finding.subject, finding.message): finding for finding in findings}
     return sorted(unique.values(), key=lambda finding: -finding.severity)
+
+
+LONGEST_TOPIC_NAME = 249
+
+
+def custom_metadata_findings(settings: BrokerSettings, topics: Iterable[str]) -> Iterator[Finding]:
+    """Which of the given topics could not be copied; without topics, whether every name that Kafka allows fits."""
+    manager, limit = manager_of(settings.text(names.STORAGE_CLASS)), settings.number(names.CUSTOM_METADATA_MAX_BYTES)
+    if manager is None or limit is None:
+        return
+    prefix = settings.text(names.STORAGE_PREFIX) or ""
+    own = {name.removeprefix(prefix): value or "" for name, value in settings.values.items() if name.startswith(prefix)}
+    known = max(topics, key=len, default=None)
+    length = LONGEST_TOPIC_NAME if known is None else len(known)
+    largest = manager.largest_custom_metadata(own, length)
+    if largest is not None and largest > limit:
+        whose = f"a topic name of {length} characters" if known is None else f"topic {known}"
+        message = (
+            f"up to {largest} bytes of custom metadata ({whose}), but {names.CUSTOM_METADATA_MAX_BYTES} is {limit}"
+        )
+        evidence = {
+            "name": names.CUSTOM_METADATA_MAX_BYTES,
+            "stated": settings.values.get(names.CUSTOM_METADATA_MAX_BYTES),
+            "value": str(largest),
+        }
+        yield Finding(FindingCode.BROKER_CONFIG_CUSTOM_METADATA, settings.subject, message, evidence)
+
+
+_Behind = tuple[CommittedOffset, PartitionFacts]
+
+
+def group_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
+    """A finding for each group and tiered topic whose committed offsets are in remote storage only, or deleted."""
+    facts = {(one.partition.topic, one.partition.partition): one for one in cluster.partitions}
+    expired: dict[tuple[str, str], list[_Behind]] = defaultdict(list)
+    tiered: dict[tuple[str, str], list[_Behind]] = defaultdict(list)
+    for committed in cluster.group_offsets:
+        known = facts.get((committed.topic, committed.partition))
+        if known is None or known.earliest is None:
+            continue
+        if committed.offset < known.earliest:
+            expired[committed.group, committed.topic].append((committed, known))
+        elif known.earliest_local is not None and committed.offset < known.earliest_local:
+            tiered[committed.group, committed.topic].append((committed, known))
+    for (group, topic), behind in expired.items():
+        lost = sum((known.earliest or 0) - committed.offset for committed, known in behind)
+        lost_offsets = counted(lost, "offset was", "offsets were")
+        message = f"its offsets in {_partitions(behind)} are below the log start: {lost_offsets} deleted unread"
+        yield _finding(FindingCode.GROUP_OFFSET_BELOW_LOG_START, group, topic, message, behind)
+    for (group, topic), behind in tiered.items():
+        remote = sum((known.earliest_local or 0) - committed.offset for committed, known in behind)
+        offsets = counted(remote, "offset lies", "offsets lie")
+        message = f"it reads {_partitions(behind)} from remote storage: {offsets} before the local logs"
+        yield _finding(FindingCode.GROUP_READS_REMOTE, group, topic, message, behind)
+
+
+def _partitions(behind: Sequence[_Behind]) -> str:
+    return counted(len(behind), "partition")
+
+
+def _finding(code: FindingCode, group: str, topic: str, message: str, behind: Sequence[_Behind]) -> Finding:
+    partitions = [
+        {
+            "partition": committed.partition,
+            "committedOffset": committed.offset,
+            "earliest": known.earliest,
+            "earliestLocal": known.earliest_local,
+        }
+        for committed, known in behind
+    ]
+    return Finding(
+        code, f"group {group}, topic {topic}", message, {"group": group, "topic": topic, "partitions": partitions}
+    )

@@ -8,7 +8,7 @@ from itertools import pairwise
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.model.local_replica import LocalReplica
+from tieredctl.model.local_log import LocalReplica
 from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 

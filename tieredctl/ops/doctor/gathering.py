@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.formats.snapshot_times import FIRST_BATCH_WITHIN, snapshot_times
+from tieredctl.formats.kraft_snapshot import FIRST_BATCH_WITHIN, snapshot_times
 from tieredctl.model.clock import Clock
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
@@ -16,22 +16,31 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_metadata_log import SeenMetadataLog, SeenSnapshot
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
-from tieredctl.ops.cluster.copy_lag import copy_lag, offset_by_time
 from tieredctl.ops.cluster.offsets import topic_offsets
-from tieredctl.ops.cluster.readable_settings import readable_topic_configs, unreadable_settings
 from tieredctl.ops.cluster.release import Release, release_of_metadata_version
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, MetadataTopicFacts, ObjectFacts, PartitionFacts, ReplayFacts
-from tieredctl.ops.cluster.topic_settings import TopicSettings
+from tieredctl.ops.cluster.topic_settings import (
+    TopicSettings,
+    copy_lag,
+    offset_by_time,
+    readable_topic_configs,
+    unreadable_settings,
+)
 from tieredctl.ops.doctor.object_checks import auxiliary_state, transaction_indexes
 from tieredctl.ops.doctor.remote_gaps import gaps_of_topic
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.metadata.failing_copies import failing_copies
-from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.metadata.state import failing_copies, replayed
 from tieredctl.ops.metadata.stats import statistics
-from tieredctl.ports.cluster import BrokerFeatures, Cluster, ConfigValue, ListedOffset, QuorumDescription
-from tieredctl.ports.consumer_groups import ConsumerGroups
+from tieredctl.ports.cluster import (
+    BrokerFeatures,
+    Cluster,
+    ConfigValue,
+    ConsumerGroups,
+    ListedOffset,
+    QuorumDescription,
+)
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 from tieredctl.ports.object_store import ObjectStore

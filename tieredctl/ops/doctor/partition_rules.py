@@ -14,16 +14,13 @@ from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentSta
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject, SegmentsSubject
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.model.known_sum import known_sum
 from tieredctl.model.quantities import size_text
-from tieredctl.model.size_sum import SizeSum
+from tieredctl.model.size_sum import SizeSum, known_sum
 from tieredctl.ops.cluster import topic_settings as names
-from tieredctl.ops.cluster.copy_lag import CopyLag, copy_lag
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
-from tieredctl.ops.cluster.topic_settings import TopicSettings
-from tieredctl.ops.metadata.failing_copies import failing_finding
-from tieredctl.ops.metadata.state import stuck_among
+from tieredctl.ops.cluster.topic_settings import CopyLag, TopicSettings, copy_lag
+from tieredctl.ops.metadata.state import failing_finding, stuck_among
 from tieredctl.rlmm.cache import KnownSegment
 
 _TOLERATED_SEGMENTS = 2

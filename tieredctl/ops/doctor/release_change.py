@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.cluster.known_bugs import KNOWN_BUGS, Presence, bug_findings
-from tieredctl.ops.cluster.release import Release
+from tieredctl.ops.cluster.release import KNOWN_BUGS, Presence, Release, bug_findings
 
 _SET_ON_TOPIC = "kafka-configs --bootstrap-server … --alter --entity-type topics --entity-name TOPIC"
 _METADATA_TOPIC = "kafka-configs --bootstrap-server … --alter --entity-type topics --entity-name __remote_log_metadata"

@@ -11,7 +11,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot
 from tieredctl.ops.doctor.gathering import Looking
 from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.ops.verification.removed_objects import RemovedObjects, RemovedSegments
+from tieredctl.ops.verification.options import RemovedObjects, RemovedSegments
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import KnownSegment

@@ -10,9 +10,15 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SettingSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster import topic_settings as names
-from tieredctl.ops.cluster.copy_lag import AS_LOCAL_RETENTION, copy_lag, copy_lag_faults
-from tieredctl.ops.cluster.retention import AS_TOTAL, local_retention_fault
-from tieredctl.ops.cluster.topic_settings import SettingUnknownError, TopicSettings
+from tieredctl.ops.cluster.topic_settings import (
+    AS_LOCAL_RETENTION,
+    AS_TOTAL,
+    SettingUnknownError,
+    TopicSettings,
+    copy_lag,
+    copy_lag_faults,
+    local_retention_fault,
+)
 from tieredctl.ops.doctor.setting_names import missing_in, setting_name, unknown_topic_names
 
 SMALL_SEGMENT_BYTES = 16 << 20

@@ -9,8 +9,7 @@ from functools import partial
 
 from tieredctl.model.events import STORED_STATES
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.cluster.hidden_topics import HIDDEN, hidden_topics
-from tieredctl.ops.cluster.live_topics import TopicLookup
+from tieredctl.ops.cluster.live_topics import HIDDEN, TopicLookup, hidden_topics
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.doctor.gathering import Looking
 from tieredctl.ports.cluster import Cluster, ListedOffset

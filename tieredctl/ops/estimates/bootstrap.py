@@ -12,10 +12,9 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ports.cluster import Cluster, leader_bytes
-from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.cache import RemoteLogMetadataCache, bytes_from, segments_in_use
 from tieredctl.rlmm.copy_start import highest_remote_offset
 from tieredctl.rlmm.follower_fetch import follower_fetch
-from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
 
 KIP_405_MEASURED_MINUTES = ((2, 230), (4, 520))
 """Time to rebuild a broker of 12 TB and of 34 TB, with and without tiered storage (KIP-405, test case 3)."""

@@ -10,8 +10,8 @@ import numpy as np
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.known_sum import known_sum
 from tieredctl.model.prices import StoragePrice
+from tieredctl.model.size_sum import known_sum
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection

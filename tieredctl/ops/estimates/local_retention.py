@@ -6,15 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tieredctl.model.events import RemoteLogSegmentMetadata
-from tieredctl.model.leader_log import LeaderLog
-from tieredctl.model.local_replica import LocalReplica, LocalSegment
+from tieredctl.model.local_log import LeaderLog, LocalReplica, LocalSegment
 from tieredctl.model.size_sum import SizeSum
 from tieredctl.ops.documents import Document
-from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.rlmm.cache import RemoteLogMetadataCache, segments_in_use
 from tieredctl.rlmm.copy_start import highest_remote_offset
-from tieredctl.rlmm.local_retention import DueSegment, DueSegments, LocalSegments
-from tieredctl.rlmm.remote_bytes import segments_in_use
-from tieredctl.rlmm.remote_retention import Retention
+from tieredctl.rlmm.remote_retention import DueSegment, DueSegments, LocalSegments, Retention
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.leader_log import LeaderLog
-from tieredctl.model.local_replica import LocalReplica
+from tieredctl.model.local_log import LeaderLog, LocalReplica
 from tieredctl.model.size_sum import SizeSum, total_size
-from tieredctl.ops.cluster.copy_lag import copy_lag_faults
 from tieredctl.ops.cluster.leader import only_partition, only_partitions, read_leader_log
-from tieredctl.ops.cluster.retention import effective_local, local_retention_fault
-from tieredctl.ops.cluster.topic_settings import TopicSettings
+from tieredctl.ops.cluster.topic_settings import TopicSettings, copy_lag_faults, effective_local, local_retention_fault
 from tieredctl.ops.documents import Document
 from tieredctl.ops.estimates.local_retention import LocalEstimate, local_estimates
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -27,8 +24,7 @@ from tieredctl.ports.cluster import (
     leader_bytes,
     settings_of,
 )
-from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
+from tieredctl.rlmm.cache import RemoteLogMetadataCache, bytes_from, segments_in_use
 from tieredctl.rlmm.remote_retention import ExpiredSegment, Retention, expired_segments
 
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from tieredctl.drawing.timeline import Timeline
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.leader import LeaderAnswers, is_tiered, only_partition, read_leader_log
+from tieredctl.ops.documents import Document
 from tieredctl.ops.explanation.explanation import Explanation, LiveExplanation
 from tieredctl.ops.metadata.completeness import is_whole_for_partitions_here
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection, one_partition
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.timeline.partition_timeline import KnownLog, partition_timeline
+from tieredctl.ops.verification.other_forms import OtherForms, report_missing
+from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ports.cluster import Cluster, ListedOffset, TopicDescription
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.consumer_fetch import consumer_fetch
 from tieredctl.rlmm.copy_start import highest_remote_offset
@@ -131,3 +139,29 @@ def _others(remote: RemoteLogMetadataCache, offset: int, segment: KnownSegment |
         for known in remote.list_remote_log_segments()
         if known is not segment and known.metadata.start_offset <= offset <= known.metadata.end_offset
     ]
+
+
+class SegmentObjects(NamedTuple):
+    """A segment's objects as documents, and a finding for each promised one that is missing."""
+
+    items: Sequence[Document]
+    findings: Sequence[Finding]
+
+
+def segment_objects(store: ObjectStore, layout: Layout, segment: RemoteLogSegmentMetadata) -> SegmentObjects:
+    """The objects that the layout promises for a segment in COPY_SEGMENT_FINISHED, and any others that exist. `size` is
+    in bytes, as stored; null for missing ones. Raises TieredctlError as the store does."""
+    promised = layout.promised_objects(segment)
+    keys = promised | layout.optional_objects(segment)
+    findings = SegmentFindings(segment, keys)
+    items: list[Document] = []
+    for part, key in keys.items():
+        stored = store.head(key)
+        if stored is not None or part in promised:
+            size = stored.size if stored else None
+            items.append({"part": part.value, "key": key, "size": size, "inStore": stored is not None})
+        if stored is None and part in promised:
+            report_missing(part, findings)
+    if len(findings.found) == len(promised):
+        return SegmentObjects(items, OtherForms(store, layout).judge([segment]))
+    return SegmentObjects(items, findings.found)

@@ -1,9 +1,15 @@
 """Notes that tieredctl keeps in a store for its own later runs, sealed with the key that signs plans: whoever may write
 to the store may alter or forge one, and it is not opened then.
+
+Seals what is applied later: a digest of all its bytes, and a signature with a key that only those have who may
+apply it.
+
+Bytes from somebody without the key may be well-formed and still claim anything.
 """
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -13,8 +19,8 @@ from uuid import uuid4
 
 from tieredctl.errors import TieredctlError
 from tieredctl.formats.removal_files import encode_seal
+from tieredctl.model.removal import Seal
 from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.ops.guards.sealing import Sealer
 from tieredctl.ports.object_store import (
     CONCERN_EVERY_OBJECT,
     MOST_DELETED_AT_ONCE,
@@ -100,3 +106,28 @@ def _demand_of_one_object(error: TieredctlError) -> None:
     """Raises an error that every other object would meet too."""
     if error.code in CONCERN_EVERY_OBJECT:
         raise error
+
+
+class Sealer:
+    """Consumes bytes piece by piece."""
+
+    def __init__(self, key: bytes | None) -> None:
+        """Without a key there is no signature."""
+        self._digest = hashlib.sha256()
+        self._signature = None if key is None else hmac.new(key, digestmod=hashlib.sha256)
+
+    def update(self, data: bytes) -> None:
+        self._digest.update(data)
+        if self._signature is not None:
+            self._signature.update(data)
+
+    def seal(self) -> Seal:
+        """Of everything consumed so far."""
+        return Seal(self._digest.hexdigest(), None if self._signature is None else self._signature.hexdigest())
+
+
+def is_signed_alike(found: Seal, made: Seal) -> bool:
+    """Whether a seal that was found has the same signature as one made with the key."""
+    if found.signature is None or made.signature is None:
+        return False
+    return hmac.compare_digest(found.signature.encode(), made.signature.encode())

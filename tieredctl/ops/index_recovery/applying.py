@@ -2,6 +2,11 @@
 
 After an interruption another run continues: repaired parts are found sound, and a damaged object is copied to the same
 place in quarantine as before.
+
+Brokers' copies of a segment's indexes, in `remote-log-index-cache` of their first log directory and in memory.
+
+Source: RemoteIndexCache. A broker fetches the three indexes once, when it first reads the segment, and keeps using
+them, even after a restart, until they are evicted.
 """
 
 from __future__ import annotations
@@ -9,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.file_names import SegmentPart, index_cache_file_name
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.comparison import same_bytes
@@ -19,6 +27,7 @@ from tieredctl.ops.guards.noted_bytes import copied_bytes, note_bytes
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan, PlannedPart, SegmentsOnce
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.store_check.local_stores import REMOTE_LOG_INDEX_CACHE
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import Capability, StoredObject, WritableObjectStore
 from tieredctl.process.interruption import critical_section, mark_complete
@@ -172,3 +181,17 @@ class IndexRecovery:
     def _is_there(self, key: str, data: bytes) -> bool:
         found = self.store.head(key)
         return found is not None and found.size == len(data) and self.store.read(key) == data
+
+
+_CACHED = (SegmentPart.OFFSET_INDEX, SegmentPart.TIME_INDEX, SegmentPart.TRANSACTION_INDEX)
+
+
+def cached_file_names(metadata: RemoteLogSegmentMetadata) -> list[str]:
+    """The files that a broker which has read the segment keeps in its cache."""
+    return [index_cache_file_name(metadata.start_offset, metadata.segment_id, part) for part in _CACHED]
+
+
+def cached_files(metadata: RemoteLogSegmentMetadata, log_dirs: Sequence[Path]) -> list[Path]:
+    """Which of them these brokers have."""
+    paths = (log_dir / REMOTE_LOG_INDEX_CACHE / name for log_dir in log_dirs for name in cached_file_names(metadata))
+    return [path for path in paths if path.exists()]

@@ -11,9 +11,8 @@ from tieredctl.formats.segment_parts import transaction_index_entries
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.verification.report import Level, SegmentTask
+from tieredctl.ops.verification.report import Level, SegmentTask, private_key_error
 from tieredctl.ops.verification.segment_check import check_segment
-from tieredctl.ops.verification.unread import private_key_error
 from tieredctl.ports.layout import ORIGINAL_PARTS, Layout, Part, SegmentReader
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 

@@ -11,7 +11,6 @@ from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentSta
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document, partition_document
-from tieredctl.ops.index_recovery.earlier_producers import NOTHING_REBUILT, earlier_producers
 from tieredctl.ops.index_recovery.index_diagnosis import (
     Condition,
     FoundPart,
@@ -19,7 +18,7 @@ from tieredctl.ops.index_recovery.index_diagnosis import (
     diagnose,
     with_earlier_transactions,
 )
-from tieredctl.ops.index_recovery.index_rebuilding import rebuilt_parts
+from tieredctl.ops.index_recovery.index_rebuilding import NOTHING_REBUILT, earlier_producers, rebuilt_parts
 from tieredctl.ops.metadata.completeness import demand_whole, demand_whole_since_it_begins
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection

@@ -11,7 +11,7 @@ from tieredctl.formats.metadata_columns import EventGroup
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.metadata.event_publisher import NO_BROKER
+from tieredctl.ports.metadata_source import NO_BROKER
 from tieredctl.rlmm.segment_events import EventChunk
 
 

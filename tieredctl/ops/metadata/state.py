@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -13,15 +14,18 @@ from tieredctl.formats.windows import Ints
 from tieredctl.model.clock import Clock, is_after
 from tieredctl.model.events import EventRecord, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.finding_subjects import SegmentSubject
+from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.local_log import LeaderEpochs
 from tieredctl.model.quantities import age_text
 from tieredctl.ops.documents import Document, partition_document, segment_document
 from tieredctl.ops.metadata.event_reading import read_events, selected_records
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection, one_partition
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
+from tieredctl.rlmm.failed_copies import FailingCopy
+from tieredctl.rlmm.lineage import epoch_for_offset
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.segment_events import SegmentEvents
 
@@ -214,3 +218,115 @@ def stuck_finding(known: KnownSegment, now_ms: int) -> Finding:
         segment_document(known) | {"ageMs": age_ms, "tries": known.tries},
         about=SegmentSubject(metadata.topic_id_partition, None, metadata.segment_id),
     )
+
+
+_TRIES = 3
+_NOT_SINCE_MS = 3_600_000
+"""Leaders try every remote.log.manager.task.interval.ms, 30 s by default. Who has not tried for so long has stopped:
+the topic was deleted, or its leader is gone."""
+
+
+def failing_copies(metadata: ReplayedMetadata, now_ms: int) -> list[FailingCopy]:
+    """The partitions that now fail, by topic, topic id, partition: one failure or two may pass."""
+    tried = metadata.failing_copies(at_least=_TRIES)
+    return sorted((one for one in tried if now_ms - one.last_ms <= _NOT_SINCE_MS), key=lambda one: one.partition)
+
+
+def failing_finding(copy: FailingCopy, now_ms: int) -> Finding:
+    """Such a partition as a finding."""
+    age_ms, last_ms = max(0, now_ms - copy.since_ms), max(0, now_ms - copy.last_ms)  # one may come while this is read
+    return Finding(
+        FindingCode.COPY_FAILING,
+        f"{copy.partition.topic}-{copy.partition.partition}",
+        f"the copy at offset {copy.start_offset} has failed {copy.tries} times in {age_text(age_ms)}, the last "
+        f"{age_text(last_ms)} ago by broker {copy.author}, and none has finished since",
+        {
+            **partition_document(copy.partition),
+            "segmentId": copy.segment_id,
+            "startOffset": copy.start_offset,
+            "endOffset": copy.end_offset,
+            "brokerId": copy.author,
+            "ageMs": age_ms,
+            "tries": copy.tries,
+            "sinceMs": copy.since_ms,
+            "lastMs": copy.last_ms,
+        },
+        about=PartitionSubject(copy.partition, (copy.start_offset, copy.end_offset)),
+    )
+
+
+class LineageSource(StrEnum):
+    """Who knows the line of leaders."""
+
+    LEADER = "leader"
+    CHECKPOINT = "leader-epoch-checkpoint"
+    SEGMENTS = "segments"
+    """Those in remote storage, of which each knows its own offsets alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """A partition's leader epochs, and who knows them."""
+
+    leader_epochs: LeaderEpochs
+    source: LineageSource
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerOfOffset:
+    """The leader epoch that owns an offset; None with the reason why it cannot be told."""
+
+    leader_epoch: int | None
+    source: LineageSource
+    why_unknown: str | None = None
+
+
+def owner_of_offset(cache: RemoteLogMetadataCache, offset: int, lineages: Sequence[Lineage]) -> OwnerOfOffset:
+    """By the first of the lineages that reaches down to it, without one by the segments: where these leave a choice,
+    none is made. A checkpoint says nothing where segments have a later leader epoch: its replica was left behind."""
+    starts = _epoch_starts(cache)
+    for lineage in lineages:
+        epoch = epoch_for_offset(lineage.leader_epochs, offset)
+        if epoch is not None and not _is_outdated(lineage, offset, starts):
+            return OwnerOfOffset(epoch, lineage.source)
+    return _owner_by_segments(cache, offset, starts)
+
+
+def epochs_with(cache: RemoteLogMetadataCache, offset: int) -> list[int]:
+    """The leader epochs under which a segment serves a fetch of an offset, ascending."""
+    return [epoch for epoch in cache.epochs() if cache.remote_log_segment_metadata(epoch, offset) is not None]
+
+
+def _epoch_starts(cache: RemoteLogMetadataCache) -> dict[int, int]:
+    """The first offset that a segment has of each leader epoch."""
+    starts: dict[int, int] = {}
+    for known in cache.list_remote_log_segments():
+        for epoch, start, _ in known.metadata.epoch_ranges():
+            starts[epoch] = min(start, starts.get(epoch, start))
+    return starts
+
+
+def _is_outdated(lineage: Lineage, offset: int, starts: dict[int, int]) -> bool:
+    last, _ = lineage.leader_epochs[-1]
+    is_of_leader = lineage.source is LineageSource.LEADER
+    return not is_of_leader and any(epoch > last and start <= offset for epoch, start in starts.items())
+
+
+def _owner_by_segments(cache: RemoteLogMetadataCache, offset: int, starts: dict[int, int]) -> OwnerOfOffset:
+    latest = max((epoch for epoch, start in starts.items() if start <= offset), default=None)
+    why: str | None
+    holding = epochs_with(cache, offset)
+    if len(holding) > 1:
+        why = f"leader epochs {' and '.join(map(str, holding))} have segments with offset {offset}"
+    elif latest is None:
+        why = f"no segment begins at offset {offset} or below"
+    elif not holding:  # a leader epoch without segments may own it
+        why = lookup(cache, latest, offset).reason
+    elif holding != [latest]:
+        why = (
+            f"leader epoch {holding[0]} has a segment with offset {offset}, "
+            f"but leader epoch {latest} begins at {starts[latest]}"
+        )
+    else:
+        return OwnerOfOffset(latest, LineageSource.SEGMENTS)
+    return OwnerOfOffset(None, LineageSource.SEGMENTS, why)

@@ -20,7 +20,7 @@ from tieredctl.model.events import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
 )
-from tieredctl.model.known_sum import known_sum
+from tieredctl.model.size_sum import known_sum
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_reading import event_chunk
 from tieredctl.ops.metadata.event_stream import EventStream

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -12,15 +14,28 @@ import numpy as np
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.batch_columns import AsColumns, HeaderColumns
 from tieredctl.formats.checkpoints import EpochEntry
+from tieredctl.formats.columns import NULL, Spans
 from tieredctl.formats.log_scan import Damage, scan_log
+from tieredctl.formats.metadata_columns import EventGroup
+from tieredctl.formats.metadata_schemas import SEGMENT_METADATA_UPDATE
 from tieredctl.formats.segment_parts import leader_epoch_entries
-from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.ops.metadata.event_publisher import NO_BROKER
-from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
-from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment
+from tieredctl.formats.windows import Bytes
+from tieredctl.model.events import (
+    EventRecord,
+    RecordForm,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataSnapshot,
+    RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
+)
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.broker_events import by_brokers
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.transactions import AbortedTransactions
-from tieredctl.ports.layout import Layout, Part, RecordedMetadata, SegmentReader
-from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.layout import ExplainedKey, Layout, Part, RecordedMetadata, SegmentReader
+from tieredctl.ports.metadata_source import NO_BROKER
+from tieredctl.ports.object_store import ObjectStore, StoredObject, list_unreserved
+from tieredctl.rlmm.segment_events import EventChunk
 
 _NO_TIMESTAMP = -1
 _CONCERN_THE_SEGMENT = (ErrorCode.OBJECT_MISSING, ErrorCode.UNDECODABLE)
@@ -190,3 +205,120 @@ def _demand_agreement(recorded: RecordedMetadata, stored: StoredSegment) -> None
         found = stored.objects[part]
         if found.size != size:
             raise Unfit(f"{found.key} has {found.size} of {size} bytes")
+
+
+class BrokerTraits(NamedTuple):
+    """How a cluster's brokers write events: rebuilt ones have to look the same. By default, as the latest releases
+    do."""
+
+    custom_metadata: bytes | None = None
+    """Some segment's, which shows the fields that the storage manager is configured to give."""
+    form: RecordForm = RecordForm.KAFKA
+    tells_txn: bool = False
+    """Whether brokers record that a segment has no aborted transaction (Kafka 4.0 and later)."""
+
+    def shown_by(self, chunk: EventChunk) -> BrokerTraits:
+        """What is known after more events."""
+        traits = self
+        for shown in sorted(_shown(chunk), key=lambda one: one.number):
+            traits = BrokerTraits(
+                shown.custom_metadata or traits.custom_metadata, shown.form, traits.tells_txn or shown.tells_txn
+            )
+        return traits
+
+
+class _Shown(NamedTuple):
+    """What a broker's event shows."""
+
+    number: int
+    """Of its record."""
+    form: RecordForm
+    custom_metadata: bytes | None = None
+    tells_txn: bool = False
+
+
+def _shown(chunk: EventChunk) -> Iterator[_Shown]:
+    """Of each kind and form, the events that show most; in no order."""
+    for group in chunk.groups:
+        yield from _shown_by_group(chunk.data, group)
+    for number, record in chunk.records:
+        yield from _shown_by_record(number, record)
+
+
+def _shown_by_group(data: Bytes, group: EventGroup) -> Iterator[_Shown]:
+    rows = by_brokers(group)
+    if not len(rows):
+        return
+    tells_txn = "TxnIndexEmpty" in group.columns and bool(group.columns["TxnIndexEmpty"][rows].any())
+    yield _Shown(int(group.rows[rows[-1]]), group.form, tells_txn=tells_txn)
+    if group.api_key == SEGMENT_METADATA_UPDATE and "CustomMetadata" in group.columns:
+        spans: Spans = group.columns["CustomMetadata"]
+        filled = rows[(spans.starts[rows] != NULL) & (spans.ends[rows] > spans.starts[rows])]
+        for row in filled[-1:].tolist():
+            yield _Shown(int(group.rows[row]), group.form, data[spans.starts[row] : spans.ends[row]].tobytes())
+
+
+def _shown_by_record(number: int, record: EventRecord) -> Iterator[_Shown]:
+    event = record.event
+    if isinstance(event, RemoteLogSegmentMetadataSnapshot) or event.author == NO_BROKER:
+        return
+    custom = event.custom_metadata if isinstance(event, RemoteLogSegmentMetadataUpdate) else None
+    tells_txn = isinstance(event, RemoteLogSegmentMetadata) and event.txn_idx_empty
+    yield _Shown(number, event.form, custom, tells_txn)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSegment:
+    """What the store has of one segment."""
+
+    identity: ExplainedKey
+    objects: Mapping[Part, StoredObject]
+
+    @property
+    def stored_ms(self) -> int:
+        """When its last object was written: nothing else in a store shows which copy came later."""
+        return max(stored.last_modified_ms for stored in self.objects.values())
+
+    @property
+    def stored_bytes(self) -> int:
+        """Of all its objects."""
+        return sum(stored.size for stored in self.objects.values())
+
+    def missing(self, layout: Layout) -> list[Part]:
+        """The promised objects that are not there."""
+        return [part for part in layout.promised_objects(self.identity) if part not in self.objects]
+
+
+@dataclass(slots=True)
+class StoreListing:
+    """Lists a store, a partition at a time."""
+
+    store: ObjectStore
+    layout: Layout
+    selection: Selection
+    objects: int = 0
+    """Objects that were listed."""
+    unexplained: int = 0
+    """Whose keys the layout does not know."""
+    others: set[TopicIdPartition] = field(default_factory=set)
+    """Partitions that are not selected."""
+
+    def partitions(self) -> Iterator[tuple[TopicIdPartition, list[StoredSegment]]]:
+        """Every partition with its segments, by start offset. Keys come sorted, so a partition's are together."""
+        for partition, rows in groupby(self._explained(), key=itemgetter(0)):
+            found: dict[str, tuple[ExplainedKey, dict[Part, StoredObject]]] = {}
+            for _, explained, stored in rows:
+                found.setdefault(explained.segment_id, (explained, {}))[1][explained.part] = stored
+            segments = [StoredSegment(explained, objects) for explained, objects in found.values()]
+            yield partition, sorted(segments, key=lambda one: (one.identity.start_offset, one.identity.segment_id))
+
+    def _explained(self) -> Iterator[tuple[TopicIdPartition, ExplainedKey, StoredObject]]:
+        for stored in list_unreserved(self.store):
+            self.objects += 1
+            explained = self.layout.explain(stored.key)
+            if explained is None:
+                self.unexplained += 1
+            elif self.selection.has(partition := explained.topic_id_partition):
+                yield partition, explained, stored
+            else:
+                self.others.add(partition)

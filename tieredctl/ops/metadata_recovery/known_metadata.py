@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.formats.uuid_columns import uuids_of_texts
-from tieredctl.formats.uuid_lookup import UuidSet
+from tieredctl.formats.uuid_columns import UuidSet, uuids_of_texts
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
@@ -17,10 +16,9 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.completeness import BEGINNING_LOST, demand_whole, doubts_since_it_begins
 from tieredctl.ops.metadata.coverage import MISSING
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-from tieredctl.ops.metadata.followed_replay import FollowedReplay
-from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
-from tieredctl.rlmm.deleted_offsets import DeletedOffsets
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata, FollowedReplay
+from tieredctl.ops.metadata_recovery.event_rebuilding import BrokerTraits
+from tieredctl.rlmm.cache import DeletedOffsets
 from tieredctl.rlmm.segment_events import EventChunk
 
 _DELETED = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog
 from tieredctl.ops.cluster.leader import only_partition, read_leader_log
 from tieredctl.ops.cluster.release import release_of_metadata_version
 from tieredctl.ports.cluster import Cluster, TopicDescription

@@ -19,7 +19,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata_recovery.event_rebuilding import read_lineage
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment

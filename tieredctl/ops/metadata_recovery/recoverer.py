@@ -16,12 +16,12 @@ from tieredctl.ops.change import Outcome, OutcomeByPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold
-from tieredctl.ops.metadata.event_publisher import NO_BROKER, EventPublisher
 from tieredctl.ops.metadata_recovery.event_rebuilding import as_started
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery, Recovery
 from tieredctl.ops.metadata_recovery.segment_judgement import JudgedSegment, finished_event
+from tieredctl.ports.metadata_source import NO_BROKER, EventPublisher
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.process.interruption import critical_section, mark_complete
 

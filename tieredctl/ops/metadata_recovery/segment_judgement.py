@@ -13,17 +13,15 @@ from tieredctl.model.events import (
     RemoteLogSegmentState,
 )
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog
 from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.ops.metadata.event_publisher import NO_BROKER
-from tieredctl.ops.metadata_recovery.broker_traits import BrokerTraits
-from tieredctl.ops.metadata_recovery.event_rebuilding import Unfit, as_started, rebuild
+from tieredctl.ops.metadata_recovery.event_rebuilding import BrokerTraits, StoredSegment, Unfit, as_started, rebuild
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
-from tieredctl.ops.metadata_recovery.stored_segments import StoredSegment
 from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.metadata_source import NO_BROKER
 from tieredctl.ports.object_store import ObjectStore
-from tieredctl.rlmm.leader_epoch_state import LeaderEpochState
+from tieredctl.rlmm.cache import LeaderEpochState
 from tieredctl.rlmm.remote_retention import is_within_leader_epochs
 
 REBUILT_PARTS = (Part.OFFSET_INDEX, Part.TIME_INDEX, Part.PRODUCER_SNAPSHOT)

@@ -12,7 +12,7 @@ from tieredctl.formats.windows import Ints
 from tieredctl.model.clock import MOST_AHEAD_MS, Clock, is_dated
 from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.known_sum import known_sum
+from tieredctl.model.size_sum import known_sum
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.cluster.topic_settings import SEGMENT_BYTES, SEGMENT_MS, TopicSettings
 from tieredctl.ops.doctor.partition_rules import untiered

@@ -32,11 +32,10 @@ from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.guards.noted_bytes import note_bytes
 from tieredctl.ops.guards.original_times import note_original_times, read_original_times
 from tieredctl.ops.guards.own_objects import times_of_copies
-from tieredctl.ops.orphan_removal.evidence import Evidence
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
-from tieredctl.ops.orphan_removal.preparation import Preparation, Prepared, look, written_since
+from tieredctl.ops.orphan_removal.preparation import Evidence, Preparation, Prepared, look, written_since
 from tieredctl.ops.orphan_removal.putting_back import failed, not_in_its_place, note_times, put_back
 from tieredctl.ops.orphan_removal.receipts import Receipts, last_receipts, remember
 from tieredctl.ops.verification.removed_keys import note_put_back, note_removed

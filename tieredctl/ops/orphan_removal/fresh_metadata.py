@@ -1,6 +1,11 @@
 """What the metadata says now about objects that are planned to be removed.
 
 Each refresh reads what was added since the last one, and judges everything again.
+
+Finds another root inside a store, which makes the store's root the wrong one to remove from.
+
+Objects that a layout would explain if one of the store's folders were the root belong to another installation, or to
+the same one seen from the wrong root; a quarantine inside holds what was removed from another root.
 """
 
 from __future__ import annotations
@@ -9,8 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+import numpy as np
+import pyarrow.compute as pc
+
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
+from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.removal import PlannedObject, PlanRecord
 from tieredctl.ops.cluster.live_topics import (
@@ -27,14 +36,11 @@ from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
-from tieredctl.ops.orphan_removal.limits import Limits
+from tieredctl.ops.orphan_removal.limits import Limits, StoreOverlap
 from tieredctl.ops.orphan_removal.owners import Found
-from tieredctl.ops.orphan_removal.store_fit import StoreFit
 from tieredctl.ops.orphans.judgement import Certainty, Judge, judged_objects, verdict_of
 from tieredctl.ops.orphans.live_listing import live_listing
-from tieredctl.ops.orphans.metadata_begins import MetadataBegins
-from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, object_columns
+from tieredctl.ops.orphans.object_columns import KnownOwners, MetadataBegins, ObjectColumns, object_columns
 from tieredctl.ops.orphans.promised_segments import PromisedSegments
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
@@ -246,3 +252,93 @@ def verdicts_on(objects: Iterable[StoredObject], layout: Layout, known: KnownOwn
             for _, verdicts in judged_objects(judge, known, listing.batches(), layout)
             for code in verdicts.codes.tolist()
         ]
+
+
+class StoreFit:
+    """A `Fit`: another root inside is noticed among all objects, and the overlap only among the store's own."""
+
+    def __init__(
+        self,
+        layout_name: str,
+        folders: FolderCheck,
+        columns: Callable[[Iterable[StoredObject]], Iterator[ObjectColumns]],
+        subject: str,
+    ) -> None:
+        self._layout_name, self._subject = layout_name, subject
+        self._folders, self._columns = folders, columns
+        self._overlap = StoreOverlap()
+
+    @property
+    def listed(self) -> int:
+        return self._overlap.listed
+
+    @property
+    def is_sure(self) -> bool:
+        return self._overlap.is_sure
+
+    def look_at_planned(self, objects: Iterable[StoredObject]) -> int:
+        count = 0
+        for columns in self._columns(objects):
+            self._folders.look_at(columns)
+            count += len(columns.sizes)
+        return count
+
+    def look_at(self, objects: Sequence[StoredObject]) -> None:
+        for columns in self._columns(objects):
+            self._folders.look_at(columns)
+            self._overlap.look_at(columns)
+
+    def demand(self) -> None:
+        self._folders.demand_none()
+        self._overlap.demand(self._subject, self._layout_name)
+
+
+class FolderCheck:
+    """Looks at the objects that no layout explains: in each folder, at one object for each suffix and length of name,
+    since a layout's objects of one kind share both."""
+
+    def __init__(self, subject: str, layouts: Sequence[Layout]) -> None:
+        """`subject` is the store's URL, `layouts` all that are installed."""
+        self._subject = subject
+        self._layouts = layouts
+        self._kinds_seen: set[tuple[str, str, int]] = set()
+        self._refusal: TieredctlError | None = None
+        if f"/{RESERVED_FOLDER}" in f"{subject.rstrip('/')}/":
+            message = f"{subject} is inside the folder in which tieredctl keeps removed objects."
+            hint = "`orphans restore` puts them back, and `orphans purge` deletes them for good."
+            self._refusal = TieredctlError(ErrorCode.QUARANTINE_SCANNED, message, hint=hint)
+
+    def look_at(self, objects: ObjectColumns) -> None:
+        """Some of the store's objects."""
+        inside = pc.match_substring(objects.keys, f"/{RESERVED_FOLDER}")
+        if self._refusal is None and pc.any(inside).as_py():
+            self._refuse_quarantine(key_text(objects.keys.filter(inside)[0].as_py()))
+        for row in np.flatnonzero(~objects.is_explained).tolist():
+            key = key_text(objects.keys[row].as_py())
+            folder, _, name = key.rpartition("/")
+            kind = folder, name.rpartition(".")[2], len(name)
+            if kind not in self._kinds_seen:
+                self._kinds_seen.add(kind)
+                self._look_at_key(key)
+
+    def demand_none(self) -> None:
+        """Raises TieredctlError `ambiguous-prefix` or `quarantine-scanned` where there is another root."""
+        if self._refusal is not None:
+            raise self._refusal
+
+    def _look_at_key(self, key: str) -> None:
+        folder, slash, rest = key.partition("/")
+        while slash and self._refusal is None:
+            for layout in self._layouts:
+                if layout.explain(rest) is not None:
+                    message = f"{self._subject} contains another store's root, {folder}/, of layout {layout.name}."
+                    hint = f"Give that folder as --store, or move it out of this one: {key} is there."
+                    self._refusal = TieredctlError(ErrorCode.AMBIGUOUS_PREFIX, message, hint=hint)
+            head, slash, rest = rest.partition("/")
+            folder += f"/{head}"
+
+    def _refuse_quarantine(self, key: str) -> None:
+        folder = key.partition(f"/{RESERVED_FOLDER}")[0]
+        message = f"{self._subject} contains the quarantine of another root, {folder}/."
+        hint = f"Plan for {self._subject.rstrip('/')}/{folder} instead: {key} is there."
+        self._refusal = TieredctlError(ErrorCode.QUARANTINE_SCANNED, message, hint=hint)

@@ -14,11 +14,9 @@ from tieredctl.model.ownership import ObjectStatus, OrphanCause
 from tieredctl.model.removal import PlanHeader, PlannedObject, PlannedUpload, PlanTotals
 from tieredctl.ops.cluster.live_topics import demand_all_topics
 from tieredctl.ops.metadata.completeness import demand_whole
-from tieredctl.ops.orphan_removal.foreign_folders import FolderCheck
-from tieredctl.ops.orphan_removal.fresh_metadata import Verdict, verdicts_on
-from tieredctl.ops.orphan_removal.limits import StoreOverlap, demand_age, demand_promised
+from tieredctl.ops.orphan_removal.fresh_metadata import FolderCheck, Verdict, verdicts_on
+from tieredctl.ops.orphan_removal.limits import PlannedSoFar, PlanOptions, StoreOverlap, demand_age, demand_promised
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
-from tieredctl.ops.orphan_removal.plan_options import PlannedSoFar, PlanOptions
 from tieredctl.ops.orphans.judgement import Judge, Verdicts, judged_objects, verdict_of
 from tieredctl.ops.orphans.live_listing import live_listing
 from tieredctl.ops.orphans.object_columns import ObjectColumns

@@ -18,7 +18,7 @@ from tieredctl.formats.removal_files import (
     encode_seal,
 )
 from tieredctl.model.removal import PlanHeader, Planned, PlannedObject, PlannedUpload, PlanTotals, Seal
-from tieredctl.ops.guards.sealing import Sealer, is_signed_alike
+from tieredctl.ops.guards.sealed_notes import Sealer, is_signed_alike
 from tieredctl.process.progress import note_more
 from tieredctl.process.replaced_file import replaced_file
 

@@ -24,11 +24,10 @@ from tieredctl.ops.guards.ledger import plan_record
 from tieredctl.ops.guards.noted_bytes import forget_noted_bytes
 from tieredctl.ops.guards.original_times import forget_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_COPIES
-from tieredctl.ops.guards.quarantine_keys import Quarantined, quarantined
+from tieredctl.ops.guards.quarantine_keys import Quarantined, copies_in_quarantine, quarantined
 from tieredctl.ops.orphan_removal.limits import demand_percent
 from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.putting_back import not_in_its_place
-from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
 from tieredctl.ops.remote.listing import SpooledBatches, SpooledListing
 from tieredctl.ports.object_store import (
     MOST_DELETED_AT_ONCE,

@@ -13,7 +13,7 @@ from tieredctl.ops.guards.comparison import demand_same, same_bytes
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, OriginalTimes, note_original_times
 from tieredctl.ops.guards.own_objects import QUARANTINE, TIMES_OF_RESTORED
 from tieredctl.ops.guards.quarantine_keys import quarantined
-from tieredctl.ops.orphan_removal.evidence import Evidence
+from tieredctl.ops.orphan_removal.preparation import Evidence
 from tieredctl.ports.object_store import RESERVED_FOLDER, ObjectStore, StoredObject, WritableObjectStore
 
 

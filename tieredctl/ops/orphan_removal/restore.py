@@ -19,10 +19,9 @@ from tieredctl.ops.guards.original_times import (
     read_original_times,
 )
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED, times_of_copies
-from tieredctl.ops.guards.quarantine_keys import quarantined
-from tieredctl.ops.orphan_removal.evidence import Evidence
+from tieredctl.ops.guards.quarantine_keys import copies_by_plan, copies_of, quarantined
+from tieredctl.ops.orphan_removal.preparation import Evidence
 from tieredctl.ops.orphan_removal.putting_back import failed, note_times, put_back, would_be_put_back
-from tieredctl.ops.orphan_removal.quarantine import copies_by_plan, copies_of
 from tieredctl.ops.orphan_removal.receipts import Receipts, ReceiptsInMemory, StoredReceipts, last_receipts
 from tieredctl.ops.verification.removed_keys import keys_removed_by, note_put_back
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, Capability, WritableObjectStore

@@ -33,8 +33,7 @@ from tieredctl.ops.orphans.judgement import (
     reason_of,
     verdict_of,
 )
-from tieredctl.ops.orphans.metadata_begins import MetadataBegins
-from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, selected_rows
+from tieredctl.ops.orphans.object_columns import KnownOwners, MetadataBegins, ObjectColumns, selected_rows
 from tieredctl.ops.orphans.reserved import are_reserved
 from tieredctl.ops.orphans.state_columns import numbered_partitions, states_of
 from tieredctl.ops.remote.listing import LISTING_SCHEMA

@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tieredctl.formats.uuid_lookup import NOT_FOUND
+from tieredctl.formats.uuid_columns import NOT_FOUND
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState as State
 from tieredctl.model.ownership import InProgressReason, ObjectStatus, OrphanCause, UnknownReason

@@ -6,14 +6,15 @@ owner while it was listed has it still in what is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from tieredctl.formats.arrow_columns import distinct_numbers, numbers_in
-from tieredctl.formats.windows import Ints
+from tieredctl.formats.uuid_columns import NOT_FOUND
+from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -35,7 +36,6 @@ from tieredctl.ops.metadata.completeness import demand_whole, lost_between
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.orphans.empty_store import demand_any_object
 from tieredctl.ops.orphans.judgement import (
     NO_SEGMENT,
     Certainty,
@@ -45,16 +45,15 @@ from tieredctl.ops.orphans.judgement import (
     reason_of,
     verdict_of,
 )
-from tieredctl.ops.orphans.metadata_begins import MetadataBegins
-from tieredctl.ops.orphans.moved_segments import MovedSegments
-from tieredctl.ops.orphans.object_columns import KnownOwners, ObjectColumns, selected_rows
+from tieredctl.ops.orphans.object_columns import KnownOwners, MetadataBegins, ObjectColumns, selected_rows
 from tieredctl.ops.orphans.promised_segments import PromisedSegments, promised_objects_missing
 from tieredctl.ops.orphans.reserved import UnreservedObjects
-from tieredctl.ops.orphans.segment_states import segment_states
+from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
 from tieredctl.ops.orphans.still_there import still_there
 from tieredctl.ops.orphans.totals import Group, GroupTotals, ScanTotals
 from tieredctl.ops.remote.inventory import ListedObject, iso_8601, object_document
 from tieredctl.ops.remote.listing import Listing
+from tieredctl.ops.verification.overlap import promised_elsewhere
 from tieredctl.ports.layout import ExplainedKey, Layout
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.process.progress import note_more
@@ -322,3 +321,55 @@ def _totals_of_each(kinds: int, kind_of: Ints, sizes: Ints, times: Ints) -> Iter
     np.maximum.at(newest, kind_of, times)
     counts = np.bincount(kind_of, minlength=kinds)
     return map(GroupTotals, counts.tolist(), sums.tolist(), oldest.tolist(), newest.tolist())
+
+
+_GO_ON = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+
+
+@dataclass(slots=True)
+class MovedSegments:
+    """Asks metadata that is read a second time, after the first, when it is needed first."""
+
+    read_metadata: Callable[[], EventStream]
+    first: EventStream
+    """The first reading."""
+    lost: list[Finding] = field(default_factory=list)
+    """What the second reading lacks: then nothing is known to have moved."""
+    _now: SegmentStates | None = None
+
+    def have_moved(self, then: SegmentStates, rows: Ints) -> Flags:
+        """Of rows of `then`, whether their segments are in another state by now. Raises TieredctlError as reading the
+        metadata does."""
+        may_go_on = np.isin(then.states[rows], _GO_ON)
+        moved = np.zeros(len(rows), np.bool_)
+        if not may_go_on.any():
+            return moved
+        now, rows = self._read(), rows[may_go_on]
+        if self.lost:
+            return moved
+        found = now.rows.rows_of(then.segment_ids.at(rows))
+        is_known = found != NOT_FOUND
+        same = np.zeros(len(rows), np.bool_)
+        same[is_known] = now.states[found[is_known]] == then.states[rows[is_known]]
+        moved[may_go_on] = ~same
+        return moved
+
+    def _read(self) -> SegmentStates:
+        if self._now is None:
+            events = SegmentEvents()
+            stream = self.read_metadata()
+            read_events(stream, events)
+            self.lost = lost_between(self.first, stream)
+            self._now = segment_states(events)
+        return self._now
+
+
+def demand_any_object(
+    store: ObjectStore, layout: Layout, topics_with_segments: Iterable[str], live_topics: LiveTopics
+) -> None:
+    """Raises TieredctlError `no-overlap` where a store in which nothing was listed still has nothing, and the metadata
+    promises segments of topics that may be there. `topics_with_segments` are their ids."""
+    if layout.form_outside is not None or all(live_topics.is_live(one) is False for one in topics_with_segments):
+        return
+    if next(iter(store.list()), None) is None:
+        raise promised_elsewhere(store.url)

@@ -1,24 +1,32 @@
-"""The final state of every segment that metadata ever named, by id: who owns objects."""
+"""The final state of every segment that metadata ever named, by id: who owns objects.
+
+Which offsets of each partition metadata proves to be in finished copies, and so elsewhere than in an object.
+
+Of a copy that began, and by its events never ended, the offsets are known. Of an object that metadata never named:
+
+An object's name says where its segment begins, not where it ends. A leader copies its log without gaps, from the
+highest offset that it knows to be copied (RemoteLogManager.copyLogSegment), and keeps what it has not copied. So where
+finished copies hold an object's first offset and all known ones after it, and a leader began one of them when the store
+had the object already, then that leader had the rest of its records still, and copies them too. A finished copy that
+Kafka deleted since proves as much. Which leader epochs the records are of is not looked at.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tieredctl.formats.uuid_columns import UuidColumns
-from tieredctl.formats.uuid_lookup import UuidLookup, grouped
+from tieredctl.formats.uuid_columns import UuidColumns, UuidLookup, grouped
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.metadata.event_publisher import NO_BROKER
-from tieredctl.ops.orphans.copied_offsets import NEVER, CopiedOffsets, CopiedStretches
-from tieredctl.ops.orphans.superseded_copies import Copies, superseded_copies
+from tieredctl.ports.metadata_source import NO_BROKER
 from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.segment_rows import NO_STATE, ReplayedBucket, SegmentRows, joined_rows, replayed_buckets
 
@@ -162,3 +170,141 @@ def _copies(
 ) -> Copies:
     begun = found.contents.starts
     return Copies(partitions, metadata_offsets, begun.start_offsets.values[starts], begun.end_offsets.values[starts])
+
+
+_NEAR = 64
+
+
+class Copies(NamedTuple):
+    """The events that began copies, one per row. Offsets are inclusive."""
+
+    partitions: NDArray[np.int32]
+    metadata_offsets: Ints
+    start_offsets: Ints
+    end_offsets: Ints
+
+    def at(self, rows: Ints) -> Copies:
+        """Some of them."""
+        columns = self.partitions[rows], self.metadata_offsets[rows]
+        return Copies(*columns, self.start_offsets[rows], self.end_offsets[rows])
+
+
+def superseded_copies(copies: Copies, all_copies: Copies) -> Flags:
+    """For each event that began a copy, whether another of its partition that overlaps it began later.
+
+    `all_copies` are all such events of those partitions. A leader tries again what it could not copy before it goes
+    on, so that the other copy is nearly always among the next that began.
+    """
+    superseded = np.zeros(len(copies.partitions), np.bool_)
+    if not len(copies.partitions):
+        return superseded
+    others = all_copies.at(np.lexsort((all_copies.metadata_offsets, all_copies.partitions)))
+    later, ends = _later(copies, others)
+    open_ = np.flatnonzero(later < ends)
+    for step in range(_NEAR):
+        found = _overlap(copies, open_, others, later[open_] + step)
+        superseded[open_[found]] = True
+        open_ = open_[~found]
+        open_ = open_[later[open_] + step + 1 < ends[open_]]
+    for row in open_.tolist():
+        rest = np.arange(later[row] + _NEAR, ends[row])
+        superseded[row] = _overlap(copies, np.array([row]), others, rest).any()
+    return superseded
+
+
+def _later(copies: Copies, others: Copies) -> tuple[Ints, Ints]:
+    """For each copy, which of the others began later in its partition: from where on, and up to where."""
+    edges = np.searchsorted(others.partitions, np.arange(int(others.partitions.max(initial=-1)) + 2))
+    # Ranks instead of offsets, so that both fit into one number that rises.
+    offsets = np.unique(others.metadata_offsets)
+    places = others.partitions * (len(offsets) + 1) + np.searchsorted(offsets, others.metadata_offsets)
+    ranks = np.searchsorted(offsets, copies.metadata_offsets, side="right")
+    later = np.searchsorted(places, copies.partitions * (len(offsets) + 1) + ranks)
+    return later, edges[copies.partitions + 1]
+
+
+def _overlap(copies: Copies, rows: Ints, others: Copies, other_rows: Ints) -> Flags:
+    overlap: Flags = (others.start_offsets[other_rows] <= copies.end_offsets[rows]) & (
+        others.end_offsets[other_rows] >= copies.start_offsets[rows]
+    )
+    return overlap
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedStretches:
+    """Offsets that finished copies hold without a gap: a row for each stretch, by partition, then by offset. Offsets
+    are inclusive."""
+
+    owners: Ints
+    firsts: Ints
+    lasts: Ints
+
+    @classmethod
+    def of(cls, owners: Ints, starts: Ints, ends: Ints) -> CopiedStretches:
+        """Of finished copies, a row each, in no order."""
+        order = np.lexsort((starts, owners))
+        owners, starts, ends = owners[order], starts[order], ends[order]
+        highest = _highest_so_far(owners, ends)
+        begins = np.ones(len(owners), np.bool_)
+        begins[1:] = (owners[1:] != owners[:-1]) | (starts[1:] - 1 > highest[:-1])
+        edges = np.append(np.flatnonzero(begins), len(owners))
+        return cls(owners[edges[:-1]], starts[edges[:-1]], highest[edges[1:] - 1])
+
+    def hold(self, owners: Ints, starts: Ints, ends: Ints) -> Flags:
+        """Whether all offsets of some ranges are in one stretch."""
+        if not len(self.owners):
+            return np.zeros(len(owners), np.bool_)
+        # Ranks instead of offsets, so that both fit into one number that rises.
+        distinct = np.unique(self.firsts)
+        places = self.owners * (len(distinct) + 1) + np.searchsorted(distinct, self.firsts)
+        wanted = owners * (len(distinct) + 1) + np.searchsorted(distinct, starts, side="right") - 1
+        rows = np.maximum(np.searchsorted(places, wanted, side="right") - 1, 0)
+        held: Flags = (self.owners[rows] == owners) & (self.firsts[rows] <= starts) & (ends <= self.lasts[rows])
+        return held
+
+
+NEVER = -1
+"""When a copy began that no broker did: what `recover metadata` registers again has the time of the recovery."""
+NOTHING = (int(np.iinfo(np.int64).max), -1, NEVER)
+"""The row of a partition of which nothing is known to be copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedOffsets:
+    """A row for each partition, then one that stands for all others. Offsets are inclusive, times in ms."""
+
+    firsts: Ints
+    """From where on finished copies hold every offset,"""
+    lasts: Ints
+    """up to the highest that any of them holds."""
+    begun_ms: Ints
+    """When the last of them began that a broker began, by its event; NEVER if none did."""
+
+    @classmethod
+    def none(cls, partitions: int) -> CopiedOffsets:
+        """Nothing is known to be copied."""
+        return cls(*(np.full(partitions + 1, one, np.int64) for one in NOTHING))
+
+    @classmethod
+    def of(cls, partitions: int, stretches: CopiedStretches, owners: Ints, begun_ms: Ints) -> CopiedOffsets:
+        """By the stretches of so many partitions, and when each of the finished copies in them began."""
+        found = cls.none(partitions)
+        # Of the rows of one partition, the last stays.
+        found.firsts[stretches.owners] = stretches.firsts
+        found.lasts[stretches.owners] = stretches.lasts
+        np.maximum.at(found.begun_ms, owners, begun_ms)
+        return found
+
+    def hold(self, partitions: Ints, start_offsets: Ints, modified_ms: Ints) -> Flags:
+        """Whether they prove that the records of objects of these partitions are elsewhere, by where the objects begin
+        and since when, at the latest, the store has had them."""
+        held: Flags = (self.firsts[partitions] <= start_offsets) & (start_offsets <= self.lasts[partitions])
+        return held & (modified_ms <= self.begun_ms[partitions])
+
+
+def _highest_so_far(owners: Ints, ends: Ints) -> Ints:
+    """The highest end of each owner's rows up to each; rows of an owner stand together, and owners rise."""
+    # Ranks instead of offsets, so that both fit into one number that rises.
+    distinct, ranks = np.unique(ends, return_inverse=True)
+    highest = np.maximum.accumulate(owners * len(distinct) + ranks)
+    return distinct[highest - owners * len(distinct)]

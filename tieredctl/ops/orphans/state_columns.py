@@ -22,8 +22,7 @@ from tieredctl.formats.uuid_columns import UuidColumns, uuids_in_text
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RecordForm, RemotePartitionDeleteState
 from tieredctl.model.ids import UUID_BYTES, UUID_CHARACTERS, TopicIdPartition
-from tieredctl.ops.orphans.copied_offsets import CopiedOffsets
-from tieredctl.ops.orphans.segment_states import SegmentStates, states_in_partitions
+from tieredctl.ops.orphans.segment_states import CopiedOffsets, SegmentStates, states_in_partitions
 from tieredctl.rlmm.segment_events import EventChunk, SegmentEvents
 
 _PARTITION_FIELDS = {"topic": pa.string(), "topicId": pa.string(), "partition": pa.int32()}

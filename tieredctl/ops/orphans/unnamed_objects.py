@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from tieredctl.formats.arrow_columns import flag_array, numbers_in
 from tieredctl.formats.windows import Flags
 from tieredctl.model.ownership import ObjectStatus, OrphanCause, UnknownReason
-from tieredctl.ops.orphans.copied_offsets import NOTHING, CopiedOffsets
 from tieredctl.ops.orphans.judged_bucket import VERDICT_SCHEMA, JudgedBy, summed
 from tieredctl.ops.orphans.judgement import clocks_may_differ_ms
+from tieredctl.ops.orphans.segment_states import NOTHING, CopiedOffsets
 from tieredctl.ops.orphans.state_columns import COPIED_FIELDS
 from tieredctl.ops.remote.key_columns import KeyExplainer
 

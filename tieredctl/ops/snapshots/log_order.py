@@ -10,8 +10,7 @@ from tieredctl.errors import DecodeError
 from tieredctl.formats.batch_columns import HeaderColumns
 from tieredctl.formats.log_scan import LogBlock
 from tieredctl.formats.windows import Ints
-from tieredctl.kraft.replica import EpochStart
-from tieredctl.kraft.snapshot_end import LastBatch
+from tieredctl.kraft.replica import EpochStart, LastBatch
 
 
 class LogOrder:

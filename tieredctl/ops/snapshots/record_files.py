@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.batch_columns import AsColumns, HeaderColumns
+from tieredctl.formats.control_records import CONTROL_MESSAGES
 from tieredctl.formats.file_names import (
     BOOTSTRAP_CHECKPOINT,
     CLUSTER_METADATA_FOLDER,
@@ -17,10 +18,10 @@ from tieredctl.formats.file_names import (
 )
 from tieredctl.formats.kraft_json import RecordLines
 from tieredctl.formats.kraft_log import KraftLogRecord, batch_records, sound_batches
-from tieredctl.formats.kraft_snapshot import SnapshotOrder, begins_as_snapshot
+from tieredctl.formats.kraft_records import KraftRecordType
+from tieredctl.formats.kraft_snapshot import FIRST_BATCH_WITHIN, SnapshotOrder, begins_as_snapshot, snapshot_times
 from tieredctl.formats.log_scan import Damage, LogBlock, scan_log
 from tieredctl.formats.record_batches import HEADER_BYTES, BatchHeader, read_batch_header
-from tieredctl.formats.snapshot_times import FIRST_BATCH_WITHIN, snapshot_times
 from tieredctl.ops.file_reading import LARGEST_BATCH_FILE, demand_size, file_chunks, reading, regular_size
 from tieredctl.process.progress import note_more
 
@@ -201,3 +202,29 @@ def is_named_snapshot(name: str) -> bool:
 
 def _begins_as_snapshot(path: Path) -> bool:
     return begins_as_snapshot(next(file_chunks(path, min(regular_size(path), _HEAD_BYTES)), b""))
+
+
+def wanted_types(names: Sequence[str]) -> Callable[[str], bool]:
+    """Whether a type is one of those named, as dump-log prints it or without `_RECORD`, in any case; all without names.
+    A type that is not known here is named by its number.
+
+    Raises TieredctlError for a name that no type has.
+    """
+    if not names:
+        return lambda _: True
+    wanted = {_type_of(name) for name in names}
+    return lambda name: name in wanted
+
+
+def _type_of(name: str) -> str:
+    known = {kind.kafka_name: kind.kafka_name for kind in KraftRecordType}
+    known |= {kind.name: kind.kafka_name for kind in KraftRecordType}
+    known |= {message.upper(): message for message in CONTROL_MESSAGES.values()}
+    found = known.get(name.upper())
+    if found is None and name.isdecimal() and name.isascii():
+        kinds = {str(int(kind)): kind.kafka_name for kind in KraftRecordType}
+        found = kinds.get(name, name)
+    if found is None:
+        hint = f"Types are {', '.join(sorted(set(known.values())))}, or a number."
+        raise TieredctlError(ErrorCode.USAGE, f"{name!r} is not a type of records.", hint=hint)
+    return found

@@ -13,15 +13,14 @@ from tieredctl.model.clock import Clock, is_after, is_dated
 from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.model.known_sum import known_sum
-from tieredctl.model.local_replica import LocalReplica
-from tieredctl.model.size_sum import SizeSum
-from tieredctl.ops.cluster.hidden_topics import HIDDEN
+from tieredctl.model.local_log import LocalReplica
+from tieredctl.model.size_sum import SizeSum, known_sum
+from tieredctl.ops.cluster.live_topics import HIDDEN
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.doctor.gathering import METADATA_RECORDS, TOPIC_SETTINGS
-from tieredctl.ops.metadata.failing_copies import failing_copies
+from tieredctl.ops.metadata.state import failing_copies
 from tieredctl.ops.status.uploads import RemoteSegments, remote_segments, remote_segments_of_leaders
-from tieredctl.ops.timeline.of_findings import NOTHING_DRAWN, FoundTimelines
+from tieredctl.ops.timeline.partition_timeline import NOTHING_DRAWN, FoundTimelines
 from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 

@@ -9,8 +9,7 @@ from typing import Any
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.store_check.index_cache_check import IndexCacheCheck, OpenSegment
-from tieredctl.ops.store_check.local_stores import LocalStore
-from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
+from tieredctl.ops.store_check.local_stores import LocalStore, MetadataToCheck
 from tieredctl.ops.store_check.partition_folder_check import check_partition_folder, check_replicas
 from tieredctl.ops.store_check.snapshot_check import check_committed_offsets, check_snapshot
 from tieredctl.process.progress import note_more

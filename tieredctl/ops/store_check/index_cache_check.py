@@ -29,8 +29,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentSta
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.documents import partition_document
-from tieredctl.ops.store_check.local_stores import LocalStore
-from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
+from tieredctl.ops.store_check.local_stores import LocalStore, MetadataToCheck
 from tieredctl.ports.layout import Part, SegmentReader
 
 OpenSegment = Callable[[RemoteLogSegmentMetadata], SegmentReader]

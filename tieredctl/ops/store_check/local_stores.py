@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -24,8 +26,16 @@ from tieredctl.formats.file_names import (
 )
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, PartitionMetadata, read_partition_metadata
 from tieredctl.formats.remote_log_snapshot import RemoteLogSnapshot, read_remote_log_snapshot
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.completeness import is_whole
+from tieredctl.ops.metadata.event_reading import read_events
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ports.metadata_source import MetadataSource
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
+from tieredctl.rlmm.segment_events import SegmentEvents
 
 REMOTE_LOG_INDEX_CACHE = "remote-log-index-cache"
 
@@ -146,3 +156,81 @@ def _folders_in(path: Path) -> list[Path]:
         raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"{path} is a file, not a broker's log directory.") from None
     except PermissionError:
         raise TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{path} may not be read.") from None
+
+
+TopicPartition = tuple[str, int]
+
+
+class StoreReplay:
+    """The state that one local store's snapshots should show, each partition as of its snapshot's offset."""
+
+    def __init__(self, store: LocalStore, events: SegmentEvents) -> None:
+        """`events` are all of the metadata."""
+        self._events = events
+        self._read_up_to = dict(store.committed_offsets.offsets) if store.committed_offsets else {}
+        snapshots = {(one.topic, one.partition): one.snapshot for one in store.partitions if one.snapshot}
+        self._offsets = {
+            (partition, snapshot.metadata_partition): snapshot.metadata_partition_offset
+            for partition in events.partitions
+            if (snapshot := snapshots.get((partition.topic, partition.partition)))
+        }
+
+    def segments(self, partition: TopicIdPartition) -> dict[str, RemoteLogSegmentMetadata]:
+        """Those of a partition as of its snapshot, by id."""
+        return {known.metadata.segment_id: known.metadata for known in self._state.segments_of(partition)}
+
+    def unread_events(self, partition: TopicIdPartition) -> int:
+        """How many events after a partition's snapshot the committed offsets mark as read."""
+        return sum(
+            self._events.count_between(partition, metadata_partition, offset, self._read_up_to[metadata_partition])
+            for (one, metadata_partition), offset in self._offsets.items()
+            if one == partition and metadata_partition in self._read_up_to
+        )
+
+    @cached_property
+    def _state(self) -> ReplayedMetadata:
+        return ReplayedMetadata(self._events.as_of(self._offsets))
+
+
+class MetadataToCheck:
+    """The whole of a metadata source, replayed once."""
+
+    def __init__(self, stream: EventStream, stores: Sequence[LocalStore]) -> None:
+        events = SegmentEvents(is_described=True)
+        read_events(stream, events)
+        self.state = ReplayedMetadata(events, keep_deleted=True)
+        self.as_of_store: dict[Path, StoreReplay] = {store.path: StoreReplay(store, events) for store in stores}
+        self.metadata_partition_of: dict[TopicIdPartition, int] = {}
+        """The first that has events of a user partition."""
+        self._incarnations: dict[TopicPartition, set[TopicIdPartition]] = defaultdict(set)
+        self._topics: dict[str, set[str]] = defaultdict(set)
+        self.source: MetadataSource = stream.source
+        for partition, metadata_partition in stream.places:
+            first = self.metadata_partition_of.get(partition, metadata_partition)
+            self.metadata_partition_of[partition] = min(first, metadata_partition)
+            self._incarnations[partition.topic, partition.partition].add(partition)
+            self._topics[partition.topic_id].add(partition.topic)
+        self.findings: list[Finding] = [*stream.findings, *self.state.findings]
+        self.metadata_partitions = set(self.source.metadata_partitions())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether an unknown id never had an event, as far as the read partitions show."""
+        return is_whole(self.findings)
+
+    def segments(self, segment_ids: Sequence[str]) -> dict[str, RemoteLogSegmentMetadata]:
+        """Those of some ids that ever had an event that could begin them, deleted ones too, by id."""
+        found = self.state.known(self.state.named(segment_ids))
+        return {known.metadata.segment_id: known.metadata for _, known in found}
+
+    def end_offset(self, metadata_partition: int) -> int:
+        """The offset after the last one read."""
+        return self.source.offset_range(metadata_partition).end
+
+    def incarnations(self, topic: str, partition: int) -> list[TopicIdPartition]:
+        """The partitions in the metadata under a topic's name; several where it was recreated."""
+        return sorted(self._incarnations.get((topic, partition), ()))
+
+    def topics(self, topic_id: str) -> set[str]:
+        """The names that the metadata has for a topic id: one, unless something is wrong."""
+        return self._topics.get(topic_id, set())

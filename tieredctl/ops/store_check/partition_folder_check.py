@@ -21,8 +21,7 @@ from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LocalLog
 from tieredctl.ops.documents import partition_document
-from tieredctl.ops.store_check.local_stores import LocalStore, PartitionFolder
-from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
+from tieredctl.ops.store_check.local_stores import LocalStore, MetadataToCheck, PartitionFolder
 from tieredctl.ops.verification.lineage_check import EpochRanges, check_lineage
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 

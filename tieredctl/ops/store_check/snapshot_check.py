@@ -15,8 +15,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import partition_document
-from tieredctl.ops.store_check.local_stores import LocalStore, PartitionFolder
-from tieredctl.ops.store_check.metadata_to_check import MetadataToCheck
+from tieredctl.ops.store_check.local_stores import LocalStore, MetadataToCheck, PartitionFolder
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 # By Kafka's name for it; what 3.5 does not write is left out.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tieredctl.model.known_sum import known_sum
 from tieredctl.model.prices import StoragePrice
+from tieredctl.model.size_sum import known_sum
 from tieredctl.ops.cluster.broker_settings import COPY_QUOTA, UNLIMITED, BrokerSettings
 from tieredctl.ops.cluster.topic_settings import SEGMENT_BYTES, TopicSettings
 from tieredctl.ops.documents import Document

@@ -1,35 +1,45 @@
-"""`topic enable`: what it checks, what it sets, and what that costs."""
+"""`topic enable`: what it checks, what it sets, and what that costs.
+
+What a topic had in remote storage before it was untiered: Kafka never copies that again.
+
+RLMCopyTask begins after the highest offset that was ever copied (findHighestRemoteOffset), and no deletion lowers that.
+Neither does it lower UnifiedLog's highestOffsetInRemoteStorage: ListOffsets answers it as the latest tiered offset as
+soon as the topic is tiered again, and local retention deletes up to there. Seen with Kafka 3.9.1 and 4.3.1.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.clock import Clock
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.known_sum import known_sum
-from tieredctl.model.local_replica import LocalReplica
+from tieredctl.model.local_log import LocalReplica
 from tieredctl.model.prices import StoragePrice
+from tieredctl.model.size_sum import known_sum
 from tieredctl.ops.cluster import topic_settings as names
-from tieredctl.ops.cluster.copy_lag import copy_lag
-from tieredctl.ops.cluster.known_bugs import KNOWN_BUGS
+from tieredctl.ops.cluster.broker_settings import METADATA_CLASS, demand_topic_based
+from tieredctl.ops.cluster.release import KNOWN_BUGS
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
+from tieredctl.ops.cluster.topic_settings import RETENTION_BYTES, RETENTION_MS, TopicSettings, copy_lag
 from tieredctl.ops.doctor.disk_rules import disk_findings
 from tieredctl.ops.doctor.gathering import Looking, gather_settings
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
-from tieredctl.ops.doctor.node_rules import node_findings
-from tieredctl.ops.doctor.release_rules import release_findings
+from tieredctl.ops.doctor.node_rules import node_findings, release_findings
 from tieredctl.ops.doctor.topic_rules import topic_findings
 from tieredctl.ops.documents import Document
-from tieredctl.ops.tiering.closed_segments import with_closed_segments
 from tieredctl.ops.tiering.config_change import ConfigChange, config_change, is_tiered, refusals
-from tieredctl.ops.tiering.copied_before import never_copied, read_copied_before, with_copied_before
 from tieredctl.ops.tiering.copy_estimate import CopyEstimate, copy_estimate, first_kept_offsets
-from tieredctl.ops.tiering.partition_bytes import PartitionBytes, read_partition_bytes
+from tieredctl.ops.tiering.partition_bytes import (
+    PartitionBytes,
+    read_partition_bytes,
+    waiting_by_partition,
+    with_closed_segments,
+)
 from tieredctl.ops.tiering.remote_topic import RemoteTopic
-from tieredctl.ops.tiering.waiting_bytes import waiting_by_partition
 from tieredctl.ports.cluster import Cluster, ConfigValue, TopicDescription, settings_of
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 
@@ -195,3 +205,64 @@ def _disks(
         for one in partitions
     ]
     yield from disk_findings(replace(planned, partitions=facts, replicas=own))
+
+
+_UNKNOWN = (
+    ErrorCode.BROKER_REFUSED,
+    ErrorCode.METADATA_INCOMPLETE,
+    ErrorCode.NO_METADATA_TOPIC,
+    ErrorCode.OTHER_METADATA_MANAGER,
+)
+
+
+def read_copied_before(remote: RemoteTopic, snapshot: ClusterSnapshot, looking: Looking) -> bool:
+    """Reads the metadata; where that fails, `looking` notes it and False is returned.
+
+    Raises TieredctlError where the cluster does not answer.
+    """
+    try:
+        demand_topic_based(broker.text(METADATA_CLASS) or "" for broker in snapshot.brokers.values())
+        if snapshot.has_metadata_topic is not False:
+            remote.refresh()
+    except TieredctlError as error:
+        if error.code not in _UNKNOWN:
+            raise
+        looking.note("what was in remote storage before", error)
+        return False
+    return True
+
+
+def with_copied_before(partitions: Sequence[PartitionBytes], remote: RemoteTopic) -> list[PartitionBytes]:
+    """The partitions with what was copied before as the latest tiered offset, where the brokers report none."""
+    return [
+        replace(one, latest_tiered=remote.highest_copied(one.partition.partition)) if one.latest_tiered is None else one
+        for one in partitions
+    ]
+
+
+def never_copied(remote: RemoteTopic, partitions: Sequence[PartitionBytes], after: TopicSettings) -> Iterator[Finding]:
+    """The finding that local disks have offsets which were deleted from remote storage. An error where the planned
+    local retention deletes them before their time."""
+    ranges = [offsets for one in partitions if (offsets := _only_local(one, remote)) is not None]
+    if not ranges:
+        return
+    topic = remote.topic.topic
+    is_kept = after.local_retention_ms == after.number(RETENTION_MS) and after.local_retention_bytes == after.number(
+        RETENTION_BYTES
+    )
+    fate = "only local disks keep it" if is_kept else "local retention deletes it before its time"
+    message = f"Kafka never copies again what was once deleted from remote storage: {fate}"
+    evidence = {"topic": topic, "partitions": ranges}
+    yield Finding(
+        FindingCode.NEVER_COPIED_AGAIN, f"topic {topic}", message, evidence, Severity.WARNING if is_kept else None
+    )
+
+
+def _only_local(one: PartitionBytes, remote: RemoteTopic) -> dict[str, object] | None:
+    """The offsets of a partition that were deleted from remote storage and may still be on its leader's disk."""
+    number = one.partition.partition
+    deleted = remote.highest_deleted(number)
+    if deleted is None:
+        return None
+    first, last = one.earliest_local or 0, deleted if one.latest is None else min(deleted, one.latest - 1)
+    return {"partition": number, "offsets": [first, last]} if first <= last else None

@@ -1,10 +1,17 @@
-"""Where a topic's partitions are, locally, in offsets and in bytes: the input of estimates."""
+"""Where a topic's partitions are, locally, in offsets and in bytes: the input of estimates.
+
+Which partitions may have a closed segment to copy: Kafka has no request for this, but sizes and ages show it.
+
+A segment is closed by its size or its age when something is appended; for a tiered topic, local retention closes
+segments too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tieredctl.ops.cluster.topic_settings import SEGMENT_BYTES, SEGMENT_MS, CopyLag, TopicSettings, offset_by_time
 from tieredctl.ops.doctor.gathering import Looking
 from tieredctl.ports.cluster import Cluster, ListedOffset, OffsetSpec, PartitionDescription, TopicDescription
 
@@ -76,3 +83,66 @@ def read_partition_offsets(cluster: Cluster, topic: TopicDescription) -> Sequenc
         )
         for one in topic.partitions
     ]
+
+
+def waiting_by_partition(
+    cluster: Cluster, topic: TopicDescription, lag: CopyLag | None, partitions: Sequence[PartitionBytes], now_ms: int
+) -> dict[int, int | None]:
+    """An estimate in bytes for each partition, None where unknown. Raises TieredctlError as the cluster does."""
+    young = cluster.list_offsets(topic, max(0, now_ms - lag.ms)) if lag is not None and lag.ms > 0 else {}
+    return {one.partition.partition: 0 if lag is None else _waiting(one, lag, young) for one in partitions}
+
+
+def _waiting(one: PartitionBytes, lag: CopyLag, young: Mapping[int, ListedOffset]) -> int | None:
+    if one.bytes_to_copy is None or one.leader_bytes is None:
+        return None
+    if lag.ms < 0:
+        return lag.waiting(one.bytes_to_copy, 0)
+    answer = young.get(one.partition.partition)
+    if answer is None or answer.error is not None or one.latest is None:
+        return None
+    begins = max(one.first_pending, offset_by_time(answer, one.latest))
+    return lag.waiting(one.bytes_to_copy, one.share_from(begins, one.leader_bytes))
+
+
+def with_closed_segments(
+    cluster: Cluster,
+    topic: TopicDescription,
+    settings: TopicSettings,
+    partitions: Sequence[PartitionBytes],
+    waiting: Mapping[int, int | None],
+    now_ms: int,
+) -> list[int]:
+    """The partitions with more, or older, uncopied offsets than one segment may hold. Offsets that wait for the copy
+    lag (`waiting`, in bytes, None where unknown) do not count. A partition of unknown size may have a closed segment
+    too.
+
+    `settings` are those that the topic is to get. Call this before it is tiered: while a broker starts tiering, it does
+    not look up offsets by time. Raises TieredctlError as the cluster does.
+    """
+    largest = _least(settings.number(SEGMENT_BYTES), settings.local_retention_bytes)
+    longest_ms = _least(settings.number(SEGMENT_MS), settings.local_retention_ms)
+    first_young = cluster.list_offsets(topic, max(0, now_ms - longest_ms))
+    return [
+        one.partition.partition
+        for one in partitions
+        if one.bytes_to_copy is None
+        or _has_more_than(largest, one, waiting[one.partition.partition])
+        or (waiting[one.partition.partition] == 0 and one.bytes_to_copy and _begins_before(one, first_young))
+    ]
+
+
+def _has_more_than(largest: int, one: PartitionBytes, waiting: int | None) -> bool:
+    return waiting is not None and one.bytes_to_copy is not None and one.bytes_to_copy - waiting > largest
+
+
+def _begins_before(one: PartitionBytes, first_young: Mapping[int, ListedOffset]) -> bool:
+    """Whether the first uncopied offset lies before the first young record."""
+    answer = first_young.get(one.partition.partition)
+    if answer is None or answer.error is not None:
+        return False
+    return answer.offset is None or one.first_pending < answer.offset
+
+
+def _least(limit: int, local: int) -> int:
+    return limit if local < 0 else min(limit, local)

@@ -13,11 +13,9 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.pasteable import pasteable
 from tieredctl.model.size_sum import SizeSum
-from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-from tieredctl.ops.metadata.followed_replay import FollowedReplay
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata, FollowedReplay
 from tieredctl.ports.cluster import TopicDescription
-from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.rlmm.remote_bytes import bytes_from, segments_in_use
+from tieredctl.rlmm.cache import RemoteLogMetadataCache, bytes_from, segments_in_use
 
 _NAMED = 5
 

@@ -8,24 +8,29 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.clock import Clock, is_after, is_dated
 from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.known_sum import known_sum
-from tieredctl.model.size_sum import SizeSum, total_size
-from tieredctl.ops.cluster.copy_lag import CopyLag, copy_lag, offset_by_time
-from tieredctl.ops.cluster.hidden_topics import hidden_topics
-from tieredctl.ops.cluster.live_topics import TopicLookup
+from tieredctl.model.size_sum import SizeSum, known_sum, total_size
+from tieredctl.ops.cluster.broker_settings import SYSTEM_ENABLE
+from tieredctl.ops.cluster.live_topics import TopicLookup, hidden_topics
 from tieredctl.ops.cluster.offsets import topic_offsets
-from tieredctl.ops.cluster.readable_settings import readable_topic_configs, unreadable_settings
-from tieredctl.ops.cluster.topic_settings import SettingUnknownError, TopicSettings
+from tieredctl.ops.cluster.topic_settings import (
+    CopyLag,
+    SettingUnknownError,
+    TopicSettings,
+    copy_lag,
+    offset_by_time,
+    readable_topic_configs,
+    unreadable_settings,
+)
 from tieredctl.ops.doctor.gathering import Looking
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed, stuck_among
-from tieredctl.ops.tiering.ability import TieringAbility, tiering_ability
 from tieredctl.ports.cluster import (
     Cluster,
     ConfigValue,
@@ -279,3 +284,36 @@ def _lag_ms(row: Document, part: RemotePart, now_ms: int) -> int | None:
     if not row["notTiered"]:
         return 0
     return max(0, now_ms - newest_ms) if is_dated(newest_ms, now_ms) else None
+
+
+@dataclass(frozen=True, slots=True)
+class TieringAbility:
+    """Ids of the nodes without `remote.log.storage.system.enable`; None where the nodes' settings are unknown."""
+
+    unable_brokers: Sequence[int] | None
+    unable_controllers: Sequence[int] | None
+    """None also where controllers are nodes of their own: brokers do not report their settings."""
+
+
+def tiering_ability(cluster: Cluster) -> TieringAbility:
+    """Raises TieredctlError where no broker answers. What the user may not ask stays unknown."""
+    try:
+        configs = cluster.broker_configs()
+    except TieredctlError as error:
+        if error.code is not ErrorCode.BROKER_REFUSED:
+            raise
+        return TieringAbility(None, None)
+    unable = sorted(node for node, settings in configs.items() if settings[SYSTEM_ENABLE].value != "true")
+    voters = _voters(cluster)
+    if voters is None or not configs.keys() >= set(voters):
+        return TieringAbility(unable, None)
+    return TieringAbility(unable, [voter for voter in voters if voter in unable])
+
+
+def _voters(cluster: Cluster) -> Sequence[int] | None:
+    try:
+        return [voter.node_id for voter in cluster.quorum().voters]
+    except TieredctlError as error:
+        if error.code is not ErrorCode.BROKER_REFUSED:
+            raise
+        return None

@@ -5,7 +5,7 @@ Gaps and overlaps are those that `verify` reports: along the leader epochs of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +14,14 @@ from tieredctl.drawing.offset_ranges import NO_OFFSETS, OffsetRanges
 from tieredctl.drawing.timeline import Part, PartRanges, Timeline
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.finding_subjects import PartitionSubject
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs
 from tieredctl.model.size_sum import SizeSum
+from tieredctl.ops.cluster.snapshot import PartitionFacts
+from tieredctl.ops.documents import Document, epochs_document, partition_document
+from tieredctl.ops.metadata.completeness import is_whole_for_partitions_here
 from tieredctl.ops.verification.lineage_check import EpochRanges
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
@@ -151,3 +156,87 @@ def _first_needed(cache: RemoteLogMetadataCache, log: KnownLog, bounds: list[tup
 def _greatest(offsets: Iterable[int | None]) -> int:
     """-1 where nothing is known."""
     return max((offset for offset in offsets if offset is not None), default=-1)
+
+
+_NAMES = {
+    Part.COPIED: "copied",
+    Part.COPYING: "copying",
+    Part.DELETING: "deleting",
+    Part.DELETED: "deleted",
+    Part.UNREACHED: "unreached",
+    Part.OVERLAP: "overlaps",
+    Part.UNKNOWN: "unknown",
+    Part.GAP: "gaps",
+    Part.MISSING: "missing",
+}
+
+
+def timeline_document(found: PartitionTimeline) -> Document:
+    """A partition with the fields of `ranges_document`."""
+    return partition_document(found.partition) | ranges_document(found.timeline)
+
+
+def ranges_document(timeline: Timeline) -> Document:
+    """Lists of [first, last] by what these offsets are, both inclusive and joined where they touch; null for what is
+    not known of the log."""
+    return {
+        "logStartOffset": timeline.log_start_offset,
+        "localLogStartOffset": timeline.local_start_offset,
+        "endOffset": timeline.end_offset,
+        "leaderEpochs": epochs_document(tuple(timeline.epochs)),
+        **{name: [list(pair) for pair in timeline.of(part).joined().pairs()] for part, name in _NAMES.items()},
+    }
+
+
+MOST_DRAWN = 6
+
+
+class FoundTimelines(NamedTuple):
+    """Partitions with findings about their segments or offsets."""
+
+    drawn: Sequence[PartitionTimeline] = ()
+    left_out: Sequence[TopicIdPartition] = ()
+    """Those that are not drawn, the gravest first."""
+
+
+NOTHING_DRAWN = FoundTimelines()
+
+
+def timelines_of_found(
+    stores: Sequence[ReplayedMetadata],
+    findings: Iterable[Finding],
+    metadata_findings: Iterable[Finding],
+    logs: Mapping[TopicIdPartition, KnownLog] | None = None,
+) -> FoundTimelines:
+    """Those that the metadata knows; `metadata_findings` tell what of it could not be read. The logs have to be older
+    than the metadata."""
+    is_complete = is_whole_for_partitions_here(metadata_findings)
+    known = [
+        (metadata, partition)
+        for partition in _gravest_first(findings)
+        for metadata in stores
+        if len(metadata.rows_of(partition))
+    ]
+    drawn = [
+        partition_timeline(metadata, partition, (logs or {}).get(partition), is_complete=is_complete)
+        for metadata, partition in known[:MOST_DRAWN]
+    ]
+    return FoundTimelines(drawn, [partition for _, partition in known[MOST_DRAWN:]])
+
+
+def logs_of_leaders(parts: Iterable[PartitionFacts]) -> dict[TopicIdPartition, KnownLog]:
+    """What leaders reported before the metadata was read. Their leader epochs are those of the segments."""
+    return {
+        one.partition: KnownLog((), one.earliest_local, one.earliest, one.latest)
+        for one in parts
+        if one.earliest_local is not None
+    }
+
+
+def _gravest_first(findings: Iterable[Finding]) -> list[TopicIdPartition]:
+    gravest: dict[TopicIdPartition, int] = {}
+    for finding in findings:
+        if isinstance(finding.about, PartitionSubject):
+            partition = finding.about.partition
+            gravest[partition] = max(finding.severity, gravest.get(partition, finding.severity))
+    return sorted(gravest, key=lambda partition: (-gravest[partition], partition))

@@ -27,7 +27,6 @@ from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions, keys_left
 from tieredctl.ops.guards.lease import Hold
-from tieredctl.ops.metadata.event_publisher import NO_BROKER, EventPublisher
 from tieredctl.ops.topic_removal.topic_metadata import PartitionState, TopicMetadata
 from tieredctl.ops.topic_removal.topic_removal_plan import (
     PartitionPlan,
@@ -40,6 +39,7 @@ from tieredctl.ops.topic_removal.topic_removal_plan import (
     plan_partition,
 )
 from tieredctl.ports.layout import Layout
+from tieredctl.ports.metadata_source import NO_BROKER, EventPublisher
 from tieredctl.ports.object_store import (
     MOST_DELETED_AT_ONCE,
     Capability,

@@ -16,8 +16,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.broker_events import BrokerEvent, last_broker_events
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-from tieredctl.ops.metadata.followed_replay import FollowedReplay
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata, FollowedReplay
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 from tieredctl.rlmm.partitioner import metadata_partition

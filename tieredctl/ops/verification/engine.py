@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.counted import counted
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import StoreSubject
+from tieredctl.model.findings import Finding
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
-from tieredctl.ops.verification.silence import Silence
+from tieredctl.ops.verification.segment_check import check_segment
 from tieredctl.plugins import PluginKind
 from tieredctl.ports.layout import Layout
-from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 
 LOCAL = "local"
 ENGINES = PluginKind("engine", "tieredctl.engines", built_in=(LOCAL,))
@@ -69,3 +74,47 @@ def engine_named(name: str, settings: dict[str, str]) -> Engine:
         return LocalEngine()
     engine: Engine = ENGINES.make(name, settings)
     return engine
+
+
+MOST_SEGMENTS_IN_A_ROW = 16
+
+
+@dataclass(slots=True)
+class Silence:
+    """Whether too many segments in a row could not be read, each for a reason that would affect every other, too."""
+
+    in_a_row: int = 0
+    why: str = ""
+    """The last error of the store."""
+
+    @property
+    def is_final(self) -> bool:
+        return self.in_a_row >= MOST_SEGMENTS_IN_A_ROW
+
+    def note(self, error: TieredctlError | None) -> None:
+        """Takes the result of asking for a segment's objects: an error, or an answer."""
+        self._note(None if error is None or error.code not in CONCERN_EVERY_OBJECT else error.message)
+
+    def note_report(self, report: SegmentReport) -> None:
+        """Takes the report of a segment that was read."""
+        causes = (one.message for one in report.unread if one.code in CONCERN_EVERY_OBJECT)
+        self._note(next(causes, None if report.not_looked_at is None else self.why))
+
+    def check(self, task: SegmentTask, store: ObjectStore, layout: Layout) -> SegmentReport:
+        """As `check_segment`, without asking a silent store: the report then says that the segment was not checked."""
+        if not self.is_final:
+            return check_segment(task, store, layout)
+        return SegmentReport(task.metadata.segment_id, not_looked_at=self.why, objects=len(task.keys))
+
+    def _note(self, why: str | None) -> None:
+        if why is not None:
+            self.in_a_row, self.why = self.in_a_row + 1, why
+        elif not self.is_final:
+            self.in_a_row = 0
+
+
+def not_looked_at(url: str, segments: int, why: str) -> Finding:
+    """The finding that this many segments were not checked, with the store's last error."""
+    were = counted(segments, "segment was", "segments were")
+    message = f"{were} not checked, after {MOST_SEGMENTS_IN_A_ROW} in a row that could not be read: {why}"
+    return Finding(FindingCode.UNREADABLE, url, message, {"store": url, "segments": segments}, about=StoreSubject())

@@ -8,11 +8,16 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Severity
 from tieredctl.model.quantities import size_text
-from tieredctl.ops.verification.index_check import TIME_ENTRY_BYTES, IndexVerdict, TimeIndexCheck, WrongEntries
+from tieredctl.ops.verification.index_check import (
+    TIME_ENTRY_BYTES,
+    IndexVerdict,
+    TimeIndexCheck,
+    UnindexedTail,
+    WrongEntries,
+)
 from tieredctl.ops.verification.log_check import NO_TIMESTAMP, LogFacts
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ops.verification.transactions import TRANSACTION_ENTRY_BYTES, TransactionIndexCheck
-from tieredctl.ops.verification.unindexed_tail import UnindexedTail
 from tieredctl.ports.layout import Part
 
 

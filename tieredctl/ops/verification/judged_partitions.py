@@ -11,10 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tieredctl.formats.windows import Flags
+from tieredctl.model.counted import counted
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import ZERO_UUID, TopicIdPartition
+from tieredctl.ops.metadata.coverage import MISSING, MetadataCoverage, numbers_text
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.verification.elsewhere import Elsewhere
 from tieredctl.ports.layout import ExplainedKey, Layout, Part
+from tieredctl.ports.metadata_source import METADATA_TOPIC
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 PARTS = tuple(Part)
 """A part's place here is its number in columns."""
@@ -122,3 +126,29 @@ class KeyPlaces:
         if explained is None:
             return NO_PARTITION
         return self.judged.numbers.get(explained.topic_id_partition, NO_PARTITION)
+
+
+@dataclass(slots=True)
+class Elsewhere:
+    """Partitions that are not judged; `objects` of them were listed."""
+
+    metadata: ReplayedMetadata
+    coverage: MetadataCoverage
+    objects: int = 0
+
+    def may_have(self, partition: TopicIdPartition) -> bool:
+        """Whether a partition has no events here and may have events elsewhere."""
+        known = partition in self.metadata.caches or partition in self.metadata.partition_deletes
+        return not known and self.coverage.may_be_elsewhere(partition.topic_id, partition.partition)
+
+    def findings(self) -> list[Finding]:
+        """The finding for them, where no other finding reports missing metadata."""
+        if not self.objects or self.coverage.is_broken:
+            return []
+        objects = counted(self.objects, "object belongs", "objects belong")
+        message = (
+            f"{objects} to partitions without events in the metadata partitions that are here "
+            f"({numbers_text(self.coverage.here)}); their events may be in other metadata partitions"
+        )
+        evidence = {"metadataPartitions": list(self.coverage.here), "objects": self.objects}
+        return [Finding(MISSING, METADATA_TOPIC, message, evidence)]

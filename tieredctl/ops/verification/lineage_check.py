@@ -17,7 +17,7 @@ from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.model.local_log import LeaderEpochs, LocalLog
-from tieredctl.rlmm.deleted_offsets import DeletedOffsets
+from tieredctl.rlmm.cache import DeletedOffsets
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 _FIRST_OFFSET, _LAST_OFFSET = np.iinfo(np.int64).min, np.iinfo(np.int64).max

@@ -9,8 +9,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import Severity
-from tieredctl.ops.verification.log_check import CorruptBatch, LogFacts
-from tieredctl.ops.verification.offset_order import Misplaced
+from tieredctl.ops.verification.log_check import CorruptBatch, LogFacts, Misplaced
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ports.layout import Part
 

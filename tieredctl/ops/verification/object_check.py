@@ -1,27 +1,36 @@
-"""One segment whose objects are not all listed as they should be: what of it is missing, or has another size."""
+"""One segment whose objects are not all listed as they should be: what of it is missing, or has another size.
+
+Which segments must have a transaction index, judging by their broker's other segments.
+
+Since Kafka 4.0 a broker says `txnIdxEmpty` of a segment without aborted transactions. Of one with, it says what every
+release before says of all: nothing. So only if a broker said it of other segments, a while before and a while after,
+means something by its silence: it was neither upgraded nor downgraded between.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from tieredctl.errors import TieredctlError
+from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.clock import Clock
-from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import ObjectSubject, SegmentSubject, Subject
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.remote.part_finding import part_finding
+from tieredctl.ops.verification.engine import Silence
 from tieredctl.ops.verification.gone_topics import GoneTopics
+from tieredctl.ops.verification.options import RemovedSegments
 from tieredctl.ops.verification.other_forms import report_missing
-from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
-from tieredctl.ops.verification.removed_objects import RemovedSegments
-from tieredctl.ops.verification.report import SegmentFindings
-from tieredctl.ops.verification.silence import Silence
-from tieredctl.ops.verification.unread import report_archived, report_unread
+from tieredctl.ops.verification.report import SegmentFindings, report_archived, report_unread
 from tieredctl.ports.layout import ExplainedKey, Layout, Part
 from tieredctl.ports.object_store import ObjectStore, StoredObject
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +224,45 @@ def _check_stored_size(size: int, claimed: int | None, findings: SegmentFindings
         finding = part_finding(code, segment, findings.keys, Part.LOG, message, storedSize=size)
         about = SegmentSubject(segment.topic_id_partition, None, segment.segment_id)
         findings.found.append(replace(finding, about=about))
+
+
+NEAR_MS = 3_600_000
+"""How far before and after a segment its broker may have said it of others."""
+_BY_THE_COPIER = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedTransactionIndexes:
+    """When each broker said of a segment that it has none, in milliseconds, rising."""
+
+    said: Mapping[int, Ints]
+
+    @classmethod
+    def by(cls, metadata: ReplayedMetadata) -> PromisedTransactionIndexes:
+        """What the brokers of a cluster wrote."""
+        empty = np.flatnonzero(metadata.txn_idx_empty & np.isin(metadata.rows.states, _BY_THE_COPIER))
+        authors, times = metadata.authors(empty), metadata.event_timestamps(empty)
+        order = np.lexsort((times, authors))
+        brokers, firsts = np.unique(authors[order], return_index=True)
+        return cls(dict(zip(brokers.tolist(), np.split(times[order], firsts[1:]), strict=False)))
+
+    def has(self, metadata: RemoteLogSegmentMetadata) -> bool:
+        """Whether this segment must have a transaction index. False where unknown."""
+        columns = np.array([metadata.author], np.int64), np.array([metadata.event_timestamp_ms], np.int64)
+        return not metadata.txn_idx_empty and bool(self.have(*columns)[0])
+
+    def have(self, authors: Ints, times: Ints) -> Flags:
+        """Whether segments must have one that do not say that they have none, by whose broker wrote their last events,
+        and when, in ms. False where unknown."""
+        found = np.zeros(len(authors), np.bool_)
+        for author in np.unique(authors).tolist():
+            said = self.said.get(author)
+            if said is None:
+                continue
+            rows = np.flatnonzero(authors == author)
+            at = times[rows]
+            later = np.searchsorted(said, at, side="right")
+            between = (later > 0) & (later < len(said))
+            before, after = said[np.maximum(later - 1, 0)], said[np.minimum(later, len(said) - 1)]
+            found[rows] = between & (at - before <= NEAR_MS) & (after - at <= NEAR_MS)
+        return found

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.ops.verification.damaged_ranges import blame
-from tieredctl.ops.verification.log_check import LogFacts
-from tieredctl.ops.verification.report import SegmentFindings, SegmentReport, SegmentTask
-from tieredctl.ops.verification.unread import report_unread
+from tieredctl.ops.verification.log_check import CorruptBatch, LogFacts
+from tieredctl.ops.verification.report import SegmentFindings, SegmentReport, SegmentTask, report_unread
 from tieredctl.ports.layout import DamagedRange, Part, SegmentReader
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT
 
@@ -169,3 +169,20 @@ class OpenedSegment:
 def concerns_all(error: TieredctlError) -> bool:
     """Whether the segment's next part would meet the same error."""
     return error.code in _CONCERN_ALL
+
+
+def blame(damages: Sequence[DamagedRange], facts: LogFacts, metadata: RemoteLogSegmentMetadata) -> None:
+    """Adds the first damage of each stretch to its finding. Damages are ordered by position; each lies in one stretch,
+    since no sound batch can be in it."""
+    if not damages:
+        return
+    if facts.torn_at is not None:
+        first = min(max(facts.last_offset + 1, metadata.start_offset), metadata.end_offset)
+        facts.corrupt.append(CorruptBatch(facts.torn_at, "the last batch is incomplete", first, metadata.end_offset))
+        facts.torn_at = None
+    facts.corrupt.sort(key=lambda batch: batch.position)
+    begins = [batch.position for batch in facts.corrupt]
+    for damage in reversed(damages):
+        row = bisect_right(begins, damage.position) - 1
+        if row >= 0:
+            facts.corrupt[row] = replace(facts.corrupt[row], reason=damage.reason, stored=damage.stored)

@@ -11,7 +11,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import Inventory
-from tieredctl.ops.verification.removed_objects import RemovedSegments
+from tieredctl.ops.verification.options import RemovedSegments
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 

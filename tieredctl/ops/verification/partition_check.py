@@ -22,8 +22,7 @@ from tieredctl.ops.verification.object_check import AskedSegments, JudgedBy, che
 from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import StoredObject
-from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
-from tieredctl.rlmm.deleted_offsets import NOTHING_DELETED, DeletedOffsets
+from tieredctl.rlmm.cache import NOTHING_DELETED, DeletedOffsets, KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 

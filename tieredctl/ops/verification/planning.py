@@ -23,9 +23,8 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.key_text import key_text
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.remote.listing import stored_object
-from tieredctl.ops.verification.elsewhere import Elsewhere
 from tieredctl.ops.verification.gone_topics import GoneTopics
-from tieredctl.ops.verification.judged_partitions import NO_PART, JudgedPartitions, KeyPlaces
+from tieredctl.ops.verification.judged_partitions import NO_PART, Elsewhere, JudgedPartitions, KeyPlaces
 from tieredctl.ops.verification.listed_objects import NAMED, ListedObjects
 from tieredctl.ops.verification.object_check import AskedSegments, FinishedSegment, JudgedBy
 from tieredctl.ops.verification.options import VerifyOptions
@@ -35,8 +34,7 @@ from tieredctl.ops.verification.partition_check import check_segments, lineage_f
 from tieredctl.ops.verification.report import Level, SegmentTask
 from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.suspects import Suspects, explainable
-from tieredctl.ops.verification.task_columns import TaskColumns
-from tieredctl.ops.verification.tasks import task_batches
+from tieredctl.ops.verification.tasks import TaskColumns, task_batches
 from tieredctl.ports.object_store import StoredObject
 from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata

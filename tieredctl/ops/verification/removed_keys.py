@@ -26,7 +26,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.own_objects import REMOVED_FOLDER
 from tieredctl.ops.guards.sealed_notes import opened, seal_of
-from tieredctl.ops.verification.removed_objects import RemovedBy
+from tieredctl.ops.verification.options import RemovedBy
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 
 _LARGEST_NOTE_BYTES = 16 << 20

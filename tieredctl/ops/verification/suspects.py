@@ -15,7 +15,7 @@ from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.verification.judged_partitions import PARTS, Masks, any_segment, mask_of
 from tieredctl.ops.verification.listed_objects import ANY_PART, ARCHIVED, ListedObjects
-from tieredctl.ops.verification.promised_transaction_indexes import PromisedTransactionIndexes
+from tieredctl.ops.verification.object_check import PromisedTransactionIndexes
 from tieredctl.ports.layout import Layout, Part
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 

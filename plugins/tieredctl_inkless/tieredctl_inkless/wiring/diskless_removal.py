@@ -14,9 +14,8 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import PlanTotals
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.store_clock import demand_common_time
-from tieredctl.ops.orphan_removal.limits import demand_age
+from tieredctl.ops.orphan_removal.limits import PlanOptions, demand_age
 from tieredctl.ops.orphan_removal.plan_file import PlanFile, plan_if_any
-from tieredctl.ops.orphan_removal.plan_options import PlanOptions
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.orphan_removal import PlanApplication, QuarantinePurge
 from tieredctl.wiring.places import StorePlace

@@ -13,8 +13,8 @@ from operator import attrgetter
 from tieredctl.errors import DecodeError
 from tieredctl.formats.event_frame import MESSAGE_VERSION, demand_end, frame, read_frame
 from tieredctl.formats.message_json import message
+from tieredctl.formats.metadata_records import put_tagged_fields, tagged_fields
 from tieredctl.formats.schema import Struct
-from tieredctl.formats.tagged_fields import put_tagged_fields, tagged_fields
 from tieredctl.formats.varints import Buffer
 from tieredctl.formats.wire import Values, reader, writer
 from tieredctl.model.events import TaggedField

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from tieredctl.errors import DecodeError
 from tieredctl.formats.event_frame import MESSAGE_VERSION
 from tieredctl.formats.message_json import message
-from tieredctl.formats.tagged_fields import tagged_fields
+from tieredctl.formats.metadata_records import tagged_fields
 from tieredctl.formats.varints import Buffer
 from tieredctl.formats.wire import Values, whole_reader, writer
 from tieredctl.model.ids import uuid_bytes, uuid_text

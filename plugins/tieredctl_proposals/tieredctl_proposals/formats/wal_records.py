@@ -7,7 +7,7 @@ from typing import Any
 
 from tieredctl.errors import DecodeError
 from tieredctl.formats.event_frame import demand_end, frame, read_frame
-from tieredctl.formats.tagged_fields import put_tagged_fields, tagged_fields
+from tieredctl.formats.metadata_records import put_tagged_fields, tagged_fields
 from tieredctl.formats.varints import Buffer
 from tieredctl.formats.wire import Values, reader, writer
 from tieredctl.model.events import RemoteLogSegmentState

@@ -21,8 +21,7 @@ from tieredctl.formats.uuid_columns import uuid_columns
 from tieredctl.formats.windows import Bytes, Flags, Ints
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata, RemoteLogSegmentMetadataUpdate
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
-from tieredctl.rlmm.event_buckets import EventBuckets
-from tieredctl.rlmm.event_columns import EventColumns
+from tieredctl.rlmm.event_columns import EventBuckets, EventColumns
 from tieredctl.rlmm.event_contents import Column, Rows, SomeBytes
 from tieredctl.rlmm.segment_events import EventChunk, SegmentEvents
 from tieredctl_proposals.formats.wal_columns import CombinedGroup, decode_wal_columns

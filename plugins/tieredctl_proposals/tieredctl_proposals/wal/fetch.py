@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.consumer_fetch import ConsumerFetchOutcome, consumer_fetch
 from tieredctl.rlmm.lineage import epoch_for_offset

@@ -15,8 +15,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tieredctl.formats.uuid_columns import UuidColumns, joined_uuids, uuids_of_texts
-from tieredctl.formats.uuid_lookup import NOT_FOUND, UuidLookup, UuidSet, grouped
+from tieredctl.formats.uuid_columns import (
+    NOT_FOUND,
+    UuidColumns,
+    UuidLookup,
+    UuidSet,
+    grouped,
+    joined_uuids,
+    uuids_of_texts,
+)
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition

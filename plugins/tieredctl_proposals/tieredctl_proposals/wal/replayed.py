@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tieredctl.formats.uuid_columns import UuidColumns, uuids_of_texts
-from tieredctl.formats.uuid_lookup import NOT_FOUND, UuidLookup, grouped
+from tieredctl.formats.uuid_columns import NOT_FOUND, UuidColumns, UuidLookup, grouped, uuids_of_texts
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition

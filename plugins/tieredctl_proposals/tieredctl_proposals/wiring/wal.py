@@ -11,8 +11,7 @@ from uuid import uuid4
 
 from tieredctl.config.plan_key import signing_key, usable_key
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.local_replicas import read_local_replicas
-from tieredctl.kafka.log_dir_owner import log_dir_owner
+from tieredctl.kafka.local_logs import log_dir_owner, read_local_replicas
 from tieredctl.model.findings import Finding
 from tieredctl.model.named_cluster import demand_named_cluster
 from tieredctl.model.nearest import nearest_hint

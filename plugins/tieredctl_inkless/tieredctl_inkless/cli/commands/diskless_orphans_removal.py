@@ -52,7 +52,7 @@ def plan(
     For example: tieredctl diskless orphans plan --to PLAN --control-plane service=inkless --store s3://bucket
     --cluster-id ID
     """
-    from tieredctl.ops.orphan_removal.plan_options import PlanOptions
+    from tieredctl.ops.orphan_removal.limits import PlanOptions
     from tieredctl_inkless.wiring.diskless_removal import write_diskless_plan
 
     options = PlanOptions(

@@ -8,9 +8,8 @@ from itertools import islice
 
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlanHeader, PlannedObject, PlanTotals
-from tieredctl.ops.orphan_removal.limits import demand_age, demand_promised
+from tieredctl.ops.orphan_removal.limits import PlannedSoFar, PlanOptions, demand_age, demand_promised
 from tieredctl.ops.orphan_removal.plan_file import PlanWriter
-from tieredctl.ops.orphan_removal.plan_options import PlannedSoFar, PlanOptions
 from tieredctl_inkless.diskless.control_plane import KEYS_AT_ONCE
 from tieredctl_inkless.ops.diskless.bucket import DisklessBucket
 from tieredctl_inkless.ops.diskless.doubt import bucket_fit, doubt_about

@@ -15,7 +15,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import ObjectSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.guards.in_parallel import in_parallel
-from tieredctl.ops.orphan_removal.quarantine import copies_in_quarantine
+from tieredctl.ops.guards.quarantine_keys import copies_in_quarantine
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl_inkless.diskless.control_plane import KEYS_AT_ONCE, ControlPlane, FileState
 from tieredctl_inkless.ops.diskless.bucket import NOT_LISTED, DisklessBucket

@@ -14,9 +14,9 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_kind import Severity
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
-from tieredctl.ops.verification.finding_order import in_order
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.result import Verification
+from tieredctl.ops.verification.verify import in_order
 from tieredctl.process.progress import note
 from tieredctl_inkless.ops.diskless.bucket import DisklessBucket
 from tieredctl_inkless.ops.diskless.doubt import bucket_fit, doubt_about, doubt_finding, doubt_of_promises

@@ -17,7 +17,7 @@ from tieredctl_inkless.ops.diskless.file_keys import FileKeys
 
 from tieredctl.formats.arrow_columns import numbers_in
 from tieredctl.formats.windows import Flags, Ints
-from tieredctl.ops.orphans.metadata_begins import NEVER_MS
+from tieredctl.ops.orphans.object_columns import NEVER_MS
 from tieredctl_proposals.model.diskless_records import (
     CommittedBatch,
     FileCommitted,

@@ -33,7 +33,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.store_clock import MOST_SKEW_MS
-from tieredctl.ops.orphans.metadata_begins import NEVER_MS
+from tieredctl.ops.orphans.object_columns import NEVER_MS
 from tieredctl.ops.orphans.reserved import UnreservedObjects
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.remote.listing import Listing

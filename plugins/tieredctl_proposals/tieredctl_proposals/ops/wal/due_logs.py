@@ -13,7 +13,7 @@ from itertools import pairwise
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
-from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog
 from tieredctl.ops.documents import partition_document
 from tieredctl.rlmm.cache import KnownSegment
 from tieredctl_proposals.model.finding_codes import ProposalCode

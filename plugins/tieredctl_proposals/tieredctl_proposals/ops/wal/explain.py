@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.leader_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog
 from tieredctl.model.nearest import nearest_hint
 from tieredctl.ops.documents import Document
 from tieredctl.ports.object_store import ObjectStore

@@ -17,8 +17,7 @@ from tieredctl.model.finding_codes import AnyFindingCode, FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.leader_log import LeaderLog
-from tieredctl.model.local_replica import LocalReplica, LocalSegment
+from tieredctl.model.local_log import LeaderLog, LocalReplica, LocalSegment
 from tieredctl.ops.documents import partition_document
 from tieredctl_proposals.model.finding_codes import ProposalCode
 

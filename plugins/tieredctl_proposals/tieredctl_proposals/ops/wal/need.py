@@ -12,7 +12,7 @@ from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.live_topics import TopicSources, live_topics
-from tieredctl.ops.cluster.retention import UNLIMITED, effective_local
+from tieredctl.ops.cluster.topic_settings import UNLIMITED, effective_local
 from tieredctl.ops.metadata.event_reading import read_events as read_remote_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata

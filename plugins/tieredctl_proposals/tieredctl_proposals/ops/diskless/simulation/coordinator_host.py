@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
 from tieredctl.model.ids import uuid_text
 from tieredctl_proposals.coordinator.machine import Coordinator, Loading, NotCoordinator, Operation
+from tieredctl_proposals.coordinator.metadata_log import LoggedRecord, NotLeader
 from tieredctl_proposals.coordinator.ownership import OwnedFile, OwnershipWorker
 from tieredctl_proposals.coordinator.queries import describe_file, oldest_live_file_ms, released_files
 from tieredctl_proposals.coordinator.recovery import Origin, Recovered, recover
 from tieredctl_proposals.coordinator.snapshots import prune, remove_database, take_snapshot
+from tieredctl_proposals.model.diskless_records import DISKLESS_METADATA_TOPIC, DisklessRecord
 from tieredctl_proposals.model.diskless_requests import (
     CreatablePartitions,
     CreatedPartitions,
@@ -24,7 +27,6 @@ from tieredctl_proposals.model.diskless_requests import (
     FoundBatches,
     KafkaError,
 )
-from tieredctl_proposals.ops.diskless.simulation.replicated_log import LeadersLog, ReplicatedLog
 from tieredctl_proposals.ops.diskless.simulation.schedule import Schedule
 from tieredctl_proposals.ops.diskless.simulation.settings import Settings
 
@@ -209,3 +211,61 @@ class CoordinatorHost:
         self._is_up = True
         self._replicate()
         self._schedule.after(1 + round(self._chance.expovariate(1 / self._settings.failover_ms)), self._fail_over)
+
+
+class ReplicatedLog:
+    """What all leaders of one coordinator append to, in turn. A MetadataLog is one leader's view of it."""
+
+    def __init__(self, coordinator_id: int) -> None:
+        self.name = f"{DISKLESS_METADATA_TOPIC}-{coordinator_id}"
+        self.start_offset = 0
+        self.high_watermark = 0
+        self.leader_epoch = 0
+        self.records: deque[LoggedRecord] = deque()
+
+    @property
+    def end_offset(self) -> int:
+        return self.start_offset + len(self.records)
+
+    def fail_over(self, chance: Random) -> None:
+        """A new leader: of what was not known to be replicated, it has some, or all, or nothing."""
+        self.leader_epoch += 1
+        for _ in range(chance.randint(0, self.end_offset - self.high_watermark)):
+            self.records.pop()
+
+
+class LeadersLog:
+    """The log as one leader has it: once another leads, nothing can be appended."""
+
+    def __init__(self, log: ReplicatedLog) -> None:
+        self._log = log
+        self._leader_epoch = log.leader_epoch
+        self.name = log.name
+
+    @property
+    def start_offset(self) -> int:
+        return self._log.start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self._log.high_watermark
+
+    @property
+    def end_offset(self) -> int:
+        return self._log.end_offset
+
+    def append(self, records: Sequence[DisklessRecord], timestamp_ms: int) -> int:
+        if self._leader_epoch != self._log.leader_epoch:
+            raise NotLeader
+        first = self._log.end_offset
+        self._log.records += (LoggedRecord(first + place, timestamp_ms, each) for place, each in enumerate(records))
+        return first
+
+    def read(self, offset: int) -> Iterator[LoggedRecord]:
+        first = offset - self._log.start_offset
+        return islice(self._log.records, first, self._log.high_watermark - self._log.start_offset)
+
+    def prune(self, offset: int) -> None:
+        while self._log.start_offset < offset:
+            self._log.records.popleft()
+            self._log.start_offset += 1
