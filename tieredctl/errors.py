@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from errno import EDQUOT, ENAMETOOLONG, ENOSPC
 from pathlib import Path
@@ -55,327 +54,236 @@ def worst(*codes: ExitCode) -> ExitCode:
 
 
 class ErrorCode(StrEnum):
-    """What went wrong, for scripts."""
+    """What went wrong, for scripts: a stable word, its exit code, and what the user can do next."""
 
-    USAGE = "usage"
-    NO_SOURCE = "no-source"
-    NO_STORE = "no-store"
-    AMBIGUOUS_TOPIC = "ambiguous-topic"
-    UNKNOWN_TOPIC = "unknown-topic"
-    UNKNOWN_SEGMENT = "unknown-segment"
-    PATH_MISSING = "path-missing"
-    PATH_FORBIDDEN = "path-forbidden"
-    NOT_A_LOG_DIR = "not-a-log-dir"
-    UNREADABLE = "unreadable"
-    UNDECODABLE = "undecodable"
-    TRANSFORMED = "transformed"
-    UNWRITABLE = "unwritable"
-    BROKER_UNREACHABLE = "broker-unreachable"
-    BROKER_REFUSED = "broker-refused"
-    CONFIG_REFUSED = "config-refused"
-    SNAPSHOT_UNAVAILABLE = "snapshot-unavailable"
-    NO_METADATA_TOPIC = "no-metadata-topic"
-    METADATA_TOPIC_UNSAFE = "metadata-topic-unsafe"
-    METADATA_PARTITIONS = "metadata-partitions"
-    MISSING_EXTRA = "missing-extra"
-    UNKNOWN_LAYOUT = "unknown-layout"
-    BAD_CONFIG = "bad-config"
-    PRIVATE_KEY = "private-key"
-    STORE_UNREACHABLE = "store-unreachable"
-    STORE_THROTTLED = "store-throttled"
-    STORE_FORBIDDEN = "store-forbidden"
-    STORE_INCAPABLE = "store-incapable"
-    NO_CREDENTIALS = "no-credentials"
-    BUCKET_MISSING = "bucket-missing"
-    OBJECT_MISSING = "object-missing"
-    OBJECT_ARCHIVED = "object-archived"
-    INVENTORY_UNUSABLE = "inventory-unusable"
-    OTHER_METADATA_MANAGER = "other-metadata-manager"
-    METADATA_INCOMPLETE = "metadata-incomplete"
-    ANOTHER_CLUSTER = "another-cluster"
-    NO_OVERLAP = "no-overlap"
-    AMBIGUOUS_PREFIX = "ambiguous-prefix"
-    QUARANTINE_SCANNED = "quarantine-scanned"
-    TOPICS_DOUBTFUL = "topics-doubtful"
-    AGE_TOO_LOW = "age-too-low"
-    EPOCHS_UNKNOWN = "epochs-unknown"
-    TOPIC_LIVE = "topic-live"
-    TOPIC_IN_USE = "topic-in-use"
-    TOPIC_UNCLEAR = "topic-unclear"
-    PLAN_TOO_LARGE = "plan-too-large"
-    PROMISED_MISSING = "promised-objects-missing"
-    PLAN_ALTERED = "plan-altered"
-    PLAN_UNSIGNED = "plan-unsigned"
-    PLAN_KEY = "plan-key"
-    PLAN_USED = "plan-used"
-    PLAN_EXPIRED = "plan-expired"
-    NOT_CONFIRMED = "not-confirmed"
-    RECEIPTS_MISSING = "receipts-missing"
-    RECEIPTS_DAMAGED = "receipts-damaged"
-    WORLD_CHANGED = "world-changed"
-    REMOVAL_FAILED = "removal-failed"
-    COPY_ALTERED = "copy-altered"
-    COPY_UNVERIFIED = "copy-unverified"
-    LOCKED = "locked"
-    NODE_RUNNING = "node-running"
-    NODE_UNCLEAR = "node-unclear"
-    CLOCK_SKEW = "clock-skew"
-    LEDGER_DAMAGED = "ledger-damaged"
-    LEASE_LOST = "lease-lost"
-    CHECKPOINT_UNUSABLE = "checkpoint-unusable"
-    MARK_UNUSABLE = "mark-unusable"
-    NO_CONTROL_PLANE = "no-control-plane"
-    CONTROL_PLANE_UNREACHABLE = "control-plane-unreachable"
-    CONTROL_PLANE_REFUSED = "control-plane-refused"
-    CONTROL_PLANE_UNKNOWN = "control-plane-unknown"
-    CONTROL_PLANE_DOUBTFUL = "control-plane-doubtful"
-    SPARK_FAILED = "spark-failed"
-    DEMO_FAILED = "demo-failed"
-    FAULT = "fault"
-    INTERRUPTED = "interrupted"
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorKind:
-    """A row of the error table: stable code, exit code, and what the user can do next."""
-
-    code: ErrorCode
     exit_code: ExitCode
     hint: str
 
+    def __new__(cls, word: str, exit_code: ExitCode, hint: str) -> ErrorCode:
+        code = str.__new__(cls, word)
+        code._value_, code.exit_code, code.hint = word, exit_code, hint
+        return code
 
-_TABLE = (
-    ErrorKind(ErrorCode.USAGE, ExitCode.USAGE, "Run the command with --help to see what it takes."),
-    ErrorKind(
-        ErrorCode.NO_SOURCE, ExitCode.USAGE, "Give one of --log-dir, --bootstrap-server, --export or --metadata-source."
-    ),
-    ErrorKind(
-        ErrorCode.NO_STORE,
+    USAGE = "usage", ExitCode.USAGE, "Run the command with --help to see what it takes."
+    NO_SOURCE = "no-source", ExitCode.USAGE, "Give one of --log-dir, --bootstrap-server, --export or --metadata-source."
+    NO_STORE = (
+        "no-store",
         ExitCode.USAGE,
         "Give --store, for example --store file:/var/lib/tiered/kafka-tiered-storage.",
-    ),
-    ErrorKind(ErrorCode.AMBIGUOUS_TOPIC, ExitCode.USAGE, "Choose one with --topic-id."),
-    ErrorKind(
-        ErrorCode.UNKNOWN_TOPIC, ExitCode.USAGE, "List what the metadata knows with `tieredctl metadata segments`."
-    ),
-    ErrorKind(ErrorCode.UNKNOWN_SEGMENT, ExitCode.USAGE, "List segments with `tieredctl metadata segments --all`."),
-    ErrorKind(
-        ErrorCode.PATH_MISSING,
-        ExitCode.USAGE,
-        "Check the path for a typo, and that the file system is mounted.",
-    ),
-    ErrorKind(ErrorCode.PATH_FORBIDDEN, ExitCode.FAILURE, "Run as a user who may read it, such as the broker's own."),
-    ErrorKind(
-        ErrorCode.NOT_A_LOG_DIR,
+    )
+    AMBIGUOUS_TOPIC = "ambiguous-topic", ExitCode.USAGE, "Choose one with --topic-id."
+    UNKNOWN_TOPIC = "unknown-topic", ExitCode.USAGE, "List what the metadata knows with `tieredctl metadata segments`."
+    UNKNOWN_SEGMENT = "unknown-segment", ExitCode.USAGE, "List segments with `tieredctl metadata segments --all`."
+    PATH_MISSING = "path-missing", ExitCode.USAGE, "Check the path for a typo, and that the file system is mounted."
+    PATH_FORBIDDEN = "path-forbidden", ExitCode.FAILURE, "Run as a user who may read it, such as the broker's own."
+    NOT_A_LOG_DIR = (
+        "not-a-log-dir",
         ExitCode.USAGE,
         "Give a broker's log directory: the folder that holds __remote_log_metadata-0 and its siblings.",
-    ),
-    ErrorKind(ErrorCode.UNREADABLE, ExitCode.FAILURE, "Look at the file with `tieredctl store inspect`."),
-    ErrorKind(
-        ErrorCode.UNDECODABLE,
+    )
+    UNREADABLE = "unreadable", ExitCode.FAILURE, "Look at the file with `tieredctl store inspect`."
+    UNDECODABLE = (
+        "undecodable",
         ExitCode.CORRUPTION,
         "Look at the file with `tieredctl store inspect`, or restore it from a replica.",
-    ),
-    ErrorKind(
-        ErrorCode.TRANSFORMED,
+    )
+    TRANSFORMED = (
+        "transformed",
         ExitCode.INCOMPLETE,
         "Run `tieredctl remote read SEGMENT-ID --part log --to FILE` and inspect FILE: that is what the broker wrote.",
-    ),
-    ErrorKind(ErrorCode.UNWRITABLE, ExitCode.FAILURE, "Check that the folder exists, is writable, and has free space."),
-    ErrorKind(
-        ErrorCode.BROKER_UNREACHABLE,
+    )
+    UNWRITABLE = "unwritable", ExitCode.FAILURE, "Check that the folder exists, is writable, and has free space."
+    BROKER_UNREACHABLE = (
+        "broker-unreachable",
         ExitCode.FAILURE,
         "Check host, port and firewall; TLS and SASL go in --command-config.",
-    ),
-    ErrorKind(
-        ErrorCode.BROKER_REFUSED, ExitCode.FAILURE, "Check the user, password and mechanism in --command-config."
-    ),
-    ErrorKind(
-        ErrorCode.CONFIG_REFUSED, ExitCode.FAILURE, "Nothing was changed: correct what Kafka names, and run it again."
-    ),
-    ErrorKind(
-        ErrorCode.SNAPSHOT_UNAVAILABLE, ExitCode.FAILURE, "Run it again without --snapshot, for the latest snapshot."
-    ),
-    ErrorKind(
-        ErrorCode.NO_METADATA_TOPIC,
+    )
+    BROKER_REFUSED = "broker-refused", ExitCode.FAILURE, "Check the user, password and mechanism in --command-config."
+    CONFIG_REFUSED = (
+        "config-refused",
+        ExitCode.FAILURE,
+        "Nothing was changed: correct what Kafka names, and run it again.",
+    )
+    SNAPSHOT_UNAVAILABLE = (
+        "snapshot-unavailable",
+        ExitCode.FAILURE,
+        "Run it again without --snapshot, for the latest snapshot.",
+    )
+    NO_METADATA_TOPIC = (
+        "no-metadata-topic",
         ExitCode.USAGE,
         "Is tiered storage enabled (remote.log.storage.system.enable=true) on this cluster?",
-    ),
-    ErrorKind(
-        ErrorCode.METADATA_TOPIC_UNSAFE,
+    )
+    METADATA_TOPIC_UNSAFE = (
+        "metadata-topic-unsafe",
         ExitCode.USAGE,
         "Correct the settings of __remote_log_metadata first: --add-config cleanup.policy=delete,retention.ms=-1",
-    ),
-    ErrorKind(
-        ErrorCode.METADATA_PARTITIONS,
+    )
+    METADATA_PARTITIONS = (
+        "metadata-partitions",
         ExitCode.USAGE,
         "Make the two equal: a broker configured with a different count exits at startup.",
-    ),
-    ErrorKind(ErrorCode.MISSING_EXTRA, ExitCode.FAILURE, "Install the named package."),
-    ErrorKind(ErrorCode.UNKNOWN_LAYOUT, ExitCode.USAGE, "Install the layout's plugin, or name an installed layout."),
-    ErrorKind(ErrorCode.BAD_CONFIG, ExitCode.USAGE, "Correct the file, or name another with TIEREDCTL_CONFIG."),
-    ErrorKind(
-        ErrorCode.PRIVATE_KEY, ExitCode.USAGE, "Give the right private key with --layout-option private-key=FILE."
-    ),
-    ErrorKind(ErrorCode.STORE_UNREACHABLE, ExitCode.FAILURE, "Check the store's URL, endpoint and the network."),
-    ErrorKind(
-        ErrorCode.STORE_THROTTLED, ExitCode.FAILURE, "Try again later, or send the store fewer requests at a time."
-    ),
-    ErrorKind(ErrorCode.STORE_FORBIDDEN, ExitCode.FAILURE, "Check whose credentials are in use, and what they allow."),
-    ErrorKind(
-        ErrorCode.STORE_INCAPABLE, ExitCode.FAILURE, "Use a store that supports this, or a newer release of its server."
-    ),
-    ErrorKind(ErrorCode.NO_CREDENTIALS, ExitCode.FAILURE, "Log in as you would for the cloud's own command line."),
-    ErrorKind(
-        ErrorCode.BUCKET_MISSING, ExitCode.USAGE, "Check the bucket's name, and the endpoint and region it is in."
-    ),
-    ErrorKind(ErrorCode.OBJECT_MISSING, ExitCode.FAILURE, "List what is there with `tieredctl remote ls`."),
-    ErrorKind(
-        ErrorCode.OBJECT_ARCHIVED,
+    )
+    MISSING_EXTRA = "missing-extra", ExitCode.FAILURE, "Install the named package."
+    UNKNOWN_LAYOUT = "unknown-layout", ExitCode.USAGE, "Install the layout's plugin, or name an installed layout."
+    BAD_CONFIG = "bad-config", ExitCode.USAGE, "Correct the file, or name another with TIEREDCTL_CONFIG."
+    PRIVATE_KEY = "private-key", ExitCode.USAGE, "Give the right private key with --layout-option private-key=FILE."
+    STORE_UNREACHABLE = "store-unreachable", ExitCode.FAILURE, "Check the store's URL, endpoint and the network."
+    STORE_THROTTLED = (
+        "store-throttled",
+        ExitCode.FAILURE,
+        "Try again later, or send the store fewer requests at a time.",
+    )
+    STORE_FORBIDDEN = "store-forbidden", ExitCode.FAILURE, "Check whose credentials are in use, and what they allow."
+    STORE_INCAPABLE = (
+        "store-incapable",
+        ExitCode.FAILURE,
+        "Use a store that supports this, or a newer release of its server.",
+    )
+    NO_CREDENTIALS = "no-credentials", ExitCode.FAILURE, "Log in as you would for the cloud's own command line."
+    BUCKET_MISSING = "bucket-missing", ExitCode.USAGE, "Check the bucket's name, and the endpoint and region it is in."
+    OBJECT_MISSING = "object-missing", ExitCode.FAILURE, "List what is there with `tieredctl remote ls`."
+    OBJECT_ARCHIVED = (
+        "object-archived",
         ExitCode.FAILURE,
         "Restore it from the archive with the cloud's own command line first; brokers cannot read it either.",
-    ),
-    ErrorKind(
-        ErrorCode.INVENTORY_UNUSABLE,
+    )
+    INVENTORY_UNUSABLE = (
+        "inventory-unusable",
         ExitCode.FAILURE,
         "Give a complete inventory, or none: then the store is listed.",
-    ),
-    ErrorKind(
-        ErrorCode.OTHER_METADATA_MANAGER,
+    )
+    OTHER_METADATA_MANAGER = (
+        "other-metadata-manager",
         ExitCode.USAGE,
         "The topic has nothing about its segments: give --metadata-source, if that manager has a plugin.",
-    ),
-    ErrorKind(
-        ErrorCode.METADATA_INCOMPLETE,
+    )
+    METADATA_INCOMPLETE = (
+        "metadata-incomplete",
         ExitCode.INCOMPLETE,
         "Nothing is planned or removed on incomplete metadata: see `tieredctl metadata stats`.",
-    ),
-    ErrorKind(
-        ErrorCode.ANOTHER_CLUSTER, ExitCode.USAGE, "Check --bootstrap-server and --cluster-id against the plan's."
-    ),
-    ErrorKind(ErrorCode.NO_OVERLAP, ExitCode.USAGE, "Check --store, --layout and where the metadata is read from."),
-    ErrorKind(ErrorCode.AMBIGUOUS_PREFIX, ExitCode.USAGE, "Name a single root in --store."),
-    ErrorKind(ErrorCode.QUARANTINE_SCANNED, ExitCode.USAGE, "Name the root that the quarantine belongs to in --store."),
-    ErrorKind(
-        ErrorCode.TOPICS_DOUBTFUL,
+    )
+    ANOTHER_CLUSTER = "another-cluster", ExitCode.USAGE, "Check --bootstrap-server and --cluster-id against the plan's."
+    NO_OVERLAP = "no-overlap", ExitCode.USAGE, "Check --store, --layout and where the metadata is read from."
+    AMBIGUOUS_PREFIX = "ambiguous-prefix", ExitCode.USAGE, "Name a single root in --store."
+    QUARANTINE_SCANNED = (
+        "quarantine-scanned",
+        ExitCode.USAGE,
+        "Name the root that the quarantine belongs to in --store.",
+    )
+    TOPICS_DOUBTFUL = (
+        "topics-doubtful",
         ExitCode.USAGE,
         "Give the ids of all topics of the cluster, internal ones too, as `kafka-topics --describe` shows them.",
-    ),
-    ErrorKind(
-        ErrorCode.AGE_TOO_LOW,
+    )
+    AGE_TOO_LOW = (
+        "age-too-low",
         ExitCode.USAGE,
         "Give --min-age 1h or more, or --allow-young if nothing writes to the store.",
-    ),
-    ErrorKind(ErrorCode.EPOCHS_UNKNOWN, ExitCode.USAGE, "Name it in --untiered-topic, if it is not tiered."),
-    ErrorKind(
-        ErrorCode.TOPIC_LIVE,
-        ExitCode.USAGE,
-        "Delete the topic first; --even-if-live removes its remote data even so.",
-    ),
-    ErrorKind(
-        ErrorCode.TOPIC_IN_USE,
+    )
+    EPOCHS_UNKNOWN = "epochs-unknown", ExitCode.USAGE, "Name it in --untiered-topic, if it is not tiered."
+    TOPIC_LIVE = "topic-live", ExitCode.USAGE, "Delete the topic first; --even-if-live removes its remote data even so."
+    TOPIC_IN_USE = (
+        "topic-in-use",
         ExitCode.INCOMPLETE,
         "Wait until brokers have written nothing about it for ten minutes, or give --brokers-are-done.",
-    ),
-    ErrorKind(
-        ErrorCode.TOPIC_UNCLEAR,
+    )
+    TOPIC_UNCLEAR = (
+        "topic-unclear",
         ExitCode.INCOMPLETE,
         "Run it while all brokers are up: a topic counts as gone when every broker reports its id as unknown.",
-    ),
-    ErrorKind(ErrorCode.PLAN_TOO_LARGE, ExitCode.USAGE, "Review the plan, and raise --max-percent if it is right."),
-    ErrorKind(
-        ErrorCode.PROMISED_MISSING,
+    )
+    PLAN_TOO_LARGE = "plan-too-large", ExitCode.USAGE, "Review the plan, and raise --max-percent if it is right."
+    PROMISED_MISSING = (
+        "promised-objects-missing",
         ExitCode.INCOMPLETE,
         "Find them first: what looks orphaned may be theirs. If they are known to be lost, give --max-missing.",
-    ),
-    ErrorKind(ErrorCode.PLAN_ALTERED, ExitCode.USAGE, "Make a new plan: a plan that was altered is not applied."),
-    ErrorKind(
-        ErrorCode.PLAN_UNSIGNED,
+    )
+    PLAN_ALTERED = "plan-altered", ExitCode.USAGE, "Make a new plan: a plan that was altered is not applied."
+    PLAN_UNSIGNED = (
+        "plan-unsigned",
         ExitCode.USAGE,
-        "Make the plan yourself, or name its maker's key with TIEREDCTL_PLAN_KEY_FILE; or give --trust-plan, which "
-        "ignores the plan's own limits.",
-    ),
-    ErrorKind(
-        ErrorCode.PLAN_KEY,
+        "Make the plan yourself, or name its maker's key with TIEREDCTL_PLAN_KEY_FILE; or give --trust-plan, which ignores the plan's own limits.",
+    )
+    PLAN_KEY = (
+        "plan-key",
         ExitCode.USAGE,
         "Name a file that only you may read with TIEREDCTL_PLAN_KEY_FILE, or correct this one.",
-    ),
-    ErrorKind(ErrorCode.PLAN_USED, ExitCode.USAGE, "This plan was used already; make a new one."),
-    ErrorKind(ErrorCode.PLAN_EXPIRED, ExitCode.USAGE, "Make a new plan: which objects are orphaned may have changed."),
-    ErrorKind(ErrorCode.NOT_CONFIRMED, ExitCode.USAGE, "Give --yes and --cluster-id, or run it on a terminal."),
-    ErrorKind(
-        ErrorCode.RECEIPTS_MISSING,
+    )
+    PLAN_USED = "plan-used", ExitCode.USAGE, "This plan was used already; make a new one."
+    PLAN_EXPIRED = "plan-expired", ExitCode.USAGE, "Make a new plan: which objects are orphaned may have changed."
+    NOT_CONFIRMED = "not-confirmed", ExitCode.USAGE, "Give --yes and --cluster-id, or run it on a terminal."
+    RECEIPTS_MISSING = (
+        "receipts-missing",
         ExitCode.USAGE,
         "Name them with --receipts: an earlier run of this plan wrote them elsewhere.",
-    ),
-    ErrorKind(ErrorCode.RECEIPTS_DAMAGED, ExitCode.FAILURE, "Name the right receipts for this plan."),
-    ErrorKind(ErrorCode.WORLD_CHANGED, ExitCode.INCOMPLETE, "Look at what changed, and make a new plan."),
-    ErrorKind(ErrorCode.REMOVAL_FAILED, ExitCode.INCOMPLETE, "Run it again once the cause is resolved: it resumes."),
-    ErrorKind(
-        ErrorCode.COPY_ALTERED,
+    )
+    RECEIPTS_DAMAGED = "receipts-damaged", ExitCode.FAILURE, "Name the right receipts for this plan."
+    WORLD_CHANGED = "world-changed", ExitCode.INCOMPLETE, "Look at what changed, and make a new plan."
+    REMOVAL_FAILED = "removal-failed", ExitCode.INCOMPLETE, "Run it again once the cause is resolved: it resumes."
+    COPY_ALTERED = (
+        "copy-altered",
         ExitCode.INCOMPLETE,
         "Somebody wrote other bytes there. If the bucket keeps versions, bring back the earlier one, and run it again.",
-    ),
-    ErrorKind(
-        ErrorCode.COPY_UNVERIFIED,
+    )
+    COPY_UNVERIFIED = (
+        "copy-unverified",
         ExitCode.INCOMPLETE,
-        "Use the key that the plan was applied with; or `tieredctl orphans restore --accept-unverified`, which puts "
-        "back what is in quarantine, whoever wrote it.",
-    ),
-    ErrorKind(
-        ErrorCode.LOCKED,
+        "Use the key that the plan was applied with; or `tieredctl orphans restore --accept-unverified`, which puts back what is in quarantine, whoever wrote it.",
+    )
+    LOCKED = (
+        "locked",
         ExitCode.LOCKED,
         "Wait for the other run to end; `tieredctl orphans unlock` shows it, and frees the lease of a dead run.",
-    ),
-    ErrorKind(ErrorCode.NODE_RUNNING, ExitCode.LOCKED, "Stop the node first: a running one writes its files itself."),
-    ErrorKind(
-        ErrorCode.NODE_UNCLEAR,
+    )
+    NODE_RUNNING = "node-running", ExitCode.LOCKED, "Stop the node first: a running one writes its files itself."
+    NODE_UNCLEAR = (
+        "node-unclear",
         ExitCode.INCOMPLETE,
         "Name the log directory of a stopped node as it is, or a whole copy: .lock or .kafka_cleanshutdown included.",
-    ),
-    ErrorKind(ErrorCode.CLOCK_SKEW, ExitCode.FAILURE, "Correct the wrong clock; nothing was changed."),
-    ErrorKind(
-        ErrorCode.LEDGER_DAMAGED,
+    )
+    CLOCK_SKEW = "clock-skew", ExitCode.FAILURE, "Correct the wrong clock; nothing was changed."
+    LEDGER_DAMAGED = (
+        "ledger-damaged",
         ExitCode.FAILURE,
         "Make a new plan; put back what this one removed with `tieredctl orphans restore PLANID --store URL`.",
-    ),
-    ErrorKind(ErrorCode.LEASE_LOST, ExitCode.LOCKED, "Run it again when the other run is over: it resumes."),
-    ErrorKind(
-        ErrorCode.CHECKPOINT_UNUSABLE, ExitCode.USAGE, "Remove the file, or name another, to list the store again."
-    ),
-    ErrorKind(ErrorCode.MARK_UNUSABLE, ExitCode.USAGE, "Run the job again, and give the folder that it wrote."),
-    ErrorKind(
-        ErrorCode.NO_CONTROL_PLANE,
+    )
+    LEASE_LOST = "lease-lost", ExitCode.LOCKED, "Run it again when the other run is over: it resumes."
+    CHECKPOINT_UNUSABLE = (
+        "checkpoint-unusable",
+        ExitCode.USAGE,
+        "Remove the file, or name another, to list the store again.",
+    )
+    MARK_UNUSABLE = "mark-unusable", ExitCode.USAGE, "Run the job again, and give the folder that it wrote."
+    NO_CONTROL_PLANE = (
+        "no-control-plane",
         ExitCode.USAGE,
         "Give --control-plane, for example --control-plane postgresql://ROLE@HOST/DATABASE.",
-    ),
-    ErrorKind(
-        ErrorCode.CONTROL_PLANE_UNREACHABLE,
+    )
+    CONTROL_PLANE_UNREACHABLE = (
+        "control-plane-unreachable",
         ExitCode.FAILURE,
         "Check host, port, database and role; a password goes into the file that PGPASSFILE names.",
-    ),
-    ErrorKind(
-        ErrorCode.CONTROL_PLANE_REFUSED,
+    )
+    CONTROL_PLANE_REFUSED = (
+        "control-plane-refused",
         ExitCode.FAILURE,
         "The role needs SELECT on files, batches, logs, producer_state and flyway_schema_history.",
-    ),
-    ErrorKind(
-        ErrorCode.CONTROL_PLANE_UNKNOWN,
+    )
+    CONTROL_PLANE_UNKNOWN = (
+        "control-plane-unknown",
         ExitCode.INCOMPLETE,
         "Check the database's name; nothing is judged by a schema that this release of tieredctl does not know.",
-    ),
-    ErrorKind(
-        ErrorCode.CONTROL_PLANE_DOUBTFUL,
+    )
+    CONTROL_PLANE_DOUBTFUL = (
+        "control-plane-doubtful",
         ExitCode.INCOMPLETE,
         "Nothing is planned or removed by a control plane that may have lost commits.",
-    ),
-    ErrorKind(ErrorCode.SPARK_FAILED, ExitCode.FAILURE, "Read Spark's own message above, or run with --engine local."),
-    ErrorKind(ErrorCode.DEMO_FAILED, ExitCode.FAILURE, "Please report it, with the output above."),
-    ErrorKind(ErrorCode.FAULT, ExitCode.FAILURE, "Please report this line."),
-    ErrorKind(ErrorCode.INTERRUPTED, ExitCode.INTERRUPTED, "Run it again: it resumes where it stopped."),
-)
-
-ERROR_KINDS = {kind.code: kind for kind in _TABLE}
+    )
+    SPARK_FAILED = "spark-failed", ExitCode.FAILURE, "Read Spark's own message above, or run with --engine local."
+    DEMO_FAILED = "demo-failed", ExitCode.FAILURE, "Please report it, with the output above."
+    FAULT = "fault", ExitCode.FAILURE, "Please report this line."
+    INTERRUPTED = "interrupted", ExitCode.INTERRUPTED, "Run it again: it resumes where it stopped."
 
 
 class TieredctlError(Exception):
@@ -386,9 +294,9 @@ class TieredctlError(Exception):
 
     def __init__(self, code: ErrorCode, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
-        self.kind = ERROR_KINDS[code]
+        self.code = code
         self.message = message
-        self.hint = hint if hint is not None else self.kind.hint
+        self.hint = hint if hint is not None else code.hint
 
     @property
     def sentence(self) -> str:
@@ -396,12 +304,8 @@ class TieredctlError(Exception):
         return self.message if self.message.endswith((".", "!", "?")) else f"{self.message}."
 
     @property
-    def code(self) -> ErrorCode:
-        return self.kind.code
-
-    @property
     def exit_code(self) -> ExitCode:
-        return self.kind.exit_code
+        return self.code.exit_code
 
 
 def system_error(fault: OSError | MemoryError) -> TieredctlError:

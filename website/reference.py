@@ -10,7 +10,7 @@ from typing import Any
 
 from tieredctl.cli.anywhere import CONTEXT
 from tieredctl.cli.command_tree import command_of, nouns
-from tieredctl.errors import ERROR_KINDS, EXIT_CODE_MEANINGS, ExitCode
+from tieredctl.errors import EXIT_CODE_MEANINGS, ErrorCode, ExitCode
 
 _EXAMPLE = "For example: "
 _SENTENCES = re.compile(r"(?<!\n)\n(?!\n)")
@@ -87,7 +87,7 @@ def _codes() -> Iterator[str]:
     yield "and how `--fail-on` and `--ignore` change that.\n\n## Errors\n"
     yield "A command that ends with an error says why in a sentence. `explain-code CODE` shows what is in this table.\n"
     yield "| error | exit code | what to do |\n| --- | --- | --- |"
-    yield from (f"| `{code}` | {kind.exit_code.value} | {_cell(kind.hint)} |" for code, kind in ERROR_KINDS.items())
+    yield from (f"| `{code}` | {code.exit_code.value} | {_cell(code.hint)} |" for code in ErrorCode)
 
 
 def _typed(option: Any) -> str:

@@ -39,7 +39,7 @@ def test_nothing_else_does(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
     with pytest.raises(TieredctlError, match="nothing was changed") as refused:
         ask(monkeypatch, typed)
 
-    assert refused.value.kind.code == "not-confirmed"
+    assert refused.value.code == "not-confirmed"
 
 
 def test_places_that_nobody_typed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

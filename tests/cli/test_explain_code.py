@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.command_line import Tieredctl
-from tieredctl.errors import ERROR_KINDS, ErrorCode, ExitCode
+from tieredctl.errors import ErrorCode, ExitCode
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import FINDING_KINDS
 
@@ -29,7 +29,7 @@ def test_an_errors_page_has_its_exit_code_and_hint(tieredctl: Tieredctl) -> None
         "code": "clock-skew",
         "kind": "error",
         "severity": None,
-        "meaning": f"Ends a command with exit code 1. {ERROR_KINDS[ErrorCode.CLOCK_SKEW].hint}",
+        "meaning": f"Ends a command with exit code 1. {ErrorCode.CLOCK_SKEW.hint}",
     }
 
 

@@ -118,7 +118,7 @@ def test_a_folder_that_is_not_a_log_directory_is_named(name: str, tmp_path: Path
     with pytest.raises(TieredctlError) as raised:
         read_local_replicas([tmp_path / name])
 
-    assert raised.value.kind.code == ("path-missing" if name == "no-such-folder" else "not-a-log-dir")
+    assert raised.value.code == ("path-missing" if name == "no-such-folder" else "not-a-log-dir")
 
 
 def test_a_log_directory_may_be_empty(tmp_path: Path) -> None:

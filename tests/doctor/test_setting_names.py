@@ -261,4 +261,4 @@ def test_releases_that_do_not_exist_are_refused(text: str) -> None:
     with pytest.raises(TieredctlError, match="knows no Kafka release") as refused:
         release(text)
 
-    assert refused.value.kind.code == "usage"
+    assert refused.value.code == "usage"

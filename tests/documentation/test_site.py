@@ -20,7 +20,7 @@ from tests.rigs.availability import rig_unavailable
 from tests.rigs.chromium import chromium, opened
 from tests.rigs.prerequisites import RigMissing
 from tieredctl.cli.command_tree import nouns
-from tieredctl.errors import ERROR_KINDS, ExitCode
+from tieredctl.errors import ErrorCode, ExitCode
 from website.reference import commands_of, reference_pages
 
 pytestmark = pytest.mark.integration
@@ -135,4 +135,4 @@ def test_the_reference_has_every_exit_code_and_error() -> None:
     page = reference_pages()["exit-codes"]
 
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)} == {*map(int, ExitCode)}
-    assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == {*ERROR_KINDS}
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == {*ErrorCode}

@@ -76,7 +76,7 @@ def test_a_file_that_was_named_has_to_be_there(configured: Path) -> None:
     with pytest.raises(TieredctlError, match="no such file") as raised:
         storage_price("s3://bucket")
 
-    assert raised.value.kind.code == "bad-config"
+    assert raised.value.code == "bad-config"
 
 
 def entries(*lines: str) -> str:
@@ -145,7 +145,7 @@ def test_a_file_that_cannot_be_used_is_refused(configured: Path, text: str) -> N
     with pytest.raises(TieredctlError) as raised:
         storage_price("s3://bucket")
 
-    assert raised.value.kind.code == "bad-config"
+    assert raised.value.code == "bad-config"
 
 
 def test_a_month_costs_by_the_gib() -> None:

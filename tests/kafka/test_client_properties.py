@@ -157,7 +157,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError, match="There is no") as refused:
         read_client_properties(tmp_path / "absent")
 
-    assert refused.value.kind.code == "path-missing"
+    assert refused.value.code == "path-missing"
 
 
 def test_a_folder_is_not_a_file_of_properties(tmp_path: Path) -> None:

@@ -34,4 +34,4 @@ def test_where_nobody_tells_or_today_has_no_event_nothing_is_guessed(today: str 
     with pytest.raises(TieredctlError) as caught:
         chosen(Selection.of("t", None, 0), today)
 
-    assert caught.value.kind.code == code
+    assert caught.value.code == code

@@ -202,7 +202,7 @@ class TestPrefixOfAStore:
         with pytest.raises(TieredctlError, match=r"several prefixes: 'a/', 'b/'") as raised:
             key_prefix_of(store)
 
-        assert raised.value.kind.code == "usage"
+        assert raised.value.code == "usage"
         assert "key-prefix=" in raised.value.hint
 
     def test_what_the_user_names_is_taken(self) -> None:

@@ -94,14 +94,14 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError, match=f"There is no private key {tmp_path}/no") as raised:
         aiven_layout({"private-key": f"{tmp_path}/no"})
 
-    assert raised.value.kind.code == "path-missing"
+    assert raised.value.code == "path-missing"
 
 
 def test_a_folder_is_not_a_key(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError, match="cannot be read") as raised:
         private_keys(str(tmp_path))
 
-    assert raised.value.kind.code == "private-key"
+    assert raised.value.code == "private-key"
 
 
 def test_no_key_is_ever_shown(tmp_path: Path, wrapped: bytes) -> None:
@@ -141,5 +141,5 @@ def test_a_node_without_the_keys_refuses_in_a_sentence(
 
     with pytest.raises(TieredctlError) as raised:
         pickle.loads(pickled)
-    assert raised.value.kind.code == code
+    assert raised.value.code == code
     assert private_key().splitlines()[1].encode() not in pickled

@@ -63,7 +63,7 @@ def store_of(*keys: str) -> MemoryStore:
 
 
 def code_of(raised: pytest.ExceptionInfo[TieredctlError]) -> str:
-    return raised.value.kind.code
+    return raised.value.code
 
 
 def test_the_local_layout_is_installed_with_its_package() -> None:

@@ -220,7 +220,7 @@ def test_an_object_that_was_planned_stays_once_nothing_proves_that_its_records_a
     with pytest.raises(TieredctlError) as refused:
         owners.demand_removable([(planned, StoredObject(planned.key, 5, STORED_MS, "1"))], Limits(0, 100.0))
 
-    assert refused.value.kind.code == code
+    assert refused.value.code == code
     assert hint in (refused.value.hint or "")
 
 

@@ -188,7 +188,7 @@ def test_an_inventory_may_be_copied_elsewhere(where: Callable[[str], str]) -> No
 def refusal(files: Files, manifest: str = S3_MANIFEST, scheme: str = "s3", code: str = "inventory-unusable") -> str:
     with pytest.raises(TieredctlError) as raised:
         listed(files, manifest, scheme)
-    assert raised.value.kind.code == code
+    assert raised.value.code == code
     return raised.value.message
 
 

@@ -164,7 +164,7 @@ def test_the_file_is_gone_when_all_went_well(tmp_path: Path) -> None:
 def refusal(listing: ResumableListing) -> tuple[str, str]:
     with pytest.raises(TieredctlError) as raised:
         keys_of(listing)
-    return raised.value.kind.code, raised.value.message
+    return raised.value.code, raised.value.message
 
 
 @pytest.fixture
@@ -262,7 +262,7 @@ def test_a_checkpoint_of_another_release_is_refused_before_anything_is_listed(tm
     with pytest.raises(TieredctlError, match="another release of tieredctl wrote it") as raised:
         keys_of(resumed(store, file))
 
-    assert raised.value.kind.code == "checkpoint-unusable"
+    assert raised.value.code == "checkpoint-unusable"
     assert store.given == 0
 
 
@@ -278,4 +278,4 @@ def test_a_checkpoint_with_other_columns_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError, match="other columns") as raised:
         keys_of(resumed(Pages([]), file))
 
-    assert raised.value.kind.code == "checkpoint-unusable"
+    assert raised.value.code == "checkpoint-unusable"

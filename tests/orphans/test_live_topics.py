@@ -340,13 +340,13 @@ def test_a_list_of_nothing_is_refused() -> None:
     with pytest.raises(TieredctlError, match="is empty") as refused:
         TopicSources(frozenset())
 
-    assert refused.value.kind.code == "topics-doubtful"
+    assert refused.value.code == "topics-doubtful"
 
 
 def doubtful(topic_sources: TopicSources, *events: MetadataEvent) -> str:
     with pytest.raises(TieredctlError) as refused:
         scanned(topic_sources, *events)
-    assert refused.value.kind.code == "topics-doubtful"
+    assert refused.value.code == "topics-doubtful"
     return refused.value.message
 
 

@@ -96,7 +96,7 @@ def plan(
 def refusal(**how: Any) -> str:
     with pytest.raises(TieredctlError) as refused:
         plan(**how)
-    return refused.value.kind.code
+    return refused.value.code
 
 
 def test_orphans_of_every_cause_are_planned_and_nothing_else() -> None:

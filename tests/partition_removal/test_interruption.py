@@ -96,6 +96,6 @@ def test_an_event_that_was_written_and_not_confirmed_is_not_written_again(state:
     again = topic.remove()
 
     assert stopped is not None
-    assert stopped.kind.code == "broker-unreachable"
+    assert stopped.code == "broker-unreachable"
     assert (again.is_complete, topic.keys()) == (True, [])
     assert [step[0] for step in told(topic.events)].count(state) == 1

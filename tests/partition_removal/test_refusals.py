@@ -49,7 +49,7 @@ def scope_of(answer: bool | None, *, segment_events_only: bool = False, even_if_
 def refusal(call: Callable[[], object]) -> tuple[str, ExitCode]:
     with pytest.raises(TieredctlError) as raised:
         call()
-    return raised.value.kind.code, raised.value.exit_code
+    return raised.value.code, raised.value.exit_code
 
 
 def test_a_topic_that_is_gone_may_be_removed() -> None:

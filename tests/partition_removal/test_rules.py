@@ -239,7 +239,7 @@ def test_a_store_that_deletes_nothing_stops_the_run() -> None:
     outcome = topic.remove()
 
     assert outcome.stopped is not None
-    assert outcome.stopped.kind.code == "store-forbidden"
+    assert outcome.stopped.code == "store-forbidden"
     assert told(topic.events)[-1] == (DELETING.name, segment_id(1))
 
 
@@ -251,7 +251,7 @@ def test_a_broker_that_is_at_work_keeps_the_removal_from_being_finished() -> Non
     outcome = topic.remove()
 
     assert outcome.stopped is not None
-    assert outcome.stopped.kind.code == "world-changed"
+    assert outcome.stopped.code == "world-changed"
     assert "Broker 1 wrote events" in outcome.stopped.message
     assert (FINISHED,) not in told(topic.events)
 
@@ -269,7 +269,7 @@ def test_objects_that_come_meanwhile_keep_the_removal_from_being_finished() -> N
     again = topic.remove()
 
     assert stopped is not None
-    assert stopped.kind.code == "removal-failed"
+    assert stopped.code == "removal-failed"
     assert (again.is_complete, topic.keys()) == (True, [])
 
 

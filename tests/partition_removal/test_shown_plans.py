@@ -98,7 +98,7 @@ def test_what_became_otherwise_since_the_plan_was_shown_stops_it_before_anything
     outcome = topic.remove()
 
     assert outcome.stopped is not None
-    assert (outcome.stopped.kind.code, outcome.stopped.exit_code) == ("world-changed", ExitCode.INCOMPLETE)
+    assert (outcome.stopped.code, outcome.stopped.exit_code) == ("world-changed", ExitCode.INCOMPLETE)
     assert names[0] in outcome.stopped.message
     assert [topic.keys(), topic.events] == before
 

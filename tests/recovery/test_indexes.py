@@ -314,7 +314,7 @@ def test_a_segment_that_nobody_knows_is_refused(cluster: Cluster) -> None:
     with pytest.raises(TieredctlError, match="no segment") as raised:
         plan(cluster, segment_id="AAAAAAAAAAAAAAAAAAAAAA")
 
-    assert raised.value.kind.code == "unknown-segment"
+    assert raised.value.code == "unknown-segment"
 
 
 def test_nothing_is_written_for_a_segment_that_is_deleted_meanwhile(cluster: Cluster) -> None:
@@ -338,7 +338,7 @@ def test_nothing_is_written_over_what_somebody_wrote_meanwhile(cluster: Cluster,
     outcome = mending.run()
 
     assert outcome.stopped is not None
-    assert outcome.stopped.kind.code == "world-changed"
+    assert outcome.stopped.code == "world-changed"
     assert outcome.written == 0
     assert mending.store.read(key_of(metadata, part)) == b"somebody's"
 
@@ -361,7 +361,7 @@ def test_a_store_without_conditions_on_writes_is_refused() -> None:
     with pytest.raises(TieredctlError) as raised:
         demand_conditional_writes(store)
 
-    assert raised.value.kind.code == "store-incapable"
+    assert raised.value.code == "store-incapable"
 
 
 def test_a_write_whose_answer_was_lost_counts(cluster: Cluster) -> None:

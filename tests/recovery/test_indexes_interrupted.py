@@ -159,5 +159,5 @@ def test_indexes_of_a_segment_whose_metadata_changed_since_the_plan_are_not_writ
         outcome = IndexRecovery([plan], store, lambda: EventStream(EventsInMemory(other))).run(lease)
 
     assert outcome.stopped is not None
-    assert outcome.stopped.kind.code == "world-changed"
+    assert outcome.stopped.code == "world-changed"
     assert objects(store) == before

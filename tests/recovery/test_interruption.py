@@ -94,7 +94,7 @@ def test_a_log_start_that_moves_after_the_plan_stops_it() -> None:
     outcome = cluster.recover()
 
     assert outcome.stopped is not None
-    assert outcome.stopped.kind.code == "world-changed"
+    assert outcome.stopped.code == "world-changed"
     assert cluster.boundaries == 0
 
 
@@ -157,7 +157,7 @@ def test_a_batch_that_cannot_be_read_stops_it() -> None:
     with pytest.raises(TieredctlError) as refused:
         known.refresh()
 
-    assert refused.value.kind.code == "metadata-incomplete"
+    assert refused.value.code == "metadata-incomplete"
 
 
 @dataclass

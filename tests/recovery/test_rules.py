@@ -391,7 +391,7 @@ def test_metadata_that_shrinks_meanwhile_stops_it() -> None:
     outcome = cluster.recover()
 
     assert outcome.stopped is not None
-    assert outcome.stopped.kind.code == "world-changed"
+    assert outcome.stopped.code == "world-changed"
     assert cluster.events == []
 
 

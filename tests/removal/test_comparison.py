@@ -88,7 +88,7 @@ def test_a_copy_that_differs_does_not_stay() -> None:
     with pytest.raises(TieredctlError, match="does not hold the same bytes") as raised:
         demand_same(store, one, other)
 
-    assert raised.value.kind.code == "removal-failed"
+    assert raised.value.code == "removal-failed"
     assert [stored.key for stored in store.list()] == ["a"]
 
 

@@ -176,7 +176,7 @@ def altered(plan: Path, data: bytes) -> str:
     plan.write_bytes(data)
     with pytest.raises(TieredctlError) as refused:
         demand_signed(read_plan(plan, KEY))
-    return refused.value.kind.code
+    return refused.value.code
 
 
 def test_a_plan_of_which_any_bit_was_turned_is_refused(plan: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_plan_that_another_took_the_place_of_is_not_read_on(plan: Path) -> Non
     with pytest.raises(TieredctlError) as refused:
         list(found.planned())
 
-    assert refused.value.kind.code == "plan-altered"
+    assert refused.value.code == "plan-altered"
 
 
 def test_a_plan_that_names_very_many_keys_is_read(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_store_that_never_takes_a_record_is_given_up(kind: type[MemoryStore]) 
     with pytest.raises(TieredctlError) as caught:
         ledger(store).record(PlanUse.APPLIED)
 
-    assert caught.value.kind.code == "store-incapable"
+    assert caught.value.code == "store-incapable"
     assert getattr(store, "refused", 0) < 50
 
 
@@ -119,7 +119,7 @@ def test_a_plan_whose_record_cannot_be_read_is_not_used(data: bytes) -> None:
         with pytest.raises(TieredctlError) as caught:
             attempt()
 
-        assert caught.value.kind.code == "ledger-damaged"
+        assert caught.value.code == "ledger-damaged"
     assert store.read(ledger_key(PLAN_ID)) == data
 
 

@@ -22,7 +22,7 @@ def key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def refusal() -> str:
     with pytest.raises(TieredctlError) as refused:
         signing_key()
-    assert refused.value.kind.code == "plan-key"
+    assert refused.value.code == "plan-key"
     with pytest.raises(TieredctlError):
         known_key()
     return refused.value.message

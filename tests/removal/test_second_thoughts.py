@@ -184,7 +184,7 @@ def test_a_run_that_lost_its_lease_does_not_say_that_a_restored_plan_is_applied(
     with pytest.raises(TieredctlError) as caught:
         Ledger(store, record_of(PLAN), PLAN_ID).record(PlanUse.APPLIED)
 
-    assert caught.value.kind.code == "lease-lost"
+    assert caught.value.code == "lease-lost"
     assert Ledger(store, record_of(PLAN), PLAN_ID).use() is PlanUse.RESTORED
 
 

@@ -139,7 +139,7 @@ def test_not_found_is_not_an_answer_where_it_may_be_missing() -> None:
     with pytest.raises(TieredctlError) as caught:
         MetadataPlaces().coverage([1, 2, 3], 4).demand_all("The metadata has no event of topic x.")
 
-    assert caught.value.kind.code == "metadata-incomplete"
+    assert caught.value.code == "metadata-incomplete"
     assert caught.value.message == (
         "The metadata has no event of topic x, but metadata partition 0 is missing here (found 1, 2, 3)."
     )

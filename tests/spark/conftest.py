@@ -35,7 +35,7 @@ def spark() -> Iterator[SparkSession]:
         with spark_session(_SETTINGS) as session:
             yield session
     except TieredctlError as error:
-        if error.kind.code != "missing-extra":
+        if error.code != "missing-extra":
             raise
         reason = error.message
     else:

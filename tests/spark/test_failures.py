@@ -67,5 +67,5 @@ def test_a_package_that_pyspark_lacks_is_reported_as_missing() -> None:
     with pytest.raises(TieredctlError) as failure, spark_failures():
         raise PySparkImportError("[PACKAGE_NOT_INSTALLED] pandas must be installed.")
 
-    assert failure.value.kind.code == "missing-extra"
+    assert failure.value.code == "missing-extra"
     assert failure.value.message == "Spark cannot run here: [PACKAGE_NOT_INSTALLED] pandas must be installed."

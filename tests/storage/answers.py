@@ -9,4 +9,4 @@ from tieredctl.errors import TieredctlError
 
 def code_of(raised: pytest.ExceptionInfo[TieredctlError]) -> str:
     """The code of an error."""
-    return raised.value.kind.code
+    return raised.value.code

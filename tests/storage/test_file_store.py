@@ -223,7 +223,7 @@ def test_a_deletion_in_a_store_that_has_gone_has_failed(root: Path, store: FileS
 
     assert deletion.outcome is DeletionOutcome.FAILED
     assert deletion.error is not None
-    assert deletion.error.kind.code == "path-missing"
+    assert deletion.error.code == "path-missing"
 
 
 def test_a_folder_that_may_not_be_changed_is_named(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +237,7 @@ def test_a_folder_that_may_not_be_changed_is_named(store: FileStore, monkeypatch
 
     assert deletion.outcome is DeletionOutcome.FAILED
     assert deletion.error is not None
-    assert deletion.error.kind.code == "path-forbidden"
+    assert deletion.error.code == "path-forbidden"
 
 
 def test_a_deletion_leaves_the_folder(root: Path, store: FileStore) -> None:

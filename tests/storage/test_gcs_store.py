@@ -80,7 +80,7 @@ def test_a_deletion_in_a_bucket_that_is_not_there_has_failed(place: GcsPlace) ->
 
     assert deletion.outcome is DeletionOutcome.FAILED
     assert deletion.error is not None
-    assert deletion.error.kind.code == "bucket-missing"
+    assert deletion.error.code == "bucket-missing"
 
 
 def test_what_is_stored_compressed_is_read_as_it_is_stored(place: GcsPlace) -> None:

@@ -59,7 +59,7 @@ def test_other_urls_are_refused_as_wrong_usage(url: str) -> None:
     with pytest.raises(TieredctlError) as raised:
         open_store(url, {})
 
-    assert raised.value.kind.code == "no-store"
+    assert raised.value.code == "no-store"
     assert raised.value.exit_code is ExitCode.USAGE
 
 
@@ -93,7 +93,7 @@ def test_credentials_in_a_url_are_refused_and_not_repeated(url: str, opened: Cal
 
     said = f"{raised.value.message} {raised.value.hint}"
     assert not any(part in said for part in ("KEYID", "SEC", "RET"))
-    assert raised.value.kind.code == "no-store"
+    assert raised.value.code == "no-store"
 
 
 @pytest.mark.parametrize("url", ["file:a@b", "file:///a:b@c"])
@@ -107,14 +107,14 @@ def test_an_option_that_a_store_does_not_have_is_refused(url: str) -> None:
     with pytest.raises(TieredctlError, match="has no option 'region'") as raised:
         open_store(url, {"region": "eu-west-1"})
 
-    assert raised.value.kind.code == "usage"
+    assert raised.value.code == "usage"
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError) as raised:
         open_store(f"file:{tmp_path}/gone", {})
 
-    assert raised.value.kind.code == "path-missing"
+    assert raised.value.code == "path-missing"
 
 
 def test_a_folder_can_be_opened_to_change_it(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_an_endpoint_that_is_none_is_refused(url: str, endpoint: str) -> None:
     with pytest.raises(TieredctlError) as raised:
         open_store(url, {"endpoint": endpoint})
 
-    assert raised.value.kind.code == "usage"
+    assert raised.value.code == "usage"
     assert "word" not in raised.value.message.replace("password", "")
 
 
@@ -184,7 +184,7 @@ def test_a_library_that_is_not_there_is_named_with_how_to_get_it(
     with pytest.raises(TieredctlError) as raised:
         open_store(url, {})
 
-    assert raised.value.kind.code == "missing-extra"
+    assert raised.value.code == "missing-extra"
     assert f"tieredctl[{extra}]" in raised.value.hint
 
 

@@ -93,7 +93,7 @@ def test_a_strangers_link_is_not_followed(shared: Path, precious: Path, mode: in
     with pytest.raises(TieredctlError, match="a symbolic link in a world-writable folder") as raised:
         write(link)
 
-    assert raised.value.kind.code == "unwritable"
+    assert raised.value.code == "unwritable"
     assert precious.read_bytes() == b"precious"
     assert [path.name for path in shared.iterdir()] == ["plan.jsonl"]
 

@@ -217,7 +217,7 @@ def test_a_deletion_in_a_bucket_that_is_not_there_has_failed(
 
     assert deletion.outcome is DeletionOutcome.FAILED
     assert deletion.error is not None
-    assert deletion.error.kind.code == "bucket-missing"
+    assert deletion.error.code == "bucket-missing"
 
 
 def test_a_server_that_does_not_answer_is_named(nowhere: S3Store) -> None:

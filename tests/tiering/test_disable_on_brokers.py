@@ -140,7 +140,7 @@ def test_kafka_keeps_no_remote_data_of_a_topic_that_is_not_tiered(driven: Driven
         cluster.alter_topic_configs(topic.name, {"remote.storage.enable": "false"}, validate_only=True)
 
     cluster.close()
-    assert refused.value.kind.code == "config-refused"
+    assert refused.value.code == "config-refused"
 
 
 @ON_ONE_RELEASE

@@ -72,4 +72,4 @@ def test_a_cluster_that_does_not_answer_is_not_a_refusal() -> None:
     with pytest.raises(TieredctlError) as raised:
         readable_topic_configs(Silent(), ["a"])
 
-    assert raised.value.kind.code == "broker-unreachable"
+    assert raised.value.code == "broker-unreachable"

@@ -52,7 +52,7 @@ def test_a_topic_that_would_lose_what_is_written_is_refused(settings: Mapping[st
     with pytest.raises(TieredctlError) as refused:
         demand_lasting(faults)
 
-    assert (refused.value.kind.code, refused.value.exit_code) == ("metadata-topic-unsafe", ExitCode.USAGE)
+    assert (refused.value.code, refused.value.exit_code) == ("metadata-topic-unsafe", ExitCode.USAGE)
     assert said in refused.value.message
 
 

@@ -360,7 +360,7 @@ def test_damage_further_on_is_refused_when_the_entries_are_read(captures: Path, 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError, match="does not exist") as refused:
         inspect(tmp_path / "0.log")
-    assert refused.value.kind.code == "path-missing"
+    assert refused.value.code == "path-missing"
 
 
 def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
@@ -378,4 +378,4 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     with pytest.raises(TieredctlError, match="may not be read") as refused:
         inspect(path)
-    assert refused.value.kind.code == "path-forbidden"
+    assert refused.value.code == "path-forbidden"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tieredctl.cli import PROGRAM
 from tieredctl.cli.typed_words import named_command
-from tieredctl.errors import ERROR_KINDS, ErrorCode, TieredctlError, missing_package
+from tieredctl.errors import ErrorCode, TieredctlError, missing_package
 from tieredctl.model.nearest import nearest_hint
 
 _SURPLUS = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((?P<words>.*)\)", re.DOTALL)
@@ -48,7 +48,7 @@ def refused(wrong_use: Any, words: Sequence[str]) -> TieredctlError:
 
 def naming_command(error: TieredctlError, words: Sequence[str]) -> TieredctlError:
     """The same, with the words' command in the hint where no more is known than that its help says what it takes."""
-    if error.hint == ERROR_KINDS[ErrorCode.USAGE].hint:
+    if error.hint == ErrorCode.USAGE.hint:
         error.hint = _help_of(words)
     return error
 

@@ -245,8 +245,8 @@ def _told(world: World, run: Callable[[], Any]) -> Told:
     try:
         result = run()
     except TieredctlError as error:
-        return Told(0, 0, [], False, error.kind.code, world.last_read, world.violations)
-    stopped = result.stopped and result.stopped.kind.code
+        return Told(0, 0, [], False, error.code, world.last_read, world.violations)
+    stopped = result.stopped and result.stopped.code
     lost = getattr(result, "lost", []) + getattr(result, "owned", [])
     is_complete = stopped is None and not result.failed and not getattr(result, "lost", [])
     return Told(result.done, result.failed, lost, is_complete, stopped, world.last_read, world.violations)

@@ -11,7 +11,7 @@ import typer
 from tieredctl.cli.arguments import unknown_code
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.view import View
-from tieredctl.errors import ERROR_KINDS, ExitCode
+from tieredctl.errors import ErrorCode, ExitCode
 from tieredctl.model.findings import FINDING_KINDS
 
 _PAGE = "findings.md"
@@ -36,7 +36,7 @@ def explain_code(
     code = code.lower()
     items = [*_finding(code), *_error(code)]
     if not items:
-        raise unknown_code("finding or error", code, [*FINDING_KINDS, *ERROR_KINDS])
+        raise unknown_code("finding or error", code, [*FINDING_KINDS, *ErrorCode])
 
     def write_text(out: TextIO) -> None:
         out.write("\n".join(map(_text, items)))
@@ -54,10 +54,10 @@ def _finding(code: str) -> list[dict[str, Any]]:
 
 
 def _error(code: str) -> list[dict[str, Any]]:
-    kind = ERROR_KINDS.get(code)  # type: ignore[call-overload]
-    if kind is None:
+    if code not in [*ErrorCode]:
         return []
-    meaning = f"Ends a command with exit code {kind.exit_code.value}. {kind.hint}"
+    error = ErrorCode(code)
+    meaning = f"Ends a command with exit code {error.exit_code.value}. {error.hint}"
     return [{"code": code, "kind": "error", "severity": None, "meaning": meaning}]
 
 
