@@ -14,7 +14,7 @@ from tieredctl.formats.compression import Codec
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.record_batches import HEADER_BYTES, read_batch_header
 from tieredctl.formats.record_chunks import MetadataRecord, RecordChunk
-from tieredctl.kafka import live_partition
+from tieredctl.kafka import live_topic
 from tieredctl.kafka.live_log import FetchedLog, LiveLog
 from tieredctl.kafka.live_topic import LivePartition
 from tieredctl.kafka.log_directory import LogDirectories
@@ -66,8 +66,8 @@ def from_disk(batches: list[bytes], folder: Path) -> tuple[list[MetadataRecord],
 @pytest.fixture(params=[1, 700, 5_000, 1 << 22], ids=["a batch", "some bytes", "some batches", "all"])
 def answers_of(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many bytes an answer has at most, beyond its first batch."""
-    monkeypatch.setattr(live_partition, "_BYTES_AT_ONCE", request.param)
-    monkeypatch.setattr(live_partition, "_MOST_BYTES", max(request.param, 100_000))
+    monkeypatch.setattr(live_topic, "_BYTES_AT_ONCE", request.param)
+    monkeypatch.setattr(live_topic, "_MOST_BYTES", max(request.param, 100_000))
     return int(request.param)
 
 

@@ -18,14 +18,14 @@ from tieredctl.ports.object_store import (
 
 
 @dataclass(frozen=True, slots=True)
-class ReadOnlyStore:
-    """Another store without the methods that change something, so that none can be called by mistake."""
+class StoreAround:
+    """The reading half of another store, which answers whatever a subclass does not answer itself."""
 
     store: ObjectStore
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return self.store.capabilities & {Capability.MULTIPART_UPLOADS}
+        return self.store.capabilities
 
     @property
     def parallel_reads(self) -> int:
@@ -67,6 +67,15 @@ class ReadOnlyStore:
 
     def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
         return self.store.multipart_upload_bytes(upload)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOnlyStore(StoreAround):
+    """Another store without the methods that change something, so that none can be called by mistake."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return self.store.capabilities & {Capability.MULTIPART_UPLOADS}
 
 
 @dataclass(frozen=True, slots=True)

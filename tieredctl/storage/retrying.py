@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Self, TypeVar
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import (
     STREAM_CHUNK_BYTES,
-    Capability,
     Deletion,
     DeletionOutcome,
     KeptVersion,
@@ -19,6 +18,7 @@ from tieredctl.ports.object_store import (
     StoredObject,
     WritableObjectStore,
 )
+from tieredctl.ports.read_only_store import StoreAround
 from tieredctl.process.interruption import pause
 from tieredctl.storage.refusals import replaced_while_read
 
@@ -77,7 +77,7 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class RetryingStore:
+class RetryingStore(StoreAround):
     """Another store, whose transient failures are retried.
 
     A listing and a stream resume after what they gave. A change counts as made although its answer was lost: an object
@@ -88,18 +88,6 @@ class RetryingStore:
 
     store: WritableObjectStore
     policy: RetryPolicy = field(default_factory=RetryPolicy)
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        return self.store.capabilities
-
-    @property
-    def parallel_reads(self) -> int:
-        return self.store.parallel_reads
-
-    @property
-    def url(self) -> str:
-        return self.store.url
 
     def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
         failures = 0
@@ -136,9 +124,6 @@ class RetryingStore:
                 if self.head(key) != began_with:
                     raise replaced_while_read(self.url, key) from None
 
-    def reconnected(self) -> Self:
-        return replace(self, store=self.store.reconnected())
-
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         return self.policy.run(lambda _: self.store.checksums(stored))
 
@@ -149,34 +134,10 @@ class RetryingStore:
         return self.policy.run(lambda _: self.store.retention())
 
     def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
-        given: set[KeptVersion] = set()
-        failures = 0
-        while True:
-            try:
-                for kept in self.store.kept_versions(prefix):
-                    if kept not in given:
-                        yield kept
-                        given.add(kept)
-                        failures = 0
-                return
-            except TieredctlError as error:
-                failures += 1
-                self.policy.wait(failures, error)
+        return self._each_once(lambda: self.store.kept_versions(prefix))
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
-        given: set[MultipartUpload] = set()
-        failures = 0
-        while True:
-            try:
-                for upload in self.store.multipart_uploads(prefix):
-                    if upload not in given:
-                        yield upload
-                        given.add(upload)
-                        failures = 0
-                return
-            except TieredctlError as error:
-                failures += 1
-                self.policy.wait(failures, error)
+        return self._each_once(lambda: self.store.multipart_uploads(prefix))
 
     def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
         return self.policy.run(lambda _: self.store.multipart_upload_bytes(upload))
@@ -218,6 +179,22 @@ class RetryingStore:
 
     def abort_multipart_upload(self, upload: MultipartUpload) -> None:
         self.policy.run(lambda _: self.store.abort_multipart_upload(upload))
+
+    def _each_once(self, begin: Callable[[], Iterator[_Answer]]) -> Iterator[_Answer]:
+        """What a request gives, which is begun again where it failed."""
+        given: set[_Answer] = set()
+        failures = 0
+        while True:
+            try:
+                for one in begin():
+                    if one not in given:
+                        yield one
+                        given.add(one)
+                        failures = 0
+                return
+            except TieredctlError as error:
+                failures += 1
+                self.policy.wait(failures, error)
 
     def _made_before(self, key: str, data: bytes) -> StoredObject | None:
         stored = self.store.head(key)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from typing import Self, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 from tieredctl.model.counted import counted
 from tieredctl.ports.object_store import (
     STREAM_CHUNK_BYTES,
-    Capability,
     Deletion,
     DeletionOutcome,
     KeptVersion,
@@ -20,6 +19,7 @@ from tieredctl.ports.object_store import (
     StoredObject,
     WritableObjectStore,
 )
+from tieredctl.ports.read_only_store import StoreAround
 from tieredctl.process.tracing import Asked, is_traced, log_answer, traced
 
 _ASKER = "tieredctl.storage"
@@ -32,22 +32,10 @@ def traced_store(store: WritableObjectStore) -> WritableObjectStore:
 
 
 @dataclass(frozen=True, slots=True)
-class TracingStore:
+class TracingStore(StoreAround):
     """Another store, whose requests are logged. Below a store that retries, it logs the retries too."""
 
     store: WritableObjectStore
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        return self.store.capabilities
-
-    @property
-    def parallel_reads(self) -> int:
-        return self.store.parallel_reads
-
-    @property
-    def url(self) -> str:
-        return self.store.url
 
     def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
         after = f" after {start_after}" if start_after else ""
@@ -69,9 +57,6 @@ class TracingStore:
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
         span = f" {start}-" if start else ""
         return self._streamed(f"get {key}{span}", self.store.stream(key, start, chunk_size), "byte", len)
-
-    def reconnected(self) -> Self:
-        return replace(self, store=self.store.reconnected())
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
         with self._asked(f"checksums {stored.key}"):
