@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
+from tieredctl_spark.arrow.judged_bucket import AskedTopics, JudgedBy
 from tieredctl_spark.listing_frames import kept_by_executors
 from tieredctl_spark.metadata_facts import metadata_facts
 from tieredctl_spark.packed import Packed, packed_rows
@@ -22,7 +23,6 @@ from benchmarks.large_store import TAKEN_MS
 from benchmarks.spark_sessions import small_session
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.ownership import ObjectStatus
-from tieredctl.ops.orphans.judged_bucket import AskedTopics, JudgedBy
 from tieredctl.ops.remote.key_columns import KeyExplainer
 from tieredctl.ports.layout import Layout
 from tieredctl.wiring.places import MetadataPlace

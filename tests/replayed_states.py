@@ -8,6 +8,7 @@ from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
+from tieredctl_spark.arrow.state_columns import numbered_partitions, states_of
 
 from tests.event_histories import partition_of
 from tieredctl.model.events import EventRecord, RemoteLogSegmentMetadata, RemotePartitionDeleteMetadata
@@ -15,7 +16,6 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_reading import read_events
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.segment_states import SegmentStates, segment_states
-from tieredctl.ops.orphans.state_columns import numbered_partitions, states_of
 from tieredctl.rlmm.segment_events import SegmentEvents
 from tieredctl.rlmm.segment_rows import NO_STATE
 

@@ -24,11 +24,11 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.orphans.bucket_inventory import BucketInventory, InventoryRows
 from tieredctl.ops.orphans.reserved import are_reserved
 from tieredctl.ops.remote.key_columns import KeyExplainer
-from tieredctl.ops.remote.object_table import OBJECT_TABLE_SCHEMA, object_table
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.listing_place import ListingPlace, open_inventory
 from tieredctl.wiring.places import Remote, StorePlace
+from tieredctl_spark.arrow.object_table import OBJECT_TABLE_SCHEMA, object_table
 from tieredctl_spark.packed import Keep, Packed, packed_rows
 from tieredctl_spark.schemas import as_spark_reads, spark_schema
 from tieredctl_spark.transforms.listed_objects import LISTED_SCHEMA, explained_objects, keys_of_file, listed_objects

@@ -21,7 +21,6 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.original_times import NO_ORIGINAL_TIMES, read_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphans.judged_bucket import VERDICT_SCHEMA, AskedTopics, JudgedBy
 from tieredctl.ops.orphans.judgement import verdict_of_younger
 from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
 from tieredctl.ops.orphans.scan import ScanOptions, demand_any_object
@@ -31,6 +30,7 @@ from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl.wiring.places import Remote
+from tieredctl_spark.arrow.judged_bucket import VERDICT_SCHEMA, AskedTopics, JudgedBy
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.listing_frames import kept_by_executors, listing_frame
 from tieredctl_spark.metadata_facts import MetadataFacts, metadata_facts

@@ -17,10 +17,10 @@ from tieredctl.formats.metadata_records import decode_event, encode_event
 from tieredctl.model.events import RecordForm, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
-from tieredctl.ops.remote.batch_table import BATCH_TABLE_SCHEMA, batch_tables
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.metadata import demand_known
 from tieredctl.wiring.places import MetadataPlace, Remote
+from tieredctl_spark.arrow.batch_table import BATCH_TABLE_SCHEMA, batch_tables
 from tieredctl_spark.schemas import Projection, projection, spark_schema
 from tieredctl_spark.source_options import METADATA_OPTIONS, PARTITION_OPTIONS, STORE_OPTIONS, SourceOptions
 from tieredctl_spark.worker_failures import one_sentence

@@ -9,6 +9,9 @@ from functools import partial
 
 import pyarrow as pa
 import pytest
+from tieredctl_spark.arrow.judged_bucket import OBJECT_SCHEMA, AskedTopics, JudgedBy, judge_bucket
+from tieredctl_spark.arrow.state_columns import COPIED_FIELDS, EVENT_SCHEMA, STATE_SCHEMA, replayed_states
+from tieredctl_spark.arrow.unnamed_objects import UNNAMED_SCHEMA, judge_unnamed
 
 from tests.event_histories import PARTITIONS, TEMPERS, HistoryInMemory, Temper, random_histories
 from tests.faults.cluster import LAYOUT
@@ -21,13 +24,10 @@ from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.orphans.judged_bucket import OBJECT_SCHEMA, AskedTopics, JudgedBy, judge_bucket
 from tieredctl.ops.orphans.judgement import Certainty
 from tieredctl.ops.orphans.object_columns import MetadataBegins
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
-from tieredctl.ops.orphans.state_columns import COPIED_FIELDS, EVENT_SCHEMA, STATE_SCHEMA, replayed_states
 from tieredctl.ops.orphans.totals import Group, GroupTotals, group_of, verdict_document
-from tieredctl.ops.orphans.unnamed_objects import UNNAMED_SCHEMA, judge_unnamed
 from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.ports.layout import ExplainedKey, Part
 from tieredctl.storage.memory import MemoryStore

@@ -6,11 +6,11 @@ import random
 
 import pyarrow as pa
 import pytest
+from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA, STATE_SCHEMA, replayed_states
 
 from tests.event_histories import TEMPERS, HistoryInMemory, Temper, random_histories
 from tests.replayed_states import event_row, in_buckets, states_of_rows, states_of_stream
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphans.state_columns import EVENT_SCHEMA, STATE_SCHEMA, replayed_states
 
 
 @pytest.mark.parametrize("temper", TEMPERS, ids=str)

@@ -7,6 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA
 from tieredctl_spark.packed import packed_rows
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.transforms.object_verdicts import segment_states
@@ -14,7 +15,6 @@ from tieredctl_spark.transforms.object_verdicts import segment_states
 from tests.event_histories import HistoryInMemory, Temper, random_history
 from tests.replayed_states import event_row, states_of_rows, states_of_stream
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.orphans.state_columns import EVENT_SCHEMA
 
 pytestmark = pytest.mark.spark
 

@@ -7,6 +7,7 @@ from functools import partial
 
 import pyarrow as pa
 import pytest
+from tieredctl_spark.arrow.recorded_partitions import RECORD_SCHEMA, lineage_findings, promised_objects
 
 from tests.event_histories import TEMPERS, HistoryInMemory, Temper, partition_of, random_histories
 from tests.faults.cluster import LAYOUT
@@ -17,7 +18,6 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.verification.lineage_check import EpochRanges, check_lineage
-from tieredctl.ops.verification.recorded_partitions import RECORD_SCHEMA, lineage_findings, promised_objects
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 

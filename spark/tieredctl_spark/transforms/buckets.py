@@ -9,8 +9,8 @@ from tieredctl.formats.arrow_columns import number_array, numbers_in
 from tieredctl.formats.crc32c import crc32c
 from tieredctl.formats.windows import Ints
 from tieredctl.model.ids import UUID_CHARACTERS
-from tieredctl.ops.orphans.state_columns import numbered_partitions
 from tieredctl.rlmm.partitioner import partition_hash
+from tieredctl_spark.arrow.state_columns import numbered_partitions
 
 _ROWS = 250_000
 """A bucket's, about: it is in the memory of a Python worker as a whole."""

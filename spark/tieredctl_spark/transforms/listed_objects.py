@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from tieredctl.formats.arrow_columns import flag_array, number_array
-from tieredctl.ops.orphans.judged_bucket import OBJECT_SCHEMA
 from tieredctl.ops.orphans.parted_keys import key_ranges
 from tieredctl.ops.orphans.reserved import are_reserved
 from tieredctl.ops.remote.key_columns import KeyExplainer
 from tieredctl.ops.remote.listing import KeyFile, record_batches
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl_spark.arrow.judged_bucket import OBJECT_SCHEMA
 from tieredctl_spark.packed import Packed, packed_parts
 
 LISTED_SCHEMA = pa.schema(

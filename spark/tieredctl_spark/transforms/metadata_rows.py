@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA, SEGMENT_METADATA_UPDATE
 from tieredctl.model.events import RemoteLogSegmentState, RemotePartitionDeleteState
 from tieredctl.ops.metadata.stretches import MetadataSource, demand_held
-from tieredctl.ops.orphans.state_columns import EVENT_SCHEMA
 from tieredctl.wiring.places import MetadataPlace
+from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA
 from tieredctl_spark.metadata_shares import FINDING, METADATA_SCHEMA, planned_shares, share_tables
 from tieredctl_spark.packed import Keep, Packed, packed_parts
 from tieredctl_spark.worker_failures import one_sentence

@@ -6,8 +6,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from tieredctl.ops.orphans.judged_bucket import OBJECT_SCHEMA, VERDICT_SCHEMA, JudgedBy, judge_bucket
-from tieredctl.ops.orphans.state_columns import EVENT_SCHEMA, STATE_SCHEMA, replayed_states
+from tieredctl_spark.arrow.judged_bucket import OBJECT_SCHEMA, VERDICT_SCHEMA, JudgedBy, judge_bucket
+from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA, STATE_SCHEMA, replayed_states
 from tieredctl_spark.packed import Packed, packed_groups, packed_rows, together
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.transforms.buckets import numbers_of_partitions, numbers_of_segments

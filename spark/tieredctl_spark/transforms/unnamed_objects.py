@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from tieredctl.formats.metadata_schemas import PARTITION_DELETE
-from tieredctl.ops.orphans.judged_bucket import VERDICT_SCHEMA, JudgedBy
-from tieredctl.ops.orphans.state_columns import COPIED_FIELDS, STATE_SCHEMA
-from tieredctl.ops.orphans.unnamed_objects import UNNAMED_SCHEMA, judge_unnamed
+from tieredctl_spark.arrow.judged_bucket import VERDICT_SCHEMA, JudgedBy
+from tieredctl_spark.arrow.state_columns import COPIED_FIELDS, STATE_SCHEMA
+from tieredctl_spark.arrow.unnamed_objects import UNNAMED_SCHEMA, judge_unnamed
 from tieredctl_spark.packed import Packed
 from tieredctl_spark.schemas import spark_schema
 

@@ -35,11 +35,11 @@ from tieredctl.ops.orphans.judgement import (
 )
 from tieredctl.ops.orphans.object_columns import KnownOwners, MetadataBegins, ObjectColumns, selected_rows
 from tieredctl.ops.orphans.reserved import are_reserved
-from tieredctl.ops.orphans.state_columns import numbered_partitions, states_of
 from tieredctl.ops.remote.listing import LISTING_SCHEMA
 from tieredctl.ports.layout import ExplainedKey, Layout
 from tieredctl.rlmm.partitioner import metadata_partition
 from tieredctl.rlmm.segment_rows import NO_STATE
+from tieredctl_spark.arrow.state_columns import numbered_partitions, states_of
 
 KNOWN_PARTITION_FIELDS = {"knownTopic": pa.string(), "topicId": pa.string(), "partition": pa.int32()}
 OBJECT_SCHEMA = pa.schema(

@@ -1,0 +1,1 @@
+"""What executors compute, Arrow in and Arrow out: nothing here knows Spark."""
