@@ -25,7 +25,7 @@ from tieredctl.ops.orphans.judgement import verdict_of_younger
 from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
 from tieredctl.ops.orphans.scan import ScanOptions, demand_any_object
 from tieredctl.ops.orphans.still_there import StillThere, still_there
-from tieredctl.ops.orphans.totals import ScanTotals, group_of, verdict_document
+from tieredctl.ops.orphans.totals import ScanTotals
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.orphans import ScanPlaces
@@ -42,6 +42,7 @@ from tieredctl_spark.transforms.listed_objects import listed_counts, unreserved
 from tieredctl_spark.transforms.metadata_rows import events_in, kept_metadata
 from tieredctl_spark.transforms.object_verdicts import object_verdicts, segment_states, with_known_partitions
 from tieredctl_spark.transforms.unnamed_objects import unnamed_verdicts
+from tieredctl_spark.verdict_rows import group_of, verdict_document
 
 _GROUP = ["topic", "topicId", "status", "cause", "storageClass", "reason"]
 _ORPHAN = ObjectStatus.ORPHAN.value

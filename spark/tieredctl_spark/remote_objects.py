@@ -10,12 +10,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tieredctl.ops.orphans.parted_keys import KeyRange, key_ranges
 from tieredctl.ops.remote.key_columns import KeyExplainer
 from tieredctl.ops.remote.listing import record_batches
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl_spark.arrow.object_table import OBJECT_TABLE_SCHEMA, object_table
+from tieredctl_spark.parted_keys import KeyRange, key_ranges
 from tieredctl_spark.schemas import Projection, projection, spark_schema
 from tieredctl_spark.source_options import STORE_OPTIONS, SourceOptions
 from tieredctl_spark.worker_failures import one_sentence

@@ -12,6 +12,7 @@ import pytest
 from tieredctl_spark.arrow.judged_bucket import OBJECT_SCHEMA, AskedTopics, JudgedBy, judge_bucket
 from tieredctl_spark.arrow.state_columns import COPIED_FIELDS, EVENT_SCHEMA, STATE_SCHEMA, replayed_states
 from tieredctl_spark.arrow.unnamed_objects import UNNAMED_SCHEMA, judge_unnamed
+from tieredctl_spark.verdict_rows import group_of, verdict_document
 
 from tests.event_histories import PARTITIONS, TEMPERS, HistoryInMemory, Temper, random_histories
 from tests.faults.cluster import LAYOUT
@@ -27,7 +28,7 @@ from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.judgement import Certainty
 from tieredctl.ops.orphans.object_columns import MetadataBegins
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
-from tieredctl.ops.orphans.totals import Group, GroupTotals, group_of, verdict_document
+from tieredctl.ops.orphans.totals import Group, GroupTotals
 from tieredctl.ops.remote.listing import SpooledListing
 from tieredctl.ports.layout import ExplainedKey, Part
 from tieredctl.storage.memory import MemoryStore

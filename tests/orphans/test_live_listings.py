@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from tests.conftest import examples
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ops.orphans.key_ranges import division, key_between
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
 from tieredctl.ops.orphans.live_listing import LiveListing, ResumableListing
-from tieredctl.ops.orphans.parted_keys import division, key_between
 from tieredctl.ops.remote.listing import Listing
 from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore

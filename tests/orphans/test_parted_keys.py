@@ -9,10 +9,10 @@ from itertools import islice
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tieredctl_spark import parted_keys
+from tieredctl_spark.parted_keys import key_ranges
 
 from tieredctl.model.ids import uuid_text
-from tieredctl.ops.orphans import parted_keys
-from tieredctl.ops.orphans.parted_keys import key_ranges
 from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
 

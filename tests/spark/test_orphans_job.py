@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tieredctl_spark.jobs import orphans as job
+from tieredctl_spark.verdict_rows import verdict_document
 
 from tests.cli.command_line import Tieredctl, in_this_process
 from tests.cli.crashed_cluster import (
@@ -26,7 +27,6 @@ from tests.cli.crashed_cluster import (
 )
 from tests.rigs.inventories import BUCKET, ROOT, S3_MANIFEST, s3_inventory, s3_row
 from tieredctl.errors import ExitCode
-from tieredctl.ops.orphans.totals import verdict_document
 from tieredctl.ports.object_store import StoredObject
 
 pytestmark = pytest.mark.spark

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceReader, InputPartition
+from tieredctl_spark import parted_keys
 from tieredctl_spark.remote_objects import RemoteObjects
 
 from tests.rigs.buckets import BUCKET, S3Bucket
@@ -19,7 +20,6 @@ from tests.rigs.object_servers import ObjectServer
 from tests.spark.damage import REMOTE
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.ids import uuid_text
-from tieredctl.ops.orphans import parted_keys
 from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.storage.file import FileStore
 

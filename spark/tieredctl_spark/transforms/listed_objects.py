@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from tieredctl.formats.arrow_columns import flag_array, number_array
-from tieredctl.ops.orphans.parted_keys import key_ranges
 from tieredctl.ops.orphans.reserved import are_reserved
 from tieredctl.ops.remote.key_columns import KeyExplainer
 from tieredctl.ops.remote.listing import KeyFile, record_batches
@@ -21,6 +20,7 @@ from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl_spark.arrow.judged_bucket import OBJECT_SCHEMA
 from tieredctl_spark.packed import Packed, packed_parts
+from tieredctl_spark.parted_keys import key_ranges
 
 LISTED_SCHEMA = pa.schema(
     [*OBJECT_SCHEMA, ("topic", pa.string()), ("segmentId", pa.string()), ("isReserved", pa.bool_())]

@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from tieredctl.ops.verification import recorded_partitions
 from tieredctl.ports.layout import Layout
+from tieredctl_spark.arrow import recorded_partitions
 from tieredctl_spark.arrow.recorded_partitions import PROMISE_SCHEMA, RECORD_SCHEMA
 from tieredctl_spark.finding_rows import FINDING_TYPE, finding_table
 from tieredctl_spark.schemas import spark_schema

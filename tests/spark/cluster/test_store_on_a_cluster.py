@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import tieredctl_spark.jobs
+from tieredctl_spark.verdict_rows import verdict_document
 
 from tests.cli.command_line import own_process
 from tests.rigs.broker import KafkaBroker
@@ -26,7 +27,6 @@ from tieredctl.model.events import (
     RemoteLogSegmentMetadataUpdate,
     RemoteLogSegmentState,
 )
-from tieredctl.ops.orphans.totals import verdict_document
 from tieredctl.ports.layout import Part
 from tieredctl.wiring.places import MetadataPlace
 

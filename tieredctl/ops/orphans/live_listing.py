@@ -27,8 +27,8 @@ from types import TracebackType
 import pyarrow as pa
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ops.orphans.key_ranges import division
 from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
-from tieredctl.ops.orphans.parted_keys import division
 from tieredctl.ops.remote.listing import Listing, SpooledListing, record_batch
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 
