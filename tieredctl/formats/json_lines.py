@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple, TypeVar
+from types import NoneType, UnionType
+from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_type_hints
 
 from tieredctl.errors import DecodeError
 
@@ -32,6 +33,39 @@ class LineField(NamedTuple):
     def is_left_out(self) -> bool:
         """Whether it is not written where it is None."""
         return self.lacking and not self.null
+
+
+def number(value: object) -> int:
+    """A whole number. Raises TypeError for anything else."""
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is not an integer")
+    return value
+
+
+def text(value: object) -> str:
+    """Raises TypeError for anything else."""
+    if type(value) is not str:
+        raise TypeError(f"{value!r} is not text")
+    return value
+
+
+_READERS: Mapping[Any, Callable[[Any], Any]] = {int: number, str: text}
+
+
+def line_fields(make: type, *, none_is_left_out: bool = False, **others: LineField) -> dict[str, LineField]:
+    """A field for each attribute of a class, in camelCase, by the attribute's type: numbers, texts and enumerations,
+    some of which may be None; `others` are of other types, or differ."""
+    fields = {}
+    for attribute, annotated in get_type_hints(make).items():
+        is_optional, types = False, [annotated]
+        if isinstance(annotated, UnionType):
+            is_optional, types = True, [one for one in get_args(annotated) if one is not NoneType]
+        first, *words = attribute.split("_")
+        name = first + "".join(map(str.capitalize, words))
+        null, lacking = is_optional and not none_is_left_out, is_optional and none_is_left_out
+        read = _READERS.get(types[0], types[0])
+        fields[attribute] = others.get(attribute) or LineField(name, read, null=null, lacking=lacking)
+    return fields
 
 
 class LineFormat(Generic[_Value]):

@@ -8,11 +8,11 @@ A note of how old copies are, or which bytes they hold: a line, and a seal as a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tieredctl.errors import DecodeError
-from tieredctl.formats.json_lines import LineField, LineFormat, fields_of, line_of
+from tieredctl.formats.json_lines import LineField, LineFormat, fields_of, line_fields, line_of, number, text
 from tieredctl.model.removal import (
     BytesNote,
     CopiedBytes,
@@ -27,23 +27,9 @@ from tieredctl.model.removal import (
     QuarantinedCopy,
     Receipt,
     ReceiptsHeader,
-    ReceiptStep,
-    RemovalMode,
     Seal,
     TimeNote,
 )
-
-
-def _number(value: object) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r} is not an integer")
-    return value
-
-
-def _text(value: object) -> str:
-    if type(value) is not str:
-        raise TypeError(f"{value!r} is not text")
-    return value
 
 
 def _share(value: Any) -> float:
@@ -55,15 +41,15 @@ def _share(value: Any) -> float:
 def _texts(values: object) -> frozenset[str]:
     if not isinstance(values, list):
         raise TypeError(f"{values!r} is not a list")
-    return frozenset(map(_text, values))
+    return frozenset(map(text, values))
 
 
 def _checksums(fields: Mapping[str, Any]) -> dict[str, str]:
-    return {_text(name): _text(value) for name, value in fields.items()}
+    return {text(name): text(value) for name, value in fields.items()}
 
 
 def _offsets(fields: Mapping[str, Any]) -> dict[int, int]:
-    return {int(name): _number(end) for name, end in fields.items()}
+    return {int(name): number(end) for name, end in fields.items()}
 
 
 def _offsets_written(offsets: Mapping[int, int]) -> dict[str, int]:
@@ -77,149 +63,80 @@ def _as_it_is(value: Any) -> Any:
 PLAN_HEADER = LineFormat(
     PlanHeader,
     "RemovalPlan",
-    plan_id=LineField("planId", _text),
-    created_ms=LineField("createdMs", _number),
-    valid_until_ms=LineField("validUntilMs", _number),
-    cluster_id=LineField("clusterId", _text),
-    store=LineField("store", _text),
-    layout=LineField("layout", _text),
-    mode=LineField("mode", RemovalMode),
-    min_age_ms=LineField("minAgeMs", _number),
-    max_percent=LineField("maxPercent", _share),
-    metadata_end_offsets=LineField("metadataEndOffsets", _offsets, _offsets_written),
-    foreign_topic_ids=LineField("foreignTopicIds", _texts, sorted),
-    unknown_keys=LineField("unknownKeys", _texts, sorted),
-    control_plane=LineField("controlPlane", _text, lacking=True),
-    max_missing=LineField("maxMissing", _number, lacking=True),
+    **line_fields(
+        PlanHeader,
+        none_is_left_out=True,
+        max_percent=LineField("maxPercent", _share),
+        metadata_end_offsets=LineField("metadataEndOffsets", _offsets, _offsets_written),
+        foreign_topic_ids=LineField("foreignTopicIds", _texts, sorted),
+        unknown_keys=LineField("unknownKeys", _texts, sorted),
+    ),
 )
 """The first line of a plan."""
 
-_OBJECT = LineFormat(
-    PlannedObject,
-    key=LineField("key", _text),
-    size=LineField("size", _number),
-    last_modified_ms=LineField("lastModifiedMs", _number),
-    version=LineField("version", _text, null=True),
-    status=LineField("status", _text),
-    cause=LineField("cause", _text, null=True),
-    evidence=LineField("evidence", _as_it_is, null=True),
-)
+_OBJECT = LineFormat(PlannedObject, **line_fields(PlannedObject, evidence=LineField("evidence", _as_it_is, null=True)))
 _UPLOAD = LineFormat(
     PlannedUpload,
-    upload_id=LineField("upload", _text),
-    key=LineField("key", _text),
-    initiated_ms=LineField("initiatedMs", _number),
-    size=LineField("size", _number),
+    upload_id=LineField("upload", text),
+    key=LineField("key", text),
+    initiated_ms=LineField("initiatedMs", number),
+    size=LineField("size", number),
 )
-PLAN_TOTALS = LineFormat(
-    PlanTotals,
-    objects=LineField("objects", _number),
-    bytes=LineField("bytes", _number),
-    uploads=LineField("uploads", _number),
-    listed_objects=LineField("listedObjects", _number),
-)
+PLAN_TOTALS = LineFormat(PlanTotals, **line_fields(PlanTotals))
 """The second-last line of a plan."""
 
 _SEAL = LineFormat(
     Seal,
-    digest=LineField("sha256", _text),
+    digest=LineField("sha256", text),
     # Plans of older releases have none.
-    signature=LineField("hmacSha256", _text, null=True, lacking=True),
+    signature=LineField("hmacSha256", text, null=True, lacking=True),
 )
 
-RECEIPTS_HEADER = LineFormat(
-    ReceiptsHeader,
-    "RemovalReceipts",
-    plan_id=LineField("planId", _text),
-    plan_digest=LineField("planDigest", _text),
-    cluster_id=LineField("clusterId", _text),
-    store=LineField("store", _text),
-    layout=LineField("layout", _text),
-    mode=LineField("mode", RemovalMode),
-)
+RECEIPTS_HEADER = LineFormat(ReceiptsHeader, "RemovalReceipts", **line_fields(ReceiptsHeader))
 """The first line of receipts."""
 
 _COPY = LineFormat(
-    QuarantinedCopy,
-    key=LineField("key", _text),
-    size=LineField("size", _number),
-    last_modified_ms=LineField("last_modified_ms", _number),
-    version=LineField("version", _text),
+    QuarantinedCopy, **line_fields(QuarantinedCopy, last_modified_ms=LineField("last_modified_ms", number))
 )
 RECEIPT = LineFormat(
     Receipt,
-    step=LineField("step", ReceiptStep),
-    key=LineField("key", _text),
-    at_ms=LineField("atMs", _number),
-    size=LineField("size", _number),
-    copy=LineField("copy", _COPY.read, _COPY.written, lacking=True),
-    upload_id=LineField("uploadId", _text, lacking=True),
-    error=LineField("error", _text, lacking=True),
-    compared_by=LineField("comparedBy", _text, lacking=True),
-    modified_ms=LineField("modifiedMs", _number, lacking=True),
-    version=LineField("version", _text, lacking=True),
-    checksums=LineField("checksums", _checksums, dict, lacking=True),
+    **line_fields(
+        Receipt,
+        none_is_left_out=True,
+        copy=LineField("copy", _COPY.read, _COPY.written, lacking=True),
+        checksums=LineField("checksums", _checksums, dict, lacking=True),
+    ),
 )
 """A line of receipts, without unknown fields."""
 
 PLAN_RECORD = LineFormat(
     PlanRecord,
     use=LineField("use", PlanUse),
-    plan_digest=LineField("digest", _text, null=True),
-    cluster_id=LineField("clusterId", _text),
-    layout=LineField("layout", _text),
+    plan_digest=LineField("digest", text, null=True),
+    cluster_id=LineField("clusterId", text),
+    layout=LineField("layout", text),
     foreign_topic_ids=LineField("foreignTopicIds", _texts, sorted, lacking=True),
     unknown_keys=LineField("unknownKeys", _texts, sorted, lacking=True),
 )
 """What a store remembers of a plan, without unknown fields."""
 
-_TIME = LineFormat(
-    OriginalTime,
-    key=LineField("key", _text),
-    size=LineField("size", _number),
-    last_modified_ms=LineField("lastModifiedMs", _number),
-    version=LineField("version", _text),
-    original_ms=LineField("originalMs", _number),
-)
+_TIME = LineFormat(OriginalTime, **line_fields(OriginalTime))
+_BYTES = LineFormat(CopiedBytes, **line_fields(CopiedBytes, checksums=LineField("checksums", _checksums, dict)))
 
 
-def _times(values: list[Any]) -> tuple[OriginalTime, ...]:
-    return tuple(map(_TIME.read, values))
+def _each(line: LineFormat[Any]) -> LineField:
+    """Several of another line's values."""
+    return LineField(
+        "copied",
+        lambda values: tuple(map(line.read, values)),
+        lambda values: list(map(line.written, values)),
+    )
 
 
-def _times_written(times: Sequence[OriginalTime]) -> list[dict[str, Any]]:
-    return list(map(_TIME.written, times))
-
-
-TIME_NOTE = LineFormat(
-    TimeNote, "OriginalTimes", store=LineField("store", _text), copied=LineField("copied", _times, _times_written)
-)
+TIME_NOTE = LineFormat(TimeNote, "OriginalTimes", **line_fields(TimeNote, copied=_each(_TIME)))
 """How old copies in a store are; its seal follows."""
 
-_BYTES = LineFormat(
-    CopiedBytes,
-    key=LineField("key", _text),
-    size=LineField("size", _number),
-    last_modified_ms=LineField("lastModifiedMs", _number),
-    version=LineField("version", _text),
-    checksums=LineField("checksums", _checksums, dict),
-)
-
-
-def _copied_bytes(values: list[Any]) -> tuple[CopiedBytes, ...]:
-    return tuple(map(_BYTES.read, values))
-
-
-def _copied_bytes_written(copied: Sequence[CopiedBytes]) -> list[dict[str, Any]]:
-    return list(map(_BYTES.written, copied))
-
-
-BYTES_NOTE = LineFormat(
-    BytesNote,
-    "CopiedBytes",
-    store=LineField("store", _text),
-    copied=LineField("copied", _copied_bytes, _copied_bytes_written),
-)
+BYTES_NOTE = LineFormat(BytesNote, "CopiedBytes", **line_fields(BytesNote, copied=_each(_BYTES)))
 """Which bytes copies in a store hold; its seal follows."""
 
 
