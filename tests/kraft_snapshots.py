@@ -6,8 +6,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tieredctl.formats.control_records import encode_control_record
-from tieredctl.formats.kraft_log import KraftLogRecord, batch_records, sound_batches
-from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
+from tieredctl.formats.kraft_log import (
+    KraftLogRecord,
+    KraftRecordType,
+    batch_records,
+    encode_kraft_record,
+    sound_batches,
+)
 from tieredctl.formats.log_scan import Damage
 from tieredctl.formats.record_batches import Attributes, ControlType, Record, encode_batch
 from tieredctl.model.ids import uuid_bytes

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tieredctl.formats.kraft_records import KraftRecordType as Kind
-from tieredctl.formats.kraft_records import encode_kraft_record
+from tieredctl.formats.kraft_log import KraftRecordType as Kind
+from tieredctl.formats.kraft_log import encode_kraft_record
 from tieredctl.kraft.image import ClusterImage
 
 NO_OP: bytes = encode_kraft_record(Kind.NO_OP, 0, {})

@@ -59,7 +59,7 @@ class ErrorCode(StrEnum):
     exit_code: ExitCode
     hint: str
 
-    def __new__(cls, word: str, exit_code: ExitCode, hint: str) -> ErrorCode:
+    def __new__(cls, word: str, exit_code: ExitCode = ExitCode.FAILURE, hint: str = "") -> ErrorCode:
         code = str.__new__(cls, word)
         code._value_, code.exit_code, code.hint = word, exit_code, hint
         return code
@@ -203,7 +203,10 @@ class ErrorCode(StrEnum):
     PLAN_UNSIGNED = (
         "plan-unsigned",
         ExitCode.USAGE,
-        "Make the plan yourself, or name its maker's key with TIEREDCTL_PLAN_KEY_FILE; or give --trust-plan, which ignores the plan's own limits.",
+        (
+            "Make the plan yourself, or name its maker's key with TIEREDCTL_PLAN_KEY_FILE; or give --trust-plan, which "
+            "ignores the plan's own limits."
+        ),
     )
     PLAN_KEY = (
         "plan-key",
@@ -229,7 +232,10 @@ class ErrorCode(StrEnum):
     COPY_UNVERIFIED = (
         "copy-unverified",
         ExitCode.INCOMPLETE,
-        "Use the key that the plan was applied with; or `tieredctl orphans restore --accept-unverified`, which puts back what is in quarantine, whoever wrote it.",
+        (
+            "Use the key that the plan was applied with; or `tieredctl orphans restore --accept-unverified`, which "
+            "puts back what is in quarantine, whoever wrote it."
+        ),
     )
     LOCKED = (
         "locked",

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.command_line import Tieredctl
 from tests.cli.crashed_cluster import AGED, ENOUGH, CrashedClusterOnDisk
-from tieredctl.cli.change_options import ApplyChoice
+from tieredctl.cli.confirmation import ApplyChoice
 from tieredctl.errors import ExitCode
 
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"

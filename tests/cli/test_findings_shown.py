@@ -27,8 +27,7 @@ from tests.cli.terminal_screen import (
 )
 from tests.faults.lost_partition import lose_a_metadata_partition
 from tieredctl.cli.completion.command_table import Command, CommandTable
-from tieredctl.cli.findings.finding_groups import MOST_PARTITIONS, FindingGroups
-from tieredctl.cli.findings.finding_report import FindingReport
+from tieredctl.cli.findings.finding_report import MOST_PARTITIONS, FindingGroups, FindingReport
 from tieredctl.cli.findings.remedies import Remedies
 from tieredctl.cli.typed_words import options_of
 from tieredctl.errors import ExitCode

@@ -13,7 +13,7 @@ from tests.faults.cluster import captured
 from tests.kraft_snapshots import remove_topic_record, topic_record, write_snapshot
 from tests.metadata_logs import write_events
 from tieredctl.errors import ExitCode
-from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
+from tieredctl.formats.kraft_log import KraftRecordType, encode_kraft_record
 from tieredctl.formats.record_batches import Record, encode_batch, read_batch_header
 
 

@@ -10,7 +10,7 @@ from tests.cli.command_line import Tieredctl
 from tests.kraft_snapshots import topic_record, write_snapshot
 from tests.random_metadata_records import encoded
 from tieredctl.errors import ExitCode
-from tieredctl.formats.kraft_records import KraftRecordType
+from tieredctl.formats.kraft_log import KraftRecordType
 from tieredctl.model.ids import uuid_text
 
 TOPIC_ID = uuid_text(bytes(range(16)))

@@ -17,7 +17,7 @@ from tests.cli.command_line import Outcome, Tieredctl
 from tests.kraft_snapshots import snapshot_bytes, topic_record, write_snapshot
 from tieredctl.errors import ExitCode
 from tieredctl.formats.control_records import encode_control_record
-from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
+from tieredctl.formats.kraft_log import KraftRecordType, encode_kraft_record
 from tieredctl.formats.record_batches import Attributes, ControlType, Record, encode_batch, read_batch_header
 from tieredctl.model.ids import uuid_text
 

@@ -12,7 +12,7 @@ from tests.cli.command_line import Tieredctl
 from tests.kraft_snapshots import snapshot_bytes
 from tieredctl.errors import ExitCode
 from tieredctl.formats.file_names import kraft_snapshot_name
-from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
+from tieredctl.formats.kraft_log import KraftRecordType, encode_kraft_record
 from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
 from tieredctl.formats.record_batches import Record, encode_batch
 

@@ -97,7 +97,7 @@ def test_a_fault_is_a_sentence_with_its_place(monkeypatch: pytest.MonkeyPatch, t
     def broken(*_: object) -> int:
         raise ZeroDivisionError("by \x1b[31mzero")
 
-    monkeypatch.setattr("tieredctl.cli.commands.metadata.metadata_partition", broken)
+    monkeypatch.setattr("tieredctl.cli.commands.metadata_partition.metadata_partition", broken)
     outcome = tieredctl("metadata", "partition-of", "Ex-aw3fEQIi3do0H9Y7cKQ", "0")
 
     assert (outcome.exit_code, outcome.out) == (1, "")

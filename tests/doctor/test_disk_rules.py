@@ -16,7 +16,7 @@ from tieredctl.formats.indexes import TimeIndexEntry, encode_time_index
 from tieredctl.kafka.local_logs import read_local_replicas
 from tieredctl.model.findings import Finding
 from tieredctl.model.local_log import LocalReplica, LocalSegment
-from tieredctl.ops.doctor.disk_rules import disk_findings
+from tieredctl.ops.doctor.node_rules import disk_findings
 
 BASES = (10, 20, 30, 40)
 """Offsets up to 19 are tiered, so the segments from 20 on are still to be copied; the last one is active."""

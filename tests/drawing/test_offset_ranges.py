@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tieredctl.drawing.offset_ranges import OffsetRanges
+from tieredctl.drawing.scale import OffsetRanges
 
 GREATEST = 2**63 - 1
 OFFSETS = st.integers(0, 60)

@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tieredctl.drawing.offset_ranges import OffsetRanges
-from tieredctl.drawing.scale import Scale, placed, runs
+from tieredctl.drawing.scale import OffsetRanges, Scale, placed, runs
 
 GREATEST = 2**63 - 1
 WIDTHS = st.integers(1, 250)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.partition_states import remote
-from tieredctl.rlmm.copy_start import highest_remote_offset
+from tieredctl.rlmm.consumer_fetch import highest_remote_offset
 
 SEGMENTS = ((0, 2, {0: 0}), (3, 4, {1: 3}))
 

@@ -53,8 +53,7 @@ from tieredctl.formats.indexes import (
 )
 from tieredctl.formats.java_properties import read_properties
 from tieredctl.formats.kraft_json import RecordLines, record_document
-from tieredctl.formats.kraft_log import KraftLogRecord
-from tieredctl.formats.kraft_records import decode_kraft_record, encode_kraft_record
+from tieredctl.formats.kraft_log import KraftLogRecord, decode_kraft_record, encode_kraft_record
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot, snapshot_times
 from tieredctl.formats.log_scan import LogBlock, OneByOne, scan_log
 from tieredctl.formats.meta_properties import read_meta_properties

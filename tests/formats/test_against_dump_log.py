@@ -12,7 +12,7 @@ import pytest
 from tieredctl.formats.compression import Codec
 from tieredctl.formats.control_records import ControlRecord, decode_control_record
 from tieredctl.formats.kafka_json import json_document
-from tieredctl.formats.kraft_records import KraftRecord, decode_kraft_record
+from tieredctl.formats.kraft_log import KraftRecord, decode_kraft_record
 from tieredctl.formats.metadata_records import decode_event
 from tieredctl.formats.metadata_text import KafkaText, event_text
 from tieredctl.formats.record_batches import (

@@ -25,7 +25,7 @@ from tieredctl.formats.indexes import (
     read_time_index,
     read_transaction_index,
 )
-from tieredctl.formats.kraft_records import decode_kraft_record, encode_kraft_record
+from tieredctl.formats.kraft_log import decode_kraft_record, encode_kraft_record
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.formats.meta_properties import encode_meta_properties, read_meta_properties
 from tieredctl.formats.metadata_records import decode_event, encode_event

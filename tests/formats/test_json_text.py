@@ -14,7 +14,7 @@ from tests.formats.schema_values import every_type, values_of
 from tieredctl.errors import DecodeError
 from tieredctl.formats.json_text import RARE, json_writer
 from tieredctl.formats.kafka_json import json_document
-from tieredctl.formats.kraft_records import KraftRecordType
+from tieredctl.formats.kraft_log import KraftRecordType
 from tieredctl.formats.schema import Array, Field, Length, Primitive, Struct
 from tieredctl.formats.wire import read_whole, writer
 

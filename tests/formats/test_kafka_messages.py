@@ -10,7 +10,7 @@ import pytest
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.message_definitions import COPIES, RELEASE, definitions
 from tieredctl.errors import DecodeError
-from tieredctl.formats.kraft_records import KraftRecordType, kraft_schema
+from tieredctl.formats.kraft_log import KraftRecordType, kraft_schema
 from tieredctl.formats.message_json import Message, message, read_message
 from tieredctl.formats.schema import Array, Field, Length, NullableStruct, Primitive, Struct
 from tieredctl.formats.wire import read_whole, writer

@@ -8,8 +8,7 @@ import pytest
 
 from tests.kraft_snapshots import read_kraft_log, topic_record
 from tieredctl.formats.control_records import ControlRecord, encode_control_record
-from tieredctl.formats.kraft_log import KraftLogRecord
-from tieredctl.formats.kraft_records import KraftRecordType
+from tieredctl.formats.kraft_log import KraftLogRecord, KraftRecordType
 from tieredctl.formats.log_scan import Damage
 from tieredctl.formats.record_batches import Attributes, ControlType, Record, encode_batch
 from tieredctl.model.ids import uuid_text

@@ -16,8 +16,7 @@ from tieredctl.formats.control_records import (
     latest_version,
 )
 from tieredctl.formats.kraft_json import kind_of
-from tieredctl.formats.kraft_log import KraftLogRecord
-from tieredctl.formats.kraft_records import KraftRecord, KraftRecordType, encode_kraft_record
+from tieredctl.formats.kraft_log import KraftLogRecord, KraftRecord, KraftRecordType, encode_kraft_record
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.formats.record_batches import Attributes, ControlType, Record, encode_batch
 

@@ -12,7 +12,7 @@ import pytest
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.java_program import run_java_program
 from tieredctl.formats.kafka_json import json_document
-from tieredctl.formats.kraft_records import KraftRecordType, decode_kraft_record, encode_kraft_record
+from tieredctl.formats.kraft_log import KraftRecordType, decode_kraft_record, encode_kraft_record
 from tieredctl.formats.message_json import message
 from tieredctl.formats.wire import read_whole, writer
 

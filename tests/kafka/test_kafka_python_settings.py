@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from tieredctl.errors import ExitCode, TieredctlError
-from tieredctl.kafka.kafka_python_settings import kafka_python_settings
+from tieredctl.kafka.client_properties import kafka_python_settings
 from tieredctl.kafka.topics_by_id import TopicsById
 
 TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"

@@ -10,7 +10,7 @@ import pytest
 from tests.kraft_snapshots import remove_topic_record, topic_record
 from tests.metadata_quorum_files import MetadataFolder
 from tieredctl.formats.file_names import kraft_snapshot_name
-from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
+from tieredctl.formats.kraft_log import KraftRecordType, encode_kraft_record
 from tieredctl.kafka.log_directory import metadata_topic_partition_count
 from tieredctl.kafka.metadata_log import MetadataLog
 from tieredctl.model.ids import uuid_bytes

@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import inputs
 from tests.random_metadata_records import RandomRecords, encoded
 from tests.shares import divided
-from tieredctl.formats.kraft_records import KraftRecordType as Kind
-from tieredctl.formats.kraft_records import decode_kraft_record
+from tieredctl.formats.kraft_log import KraftRecordType as Kind
+from tieredctl.formats.kraft_log import decode_kraft_record
 from tieredctl.kraft.difference import Change, changes
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.kraft.replay import MetadataReplay

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.schema_values import values_of
-from tieredctl.formats.kraft_records import KraftRecordType, decode_kraft_record, encode_kraft_record
+from tieredctl.formats.kraft_log import KraftRecordType, decode_kraft_record, encode_kraft_record
 from tieredctl.kraft.difference import changes
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.kraft.replay import MetadataReplay

@@ -10,7 +10,7 @@ from tests.random_metadata_records import RandomRecords, encoded
 from tests.rigs.image_records import image_records, kafka_records
 from tests.rigs.line_program import LineProgram
 from tests.rigs.maven import kafka_jars
-from tieredctl.formats.kraft_records import KraftRecordType, decode_kraft_record
+from tieredctl.formats.kraft_log import KraftRecordType, decode_kraft_record
 from tieredctl.kraft.replay import MetadataReplay
 
 FIRST = encoded(KraftRecordType.FEATURE_LEVEL, {"Name": "metadata.version", "FeatureLevel": 30})

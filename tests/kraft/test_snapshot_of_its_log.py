@@ -11,7 +11,7 @@ from tests.kraft_snapshots import snapshot_bytes, topic_record
 from tests.metadata_quorum_files import MetadataFolder
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.formats.file_names import kraft_snapshot_name
-from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
+from tieredctl.formats.kraft_log import KraftRecordType, encode_kraft_record
 from tieredctl.kraft.replica import LastBatch, SnapshotId, disagreements
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.snapshots.record_files import record_files

@@ -15,7 +15,7 @@ from tests.rigs.broker import METADATA_PARTITIONS
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.forgetful_cluster import PARTITIONS, ForgetfulCluster, forgetful_cluster
 from tieredctl.cli.main import run
-from tieredctl.ops.metadata_recovery.steps import HOLD_BACK
+from tieredctl.ops.metadata_recovery.recovery_plan import HOLD_BACK
 
 pytestmark = pytest.mark.integration
 

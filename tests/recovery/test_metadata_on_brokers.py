@@ -16,7 +16,7 @@ from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.forgetful_cluster import ORDERS, PARTITIONS, ForgetfulCluster, forgetful_cluster
 from tieredctl.cli.main import run
-from tieredctl.ops.metadata_recovery.steps import HOLD_BACK
+from tieredctl.ops.metadata_recovery.recovery_plan import HOLD_BACK
 
 pytestmark = pytest.mark.integration
 

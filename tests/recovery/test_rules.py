@@ -18,8 +18,8 @@ from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentSta
 from tieredctl.model.findings import Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
+from tieredctl.ops.metadata_recovery.recovery_plan import steps
 from tieredctl.ops.metadata_recovery.segment_judgement import REBUILT_PARTS, Fate
-from tieredctl.ops.metadata_recovery.steps import steps
 from tieredctl.ports.layout import ORIGINAL_PARTS, Part
 
 OTHER_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"

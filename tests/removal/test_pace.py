@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tieredctl.ops.orphan_removal.pace import Pace
+from tieredctl.ops.orphan_removal.limits import Pace
 
 
 @dataclass

@@ -29,10 +29,9 @@ from tieredctl.model.removal import (
 )
 from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES
 from tieredctl.ops.guards.ledger import Ledger, record_of
-from tieredctl.ops.guards.noted_bytes import copied_bytes, note_bytes
 from tieredctl.ops.guards.own_objects import bytes_of_copies
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
-from tieredctl.ops.guards.sealed_notes import write_note
+from tieredctl.ops.guards.sealed_notes import copied_bytes, note_bytes, write_note
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.preparation import Evidence, Preparation, look

@@ -13,7 +13,7 @@ from tests.cli.command_line import this_process
 from tests.cli.crashed_cluster import CAPTURE
 from tests.metadata_logs import PARTITION, copied, started, write_events
 from tieredctl.cli.timelines import MOST_DRAWN as MOST_CHOSEN
-from tieredctl.drawing.offset_ranges import OffsetRanges
+from tieredctl.drawing.scale import OffsetRanges
 from tieredctl.drawing.timeline import Part, PartRanges, Timeline
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tieredctl.formats.kafka_json import json_document
-from tieredctl.formats.kraft_records import KraftRecordType
+from tieredctl.formats.kraft_log import KraftRecordType
 from tieredctl.kraft.image import MIGRATING_DIRECTORY, ClusterImage
 from tieredctl.model.ids import uuid_text
 

@@ -11,7 +11,7 @@ import pytest
 from tests.kraft_snapshots import snapshot_bytes, topic_record
 from tieredctl.errors import ExitCode
 from tieredctl.formats.file_names import kraft_snapshot_name
-from tieredctl.formats.kraft_records import KraftRecordType, encode_kraft_record
+from tieredctl.formats.kraft_log import KraftRecordType, encode_kraft_record
 from tieredctl.formats.record_batches import Record, encode_batch, read_batch_header
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import exit_code_of

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tiering.model_cluster import METADATA_SETTINGS, ModelCluster
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.ops.metadata_recovery.metadata_topic import demand_lasting, metadata_topic_faults
+from tieredctl.ops.metadata_recovery.known_metadata import demand_lasting, metadata_topic_faults
 from tieredctl.ports.cluster import ConfigValue
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 

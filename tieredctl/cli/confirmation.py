@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
 
 from tieredctl.cli.bar import make_room
 from tieredctl.cli.context_in_use import context_in_use
 from tieredctl.cli.line_breaks import broken
+from tieredctl.cli.option_groups import OptionGroup
 from tieredctl.cli.terminal import width_of
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.named_cluster import demand_same_cluster
@@ -48,3 +53,22 @@ def demand_typed(name: str, question: str) -> None:
         print(file=sys.stderr)
     if answer.strip() != name:
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, "Not confirmed; nothing was changed.", hint="")
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyChoice(OptionGroup):
+    """--apply, and what takes it back."""
+
+    apply: Annotated[bool, typer.Option("--apply", help="Make the change; without it, only show the plan.")] = False
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show the plan, even with --apply; as without both.")
+    ] = False
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the change is to be made."""
+        return self.apply and not self.dry_run
+
+    def advice(self, *, changes: bool) -> tuple[str, ...]:
+        """What follows a plan that is only shown, where it would change something."""
+        return ("Nothing was changed: --apply makes the change.",) if changes and not self.apply else ()

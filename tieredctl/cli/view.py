@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tieredctl.cli.findings.finding_groups import FindingGroups
-from tieredctl.cli.findings.finding_report import FindingReport, ignored_sentences
+from tieredctl.cli.findings.finding_report import FindingGroups, FindingReport, ignored_sentences
 from tieredctl.cli.findings.findings_table import FINDING_COLUMNS, FINDING_FIELDS, FindingDocuments
 from tieredctl.cli.option_groups import OptionGroup
 from tieredctl.cli.options import AllFindings, FailOn, Ignore, Limit, MetricsFile, Output, ProgressStyle, Quiet

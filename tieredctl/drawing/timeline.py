@@ -9,8 +9,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tieredctl.drawing.offset_ranges import NO_OFFSETS, Ints, OffsetRanges
-from tieredctl.drawing.scale import Cells, Scale
+from tieredctl.drawing.scale import NO_OFFSETS, Cells, Ints, OffsetRanges, Scale
 from tieredctl.model.local_log import LeaderEpochs
 
 

@@ -21,12 +21,13 @@ from tieredctl.formats.control_records import ControlRecord
 from tieredctl.formats.event_frame import FRAME_BYTES, FRAME_VERSION
 from tieredctl.formats.json_text import RARE, JsonWriter, json_writer
 from tieredctl.formats.kafka_json import base64_text, json_document
-from tieredctl.formats.kraft_log import batch_records, undecodable
-from tieredctl.formats.kraft_records import (
+from tieredctl.formats.kraft_log import (
     KraftRecord,
     KraftRecordType,
+    batch_records,
     decode_kraft_record,
     kraft_schema,
+    undecodable,
 )
 from tieredctl.formats.log_scan import Damage, LogBlock
 from tieredctl.formats.record_batches import Attributes, BatchHeader

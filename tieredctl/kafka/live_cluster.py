@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.patient_cluster import CLUSTER_DENIED, PatientCluster, is_passing
+from tieredctl.kafka.kafka_python_client import CLUSTER_DENIED, PatientCluster, is_passing
 from tieredctl.kafka.server_connection import server_name
 from tieredctl.model.ids import uuid_text
 from tieredctl.model.nearest import nearest_hint

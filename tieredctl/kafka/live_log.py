@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kafka.kafka_python_client import is_passing
 from tieredctl.kafka.live_cluster import LiveCluster
-from tieredctl.kafka.patient_cluster import is_passing
 from tieredctl.model.ids import uuid_bytes
 from tieredctl.ports.cluster import OffsetSpec, TopicDescription
 from tieredctl.ports.metadata_source import METADATA_TOPIC, OffsetRange

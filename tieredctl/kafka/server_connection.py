@@ -20,13 +20,14 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.client_properties import Properties, without_secrets
-from tieredctl.kafka.kafka_python_settings import (
+from tieredctl.kafka.client_properties import (
     KNOWN_MECHANISMS,
+    Properties,
     mechanism_of,
     security_protocol_of,
     server_addresses,
     ssl_context,
+    without_secrets,
 )
 from tieredctl.kafka.tracing import traced_answer, traced_request
 

@@ -12,8 +12,7 @@ from functools import cache
 from typing import TypeVar
 
 from tieredctl.formats.control_records import ControlRecord
-from tieredctl.formats.kraft_log import KraftLogRecord
-from tieredctl.formats.kraft_records import KraftRecord, KraftRecordType
+from tieredctl.formats.kraft_log import KraftLogRecord, KraftRecord, KraftRecordType
 from tieredctl.formats.record_batches import ControlType
 from tieredctl.formats.wire import Values
 from tieredctl.kraft.image import (

@@ -1,11 +1,14 @@
-"""What a leader does with a consumer's fetch (KIP-405, "Consumer Fetch Requests"; Kafka's ReplicaManager)."""
+"""What a leader does with a consumer's fetch (KIP-405, "Consumer Fetch Requests"; Kafka's ReplicaManager).
+
+Where a leader continues copying to remote storage (KIP-405, "Follower to leader transition").
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tieredctl.model.local_log import LeaderLog
+from tieredctl.model.local_log import LeaderEpochs, LeaderLog
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.lineage import end_offset_for, epoch_for_offset
 
@@ -60,3 +63,17 @@ def _holds(leader: LeaderLog, epoch: int, offset: int) -> bool:
     """Whether a position at `offset` may follow records of `epoch`."""
     ended = end_offset_for(leader.leader_epochs, epoch, leader.end_offset)
     return ended is not None and ended.leader_epoch == epoch and offset <= ended.end_offset
+
+
+def highest_remote_offset(leader_epochs: LeaderEpochs, end_offset: int, remote: RemoteLogMetadataCache) -> int | None:
+    """The last offset (inclusive) of a line of leaders that was ever copied; None where nothing was.
+
+    As RemoteLogManager.findHighestRemoteOffset finds it: from the latest epoch back to the first that has something in
+    remote storage, and no further than that epoch reached in this line.
+    """
+    for epoch, _ in reversed(leader_epochs):
+        highest = remote.highest_offset_for_epoch(epoch)
+        if highest is not None:
+            ended = end_offset_for(leader_epochs, epoch, end_offset)
+            return min(highest, ended.end_offset - 1) if ended else highest
+    return None

@@ -16,8 +16,7 @@ from tieredctl.rlmm.event_columns import EventColumns
 from tieredctl.rlmm.event_contents import StartedCopies
 from tieredctl.rlmm.partition_removals import PartitionRemovals
 from tieredctl.rlmm.segment_events import SegmentEvents
-from tieredctl.rlmm.segment_objects import known_segments
-from tieredctl.rlmm.segment_rows import by_segment, replayed_events
+from tieredctl.rlmm.segment_rows import by_segment, known_segments, replayed_events
 
 _STARTED, _COPIED, _DELETING, _ = RemoteLogSegmentState
 

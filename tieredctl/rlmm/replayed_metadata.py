@@ -29,19 +29,17 @@ from tieredctl.rlmm.event_columns import EventColumns
 from tieredctl.rlmm.failed_copies import FailingCopy, failing_copies, joined_failures
 from tieredctl.rlmm.replayed_cache import replayed_cache
 from tieredctl.rlmm.segment_events import PartitionDelete, SegmentEvents
-from tieredctl.rlmm.segment_objects import (
+from tieredctl.rlmm.segment_rows import (
+    NO_STATE,
+    SegmentRows,
     authors,
     custom_metadata,
     entered_ms,
     event_timestamps,
     have_custom_metadata,
-    known_segments,
-)
-from tieredctl.rlmm.segment_rows import (
-    NO_STATE,
-    SegmentRows,
     joined_refused,
     joined_rows,
+    known_segments,
     replayed_buckets,
     state_known,
 )

@@ -22,7 +22,7 @@ from tieredctl.ports.object_store import (
 )
 from tieredctl.process.progress import begin_listing, note_listed
 from tieredctl.storage import file_changes
-from tieredctl.storage.file_paths import is_absent, path_of, reading_failure, stored_at
+from tieredctl.storage.file_changes import is_absent, path_of, reading_failure, stored_at
 from tieredctl.storage.refusals import demand_batch, incapable, key_impossible, object_missing
 from tieredctl.storage.unversioned import UnversionedStore
 

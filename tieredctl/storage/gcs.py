@@ -129,10 +129,10 @@ class GcsStore(BucketStore[GcsConnection]):
                 modified_ms, storage_class = stored.last_modified_ms, stored.storage_class
                 yield KeptVersion(stored.key, stored.version, stored.size, modified_ms, False, storage_class)
 
-    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
+    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
-    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
+    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
     def write(self, key: str, data: bytes) -> StoredObject:
@@ -162,7 +162,7 @@ class GcsStore(BucketStore[GcsConnection]):
             raise (self._bucket_missing() if failure.is_missing else failure) from None
         return self._stored(blob)
 
-    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
+    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:  # noqa: ARG002
         target = self._blob(self._writable_name(key))
         original = self._description(source.key)
         condition = {"if_source_generation_match": int(source.version)}
@@ -233,7 +233,7 @@ class GcsStore(BucketStore[GcsConnection]):
             if not failure.is_missing:
                 raise
 
-    def abort_multipart_upload(self, upload: MultipartUpload) -> None:
+    def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
     def _description(self, key: str) -> Any:

@@ -70,7 +70,7 @@ def gcs_connection(options: Mapping[str, str]) -> GcsConnection:
 
 
 @cache
-def _client(connection: GcsConnection, process: int) -> Any:
+def _client(connection: GcsConnection, process: int) -> Any:  # noqa: ARG001 - a fork may not share connections
     import requests
     from google.auth.credentials import AnonymousCredentials
     from google.cloud import storage

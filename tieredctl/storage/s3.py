@@ -165,7 +165,7 @@ class S3Store(BucketStore[S3Connection]):
         # Replaced by another writer since: report what was written all the same, with the time of the answer.
         return StoredObject(key, len(data), stored.last_modified_ms if stored else 0, answer["ETag"])
 
-    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
+    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:  # noqa: ARG002
         name = self._writable_name(key)
         description = self._description(source.key)
         if description is None:

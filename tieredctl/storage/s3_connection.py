@@ -146,7 +146,7 @@ def s3_connection(options: Mapping[str, str]) -> S3Connection:
 
 
 @cache
-def _client(connection: S3Connection, process: int) -> Any:
+def _client(connection: S3Connection, process: int) -> Any:  # noqa: ARG001 - a fork may not share connections
     import boto3
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError

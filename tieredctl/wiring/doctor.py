@@ -30,7 +30,6 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.second_look import look_twice
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.removed_keys import read_removed_keys
-from tieredctl.wiring.node_files import local_metadata_logs, local_replicas
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 from tieredctl.wiring.places import (
     ClusterPlace,
@@ -39,6 +38,7 @@ from tieredctl.wiring.places import (
     StorePlace,
     TopicsPlace,
 )
+from tieredctl.wiring.timelines import local_metadata_logs, local_replicas
 
 
 class Diagnosed(NamedTuple):

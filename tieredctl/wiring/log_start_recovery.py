@@ -17,8 +17,7 @@ from tieredctl.formats.file_names import (
 )
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE, MetaProperties, read_meta_properties
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, read_partition_metadata
-from tieredctl.kafka.node_folder import NodeFolder, opened_node_folder
-from tieredctl.kafka.stopped_node import stopped_node
+from tieredctl.kafka.node_folder import NodeFolder, opened_node_folder, stopped_node
 from tieredctl.model.named_cluster import demand_named_cluster, demand_same_cluster
 from tieredctl.ops.file_reading import reading
 from tieredctl.ops.metadata_recovery.log_start_plan import (
@@ -29,8 +28,7 @@ from tieredctl.ops.metadata_recovery.log_start_plan import (
     plan_log_starts,
 )
 from tieredctl.ops.metadata_recovery.log_start_writing import LogStartOutcome, LogStartWriting
-from tieredctl.ops.metadata_recovery.restored_log_start import ReplicaFiles
-from tieredctl.ops.metadata_recovery.wanted_log_starts import WantedLogStarts, read_wanted_log_starts
+from tieredctl.ops.metadata_recovery.restored_log_start import ReplicaFiles, WantedLogStarts, read_wanted_log_starts
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,17 +15,16 @@ from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata_recovery.event_rebuilding import StoreListing
-from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
-from tieredctl.ops.metadata_recovery.live_partitions import LivePartitions
-from tieredctl.ops.metadata_recovery.metadata_topic import (
+from tieredctl.ops.metadata_recovery.known_metadata import (
+    KnownMetadata,
     demand_configured_partitions,
     demand_lasting,
     metadata_topic_faults,
 )
+from tieredctl.ops.metadata_recovery.live_partitions import LivePartitions
 from tieredctl.ops.metadata_recovery.recoverer import RecoveredPartition, Recoverer, RecoveryOutcome
-from tieredctl.ops.metadata_recovery.recovery_plan import Recovery, RecoveryPlanner, demand_mapped
+from tieredctl.ops.metadata_recovery.recovery_plan import Recovery, RecoveryPlanner, demand_mapped, steps
 from tieredctl.ops.metadata_recovery.segment_judgement import SegmentJudge
-from tieredctl.ops.metadata_recovery.steps import steps
 from tieredctl.ports.cluster import Cluster
 from tieredctl.ports.metadata_source import METADATA_TOPIC, MetadataSource
 from tieredctl.ports.object_store import WritableObjectStore

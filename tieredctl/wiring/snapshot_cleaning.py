@@ -21,9 +21,8 @@ from tieredctl.formats.file_names import (
 )
 from tieredctl.formats.java_properties import read_properties
 from tieredctl.kafka.local_logs import log_dir_owner
-from tieredctl.kafka.node_folder import NodeFolder, opened_node_folder
+from tieredctl.kafka.node_folder import NodeFolder, opened_node_folder, stopped_node
 from tieredctl.kafka.server_properties import SERVER_PROPERTIES
-from tieredctl.kafka.stopped_node import stopped_node
 from tieredctl.kraft.replica import SnapshotId
 from tieredctl.kraft.retention import (
     DEFAULT_RETENTION_BYTES,
@@ -38,7 +37,7 @@ from tieredctl.model.local_file import SeenFile
 from tieredctl.ops.snapshots.cleaning import Cleaning, CleaningOutcome, demand_receipts
 from tieredctl.ops.snapshots.cleaning_plan import CleaningPlan, NodeFiles, plan_cleaning
 from tieredctl.ops.snapshots.record_files import RecordFile, metadata_log_folder
-from tieredctl.ops.snapshots.sound_node import demand_sound_node
+from tieredctl.ops.snapshots.verification import demand_sound_node
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace, in_sentences
 
 

@@ -33,9 +33,8 @@ from tieredctl.ops.verification.removed_keys import read_removed_keys
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.registry import load_client_library
 from tieredctl.wiring.doctor import diagnose_cluster
-from tieredctl.wiring.node_files import local_replicas
 from tieredctl.wiring.places import MetadataPlace, StorePlace
-from tieredctl.wiring.timelines import known_logs
+from tieredctl.wiring.timelines import known_logs, local_replicas
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def local_path(text: str, store_options: Mapping[str, str], held: ExitStack) -> 
 
 
 def _copied(chunks: Iterable[bytes], name: str, held: ExitStack) -> Path:
-    file = held.enter_context(NamedTemporaryFile(prefix="tieredctl-"))
+    file = held.enter_context(NamedTemporaryFile(prefix="tieredctl-"))  # noqa: SIM115 - `held` closes it
     for chunk in chunks:
         file.write(chunk)
         if file.tell() > LARGEST_BATCH_FILE:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.local_logs import read_least_end_offsets, read_local_logs
@@ -12,6 +15,11 @@ from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.timeline.partition_timeline import KnownLog
 from tieredctl.ports.cluster import Cluster, TopicDescription
 from tieredctl.wiring.places import MetadataPlace
+
+if TYPE_CHECKING:
+    from tieredctl.model.local_log import LocalReplica
+    from tieredctl.model.local_metadata_log import SeenMetadataLog
+
 
 MOST_LEADERS = 16
 """Leaders are asked about so many partitions at most: each takes several requests."""
@@ -75,3 +83,19 @@ def _of_leader(cluster: Cluster, topic: TopicDescription) -> KnownLog | None:
             return None
         raise
     return KnownLog(log.leader_epochs, log.local_log_start_offset, log.log_start_offset, log.end_offset)
+
+
+def local_replicas(log_dirs: Sequence[Path] | None) -> list[LocalReplica] | None:
+    """The user partitions in brokers' log directories; None if no directories are given."""
+    if not log_dirs:
+        return None
+    from tieredctl.kafka.local_logs import read_local_replicas
+
+    return read_local_replicas(log_dirs)
+
+
+def local_metadata_logs(log_dirs: Sequence[Path]) -> list[SeenMetadataLog]:
+    """The metadata logs in nodes' log directories."""
+    from tieredctl.kafka.metadata_log import read_local_metadata_logs
+
+    return read_local_metadata_logs(log_dirs)

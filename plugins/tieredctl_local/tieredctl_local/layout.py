@@ -57,7 +57,7 @@ class LocalLayout:
     def verbatim_parts(self) -> frozenset[Part]:
         return frozenset(ORIGINAL_PARTS)
 
-    def settled_in(self, store: ObjectStore) -> Layout:
+    def settled_in(self, store: ObjectStore) -> Layout:  # noqa: ARG002 - all is in a key
         return self
 
     def explain(self, key: str) -> ExplainedKey | None:
@@ -70,7 +70,7 @@ class LocalLayout:
             return None
         return ExplainedKey(match["topic"], match["topic_id"], partition, start_offset, match["segment_id"], part)
 
-    def other_form(self, key: str) -> OtherForm | None:
+    def other_form(self, key: str) -> OtherForm | None:  # noqa: ARG002 - there is only one
         return None
 
     @property
@@ -89,13 +89,13 @@ class LocalLayout:
     def original_log_size(self, stored: Mapping[Part, int]) -> int | None:
         return stored.get(Part.LOG)
 
-    def stored_size(self, segment: SegmentIdentity) -> int | None:
+    def stored_size(self, segment: SegmentIdentity) -> int | None:  # noqa: ARG002 - there is no custom metadata
         return None
 
-    def recorded_metadata(self, store: ObjectStore, segment: SegmentIdentity) -> RecordedMetadata | None:
+    def recorded_metadata(self, store: ObjectStore, segment: SegmentIdentity) -> RecordedMetadata | None:  # noqa: ARG002
         return None
 
-    def custom_metadata(self, segment: SegmentIdentity, stored_bytes: int, like: bytes | None) -> bytes | None:
+    def custom_metadata(self, segment: SegmentIdentity, stored_bytes: int, like: bytes | None) -> bytes | None:  # noqa: ARG002
         return None
 
     def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:

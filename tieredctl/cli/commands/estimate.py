@@ -30,8 +30,8 @@ from tieredctl.ops.estimates.retention import RetentionChange, retention_estimat
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.wiring.metadata import demand_known
-from tieredctl.wiring.node_files import local_replicas
 from tieredctl.wiring.places import MetadataPlace
+from tieredctl.wiring.timelines import local_replicas
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _WAY_COLUMNS = (

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Never, TypeVar
 
 import typer
 
-from tieredctl.cli.arguments import GREATEST_INT32, given_path, kafka_id, now_ms, topic_partition
+from tieredctl.cli.arguments import given_path, kafka_id, now_ms, topic_partition
 from tieredctl.cli.commands.metadata_lookup import lookup
+from tieredctl.cli.commands.metadata_partition import partition_of
 from tieredctl.cli.commands.metadata_segments import segments
 from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.findings.findings_table import FINDING_FIELDS
@@ -30,7 +31,7 @@ from tieredctl.cli.metadata_tables import (
 )
 from tieredctl.cli.options import DryRun, MetadataPartition, Now, Output, TopicIds
 from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_findings, say_what_is_incomplete, told
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.pages.report import ReportOptions
 from tieredctl.cli.places import EventOptions, MetadataOptions, PartitionOptions, PastMetadataOptions
 from tieredctl.cli.view import FindingsView, Talk, ToleranceOptions
@@ -38,87 +39,15 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
-from tieredctl.model.ids import is_uuid
 from tieredctl.model.printable import printable
 from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl.ops.documents import event_document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.rlmm.partitioner import DEFAULT_METADATA_PARTITIONS, metadata_partition
 
 if TYPE_CHECKING:
     from tieredctl.ops.metadata.event_filter import EventFilter
     from tieredctl.wiring.places import MetadataPlace
-
-
-def partition_of(
-    *,
-    where: Annotated[
-        str,
-        typer.Argument(
-            metavar="TOPIC:PARTITION",
-            help="TOPIC-ID:PARTITION needs nothing else; a topic's name is looked up in the metadata.",
-        ),
-    ],
-    number: Annotated[
-        int | None,
-        typer.Argument(metavar="[PARTITION]", min=0, max=GREATEST_INT32, help="The partition, after TOPIC-ID alone."),
-    ] = None,
-    metadata_partitions: Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="The cluster's remote.log.metadata.topic.num.partitions; by default what the metadata shows, or 50.",
-            min=1,
-            max=GREATEST_INT32,
-        ),
-    ] = None,
-    metadata_options: MetadataOptions,
-    output: Output = OutputFormat.TABLE,
-    talk: Talk,
-) -> ExitCode:
-    """Show which metadata partition holds a user partition's events.
-
-    For example: tieredctl metadata partition-of Ex-aw3fEQIi3do0H9Y7cKQ:0
-    """
-    if number is None:
-        if is_uuid(where):
-            raise TieredctlError(ErrorCode.USAGE, "No PARTITION was given.", hint=f"For example {where}:0.")
-        topic, number = topic_partition(where)
-    else:
-        topic = kafka_id(where)
-    if is_uuid(topic):
-        topic_id, count = topic, metadata_partitions or DEFAULT_METADATA_PARTITIONS
-    else:
-        topic_id, count = _looked_up(topic, number, metadata_partitions, metadata_options)
-    found = metadata_partition(topic_id, number, count)
-    if output is OutputFormat.TABLE:
-        print(found)
-        return ExitCode.CLEAN
-    item = {"topicId": topic_id, "partition": number, "metadataPartition": found}
-    source = {"kind": "arguments", "metadataPartitions": count}
-    columns = tuple(TableColumn(name, name) for name in item)
-    return finish(
-        Listing("MetadataPartition", source, [item], columns, {"items": 1}, tuple(item)), output, [], quiet=talk.quiet
-    )
-
-
-def _looked_up(topic: str, number: int, metadata_partitions: int | None, options: MetadataOptions) -> tuple[str, int]:
-    """A topic's present id, and how many metadata partitions there are."""
-    from tieredctl.ops.metadata.selection import Selection
-    from tieredctl.wiring.metadata import opened_partition
-
-    if not options.are_given:
-        message = f"The id of topic {topic} is looked up in the metadata, and none was given."
-        hint = "Give TOPIC-ID:PARTITION, or one of --log-dir, --bootstrap-server, --export or --metadata-source."
-        raise TieredctlError(ErrorCode.NO_SOURCE, message, hint=hint)
-    with opened_partition(options.place(), Selection.of(topic, None, number)) as opened:
-        counts = opened.stream.coverage.counts
-    if metadata_partitions is None and (counts is None or len(counts) != 1):
-        message = "How many metadata partitions the cluster has is unknown."
-        raise TieredctlError(ErrorCode.USAGE, message, hint="Give --metadata-partitions.")
-    return opened.partition.topic_id, metadata_partitions or (counts or [DEFAULT_METADATA_PARTITIONS])[0]
-
 
 _Found = TypeVar("_Found")
 _STATISTICS_SENTENCE = (

@@ -23,9 +23,9 @@ from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.pages.orphan_rows import OrphanRows
 from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
+from tieredctl.cli.removal_options import young_sentence
 from tieredctl.cli.shown_quantities import moment_column, size_column
 from tieredctl.cli.view import FindingsView
-from tieredctl.cli.young_objects import young_sentence
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.ownership import ObjectStatus

@@ -13,9 +13,8 @@ from tieredctl.cli.commands.removal_plan import show_plan
 from tieredctl.cli.findings.remedies import next_command
 from tieredctl.cli.options import ClusterId, Inventory, MinAge, Resume
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
-from tieredctl.cli.removal_options import AllowYoung, PlanSizeOptions
+from tieredctl.cli.removal_options import AllowYoung, PlanSizeOptions, young_sentence
 from tieredctl.cli.view import ProgressView
-from tieredctl.cli.young_objects import young_sentence
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.finding_subjects import UnknownObjects
 from tieredctl.model.ownership import OrphanCause

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, topic_id_partition
-from tieredctl.cli.change_options import ApplyChoice
-from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.options import ClusterId, KraftSnapshot, LogDirs, NoLease, Yes
 from tieredctl.cli.output import Listing, TableColumn

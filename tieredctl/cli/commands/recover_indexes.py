@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, given_path, kafka_id
-from tieredctl.cli.change_options import ApplyChoice
-from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.options import ClusterId, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions
@@ -117,7 +116,7 @@ def _wanted(
     segment_ids: Sequence[str], selection: Selection, verified: Path | None, *, all_segments: bool
 ) -> WantedSegments:
     """Raises TieredctlError unless the segments are named in exactly one way."""
-    from tieredctl.ops.index_recovery.verified_segments import read_verified_segments
+    from tieredctl.ops.index_recovery.index_diagnosis import read_verified_segments
     from tieredctl.ops.metadata.selection import Selection
 
     ways = [bool(segment_ids), selection != Selection(), verified is not None, all_segments]

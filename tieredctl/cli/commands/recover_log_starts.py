@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import given_path
-from tieredctl.cli.change_options import ApplyChoice
-from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.options import ClusterId, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.view import ProgressView

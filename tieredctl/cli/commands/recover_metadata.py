@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT32, clock_ms, kafka_id, pairs
-from tieredctl.cli.change_options import ApplyChoice
-from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.options import ClusterId, NoLease, Yes
 from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions
@@ -19,7 +18,7 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.ops.change import totals
 from tieredctl.ops.metadata_recovery.recoverer import RecoveredPartition
-from tieredctl.ops.metadata_recovery.steps import AFTERWARDS
+from tieredctl.ops.metadata_recovery.recovery_plan import AFTERWARDS
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 from tieredctl.wiring.metadata_recovery import MetadataRecovery, metadata_recovery
 

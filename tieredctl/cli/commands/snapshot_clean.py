@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT64, given_path, now_ms
-from tieredctl.cli.change_options import ApplyChoice
-from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.options import ClusterId, Now, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.shown_quantities import size_column

@@ -32,8 +32,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import duration_ms, time_ms
 from tieredctl.ops.documents import Document
 from tieredctl.ops.status.board import UNKNOWN, Status, StatusLine
-from tieredctl.ops.status.facts import ClusterFacts
-from tieredctl.ops.status.uploads import TopicBytes
+from tieredctl.ops.status.facts import ClusterFacts, TopicBytes
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl.wiring.status import StatusPlaces, asked_together, load_libraries, status_of
 
@@ -328,7 +327,7 @@ def _of_context(context: Context, clock: Clock) -> _OfContext:
         )
         metadata = None if context.bootstrap_server is None else MetadataPlace(cluster=cluster.place())
         return _OfContext(context, status_of(StatusPlaces(metadata, remote.place_if_given()), clock), None)
-    except Exception as fault:
+    except Exception as fault:  # noqa: BLE001 - whatever it is, the other contexts are shown
         from tieredctl.cli.main import error_of
 
         return _OfContext(context, None, error_of(fault))

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tieredctl.cli.change_options import ApplyChoice
-from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.findings.remedies import next_command
 from tieredctl.cli.options import ClusterId, Yes
 from tieredctl.cli.output import Listing

@@ -19,7 +19,7 @@ from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.enable import EnablePlan, LocalRetention
 from tieredctl.ops.tiering.watching import Seen
-from tieredctl.wiring.node_files import local_replicas
+from tieredctl.wiring.timelines import local_replicas
 from tieredctl.wiring.topic_change import topic_enabling
 
 _ENDS = {

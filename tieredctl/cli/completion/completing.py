@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from tieredctl.cli.completion.command_table import CommandTable, Parameter, first_sentence
 from tieredctl.cli.completion.completion_cache import TOPIC_NAME, SeenNames, cached_names
-from tieredctl.cli.completion.half_typed import HalfTyped, half_typed, words_of
-from tieredctl.cli.completion.places_typed import log_directories, places_of
+from tieredctl.cli.completion.half_typed import HalfTyped, half_typed, log_directories, places_of, words_of
 
 VARIABLE = "_TIEREDCTL_COMPLETE"
 """Names the shell that asks."""

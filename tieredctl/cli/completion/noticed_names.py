@@ -97,8 +97,7 @@ def _notice_partitions(seen: SeenNames, partitions: Iterable[Any]) -> None:
 
 def _keep(seen: SeenNames, words: Sequence[str]) -> None:
     from tieredctl.cli.completion.command_table import CommandTable
-    from tieredctl.cli.completion.half_typed import half_typed
-    from tieredctl.cli.completion.places_typed import places_of
+    from tieredctl.cli.completion.half_typed import half_typed, places_of
 
     try:
         table = CommandTable.installed()

@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Any
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM, running_command, running_words
 from tieredctl.cli.arguments import clock_ms
-from tieredctl.cli.findings.finding_groups import FindingGroups, Group
-from tieredctl.cli.findings.finding_report import finding_text, first_line, group_text, ignored_sentences
+from tieredctl.cli.findings.finding_report import (
+    FindingGroups,
+    Group,
+    finding_text,
+    first_line,
+    group_text,
+    ignored_sentences,
+)
 from tieredctl.cli.findings.findings_table import FINDING_COLUMNS
 from tieredctl.cli.findings.remedies import Remedies, remedy_shown
 from tieredctl.cli.option_groups import OptionGroup

@@ -16,8 +16,8 @@ from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ports.layout import Part
 
 if TYPE_CHECKING:
+    from tieredctl.ops.status.facts import TopicBytes, Uploads
     from tieredctl.ops.status.last_results import LastScan, LastVerification
-    from tieredctl.ops.status.uploads import TopicBytes, Uploads
     from tieredctl.report.plot import Plot
 
 _Thing = TypeVar("_Thing")

@@ -20,7 +20,7 @@ def stuck_page(
     """What is stuck, where, and how long the copies took that ended."""
     from tieredctl.cli.pages.report_plots import findings_plot, uploads_plot
     from tieredctl.cli.pages.timeline_plots import sentences_of_not_drawn, timeline_plots
-    from tieredctl.ops.status.uploads import remote_segments
+    from tieredctl.ops.status.facts import remote_segments
     from tieredctl.ops.timeline.partition_timeline import timelines_of_found
 
     plots = (findings_plot(stuck), uploads_plot(remote_segments(metadata).uploads))

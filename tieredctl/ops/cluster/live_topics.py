@@ -201,7 +201,7 @@ class KnownTopics:
 
 
 class _NoTopics:
-    def is_live(self, topic_id: str) -> bool | None:
+    def is_live(self, topic_id: str) -> bool | None:  # noqa: ARG002 - the protocol's
         return None
 
     def describe(self) -> Document | None:

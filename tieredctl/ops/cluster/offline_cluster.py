@@ -168,7 +168,7 @@ class UnprovenTopics:
 
     reason: str
 
-    def is_live(self, topic_id: str) -> bool | None:
+    def is_live(self, topic_id: str) -> bool | None:  # noqa: ARG002 - the protocol's
         return None
 
     def describe(self) -> Document | None:
@@ -259,22 +259,22 @@ class ImageCluster:
     def metadata_progress(self) -> MetadataProgress:
         return MetadataProgress(self.offline.image.end_offset, dict.fromkeys(self.offline.image.brokers))
 
-    def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
+    def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:  # noqa: ARG002
         self._refuse("Bytes on brokers' disks")
 
-    def free_bytes(self, names: Sequence[str]) -> Mapping[int, int]:
+    def free_bytes(self, names: Sequence[str]) -> Mapping[int, int]:  # noqa: ARG002
         self._refuse("Free bytes on brokers' disks")
 
     def alter_topic_configs(
         self,
         name: str,
-        changes: Mapping[str, str | None],
+        changes: Mapping[str, str | None],  # noqa: ARG002
         *,
-        validate_only: bool,
+        validate_only: bool,  # noqa: ARG002
     ) -> None:
         self._refuse(f"Settings of topic {name}")
 
-    def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
+    def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:  # noqa: ARG002
         """No partition's leader answers."""
         return {one.partition: ListedOffset(None, error=_NO_BROKER) for one in topic.partitions}
 

@@ -13,7 +13,7 @@ from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ports.cluster import Cluster, leader_bytes
 from tieredctl.rlmm.cache import RemoteLogMetadataCache, bytes_from, segments_in_use
-from tieredctl.rlmm.copy_start import highest_remote_offset
+from tieredctl.rlmm.consumer_fetch import highest_remote_offset
 from tieredctl.rlmm.follower_fetch import follower_fetch
 
 KIP_405_MEASURED_MINUTES = ((2, 230), (4, 520))

@@ -10,7 +10,7 @@ from tieredctl.model.local_log import LeaderLog, LocalReplica, LocalSegment
 from tieredctl.model.size_sum import SizeSum
 from tieredctl.ops.documents import Document
 from tieredctl.rlmm.cache import RemoteLogMetadataCache, segments_in_use
-from tieredctl.rlmm.copy_start import highest_remote_offset
+from tieredctl.rlmm.consumer_fetch import highest_remote_offset
 from tieredctl.rlmm.remote_retention import DueSegment, DueSegments, LocalSegments, Retention
 
 

@@ -25,8 +25,7 @@ from tieredctl.ports.cluster import Cluster, ListedOffset, TopicDescription
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
-from tieredctl.rlmm.consumer_fetch import consumer_fetch
-from tieredctl.rlmm.copy_start import highest_remote_offset
+from tieredctl.rlmm.consumer_fetch import consumer_fetch, highest_remote_offset
 from tieredctl.rlmm.follower_fetch import FollowerLog, follower_fetch
 from tieredctl.rlmm.lineage import epoch_for_offset
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata

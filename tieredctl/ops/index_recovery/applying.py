@@ -23,8 +23,8 @@ from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.comparison import same_bytes
 from tieredctl.ops.guards.lease import Hold
-from tieredctl.ops.guards.noted_bytes import copied_bytes, note_bytes
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
+from tieredctl.ops.guards.sealed_notes import copied_bytes, note_bytes
 from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan, PlannedPart, SegmentsOnce
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.store_check.local_stores import REMOTE_LOG_INDEX_CACHE

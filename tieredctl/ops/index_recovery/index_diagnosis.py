@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.segment_parts import transaction_index_entries
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.ids import is_uuid
+from tieredctl.ops.file_reading import demand_size, reading, regular_size
 from tieredctl.ops.verification.report import Level, SegmentTask, private_key_error
 from tieredctl.ops.verification.segment_check import check_segment
 from tieredctl.ports.layout import ORIGINAL_PARTS, Layout, Part, SegmentReader
@@ -123,3 +129,50 @@ def _transactions(data: bytes) -> set[tuple[int, int, int]]:
     """Producers, first and last offsets. The last stable offset is left out: it may differ and still be right, where a
     follower appended what follows the marker along with it."""
     return {(entry.producer_id, entry.first_offset, entry.last_offset) for entry in transaction_index_entries(data)}
+
+
+_KIND = "Verification"
+_MENDED = frozenset(
+    {
+        FindingCode.OBJECT_MISSING,
+        FindingCode.SIZE_MISMATCH,
+        FindingCode.INDEX_DAMAGED,
+        FindingCode.PRODUCER_SNAPSHOT_DAMAGED,
+        FindingCode.PRODUCER_SNAPSHOT_MISSING,
+        FindingCode.TRANSACTION_INDEX_MISSING,
+        FindingCode.TRANSACTION_INDEX_DAMAGED,
+    }
+)
+_LARGEST_BYTES = 1 << 30
+_HINT = "Give what `tieredctl verify -o json` wrote."
+
+
+class VerifiedSegments(NamedTuple):
+    """What a result says."""
+
+    segment_ids: frozenset[str]
+    cluster_id: str | None
+    """Of the metadata that it was verified by."""
+
+
+def read_verified_segments(path: Path) -> VerifiedSegments:
+    """The segments of a file. Raises TieredctlError where it cannot be read, or is something else."""
+    with reading(path):
+        demand_size(path, regular_size(path), _LARGEST_BYTES, "It is not what verify wrote.")
+        data = path.read_bytes()
+    try:
+        document = json.loads(data)
+        if document["kind"] != _KIND:
+            raise ValueError(document["kind"])
+        ids = frozenset(filter(None, map(_segment_id, document["items"])))
+        return VerifiedSegments(ids, document["source"].get("clusterId"))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise TieredctlError(ErrorCode.USAGE, f"{path} is not a result of verify.", hint=_HINT) from None
+
+
+def _segment_id(item: dict[str, Any]) -> str | None:
+    """Of a finding about a part that may be made again; an id that is none is a fault of the file."""
+    found = item["evidence"].get("segmentId") if item["code"] in _MENDED else None
+    if found is not None and not (isinstance(found, str) and is_uuid(found)):
+        raise ValueError(found)
+    return found

@@ -17,8 +17,13 @@ from tieredctl.formats.file_names import (
 )
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
-from tieredctl.ops.metadata_recovery.restored_log_start import Action, JudgedReplica, ReplicaFiles, judged_replica
-from tieredctl.ops.metadata_recovery.wanted_log_starts import WantedLogStarts
+from tieredctl.ops.metadata_recovery.restored_log_start import (
+    Action,
+    JudgedReplica,
+    ReplicaFiles,
+    WantedLogStarts,
+    judged_replica,
+)
 
 LARGEST_CHECKPOINT_BYTES = 1 << 27
 """Some 500,000 partitions."""

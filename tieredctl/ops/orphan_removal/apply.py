@@ -29,9 +29,9 @@ from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions, keys_left
 from tieredctl.ops.guards.lease import Hold
-from tieredctl.ops.guards.noted_bytes import note_bytes
 from tieredctl.ops.guards.original_times import note_original_times, read_original_times
 from tieredctl.ops.guards.own_objects import times_of_copies
+from tieredctl.ops.guards.sealed_notes import note_bytes
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.plan_file import PlanFile

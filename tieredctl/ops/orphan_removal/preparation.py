@@ -16,8 +16,8 @@ from threading import Lock
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import CopiedBytes, PlannedObject, QuarantinedCopy, Receipt, ReceiptStep, RemovalMode
 from tieredctl.ops.guards.comparison import KnownBytes, Sameness, demand_same, held_by, is_there
-from tieredctl.ops.guards.noted_bytes import NotedBytes, copied_bytes, read_noted_bytes
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
+from tieredctl.ops.guards.sealed_notes import NotedBytes, copied_bytes, read_noted_bytes
 from tieredctl.ports.object_store import ObjectStore, StoredObject, WritableObjectStore
 
 _SECOND_MS = 1_000

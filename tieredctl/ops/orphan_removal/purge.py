@@ -21,10 +21,10 @@ from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions, keys_left
 from tieredctl.ops.guards.lease import Hold, lease_held
 from tieredctl.ops.guards.ledger import plan_record
-from tieredctl.ops.guards.noted_bytes import forget_noted_bytes
 from tieredctl.ops.guards.original_times import forget_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_COPIES
 from tieredctl.ops.guards.quarantine_keys import Quarantined, copies_in_quarantine, quarantined
+from tieredctl.ops.guards.sealed_notes import forget_noted_bytes
 from tieredctl.ops.orphan_removal.limits import demand_percent
 from tieredctl.ops.orphan_removal.owners import Owners
 from tieredctl.ops.orphan_removal.putting_back import not_in_its_place

@@ -53,7 +53,7 @@ from tieredctl.ops.orphans.still_there import still_there
 from tieredctl.ops.orphans.totals import Group, GroupTotals, ScanTotals
 from tieredctl.ops.remote.inventory import ListedObject, iso_8601, object_document
 from tieredctl.ops.remote.listing import Listing
-from tieredctl.ops.verification.overlap import promised_elsewhere
+from tieredctl.ops.verification.listed_objects import promised_elsewhere
 from tieredctl.ports.layout import ExplainedKey, Layout
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.process.progress import note_more

@@ -17,8 +17,7 @@ from tieredctl.formats.file_names import (
     parse_segment_file_name,
 )
 from tieredctl.formats.kraft_json import RecordLines
-from tieredctl.formats.kraft_log import KraftLogRecord, batch_records, sound_batches
-from tieredctl.formats.kraft_records import KraftRecordType
+from tieredctl.formats.kraft_log import KraftLogRecord, KraftRecordType, batch_records, sound_batches
 from tieredctl.formats.kraft_snapshot import FIRST_BATCH_WITHIN, SnapshotOrder, begins_as_snapshot, snapshot_times
 from tieredctl.formats.log_scan import Damage, LogBlock, scan_log
 from tieredctl.formats.record_batches import HEADER_BYTES, BatchHeader, read_batch_header

@@ -14,20 +14,21 @@ from pathlib import Path
 
 import numpy as np
 
-from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.batch_columns import HeaderColumns
 from tieredctl.formats.checkpoints import read_leader_epoch_checkpoint
 from tieredctl.formats.file_names import LEADER_EPOCH_CHECKPOINT, Transition, parse_kraft_snapshot_name
 from tieredctl.formats.kraft_json import RecordLines
 from tieredctl.formats.log_scan import Damage, LogBlock
-from tieredctl.kraft.replica import BOOTSTRAP_SNAPSHOT, EpochStart, SnapshotId, disagreements
+from tieredctl.formats.windows import Ints
+from tieredctl.kraft.replica import BOOTSTRAP_SNAPSHOT, EpochStart, LastBatch, SnapshotId, disagreements
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 from tieredctl.ops.documents import Document
 from tieredctl.ops.file_reading import reading
-from tieredctl.ops.snapshots.log_order import LogOrder
-from tieredctl.ops.snapshots.record_files import RecordFile
+from tieredctl.ops.snapshots.record_files import RecordFile, record_files
 
 _Part = LogBlock[HeaderColumns] | Damage | DecodeError
 _MOST_OF_A_FILE = 10
@@ -273,3 +274,94 @@ def _within(entries: list[EpochStart], log: LogOrder) -> list[EpochStart]:
         for one, (first, after) in zip(entries, pairwise(bounds), strict=True)
         if max(first, log.start) < min(after, end)
     ]
+
+
+class LogOrder:
+    """A log, as far as it was taken."""
+
+    def __init__(self, start: int | None, wanted: Sequence[int]) -> None:
+        """`start`: the first segment's base offset, where its name says it. `wanted`: snapshots' end offsets."""
+        self.start = start or 0
+        self.end: int | None = start
+        """Exclusive; None after damage, and in a log that says nowhere where it starts."""
+        self.epochs: list[EpochStart] = []
+        self.last_batches: dict[int, LastBatch] = {}
+        """By those of the wanted end offsets before which the log has a record."""
+        self.is_whole = True
+        self._wanted = np.array(sorted(set(wanted)), np.int64)
+
+    def begin_segment(self, base_offset: int | None) -> Iterator[DecodeError]:
+        """What is wrong where the next segment begins."""
+        if base_offset is not None and self.end is not None and base_offset != self.end:
+            yield DecodeError(f"it begins with offset {base_offset}, and what is before it ends at {self.end}", 0)
+            self.end = base_offset
+
+    def skip(self) -> None:
+        """What comes next is damaged."""
+        self.end = None
+
+    def take(self, block: LogBlock[HeaderColumns]) -> Iterator[DecodeError]:
+        """Adds batches, and says where they do not follow those before."""
+        bases = block.headers["baseOffset"].astype(np.int64)
+        lasts = bases + block.headers["lastOffsetDelta"]
+        epochs = block.headers["partitionLeaderEpoch"].astype(np.int64)
+        following = np.append(bases[0] if self.end is None else self.end, lasts[:-1] + 1)
+        for row in np.flatnonzero(bases != following).tolist():
+            yield DecodeError(f"a batch begins with offset {bases[row]}, not {following[row]}", _position(block, row))
+        before = np.append(self.epochs[-1].epoch if self.epochs else -1, epochs[:-1])
+        for row in np.flatnonzero(epochs < before).tolist():
+            yield DecodeError(f"epoch {epochs[row]} follows epoch {before[row]}", _position(block, row))
+        self.epochs += [EpochStart(int(epochs[row]), int(bases[row])) for row in np.flatnonzero(epochs > before)]
+        self._remember(bases, lasts, epochs, block.headers["maxTimestamp"].astype(np.int64))
+        self.end = int(lasts[-1]) + 1
+
+    def _remember(self, bases: Ints, lasts: Ints, epochs: Ints, timestamps: Ints) -> None:
+        rows = np.searchsorted(bases, self._wanted - 1, "right") - 1
+        for wanted, row in zip(self._wanted.tolist(), rows.tolist(), strict=True):
+            if row >= 0 and bases[row] <= wanted - 1 <= lasts[row]:
+                self.last_batches[wanted] = LastBatch(int(lasts[row]), int(epochs[row]), int(timestamps[row]))
+
+
+def _position(block: LogBlock[HeaderColumns], row: int) -> int:
+    return block.file_position + int(block.positions[row])
+
+
+_HINT = "Nothing was removed. See `tieredctl snapshot verify {path}`."
+_OF_ONE_FILE = (FindingCode.KRAFT_SNAPSHOT_DAMAGED, FindingCode.UNREADABLE)
+
+
+def demand_sound_node(cluster: OfflineCluster) -> None:
+    """Raises TieredctlError where the latest snapshot or the log is damaged, contradicts the other, or has records
+    whose effect is unknown.
+
+    Damage inside older snapshots is no reason: no node starts from them. `cluster` must have been read from the folder.
+    """
+    latest = cluster.snapshot
+    if latest is None:
+        message = f"{cluster.path} has no snapshot: nothing of the log may go."
+        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint="A node makes one when it is due.")
+    hint = _HINT.format(path=cluster.path)
+    for finding in cluster.findings():
+        is_unknown = finding.code is FindingCode.KRAFT_RECORD_UNKNOWN
+        code = ErrorCode.METADATA_INCOMPLETE if is_unknown else ErrorCode.UNDECODABLE
+        raise TieredctlError(code, f"{finding.subject}: {finding.message}.", hint=hint)
+    files = record_files([cluster.path])
+    if all(file.is_snapshot for file in files):
+        message = f"{cluster.path} has no log: whether snapshot {latest} fits it cannot be checked."
+        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=hint)
+    check = SnapshotCheck()
+    check.read_node(cluster.path, files, ())
+    for finding in check.findings:
+        if _is_a_reason(finding, latest):
+            raise TieredctlError(ErrorCode.UNDECODABLE, f"{finding.subject}: {finding.message}.", hint=hint)
+
+
+def _is_a_reason(finding: Finding, latest: SnapshotId) -> bool:
+    if finding.severity is Severity.INFO or finding.code is FindingCode.KRAFT_RECORD_UNKNOWN:
+        return False  # the latter in what goes: the rest was looked through above
+    return finding.code not in _OF_ONE_FILE or not _is_an_older_snapshot(finding.subject, latest)
+
+
+def _is_an_older_snapshot(path: str, latest: SnapshotId) -> bool:
+    name = Path(path).name
+    return parse_kraft_snapshot_name(name) is not None and name != latest.file_name

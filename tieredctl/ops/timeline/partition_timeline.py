@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tieredctl.drawing.offset_ranges import NO_OFFSETS, OffsetRanges
+from tieredctl.drawing.scale import NO_OFFSETS, OffsetRanges
 from tieredctl.drawing.timeline import Part, PartRanges, Timeline
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentState

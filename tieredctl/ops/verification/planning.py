@@ -25,11 +25,10 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.remote.listing import stored_object
 from tieredctl.ops.verification.gone_topics import GoneTopics
 from tieredctl.ops.verification.judged_partitions import NO_PART, Elsewhere, JudgedPartitions, KeyPlaces
-from tieredctl.ops.verification.listed_objects import NAMED, ListedObjects
+from tieredctl.ops.verification.listed_objects import NAMED, ListedObjects, Overlap
 from tieredctl.ops.verification.object_check import AskedSegments, FinishedSegment, JudgedBy
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.other_forms import OtherForms
-from tieredctl.ops.verification.overlap import Overlap
 from tieredctl.ops.verification.partition_check import check_segments, lineage_findings
 from tieredctl.ops.verification.report import Level, SegmentTask
 from tieredctl.ops.verification.result import Verification

@@ -19,15 +19,18 @@ from tieredctl.formats.segment_parts import (
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.verification.index_check import OffsetIndexCheck, TimeIndexCheck, UnindexedTail
-from tieredctl.ops.verification.index_findings import (
+from tieredctl.ops.verification.log_check import LogCheck, LogFacts
+from tieredctl.ops.verification.log_findings import (
+    may_be_cut,
+    report_hole,
     report_last_time,
+    report_log,
     report_missing_end,
     report_missing_latest,
+    report_size,
     report_transactions,
     report_wrong_entries,
 )
-from tieredctl.ops.verification.log_check import LogCheck, LogFacts
-from tieredctl.ops.verification.log_findings import may_be_cut, report_hole, report_log, report_size
 from tieredctl.ops.verification.opened_segment import STREAM_BYTES, OpenedSegment
 from tieredctl.ops.verification.other_forms import report_missing
 from tieredctl.ops.verification.report import Level, SegmentFindings, SegmentReport, SegmentTask, report_unread

@@ -18,13 +18,13 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.event_contents import Rows
 from tieredctl.rlmm.partition_removals import PartitionRemovals
-from tieredctl.rlmm.segment_objects import known_segments
 from tieredctl.rlmm.segment_rows import (
     NO_STATE,
     RefusedEvents,
     SegmentRows,
     joined_refused,
     joined_rows,
+    known_segments,
     replayed_buckets,
     replayed_events,
     state_known,

@@ -14,9 +14,9 @@ from tieredctl.cli.commands.orphans_show import show
 from tieredctl.cli.options import MinAge
 from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.removal_options import not_older_sentence, young_sentence
 from tieredctl.cli.shown_quantities import moment_column, size_column
 from tieredctl.cli.view import FindingsView
-from tieredctl.cli.young_objects import not_older_sentence, young_sentence
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.ownership import ObjectStatus

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, percentage
-from tieredctl.cli.change_options import ApplyChoice
 from tieredctl.cli.commands.removal_outcome import COLUMNS, FIELDS, demand_source
-from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.options import ClusterId, MinAge, OfflineMetadata, Yes
 from tieredctl.cli.output import Item, Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, TopicListOptions

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.change_options import ApplyChoice
-from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.options import ClusterId, OfflineMetadata, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, TopicListOptions

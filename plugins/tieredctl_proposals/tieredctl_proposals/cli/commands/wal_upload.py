@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, given_path
-from tieredctl.cli.change_options import ApplyChoice
-from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.options import ClusterId, Export, NoLease, Topics, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import ClusterOptions, MetadataOptions
