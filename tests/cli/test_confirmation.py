@@ -64,5 +64,5 @@ def test_at_a_terminal_too_yes_needs_the_id_of_this_cluster(monkeypatch: pytest.
     for typed, code in ((None, "not-confirmed"), ("ABEiM0RVZneImaq7zN3u_w", "another-cluster")):
         with pytest.raises(TieredctlError) as refused:
             demand_confirmation("Removing 7 objects", CLUSTER_ID, yes=True, typed_cluster_id=typed)
-        assert refused.value.kind.code == code
+        assert refused.value.code == code
     demand_confirmation("Removing 7 objects", CLUSTER_ID, yes=True, typed_cluster_id=CLUSTER_ID)
