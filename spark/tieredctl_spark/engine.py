@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from tieredctl_inkless.ops.diskless.object_reading import ObjectReport
     from tieredctl_inkless.ops.diskless.object_tasks import ObjectTasks
 
+_NUMBERS_TRIED = 64
+"""For each slot: that none of so many leads to it is less likely than a broken machine."""
 _INTERRUPT_TAG = "tieredctl-check-segments"
 _PICKLED = pa.schema({"report": pa.binary()})
 _Report = TypeVar("_Report")
@@ -130,7 +132,21 @@ class Answers:
 
 def checked_frame(frame: DataFrame, units: int, check: Check, schema: pa.Schema) -> DataFrame:
     """What `check` makes of rows that have a `slot`, from 0: each of the `units` is a Spark task of its own."""
-    return frame.repartitionById(units, fn.col("slot").cast("int")).mapInArrow(check, spark_schema(schema))
+    return _by_slot(frame, units).mapInArrow(check, spark_schema(schema))
+
+
+def _by_slot(frame: DataFrame, units: int) -> DataFrame:
+    """The same rows, each slot's in a partition of its own."""
+    slot = fn.col("slot").cast("int")
+    if hasattr(frame, "repartitionById"):
+        return frame.repartitionById(units, slot)
+    # Spark 4.0 places rows by a hash alone: each slot gets a number whose hash leads to its partition.
+    numbers = frame.sparkSession.range(_NUMBERS_TRIED * units).select(fn.col("id").cast("int").alias("number"))
+    placed = fn.pmod(fn.hash("number"), fn.lit(units)).alias("place")
+    places = numbers.groupBy(placed).agg(fn.min("number").alias("number")).toArrow().to_pylist()
+    number_of = {row["place"]: row["number"] for row in places}
+    numbers_by_slot = fn.array(*(fn.lit(number_of[place]) for place in range(units)))
+    return frame.repartition(units, fn.element_at(numbers_by_slot, slot + 1))
 
 
 @contextmanager

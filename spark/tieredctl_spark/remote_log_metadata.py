@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
+import pyspark
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.metadata_shares import FINDING, METADATA_SCHEMA, Wanted, planned_shares, share_tables
 from tieredctl_spark.schemas import Projection, projection, spark_schema
@@ -18,6 +21,7 @@ from tieredctl_spark.worker_failures import one_sentence
 
 _NAME = "remote_log_metadata"
 _SELECTION = ("metadata-partition", *PARTITION_OPTIONS)
+_STREAMS_SINCE = "4.2"
 _MOST_ROWS = "max-rows-per-batch"
 
 
@@ -52,8 +56,10 @@ class RemoteLogMetadata(DataSource):
             return _Reader(options.metadata_place(), _wanted(options, columns), columns)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        from tieredctl_spark.metadata_stream import MetadataStreamReader
-
+        try:
+            from tieredctl_spark.metadata_stream import MetadataStreamReader
+        except ModuleNotFoundError:  # PySpark's own pyspark.sql.streaming.datasource
+            return _NoStream()
         with one_sentence():
             options = SourceOptions(_NAME, self.options, (*METADATA_OPTIONS, *_SELECTION, _MOST_ROWS))
             columns, most_rows = projection(_NAME, schema, METADATA_SCHEMA), options.number(_MOST_ROWS, least=1)
@@ -78,3 +84,17 @@ class _Reader(DataSourceReader):
         with one_sentence():
             for table in share_tables(self._place, partition.value, self._wanted):
                 yield from self._columns.batches(table)
+
+
+class _NoStream(DataSourceStreamReader):
+    """Says that this release of PySpark has no such streams, when it asks where to begin: PySpark 4.1 hides what
+    `streamReader` itself raises."""
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        hint = "Read it in batches: spark.read instead of spark.readStream."
+        message = f"A stream of {_NAME} needs PySpark {_STREAMS_SINCE} or later; this is {pyspark.__version__}. {hint}"
+        with one_sentence():
+            raise TieredctlError(ErrorCode.MISSING_EXTRA, message, hint=hint)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise AssertionError(f"{partition} of a stream that never began")

@@ -1,24 +1,64 @@
-"""Schemas, each declared once as Arrow's and turned into Spark's."""
+"""Schemas, each declared once as Arrow's and turned into Spark's.
+
+PySpark's own conversion (`pyspark.sql.pandas.types`) is private: its signature changes between releases.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql import types as spark
 
 from tieredctl.errors import ErrorCode, TieredctlError
 
+_SCALARS: dict[pa.DataType, spark.DataType] = {
+    pa.bool_(): spark.BooleanType(),
+    pa.int8(): spark.ByteType(),
+    pa.int16(): spark.ShortType(),
+    pa.int32(): spark.IntegerType(),
+    pa.int64(): spark.LongType(),
+    pa.float64(): spark.DoubleType(),
+    pa.string(): spark.StringType(),
+    pa.binary(): spark.BinaryType(),
+}
 
-def spark_schema(schema: pa.Schema) -> StructType:
+
+def spark_schema(schema: pa.Schema) -> spark.StructType:
     """The columns of a DataFrame. Times are instants (TimestampType)."""
-    return from_arrow_schema(schema, prefer_timestamp_ntz=False)
+    return spark.StructType(
+        [spark.StructField(field.name, _spark_type(field.type), field.nullable) for field in schema]
+    )
 
 
 def as_spark_reads(schema: pa.Schema) -> pa.Schema:
     """The same columns in exactly the types that Spark requires in a data source's batches."""
-    return to_arrow_schema(spark_schema(schema), timezone="UTC")
+    return pa.schema([pa.field(field.name, _as_spark_reads(field.type), field.nullable) for field in schema])
+
+
+def _spark_type(arrow: pa.DataType) -> spark.DataType:
+    if pa.types.is_timestamp(arrow):
+        return spark.TimestampType()
+    if pa.types.is_list(arrow):
+        return spark.ArrayType(_spark_type(arrow.value_type))
+    if pa.types.is_struct(arrow):
+        return spark_schema(pa.schema(arrow.fields))
+    return _SCALARS[_values(arrow)]
+
+
+def _as_spark_reads(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(arrow):
+        return pa.timestamp("us", "UTC")
+    if pa.types.is_list(arrow):
+        return pa.list_(pa.field("element", _as_spark_reads(arrow.value_type)))
+    if pa.types.is_struct(arrow):
+        return pa.struct(list(as_spark_reads(pa.schema(arrow.fields))))
+    return _values(arrow)
+
+
+def _values(arrow: pa.DataType) -> pa.DataType:
+    """What a dictionary's values are; Spark has no dictionaries."""
+    return arrow.value_type if pa.types.is_dictionary(arrow) else arrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +79,7 @@ class Projection:
         return found
 
 
-def projection(source: str, asked: StructType, full: pa.Schema) -> Projection:
+def projection(source: str, asked: spark.StructType, full: pa.Schema) -> Projection:
     """Some of a source's columns, as a schema that was given to `spark.read.schema` names them.
 
     Raises TieredctlError `usage` for a column that the source does not have, or has with another type.
@@ -52,4 +92,4 @@ def projection(source: str, asked: StructType, full: pa.Schema) -> Projection:
         own, other = types[field.name].simpleString(), field.dataType.simpleString()
         if own != other:
             raise TieredctlError(ErrorCode.USAGE, f"The column {field.name} of {source} is {own}, not {other}.")
-    return Projection(to_arrow_schema(asked, timezone="UTC"))
+    return Projection(as_spark_reads(pa.schema([full.field(name) for name in asked.names])))
