@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from tieredctl_spark.arrow.batch_table import BATCH_TABLE_SCHEMA
+from tieredctl_spark.arrow.object_table import OBJECT_TABLE_SCHEMA
+from tieredctl_spark.arrow.state_columns import STATE_SCHEMA
 from tieredctl_spark.schemas import as_spark_reads, spark_schema
 
 from tieredctl.ops.metadata.table import RECORD_TABLE_SCHEMA
-from tieredctl.ops.orphans.state_columns import STATE_SCHEMA
-from tieredctl.ops.remote.batch_table import BATCH_TABLE_SCHEMA
 from tieredctl.ops.remote.listing import LISTING_SCHEMA
-from tieredctl.ops.remote.object_table import OBJECT_TABLE_SCHEMA
 from tieredctl.ops.verification.tasks import TASK_SCHEMA
 
 pytestmark = pytest.mark.spark
