@@ -21,6 +21,7 @@ from tests.rigs.broker import METADATA_TOPIC
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.inkless import Inkless
 from tests.rigs.workload import DrivenTopic
+from tests.shares import divided
 from tests.wal.local_partitions import batch, write_partition
 from tieredctl.cli.command_tree import nouns
 from tieredctl.errors import ExitCode
@@ -254,7 +255,7 @@ NOT_ASKED = {"orphans apply", "orphans purge", "wal purge", "exporter"}
 def test_without_any_one_of_the_rights_no_command_pretends_that_there_is_nothing(
     kafka_4: DrivenBroker, words: Mapping[str, tuple[str, ...]], tmp_path: Path
 ) -> None:
-    for missing, left, named in taken_away():
+    for missing, left, named in divided([*taken_away()]):
         with allowed(kafka_4.broker, tmp_path, left or [OF_NO_USE]) as client:
             for command in named - NOT_ASKED:
                 if (command, missing.operation) in SEEN_WITHOUT:

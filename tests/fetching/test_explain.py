@@ -71,23 +71,17 @@ def consumed(driven: DrivenBroker, topic: str, offset: int) -> int | str:
         return "OFFSET_OUT_OF_RANGE"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.topic}-{case.offset}")
-def test_where_an_offset_is_and_what_a_consumer_gets_of_it(driven: DrivenBroker, case: Case) -> None:
-    outcome = explain(driven, f"{case.topic}:0@{case.offset}")
+def test_where_an_offset_is_and_what_a_consumer_and_a_replica_get_of_it(driven: DrivenBroker) -> None:
+    for case in CASES:
+        outcome = explain(driven, f"{case.topic}:0@{case.offset}")
 
-    (item,) = outcome.document()["items"]
-    assert outcome.exit_code == case.exit_code
-    assert (item["place"], item["consumerFetch"]["outcome"]) == (case.place, case.consumer)
-    assert consumed(driven, case.topic, case.offset) == (case.consumer if case.exit_code else case.offset)
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.topic}-{case.offset}")
-def test_a_replica_is_answered_what_the_explanation_says(driven: DrivenBroker, case: Case) -> None:
-    item = explained(driven, f"{case.topic}:0@{case.offset}")
-
-    answer = replica_fetch_error(driven.broker.bootstrap_server, item["topicId"], 0, case.offset)
-
-    assert item["followerFetch"]["error"] == answer
+        (item,) = outcome.document()["items"]
+        assert outcome.exit_code == case.exit_code, case
+        assert (item["place"], item["consumerFetch"]["outcome"]) == (case.place, case.consumer), case
+        got = consumed(driven, case.topic, case.offset)
+        assert got == (case.consumer if case.exit_code else case.offset), case
+        answer = replica_fetch_error(driven.broker.bootstrap_server, item["topicId"], 0, case.offset)
+        assert item["followerFetch"]["error"] == answer, case
 
 
 def test_the_segment_and_its_objects_are_in_the_store(driven: DrivenBroker) -> None:
@@ -170,23 +164,20 @@ def test_a_partition_that_the_topic_does_not_have_is_a_mistake_of_usage(kafka_4:
     assert "has 3 partitions, but no partition 9" in outcome.err
 
 
-@pytest.mark.parametrize(
-    ("where", "said"),
-    [
+def test_the_partition_is_drawn_with_the_offset_marked(kafka_4: DrivenBroker) -> None:
+    for where, said in (
         ("orders:0@100", "100: tiered only"),
         ("ledger:0@100", "100: both tiered and local"),
         ("ledger:0@300", "300: local only"),
         ("clicks.eu-west_1:0@5", "5: below the log start"),
         ("ledger:0@100000", "100000: not written yet"),
-    ],
-)
-def test_the_partition_is_drawn_with_the_offset_marked(where: str, said: str, kafka_4: DrivenBroker) -> None:
-    shown = this_process("explain", where, "--bootstrap-server", kafka_4.broker.bootstrap_server)
+    ):
+        shown = this_process("explain", where, "--bootstrap-server", kafka_4.broker.bootstrap_server)
 
-    drawn = shown.out.split("\n\n")[0].splitlines()
-    assert drawn[0].startswith("copied")
-    assert any(said in line for line in drawn), shown.out
-    assert any(line.startswith("offset") for line in drawn)
+        drawn = shown.out.split("\n\n")[0].splitlines()
+        assert drawn[0].startswith("copied"), where
+        assert any(said in line for line in drawn), shown.out
+        assert any(line.startswith("offset") for line in drawn), where
 
 
 def test_a_timeline_has_what_leaders_have(kafka_4: DrivenBroker) -> None:

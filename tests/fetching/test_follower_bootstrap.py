@@ -65,7 +65,7 @@ def with_kip_1023() -> Iterator[Cluster]:
     yield from _cluster("4.3.1", {"follower.fetch.last.tiered.offset.enable": "true"})
 
 
-@pytest.fixture(scope="module", params=["4.3.1", "3.9.1"])
+@pytest.fixture(scope="module", params=["4.3.1", pytest.param("3.9.1", marks=pytest.mark.exhaustive)])
 def with_kip_405(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Releases as they come."""
     yield from _cluster(request.param, {})

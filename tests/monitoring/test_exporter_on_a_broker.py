@@ -19,6 +19,7 @@ from tests.rigs.driven_brokers import jars_of
 from tests.rigs.own_topic import OwnTopic, own_topic
 from tests.rigs.topics import admin_client, create_topics, delete_topic, known_topics
 from tests.rigs.waiting import wait_until
+from tests.shares import divided
 
 pytestmark = pytest.mark.integration
 SECONDS = 60
@@ -112,7 +113,7 @@ def test_while_a_broker_does_not_answer_all_scrapes_are_answered_with_what_was_s
     running.awaited(lambda samples: is_up(samples) and samples[LAST_SUCCESS, "part=metadata"] > asked)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", divided([signal.SIGTERM, signal.SIGINT]))
 def test_a_signal_ends_it_cleanly_while_it_waits_for_a_broker(orders: OwnTopic, number: int) -> None:
     broker = orders.broker
     with exporter("--bootstrap-server", broker.bootstrap_server) as running:

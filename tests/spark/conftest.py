@@ -50,7 +50,7 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["kafka-4.3.1", "kafka-3.9.1"])
+@pytest.fixture(params=["kafka-4.3.1", pytest.param("kafka-3.9.1", marks=pytest.mark.exhaustive)])
 def cluster(request: pytest.FixtureRequest, captures: Path) -> Path:
     """What a real cluster left behind: `data/` and `remote/kafka-tiered-storage/`. Only for reading."""
     folder: Path = captures / request.param

@@ -23,6 +23,7 @@ from tests.cli.command_line import Tieredctl
 from tests.diskless.changes import TWO_PARTITIONS, flip
 from tests.diskless.test_faults import TEN_FAULTS
 from tests.rigs.inkless import READER, Inkless
+from tests.shares import divided
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.verification.report import Level
 from tieredctl.storage.file import FileStore
@@ -48,7 +49,7 @@ def tasks_of(inkless: Inkless, level: Level) -> Iterator[ObjectTasks]:
         yield ObjectTasks(bucket, numbers, level, np.zeros(len(bucket.rows), np.bool_))
 
 
-@pytest.mark.parametrize("level", ["listing", "headers", "full"])
+@pytest.mark.parametrize("level", divided(["listing", "headers", "full"]))
 def test_the_capture_gives_the_local_engines_answer(
     spark: SparkSession, inkless: Inkless, tieredctl: Tieredctl, level: str
 ) -> None:
@@ -58,10 +59,11 @@ def test_the_capture_gives_the_local_engines_answer(
     assert answer[1]["objects"] == 12
 
 
-@pytest.mark.parametrize("fault", TEN_FAULTS.values(), ids=list(TEN_FAULTS))
+@pytest.mark.parametrize("name", divided([*TEN_FAULTS]))
 def test_each_of_ten_faults_gives_the_local_engines_finding(
-    spark: SparkSession, tidy: Inkless, tieredctl: Tieredctl, fault: Any
+    spark: SparkSession, tidy: Inkless, tieredctl: Tieredctl, name: str
 ) -> None:
+    fault = TEN_FAULTS[name]
     fault.make(tidy)
 
     exit_code, summary, items = verified(tidy, tieredctl, "spark", "full")
@@ -70,7 +72,7 @@ def test_each_of_ten_faults_gives_the_local_engines_finding(
     assert ([item["code"] for item in items], exit_code) == ([fault.code], fault.exit_code)
 
 
-@pytest.mark.parametrize("fault", ["flipped byte", "object swapped", "batch row altered", "cut object"])
+@pytest.mark.parametrize("fault", divided(["flipped byte", "object swapped", "batch row altered", "cut object"]))
 def test_headers_alone_give_the_local_engines_findings(
     spark: SparkSession, tidy: Inkless, tieredctl: Tieredctl, fault: str
 ) -> None:
@@ -89,7 +91,7 @@ def test_producers_are_checked_with_their_batches(spark: SparkSession, tidy: Ink
     assert items[0]["remedy"].startswith("tieredctl diskless explain ")
 
 
-@pytest.mark.parametrize("level", [Level.HEADERS, Level.FULL])
+@pytest.mark.parametrize("level", [Level.FULL, pytest.param(Level.HEADERS, marks=pytest.mark.exhaustive)])
 def test_sound_objects_are_one_report_of_each_task(spark: SparkSession, tidy: Inkless, level: Level) -> None:
     with tasks_of(tidy, level) as tasks:
         local = list(LocalObjects().read_objects(tasks, tasks.bucket.store, level))

@@ -14,6 +14,7 @@ from tieredctl_spark.read_rate import ReadRate
 from tieredctl_spark.segment_reading import SegmentReading
 
 from tests.rigs.waiting import wait_until
+from tests.spark.captured_tasks import captured_tasks
 from tests.spark.damage import REMOTE, damaged, with_unknown_size
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
@@ -32,7 +33,7 @@ from tieredctl.storage.file import FileStore
 
 pytestmark = pytest.mark.spark
 
-DEEP = [Level.HEADERS, Level.FULL]
+DEEP = [pytest.param(Level.HEADERS, marks=pytest.mark.exhaustive), Level.FULL]
 CLOCK = Clock(now_ms=0, older_than_ms=0)
 
 
@@ -142,39 +143,35 @@ def test_tasks_run_outside_of_this_process(spark: SparkSession, kafka_4: Path, t
             wait_until(lambda: len(list(tmp_path.iterdir())) > 1, "another process reads", 60)
             return super().open_segment(store, segment)
 
-    local = Watched(engines.LocalEngine())
-    verified(kafka_4, local, Level.HEADERS)
+    tasks = captured_tasks(kafka_4, Level.HEADERS)
     engine = engines.engine_named("spark", {})
 
-    list(engine.check_segments(local.tasks, FileStore(str(kafka_4 / REMOTE)), Telling()))
+    list(engine.check_segments(tasks, FileStore(str(kafka_4 / REMOTE)), Telling()))
 
     readers = {file.name for file in tmp_path.iterdir()}
     assert len(readers) == 2
     assert str(driver) not in readers
 
 
-@pytest.mark.parametrize("broken", [0, 1, 60, -1])
-def test_what_nobody_foresaw_is_said_of_its_segment_and_the_others_are_read(
-    spark: SparkSession, kafka_4: Path, broken: int
-) -> None:
-    local = Watched(engines.LocalEngine())
-    verified(kafka_4, local, Level.HEADERS)
-    victim = local.tasks[broken].metadata.segment_id
+def test_what_nobody_foresaw_is_said_of_its_segment_and_the_others_are_read(spark: SparkSession, kafka_4: Path) -> None:
+    tasks = captured_tasks(kafka_4, Level.HEADERS)
+    victims = {tasks[number].metadata.segment_id for number in (0, 1, 60, -1)}
 
     class Broken(LocalLayout):
         def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:
-            if segment.segment_id == victim:
+            if segment.segment_id in victims:
                 raise ValueError("what a mess\nit is")
             return super().open_segment(store, segment)
 
     engine = engines.engine_named("spark", {})
-    reports = list(engine.check_segments(local.tasks, FileStore(str(kafka_4 / REMOTE)), Broken()))
+    reports = list(engine.check_segments(tasks, FileStore(str(kafka_4 / REMOTE)), Broken()))
 
-    (finding,) = [finding for report in reports for finding in report.findings]
-    assert finding.evidence["segmentId"] == victim
-    assert finding.kind.incomplete
-    assert finding.message == "tieredctl failed on it: ValueError: what a mess"
-    assert sum(report.segments for report in reports) == len(local.tasks)
+    findings = [finding for report in reports for finding in report.findings]
+    assert len(findings) == len(victims)
+    assert {finding.evidence["segmentId"] for finding in findings} == victims
+    assert all(finding.kind.incomplete for finding in findings)
+    assert {finding.message for finding in findings} == {"tieredctl failed on it: ValueError: what a mess"}
+    assert sum(report.segments for report in reports) == len(tasks)
 
 
 def test_without_credentials_the_executors_say_so_once(spark: SparkSession, kafka_4: Path, tmp_path: Path) -> None:
@@ -185,12 +182,11 @@ def test_without_credentials_the_executors_say_so_once(spark: SparkSession, kafk
             (tmp_path / key.rpartition("/")[2]).touch()
             raise TieredctlError(ErrorCode.NO_CREDENTIALS, "Unable to locate credentials.")
 
-    local = Watched(engines.LocalEngine())
-    verified(kafka_4, local, Level.HEADERS)
+    tasks = captured_tasks(kafka_4, Level.HEADERS)
     store = LockedOut(str(kafka_4 / REMOTE))
 
     with pytest.raises(TieredctlError) as failure:
-        list(engines.engine_named("spark", {}).check_segments(local.tasks, store, layout_named("local")))
+        list(engines.engine_named("spark", {}).check_segments(tasks, store, layout_named("local")))
 
     assert failure.value.code is ErrorCode.NO_CREDENTIALS
     assert failure.value.message == f"No executor could read {store.url}: Unable to locate credentials."
@@ -217,16 +213,15 @@ def test_a_store_that_is_silent_is_not_asked_for_every_segment(
     spark: SparkSession, kafka_4: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tieredctl_spark.work_units._SECONDS_PER_REQUEST", 0.5)
-    local = Watched(engines.LocalEngine())
-    verified(kafka_4, local, Level.HEADERS)
+    tasks = captured_tasks(kafka_4, Level.HEADERS)
     engine = engines.engine_named("spark", {})
 
-    reports = list(engine.check_segments(local.tasks, Silent(str(kafka_4 / REMOTE)), layout_named("local")))
+    reports = list(engine.check_segments(tasks, Silent(str(kafka_4 / REMOTE)), layout_named("local")))
 
     asked = [report for report in reports if report.not_looked_at is None]
-    assert sum(report.segments for report in reports) == len(local.tasks)
-    assert 0 < len(asked) < len(local.tasks) / 2
+    assert sum(report.segments for report in reports) == len(tasks)
+    assert 0 < len(asked) < len(tasks) / 2
     passed = [report for report in reports if report.not_looked_at is not None]
     ids = {report.segment_id for report in asked}
-    left = [task for task in local.tasks if task.metadata.segment_id not in ids]
+    left = [task for task in tasks if task.metadata.segment_id not in ids]
     assert sum(report.objects for report in passed) == sum(len(task.keys) for task in left)

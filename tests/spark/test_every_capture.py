@@ -17,6 +17,7 @@ from tieredctl_spark.transforms.object_verdicts import segment_states
 from tieredctl_spark.transforms.usage import storage_usage
 
 from tests.replayed_states import states_of_rows, states_of_stream
+from tests.shares import divided
 from tests.spark.damage import REMOTE
 from tests.spark.same_answers import answer
 from tieredctl.cli.main import run
@@ -56,7 +57,7 @@ class Capture:
         return ["--log-dir", str(self.metadata.log_dirs[0]), "--store", self.store.url, *layout]
 
 
-@pytest.fixture(params=WITH_STORE)
+@pytest.fixture(params=divided([*WITH_STORE]))
 def capture(request: pytest.FixtureRequest, captures: Path) -> Capture:
     folder, (store, layout) = captures / request.param, WITH_STORE[request.param]
     key = folder / "keys/private.pem"

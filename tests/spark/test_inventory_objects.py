@@ -23,6 +23,7 @@ from tests.rigs.inventories import (
     s3_inventory,
     s3_row,
 )
+from tests.shares import divided
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import uuid_text
 from tieredctl.ports.object_store import StoredObject
@@ -64,15 +65,18 @@ def written(files: Files, folder: Path) -> None:
         (folder / name).write_bytes(data)
 
 
-@pytest.mark.parametrize(
-    "made",
-    [s3(), s3(parquet=True), google(), google(header=False), google(parquet=True)],
-    ids=["S3 CSV", "S3 Parquet", "Google CSV", "Google CSV without header", "Google Parquet"],
-)
-def test_rows_are_the_objects_that_were_there(
-    spark: SparkSession, tmp_path: Path, made: tuple[Files, str, str]
-) -> None:
-    files, manifest, scheme = made
+MADE = {
+    "S3 CSV": s3(),
+    "S3 Parquet": s3(parquet=True),
+    "Google CSV": google(),
+    "Google CSV without header": google(header=False),
+    "Google Parquet": google(parquet=True),
+}
+
+
+@pytest.mark.parametrize("name", divided([*MADE]))
+def test_rows_are_the_objects_that_were_there(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    files, manifest, scheme = MADE[name]
     written(files, tmp_path)
     place = StorePlace(f"{scheme}://{BUCKET}/{ROOT}", layout="local")
 
@@ -107,7 +111,7 @@ def test_an_inventory_with_a_file_missing_or_cut_is_refused(spark: SparkSession,
         assert raised.value.code is ErrorCode.INVENTORY_UNUSABLE
 
 
-@pytest.mark.parametrize("kind", ["of the job", "of the command line"])
+@pytest.mark.parametrize("kind", divided(["of the job", "of the command line"]))
 def test_a_report_with_more_rows_than_it_gives_cannot_stand_for_a_listing(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:

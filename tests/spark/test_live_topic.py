@@ -9,15 +9,24 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.rigs.broker import KafkaBroker
-from tests.rigs.driven_brokers import DrivenBroker
+from tests.rigs.driven_brokers import jars_of
+from tests.rigs.own_topic import own_topic
+from tests.rigs.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
+SECONDS = 60
+SEGMENTS, MOST_ROWS = 8, 10
+TIERED = {"remote_storage_enable": "true", "retention_ms": "-1", "local_retention_bytes": "1"}
 
-@pytest.fixture
-def broker(kafka_3: DrivenBroker) -> KafkaBroker:
-    """A broker that lived through rolls, restarts, retention and a deleted topic."""
-    return kafka_3.broker
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[KafkaBroker]:
+    """A broker that has copied some segments."""
+    with KafkaBroker(jars_of("3.9.1"), secure=True) as started, own_topic(started, "orders", **TIERED) as topic:
+        topic.write(SEGMENTS + 1)
+        wait_until(lambda: len(topic.copied()) == SEGMENTS, "closed segments are tiered", SECONDS)
+        yield started
 
 
 @pytest.fixture
@@ -36,7 +45,7 @@ def client_properties(broker: KafkaBroker, tmp_path: Path) -> Path:
 def logged(spark: SparkSession, broker: KafkaBroker) -> list[str]:
     """The rows of the broker's log directory."""
     rows = spark.read.format("remote_log_metadata").load(**{"log-dir": str(broker.log_dir)}).toArrow().to_pylist()
-    assert len(rows) > 100
+    assert len(rows) == 2 * SEGMENTS
     return sorted(map(repr, rows))
 
 
@@ -60,13 +69,13 @@ def test_a_live_topic_is_read_with_client_properties_of_a_file(
 def test_a_live_topic_becomes_a_table_batch_by_batch(
     spark: SparkSession, broker: KafkaBroker, in_a_table: Path, logged: Sequence[str]
 ) -> None:
-    live = {"bootstrapServer": broker.bootstrap_server, "maxRowsPerBatch": "50"}
+    live = {"bootstrapServer": broker.bootstrap_server, "maxRowsPerBatch": str(MOST_ROWS)}
     frame = spark.readStream.format("remote_log_metadata").options(**live).load()
     table = frame.writeStream.format("parquet").option("checkpointLocation", str(in_a_table.parent / "checkpoint"))
 
     query = table.trigger(availableNow=True).start(str(in_a_table))
     query.awaitTermination()
 
-    assert max(progress.numInputRows for progress in query.recentProgress) == 50
+    assert max(progress.numInputRows for progress in query.recentProgress) == MOST_ROWS
     rows = spark.read.schema(frame.schema).parquet(str(in_a_table)).toArrow().to_pylist()
     assert sorted(map(repr, rows)) == logged

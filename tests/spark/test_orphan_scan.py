@@ -25,6 +25,7 @@ from tests.metadata_logs import (
     write_events,
     write_records,
 )
+from tests.shares import divided
 from tests.spark.damage import REMOTE
 from tests.spark.same_answers import answer
 from tieredctl.cli.main import run
@@ -121,8 +122,12 @@ def test_an_empty_store_is_another_one_or_was_emptied(spark: SparkSession, clust
 @pytest.mark.parametrize(
     ("cluster", "options"),
     [
-        ("kafka-4.3.1", options_of(24 * HOUR_MS)),
-        ("kafka-4.3.1", replace(options_of(0), selection=Selection.of(partition=0))),
+        pytest.param("kafka-4.3.1", options_of(24 * HOUR_MS), marks=pytest.mark.exhaustive),
+        pytest.param(
+            "kafka-4.3.1",
+            replace(options_of(0), selection=Selection.of(partition=0)),
+            marks=pytest.mark.exhaustive,
+        ),
         ("kafka-3.9.1", options_of(0)),
     ],
     ids=["a day old", "any age, one partition", "any age"],
@@ -163,7 +168,9 @@ def command_line(kafka_4: Path, capsys: pytest.CaptureFixture[str]) -> CommandLi
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("words", [("-o", "table"), ("--topic", "order7")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [pytest.param(("-o", "table"), marks=pytest.mark.exhaustive), ("--topic", "order7")], ids=" ".join
+)
 def test_the_command_line_shows_the_same_by_either_engine(command_line: CommandLine, words: tuple[str, ...]) -> None:
     local = command_line.run(*words)
 
@@ -182,7 +189,7 @@ def test_a_document_says_the_same_by_either_engine(command_line: CommandLine) ->
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("point", ["a time", "offsets"])
+@pytest.mark.parametrize("point", divided(["a time", "offsets"]))
 def test_a_list_of_keys_is_judged_as_of_a_point_as_the_local_engine_does(
     command_line: CommandLine, kafka_4: Path, tmp_path: Path, point: str
 ) -> None:
@@ -303,7 +310,7 @@ def test_metadata_begins_with_its_first_record_whatever_a_clock_said_later(spark
     assert found.totals() == local.totals()
 
 
-@pytest.mark.parametrize("listed", [EVERYTHING, frozenset({ObjectStatus.ORPHAN})], ids=["all", "orphans"])
+@pytest.mark.parametrize("listed", divided([EVERYTHING, frozenset({ObjectStatus.ORPHAN})]))
 def test_what_other_segments_of_a_partition_prove_is_seen_by_either_engine(
     spark: SparkSession, tmp_path: Path, listed: frozenset[ObjectStatus]
 ) -> None:

@@ -56,6 +56,7 @@ def verify(cluster: Path, *more: str, **environment: str) -> subprocess.Complete
     )
 
 
+@pytest.mark.exhaustive
 def test_the_command_line_says_the_same_with_either_engine(spark: object, captures: Path) -> None:
     cluster = captures / "kafka-3.9.1"
     local, remote = verify(cluster), verify(cluster, "--engine", "spark", "--progress", "none")
@@ -67,23 +68,23 @@ def test_the_command_line_says_the_same_with_either_engine(spark: object, captur
     assert document.items() <= here.items()
 
 
-@pytest.mark.parametrize("home", ["/nowhere/at/all", "old"])
-def test_a_missing_or_old_java_is_one_sentence(captures: Path, tmp_path: Path, home: str) -> None:
+def test_a_missing_or_old_java_is_one_sentence(captures: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     java = tmp_path / "old" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\nexit 1\n")
     java.chmod(0o755)
 
-    ended = verify(captures / "kafka-4.3.1", "--engine", "spark", JAVA_HOME=str(tmp_path / home))
+    for home in ("/nowhere/at/all", str(tmp_path / "old")):
+        ended = verify(captures / "kafka-4.3.1", "--engine", "spark", JAVA_HOME=home)
 
-    assert ended.returncode == ExitCode.FAILURE
-    assert ended.stdout == ""
-    sentence, hint = ended.stderr.splitlines()
-    assert "Spark needs Java 17 or later" in sentence
-    assert "--engine local" in hint
+        assert (ended.returncode, ended.stdout) == (ExitCode.FAILURE, ""), home
+        sentence, hint = ended.stderr.splitlines()
+        assert "Spark needs Java 17 or later" in sentence
+        assert "--engine local" in hint
 
 
+@pytest.mark.exhaustive
 def test_an_interrupt_ends_the_job_at_once(spark: object, tmp_path: Path) -> None:
     marker = tmp_path / "reading"
     process = subprocess.Popen([sys.executable, "-c", SLOWLY, str(marker)], env=ENVIRONMENT, stderr=subprocess.PIPE)

@@ -14,9 +14,15 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
+from pyspark.sql.types import IntegerType, StringType, StructType
 from tieredctl_spark.finding_rows import read_finding
+from tieredctl_spark.metadata_shares import METADATA_SCHEMA
+from tieredctl_spark.remote_log_metadata import RemoteLogMetadata
+from tieredctl_spark.schemas import spark_schema
 
 from tests.metadata_logs import metadata_batches, started, write_events, write_log
+from tests.shares import divided
+from tieredctl.errors import TieredctlError
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import RecordForm
 from tieredctl.model.findings import Finding
@@ -32,6 +38,11 @@ ORDER = ("metadataPartition", "metadataOffset")
 
 def read(spark: SparkSession, **options: str) -> DataFrame:
     return spark.read.format("remote_log_metadata").options(**options).load()
+
+
+def source(**options: str) -> RemoteLogMetadata:
+    """As Spark makes it, which takes names of options in lower case."""
+    return RemoteLogMetadata({name.lower(): value for name, value in options.items()})
 
 
 def records_of(frame: DataFrame) -> list[dict[str, Any]]:
@@ -50,7 +61,7 @@ def plainly_read(source: MetadataSource) -> tuple[list[dict[str, Any]], list[Fin
     return pa.concat_tables(tables).to_pylist(), sorted(stream.findings, key=repr)
 
 
-@pytest.mark.parametrize("capture", ["kafka-4.3.1", "kafka-3.9.1", "rlmm-3.4.1", "aiven-zstd-encrypted-4.3.1"])
+@pytest.mark.parametrize("capture", divided(["kafka-4.3.1", "kafka-3.9.1", "rlmm-3.4.1", "aiven-zstd-encrypted-4.3.1"]))
 def test_a_captured_topic_is_read_as_plainly(spark: SparkSession, captures: Path, capture: str) -> None:
     log_dir = captures / capture / "data"
     records, findings = plainly_read(LogDirectories([log_dir]))
@@ -134,9 +145,14 @@ def test_what_is_odd_has_rows_of_its_own(spark: SparkSession, tmp_path: Path) ->
         ({"logDir": "/a", "max-rows-per-batch": "9"}, "has no option 'max-rows-per-batch'"),
     ],
 )
-def test_a_source_that_cannot_be_read_says_why(spark: SparkSession, options: dict[str, str], said: str) -> None:
-    with pytest.raises(PySparkException, match=re.escape(said)) as raised:
-        read(spark, **options).count()
+def test_a_source_that_cannot_be_read_says_why(options: dict[str, str], said: str) -> None:
+    with pytest.raises(TieredctlError, match=re.escape(said)):
+        source(**options).reader(spark_schema(METADATA_SCHEMA)).partitions()
+
+
+def test_spark_says_so_without_a_traceback(spark: SparkSession) -> None:
+    with pytest.raises(PySparkException, match=re.escape("There is no /nowhere/at/all.")) as raised:
+        read(spark, logDir="/nowhere/at/all").count()
 
     assert "Traceback" not in str(raised.value)
 
@@ -169,15 +185,18 @@ def test_a_given_schema_names_the_columns_that_are_wanted(spark: SparkSession, c
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        ("topik string", "remote_log_metadata has no column 'topik'; its columns are metadataPartition, "),
-        ("topic int", "The column topic of remote_log_metadata is string, not int."),
+        (
+            StructType().add("topik", StringType()),
+            "remote_log_metadata has no column 'topik'; its columns are metadataPartition, ",
+        ),
+        (StructType().add("topic", IntegerType()), "The column topic of remote_log_metadata is string, not int."),
     ],
 )
-def test_a_schema_of_other_columns_is_refused(spark: SparkSession, tmp_path: Path, schema: str, said: str) -> None:
+def test_a_schema_of_other_columns_is_refused(tmp_path: Path, schema: StructType, said: str) -> None:
     write_events(tmp_path, started(1, 0, 9))
 
-    with pytest.raises(PySparkException, match=re.escape(said)):
-        spark.read.format("remote_log_metadata").schema(schema).load(logDir=str(tmp_path)).count()
+    with pytest.raises(TieredctlError, match=re.escape(said)):
+        source(logDir=str(tmp_path)).reader(schema)
 
 
 @pytest.fixture

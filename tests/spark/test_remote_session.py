@@ -7,31 +7,34 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command_line import environment
+from tests.shares import divided
 from tests.spark.damage import REMOTE
 from tests.spark.same_answers import answer
-from tieredctl.errors import ExitCode
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 
 ENVIRONMENT = environment(PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
 NO_JAVA = {"JAVA_HOME": "/nowhere/at/all"}
-COMMANDS = pytest.mark.parametrize(
-    "words", [["verify", "--level", "full"], ["orphans", "scan", "--min-age", "0s"]], ids=["verify", "orphans"]
-)
-
-
-OPTIONS = {"verify": ["--level", "full"], "orphans": ["--min-age", "0s"], "usage": []}
+SCENARIOS = {
+    "orphans scan": ("orphans", "scan", "--min-age", "0s"),
+    "verify": ("verify", "--level", "full"),
+    "the job orphans": ("--min-age", "0s"),
+    "the job usage": (),
+    "the job verify": ("--level", "full"),
+}
 
 
 def where(cluster: Path) -> list[str]:
     return ["--log-dir", str(cluster / "data"), "--store", f"file:{cluster / REMOTE}", "--layout", "local"]
 
 
-def answered(cluster: Path, words: list[str], *conf: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def answered(cluster: Path, words: Sequence[str], *conf: str, **environment: str) -> subprocess.CompletedProcess[str]:
     spark = ["--engine", "spark", *(word for one in conf for word in ("--spark-conf", one))] if conf else []
     command = [sys.executable, "-m", "tieredctl", *words, *where(cluster), "-o", "json", *spark]
     return subprocess.run(
@@ -42,38 +45,44 @@ def answered(cluster: Path, words: list[str], *conf: str, **environment: str) ->
 @cache
 def locally(cluster: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """What the local engine answers, asked once."""
-    return answered(cluster, list(words))
+    return answered(cluster, words)
 
 
-@pytest.mark.spark
-@COMMANDS
-def test_a_connect_server_answers_what_the_local_engine_does(
-    connect_server: str, kafka_4: Path, words: list[str]
-) -> None:
-    local = locally(kafka_4, *words)
-    remote = answered(kafka_4, words, f"spark.remote={connect_server}", "spark.sql.shuffle.partitions=2", **NO_JAVA)
+def demand_the_command_answers_alike(url: str, cluster: Path, words: Sequence[str]) -> None:
+    local = locally(cluster, *words)
+    remote = answered(cluster, words, f"spark.remote={url}", "spark.sql.shuffle.partitions=2", **NO_JAVA)
 
     assert (remote.returncode, "Traceback" in remote.stderr) == (local.returncode, False), remote.stderr
     assert answer(remote.stdout) == answer(local.stdout)
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("name", ["verify", "orphans", "usage"])
-def test_jobs_run_through_a_connect_server(connect_server: str, kafka_4: Path, tmp_path: Path, name: str) -> None:
-    command = [sys.executable, "-m", f"tieredctl_spark.jobs.{name}", *where(kafka_4), *OPTIONS[name]]
-    environment = ENVIRONMENT | NO_JAVA | {"SPARK_REMOTE": connect_server}
+def demand_the_job_counts_alike(url: str, cluster: Path, output: Path, name: str, words: Sequence[str]) -> None:
+    command = [sys.executable, "-m", f"tieredctl_spark.jobs.{name}", *where(cluster), *words]
+    environment = ENVIRONMENT | NO_JAVA | {"SPARK_REMOTE": url}
 
     done = subprocess.run(
-        [*command, "--output", str(tmp_path)], env=environment, capture_output=True, text=True, timeout=300, check=False
+        [*command, "--output", str(output)], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
 
     assert done.returncode in (ExitCode.CLEAN, ExitCode.FINDINGS), done.stderr
     summary = json.loads(done.stdout)["summary"]
-    words = ["verify"] if name == "verify" else ["orphans", "scan"]
-    local = json.loads(locally(kafka_4, *words, *OPTIONS[name]).stdout)["summary"]
+    noun = ("verify",) if name == "verify" else ("orphans", "scan")
+    local = json.loads(locally(cluster, *noun, *words).stdout)["summary"]
     same = summary.keys() & local.keys()
     assert {"objects"} <= same
     assert {name: summary[name] for name in same} == {name: local[name] for name in same}
+
+
+@pytest.mark.spark
+def test_a_connect_server_answers_what_the_local_engine_does(
+    connect_server: str, kafka_4: Path, tmp_path: Path
+) -> None:
+    for scenario in divided([*SCENARIOS]):
+        words, job = SCENARIOS[scenario], scenario.removeprefix("the job ")
+        if job == scenario:
+            demand_the_command_answers_alike(connect_server, kafka_4, words)
+        else:
+            demand_the_job_counts_alike(connect_server, kafka_4, tmp_path / job, job, words)
 
 
 @pytest.mark.parametrize("is_listening", [False, True], ids=["nothing there", "mute"])
@@ -100,16 +109,18 @@ def test_a_server_that_does_not_answer_is_given_up(kafka_4: Path, is_listening: 
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "conf", [["spark.remote=local[2]"], ["spark.remote=sc://h:x"], ["spark.remote=sc://h:1", "spark.master=local"]]
-)
-def test_what_is_no_address_of_a_connect_server_is_refused(kafka_4: Path, conf: list[str]) -> None:
-    pytest.importorskip("pyspark")
+def test_what_is_no_address_of_a_connect_server_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = pytest.importorskip("tieredctl_spark.session")
+    monkeypatch.setattr(session.SparkSession, "getActiveSession", lambda: None)
+    for settings in (
+        {"spark.remote": "local[2]"},
+        {"spark.remote": "sc://h:x"},
+        {"spark.remote": "sc://h:1", "spark.master": "local"},
+    ):
+        with pytest.raises(TieredctlError) as refusal, session.spark_session(settings):
+            pass
 
-    refused = answered(kafka_4, ["verify", "--level", "full"], *conf)
-
-    assert refused.returncode == ExitCode.USAGE
-    assert "spark.remote takes the address of a Spark Connect server" in refused.stderr
+        assert refusal.value.code is ErrorCode.USAGE, settings
 
 
 def test_missing_packages_of_spark_connect_are_named(kafka_4: Path, tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ def test_damaged_metadata_is_not_summed_up(spark: SparkSession, example: Any, tm
         example.answers(spark, {"log-dir": str(tmp_path)}, {"store": "memory:", "layout": "local"}, None, 7)
 
 
+@pytest.mark.exhaustive
 def test_a_connect_server_answers_the_same(
     connect_server: str, spark: SparkSession, example: Any, kafka_4: Path, tmp_path: Path
 ) -> None:

@@ -83,27 +83,29 @@ def test_spark_submit_continues_where_a_job_was(
     assert f'tieredctl_segments{{command="verify"}} {local.segments}\n' in metrics
 
 
-@pytest.mark.parametrize("age", ["30d", "999999999999999999d"])
 def test_coverage_says_by_topic_what_is_not_known_to_be_sound(
-    spark: SparkSession, kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], age: str
+    spark: SparkSession, kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = arguments(kafka_4, tmp_path / "output")
     job.main([*words, "--subset", "1/2"])
     read = json.loads(capsys.readouterr().out)["summary"]
 
-    code = job.main([*words, "--coverage", "--max-age", age])
-    half = json.loads(capsys.readouterr().out)
-    job.main([*words, "--coverage", "--max-age", "0s"])
-    none = json.loads(capsys.readouterr().out)
+    for age in ("30d", "999999999999999999d"):
+        code = job.main([*words, "--coverage", "--max-age", age])
 
-    counts, topics = half["summary"], half["items"]
-    assert code == ExitCode.CLEAN
-    assert counts["segments"] == counts["bytesRead"] == 0
-    assert counts["segmentsKnown"] - counts["segmentsNotVerified"] == read["segments"] > 0
-    assert counts["segmentsNeverRead"] == counts["segmentsNotVerified"] == sum(t["segmentsNotVerified"] for t in topics)
-    assert 0 < counts["bytesNotVerified"] == sum(topic["bytesNotVerified"] for topic in topics)
-    assert none["summary"]["segmentsNotVerified"] == counts["segmentsKnown"]
-    assert none["summary"]["segmentsNeverRead"] == counts["segmentsNeverRead"]
+        half = json.loads(capsys.readouterr().out)
+        counts, topics = half["summary"], half["items"]
+        assert code == ExitCode.CLEAN, age
+        assert counts["segments"] == counts["bytesRead"] == 0, age
+        assert counts["segmentsKnown"] - counts["segmentsNotVerified"] == read["segments"] > 0, age
+        unverified = sum(topic["segmentsNotVerified"] for topic in topics)
+        assert counts["segmentsNeverRead"] == counts["segmentsNotVerified"] == unverified, age
+        assert 0 < counts["bytesNotVerified"] == sum(topic["bytesNotVerified"] for topic in topics), age
+
+    job.main([*words, "--coverage", "--max-age", "0s"])
+    none = json.loads(capsys.readouterr().out)["summary"]
+    assert none["segmentsNotVerified"] == counts["segmentsKnown"]
+    assert none["segmentsNeverRead"] == counts["segmentsNeverRead"]
 
 
 def test_coverage_has_no_sum_of_a_topic_with_a_segment_of_unknown_size(
@@ -136,6 +138,7 @@ def test_results_are_written_before_the_ledger_is_compacted(
     assert not any((tmp_path / "tasks").rglob("*.parquet"))
 
 
+@pytest.mark.exhaustive
 def test_spark_submit_keeps_sentences_on_stderr(captures: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [*SPARK_SUBMIT, job.__file__, *arguments(captures / "kafka-4.3.1", tmp_path), "--subset", "9/3"],
@@ -194,6 +197,7 @@ def test_another_metadata_manager_is_refused_by_its_name(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.exhaustive
 def test_the_job_finds_what_the_command_finds_and_reads_in_the_same_order(
     spark: SparkSession, captures: Path, tmp_path: Path
 ) -> None:

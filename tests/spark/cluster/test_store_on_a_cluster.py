@@ -73,6 +73,7 @@ def live(kafka_3: DrivenBroker, versitygw: ObjectServer) -> LiveStore:
     return LiveStore(kafka_3.broker, Store(bucket, "live"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["orphans", "usage"])
 def test_executors_that_are_killed_cost_no_row(
     spark_cluster: SparkCluster, live: LiveStore, versitygw: ObjectServer, tmp_path: Path, name: str

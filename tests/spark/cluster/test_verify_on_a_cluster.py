@@ -61,54 +61,12 @@ def demand_equal(output: Path, job: SparkJob, local: Any) -> dict[str, Any]:
     return summary
 
 
-def test_workers_with_nothing_installed_find_what_the_local_engine_finds(
-    spark_cluster: SparkCluster, captures: Path, tmp_path: Path
-) -> None:
-    cluster, output = damaged(captures / "kafka-3.9.1", tmp_path), tmp_path / "output"
-    case = Case([*words(cluster), "--store", f"file:{cluster / REMOTE}"])
-
-    job = spark_cluster.submitted(JOB, case.job(output), {}, {}, sends_archive=True)
-
-    demand_equal(output, job, case.local())
-
-
-def test_runs_into_one_folder_go_on_after_kills_and_find_what_was_damaged_and_mended_since(
+def test_workers_with_nothing_installed_find_what_is_damaged_though_killed_and_show_no_secret(
     spark_cluster: SparkCluster, captures: Path, tmp_path: Path, versitygw: ObjectServer
 ) -> None:
-    cluster, output, store = captures / "kafka-4.3.1", tmp_path / "output", Store(S3Bucket(versitygw.endpoint), "runs")
-    sound, spoilt = cluster / REMOTE, damaged(cluster, tmp_path) / REMOTE
-    store.hold(sound)
-
-    # The driver is killed, and the job is run again.
-    with held(versitygw, ".log", first=5) as (endpoint, middle):
-        case = Case([*words(cluster), *store.words(endpoint)])
-        killed = spark_cluster.submitted(JOB, case.job(output), {}, DRIVER_CREDENTIALS)
-        middle.await_middle(killed)
-        killed.kill()
-        wait_until(lambda: not spark_cluster.executors(), "the cluster has ended the job's executors", JOB_SECONDS)
-    case = Case([*words(cluster), *store.words(versitygw.endpoint)])
-    again = summary_of(spark_cluster.submitted(JOB, case.job(output), {}, DRIVER_CREDENTIALS), ExitCode.CLEAN)
-
-    # What was damaged since is found, though all executors are killed, and no secret is to be seen.
-    damages = store.hold(spoilt, instead_of=sound)
-    found = with_executors_killed_and_secrets_kept(spark_cluster, tmp_path, versitygw, store, words(cluster), case)
-
-    # What is mended is sound.
-    store.hold(sound, instead_of=spoilt)
-    mended = summary_of(spark_cluster.submitted(JOB, case.job(output), {}, DRIVER_CREDENTIALS), ExitCode.CLEAN)
-
-    assert damages == 8
-    assert found["resumed"] == found["segments"] - damages
-    assert mended["segments"] == again["segments"]
-    assert mended["resumed"] == mended["segments"] - damages
-    assert mended["records"] == again["records"]
-
-
-def with_executors_killed_and_secrets_kept(
-    cluster: SparkCluster, folder: Path, server: ObjectServer, store: Store, words: list[str], case: Case
-) -> dict[str, Any]:
-    """The summary of a run that finds what the local engine finds."""
-    events, output = folder / "events", folder / "output"
+    cluster, output, events = damaged(captures / "kafka-3.9.1", tmp_path), tmp_path / "output", tmp_path / "events"
+    store = Store(S3Bucket(versitygw.endpoint), "damaged")
+    store.hold(cluster / REMOTE)
     events.mkdir()
     (port,) = free_ports(1)
     settings = {
@@ -118,21 +76,58 @@ def with_executors_killed_and_secrets_kept(
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",
     }
-    with held(server, ".log", first=1) as (endpoint, middle):
-        through = Case([*words, *store.words(endpoint)])
-        job = cluster.submitted(JOB, through.job(output), settings, DRIVER_CREDENTIALS)
+
+    with held(versitygw, ".log", first=1) as (endpoint, middle):
+        through = Case([*words(cluster), *store.words(endpoint)])
+        job = spark_cluster.submitted(JOB, through.job(output), settings, DRIVER_CREDENTIALS, sends_archive=True)
         middle.await_middle(job)
-        shown = shown_by_spark(f"http://127.0.0.1:{port}", cluster)
-        kill_executors(cluster)
+        shown = shown_by_spark(f"http://127.0.0.1:{port}", spark_cluster)
+        kill_executors(spark_cluster)
         middle.release()
-        summary = demand_equal(output, job, case.local())
-    written = [path for one in (events, output, cluster.folder / "work") for path in files_of(one)]
-    logged = b"".join(path.read_bytes() for path in files_of(events))
-    assert b'"Event":"SparkListenerExecutorRemoved"' in logged
+        demand_equal(output, job, Case([*words(cluster), *store.words(versitygw.endpoint)]).local())
+
+    written = [path for one in (events, output, spark_cluster.folder / "work") for path in files_of(one)]
+    assert b'"Event":"SparkListenerExecutorRemoved"' in b"".join(path.read_bytes() for path in files_of(events))
     assert endpoint in shown
     assert SECRET_KEY not in shown
     assert [path for path in written if SECRET_KEY.encode() in path.read_bytes()] == []
-    return summary
+
+
+@pytest.mark.exhaustive
+def test_runs_into_one_folder_go_on_after_kills_and_find_what_was_damaged_and_mended_since(
+    spark_cluster: SparkCluster, captures: Path, tmp_path: Path, versitygw: ObjectServer
+) -> None:
+    cluster, output, store = captures / "kafka-4.3.1", tmp_path / "output", Store(S3Bucket(versitygw.endpoint), "runs")
+    sound, spoilt = cluster / REMOTE, damaged(cluster, tmp_path) / REMOTE
+    store.hold(sound)
+    case = Case([*words(cluster), *store.words(versitygw.endpoint)])
+
+    # The driver is killed, and the job is run again.
+    with held(versitygw, ".log", first=5) as (endpoint, middle):
+        through = Case([*words(cluster), *store.words(endpoint)])
+        killed = spark_cluster.submitted(JOB, through.job(output), {}, DRIVER_CREDENTIALS)
+        middle.await_middle(killed)
+        killed.kill()
+        wait_until(lambda: not spark_cluster.executors(), "the cluster has ended the job's executors", JOB_SECONDS)
+    again = summary_of(spark_cluster.submitted(JOB, case.job(output), {}, DRIVER_CREDENTIALS), ExitCode.CLEAN)
+
+    damages = store.hold(spoilt, instead_of=sound)
+    with held(versitygw, ".log", first=1) as (endpoint, middle):
+        through = Case([*words(cluster), *store.words(endpoint)])
+        job = spark_cluster.submitted(JOB, through.job(output), {}, DRIVER_CREDENTIALS)
+        middle.await_middle(job)
+        kill_executors(spark_cluster)
+        middle.release()
+        found = demand_equal(output, job, case.local())
+
+    store.hold(sound, instead_of=spoilt)
+    mended = summary_of(spark_cluster.submitted(JOB, case.job(output), {}, DRIVER_CREDENTIALS), ExitCode.CLEAN)
+
+    assert damages == 8
+    assert found["resumed"] == found["segments"] - damages
+    assert mended["segments"] == again["segments"]
+    assert mended["resumed"] == mended["segments"] - damages
+    assert mended["records"] == again["records"]
 
 
 def shown_by_spark(ui: str, cluster: SparkCluster) -> str:

@@ -11,12 +11,13 @@ from pyspark.sql import functions as fn
 from tieredctl_local.layout import LocalLayout
 from tieredctl_spark.ledger import Asked, Ledger
 from tieredctl_spark.output_folder import OutputFolder
-from tieredctl_spark.planned_work import PlannedWork, runs_at_work
+from tieredctl_spark.planned_work import PlannedWork, clear_work, runs_at_work
 from tieredctl_spark.recorded_engine import RecordedEngine, RunOptions
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.segment_reading import READING_SCHEMA, failed_report, result_row
 from tieredctl_spark.segment_rows import result_of
 
+from tests.shares import divided
 from tests.spark.ledger.recorded_runs import HALF_A_DAY, Runs
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.verification.report import Level, SegmentFindings, SegmentReport, SegmentTask
@@ -60,16 +61,18 @@ ASKED = Asked(Level.HEADERS, NOW, HALF_A_DAY)
 
 
 def test_of_several_rows_of_a_segment_in_one_run_the_gravest_counts(runs: Runs, tasks: list[SegmentTask]) -> None:
-    task = tasks[0]
-    for number, gravest_first in enumerate([(found, unknown), (unknown, sound), (sound, unseen), (found, sound)]):
-        graver, other = gravest_first
-        run = f"run-{number}"
-        enter(runs, run, [entry(task, graver(task)), entry(task, other(task))], NOW, chunk=0)
-        enter(runs, run, [entry(task, other(task))], NOW + timedelta(minutes=1), chunk=1)
+    gravest_first = [(found, unknown), (unknown, sound), (sound, unseen), (found, sound)]
+    cases = list(zip(tasks, gravest_first, strict=False))
+    rows = [entry(task, report(task)) for task, reports in cases for report in reports]
+    enter(runs, "run", rows, NOW, chunk=0)
+    enter(runs, "run", [entry(task, other(task)) for task, (_, other) in cases], NOW + timedelta(minutes=1), chunk=1)
 
-        (row,) = Ledger(runs.output).run(run).select("result").toArrow().to_pylist()
+    counted = Ledger(runs.output).run("run").select("segmentId", "result").toArrow().to_pylist()
 
-        assert row["result"] == result_of(graver(task)).value
+    assert {row["segmentId"]: row["result"] for row in counted} == {
+        task.metadata.segment_id: result_of(graver(task)).value for task, (graver, _) in cases
+    }
+    assert len(counted) == len(cases)
 
 
 def test_readings_have_the_drivers_time_of_before_they_began(runs: Runs, tasks: list[SegmentTask]) -> None:
@@ -85,26 +88,26 @@ def test_readings_have_the_drivers_time_of_before_they_began(runs: Runs, tasks: 
     assert all(before.timestamp() <= row["at"] / 1e6 <= after.timestamp() for row in checked)
 
 
-def test_the_graver_of_two_results_of_one_moment_counts(runs: Runs, tasks: list[SegmentTask]) -> None:
-    enter(runs, "one", [entry(tasks[0], found(tasks[0]))], NOW)
-    enter(runs, "two", [entry(tasks[0], sound(tasks[0]))], NOW)
-    enter(runs, "three", [entry(tasks[1], sound(tasks[1]))], NOW)
-
-    known = Ledger(runs.output).sound(ASKED).select("fingerprint").toArrow().to_pylist()
-
-    assert [row["fingerprint"] for row in known] == [tasks[1].metadata.segment_id]
-
-
 def test_bytes_with_a_finding_are_read_again_whenever_a_driver_s_clock_calls_them_sound(
     runs: Runs, tasks: list[SegmentTask]
 ) -> None:
+    """Of two results of one moment the graver counts, too."""
     seen = NOW - timedelta(hours=12)
-    for number, hours in enumerate((-24, 0.1, 11.9)):
-        task = tasks[number]
-        enter(runs, f"one-{number}", [entry(task, found(task))], seen)
-        enter(runs, f"two-{number}", [entry(task, sound(task))], seen + timedelta(hours=hours))
+    readings = [
+        *((task, found, seen) for task in tasks[:3]),
+        *((task, sound, seen + timedelta(hours=hours)) for task, hours in zip(tasks, (-24, 0.1, 11.9), strict=False)),
+        *((tasks[3], report, NOW) for report in (found, sound)),
+        *((tasks[4], report, NOW) for report in (sound, unknown)),
+        (tasks[5], sound, NOW),
+    ]
+    for number, moment in enumerate(sorted({moment for _, _, moment in readings})):
+        enter(
+            runs, f"run-{number}", [entry(task, report(task)) for task, report, at in readings if at == moment], moment
+        )
 
-    assert Ledger(runs.output).sound(ASKED).count() == 0
+    known = Ledger(runs.output).sound(ASKED).select("fingerprint").toArrow().to_pylist()
+
+    assert [row["fingerprint"] for row in known] == [tasks[5].metadata.segment_id]
 
 
 def test_after_compaction_a_segment_is_still_known_to_have_been_read(runs: Runs, tasks: list[SegmentTask]) -> None:
@@ -124,7 +127,7 @@ def test_after_compaction_a_segment_is_still_known_to_have_been_read(runs: Runs,
     assert ledger.sound(ASKED).count() == 0
 
 
-@pytest.mark.parametrize("killed_before", ["never", "complete is noted", "chunks are removed"])
+@pytest.mark.parametrize("killed_before", divided(["never", "complete is noted", "chunks are removed"]))
 def test_compaction_keeps_what_is_known_whenever_it_is_killed(
     runs: Runs, tasks: list[SegmentTask], monkeypatch: pytest.MonkeyPatch, killed_before: str
 ) -> None:
@@ -152,26 +155,30 @@ def test_compaction_keeps_what_is_known_whenever_it_is_killed(
     assert ledger.rows().select("segmentId").distinct().count() == len(some)
 
 
-@pytest.mark.parametrize("other", ["none", "at work", "killed long ago"])
 def test_compaction_leaves_the_work_and_rows_of_a_run_that_is_at_work(
-    runs: Runs, tasks: list[SegmentTask], monkeypatch: pytest.MonkeyPatch, other: str
+    runs: Runs, tasks: list[SegmentTask], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It takes place once those that are left were killed long ago, whose work is removed at once."""
     monkeypatch.setattr("tieredctl_spark.recorded_engine._MOST_FILES", 0)
-    began = {"at work": NOW, "killed long ago": NOW - timedelta(days=2)}.get(other)
-    run = "20200101T000000Z-abcdef"
-    if began:
-        PlannedWork(runs.output, runs.store, LocalLayout(), run).write(tasks[:2])
-        enter(runs, run, [entry(tasks[0], sound(tasks[0]))], began)
+    at_work, killed = "20200101T000000Z-abcdef", "20200101T000000Z-fedcba"
+    for run, task, began in ((at_work, tasks[0], NOW), (killed, tasks[1], NOW - timedelta(days=2))):
+        PlannedWork(runs.output, runs.store, LocalLayout(), run).write([task])
+        enter(runs, run, [entry(task, sound(task))], began)
     engine = RecordedEngine(runs.output, RunOptions(HALF_A_DAY))
     list(engine.check_segments(tasks[2:4], runs.store, LocalLayout()))
 
     engine.tidy()
+
+    assert runs_at_work(runs.output) == {at_work, engine.run}
+    assert Ledger(runs.output).runs() == {at_work, killed, engine.run}
+
+    clear_work(runs.output, at_work)
+    engine.tidy()
     engine.end()
 
-    left = {run, engine.run} if other == "at work" else set()
-    assert Ledger(runs.output).runs() == left
-    assert runs_at_work(runs.output) == ({run} if other == "at work" else set())
-    assert Ledger(runs.output).rows().count() == (3 if began else 2)
+    assert runs_at_work(runs.output) == set()
+    assert Ledger(runs.output).runs() == set()
+    assert Ledger(runs.output).rows().count() == 4
 
 
 def test_a_table_is_replaced_whole_however_the_cluster_is_configured(runs: Runs) -> None:
