@@ -70,42 +70,29 @@ TOLD = pytest.mark.parametrize("told", [in_a_list, in_a_snapshot])
 EVERYTHING = (*AGED, "--max-percent", "100")
 
 
-def keys_owned(cluster: CrashedClusterOnDisk) -> set[str]:
+def keys_owned(cluster: CrashedCluster) -> set[str]:
     return {line["key"] for line in cluster.scan("-o", "jsonl").lines() if line["status"] == "owned"}
 
 
-@TOLD
-@pytest.mark.parametrize("lacking", ["everything", "the tiered topics", "the metadata topic"])
-def test_topics_that_cannot_be_all_plan_nothing(
-    cluster: CrashedClusterOnDisk, topics: dict[str, str], tmp_path: Path, told: Told, lacking: str
+def test_topics_that_cannot_be_all_neither_plan_nor_apply_anything(
+    cluster: CrashedClusterOnDisk, topics: dict[str, str], tmp_path: Path
 ) -> None:
     live = [topic_id for name, topic_id in topics.items() if name != GONE]
-    ids = {"everything": [], "the tiered topics": [METADATA_TOPIC_ID, NO_TOPIC_ID], "the metadata topic": live}[lacking]
-    (tmp_path / "told").mkdir()
-
-    outcome = cluster.plan(*EVERYTHING, *told(tmp_path / "told", ids))
-
-    assert (outcome.exit_code, cluster.plan_file.exists()) == (2, False)
-    assert {"everything": "", "the tiered topics": "has none of the topics", "the metadata topic": "lacks"}[
-        lacking
-    ] in outcome.err
-
-
-@TOLD
-@pytest.mark.parametrize("lacking", ["everything", "the tiered topics", "the metadata topic"])
-def test_a_plan_is_not_applied_by_topics_that_cannot_be_all(
-    cluster: CrashedClusterOnDisk, topics: dict[str, str], tmp_path: Path, told: Told, lacking: str
-) -> None:
-    live = [topic_id for name, topic_id in topics.items() if name != GONE]
-    ids = {"everything": [], "the tiered topics": [METADATA_TOPIC_ID, NO_TOPIC_ID], "the metadata topic": live}[lacking]
-    (tmp_path / "told").mkdir()
-    cluster.plan(*EVERYTHING)
+    lacking = {"everything": [], "the tiered topics": [METADATA_TOPIC_ID, NO_TOPIC_ID], "the metadata topic": live}
+    given = {}
+    for what, ids in lacking.items():
+        for told in (in_a_list, in_a_snapshot):
+            folder = tmp_path / f"{told.__name__} {what}"
+            folder.mkdir()
+            given[folder.name] = told(folder, ids)
     before = cluster.objects()
 
-    outcome = cluster.apply(*told(tmp_path / "told", ids))
-
-    assert outcome.exit_code == 2
-    assert without_own(cluster.objects()) == before
+    for name, words in given.items():
+        assert (cluster.plan(*EVERYTHING, *words).exit_code, cluster.plan_file.exists()) == (2, False), name
+    assert METADATA_TOPIC_ID in cluster.scan(*given["in_a_list the metadata topic"]).err
+    cluster.plan(*EVERYTHING)
+    for name, words in given.items():
+        assert (cluster.apply(*words).exit_code, without_own(cluster.objects()) == before) == (2, True), name
 
 
 @TOLD
@@ -128,12 +115,6 @@ def test_a_topic_that_was_left_out_after_the_plan_was_made_stops_it(
     assert kept <= set(cluster.objects())
 
 
-def test_a_scan_says_what_a_list_lacks(cluster: CrashedClusterOnDisk, topics: dict[str, str], tmp_path: Path) -> None:
-    outcome = cluster.scan(*in_a_list(tmp_path, list(topics.values())))
-
-    assert f"lacks {METADATA_TOPIC_ID}, the id of __remote_log_metadata" in outcome.err
-
-
 def test_a_topic_that_nobody_reports_any_more_is_reported_as_unclear(
     cluster: CrashedClusterOnDisk, topics: dict[str, str], tmp_path: Path
 ) -> None:
@@ -143,9 +124,7 @@ def test_a_topic_that_nobody_reports_any_more_is_reported_as_unclear(
 
     outcome = cluster.apply()
 
-    assert outcome.exit_code == 5
-    assert "whether the topic exists is now unknown" in outcome.err
-    assert "now owned" not in outcome.err
+    assert (outcome.exit_code, "now owned" in outcome.err) == (5, False)
     assert without_own(cluster.objects()) == before
 
 
@@ -177,51 +156,27 @@ def cut_short(cluster: CrashedClusterOnDisk, folder: Path) -> CrashedClusterOnDi
     return replace(cluster, log_dir=data)
 
 
-def test_a_metadata_log_that_lost_its_last_events_makes_no_orphans_of_what_they_told(
-    cluster: CrashedClusterOnDisk, tmp_path: Path
+def test_what_the_last_events_of_a_metadata_log_told_is_neither_orphaned_nor_lost_without_them(
+    tieredctl: Tieredctl, cluster: CrashedClusterOnDisk, tmp_path: Path
 ) -> None:
+    verify = ("verify", *cluster.store, "--layout", "aiven", "--level", "listing", "-o", "json", "--log-dir")
+    known = {finding["subject"] for finding in tieredctl(*verify, cluster.log_dir).document()["items"]}
     owned = keys_owned(cluster)
     cut = cut_short(cluster, tmp_path)
 
-    scanned = cut.scan("-o", "jsonl")
-    made = cut.plan(*EVERYTHING)
-
+    scanned, made = cut.scan("-o", "jsonl"), cut.plan(*EVERYTHING)
     assert (scanned.exit_code, made.exit_code, cut.plan_file.exists()) == (5, 5, False)
     assert not owned & {line["key"] for line in scanned.lines() if line["status"] == "orphan"}
-    assert "metadata-cut-short: __remote_log_metadata-0: the log ends at offset" in made.err
-    assert "checkpoints have it up to 226" in made.err
+    assert "metadata-cut-short: __remote_log_metadata-0: " in made.err
 
-
-def test_a_plan_is_not_applied_by_a_metadata_log_that_lost_its_last_events(
-    cluster: CrashedClusterOnDisk, tmp_path: Path
-) -> None:
-    cut = cut_short(cluster, tmp_path)
-    assert cluster.plan(*EVERYTHING).exit_code == 0
-    before = cluster.objects()
-
-    applied = cut.apply()
-
-    assert applied.exit_code == 5
-    assert without_own(cluster.objects()) == before
-
-
-def test_verify_calls_nothing_lost_that_may_be_told_by_what_a_metadata_log_lost(
-    tieredctl: Tieredctl, cluster: CrashedClusterOnDisk, tmp_path: Path
-) -> None:
-    where = (*cluster.store, "--layout", "aiven", "--level", "listing", "-o", "json")
-    whole = tieredctl("verify", "--log-dir", cluster.log_dir, *where)
-    cut = cut_short(cluster, tmp_path)
-
-    outcome = tieredctl("verify", "--log-dir", cut.log_dir, *where)
-
-    known = {finding["subject"] for finding in whole.document()["items"]}
-    others = [item for item in outcome.document()["items"] if item["code"] != "metadata-cut-short"]
-    assert (outcome.exit_code, outcome.document()["summary"]["complete"]) == (5, False)
+    verified = tieredctl(*verify, cut.log_dir)
+    others = [item for item in verified.document()["items"] if item["code"] != "metadata-cut-short"]
+    assert (verified.exit_code, verified.document()["summary"]["complete"]) == (5, False)
     assert {item["subject"] for item in others} <= known
 
-
-def status_of(cluster: CrashedCluster) -> dict[str, str]:
-    return {line["key"]: line["status"] for line in cluster.scan("-o", "jsonl").lines()}
+    assert cluster.plan(*EVERYTHING).exit_code == 0
+    before = cluster.objects()
+    assert (cut.apply().exit_code, without_own(cluster.objects()) == before) == (5, True)
 
 
 def altered_checkpoint(cluster: CrashedClusterOnDisk, file: Path) -> Path:
@@ -260,7 +215,7 @@ def test_an_inventory_that_makes_objects_old_removes_none_that_is_young_or_owned
     cluster = CrashedCluster(tieredctl, broker_of(captures / "aiven-crash-4.3.1"), tmp_path, store)
     for key, data in contents.items():
         bucket.put(ROOT + key, data)
-    owned = {key for key, status in status_of(cluster).items() if status == "owned"}
+    owned = keys_owned(cluster)
     rows = [s3_row(StoredObject(key, len(data), LONG_AGO * 1_000, "")) for key, data in contents.items()]
     for name, written in s3_inventory([row | {"ETag": ""} for row in rows]).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,7 @@ from tests.cli.crashed_cluster import (
     CrashedCluster,
     CrashedClusterOnDisk,
     broker_of,
+    objects_in,
     plan_lines,
     planned_keys,
 )
@@ -27,7 +28,10 @@ from tests.rigs.buckets import Bucket, GcsBucket, S3Bucket
 from tieredctl.ops.guards.own_objects import BYTES_OF_COPIES, QUARANTINE, receipts_folder
 
 SERVERS: Mapping[str, type[Bucket]] = {"moto": S3Bucket, "versitygw": S3Bucket, "fake_gcs_server": GcsBucket}
-STORES = ("file", *SERVERS)
+VERSITYGW, GCS, MOTO = (
+    pytest.param(name, marks=pytest.mark.exhaustive) for name in ("versitygw", "fake_gcs_server", "moto")
+)
+STORES = ["file", VERSITYGW, GCS, MOTO]
 CAUSE = ("--cause", "copy-never-finished")
 
 
@@ -36,13 +40,32 @@ class Store:
     """A store that a plan removes objects from, as whoever may write to it sees it."""
 
     cluster: CrashedCluster
-    keys: Callable[[], list[str]]
-    read: Callable[[str], bytes]
-    write: Callable[[str, bytes], None]
-    remove: Callable[[str], None]
+    bucket: Path | FilledBucket
 
     def below(self, folder: str) -> list[str]:
         return [key for key in self.keys() if key.startswith(folder)]
+
+    def keys(self) -> list[str]:
+        return sorted(objects_in(self.bucket)) if isinstance(self.bucket, Path) else self.bucket.keys()
+
+    def read(self, key: str) -> bytes:
+        return (
+            (self.bucket / key).read_bytes() if isinstance(self.bucket, Path) else self.bucket.bucket.read(ROOT + key)
+        )
+
+    def write(self, key: str, data: bytes) -> None:
+        """In a folder as old as it was, if it is there: nothing but its bytes tells."""
+        if isinstance(self.bucket, FilledBucket):
+            self.bucket.bucket.put(ROOT + key, data)
+            return
+        file = self.bucket / key
+        times = file.stat() if file.exists() else None
+        file.write_bytes(data)
+        if times is not None:
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    def remove(self, key: str) -> None:
+        (self.bucket / key).unlink() if isinstance(self.bucket, Path) else self.bucket.bucket.remove(ROOT + key)
 
     def alter(self) -> None:
         """Writes other bytes of the same size over each copy."""
@@ -51,8 +74,7 @@ class Store:
 
     @property
     def plan_id(self) -> str:
-        plan_id: str = plan_lines(self.cluster.plan_file)[0]["planId"]
-        return plan_id
+        return str(plan_lines(self.cluster.plan_file)[0]["planId"])
 
     def restore(self, by: str, *words: str) -> Outcome:
         if by == "receipts":
@@ -69,49 +91,19 @@ def store(request: pytest.FixtureRequest, tieredctl: Tieredctl, captures: Path, 
     """With what was planned: what was never copied to its end."""
     if request.param == "file":
         on_disk: CrashedClusterOnDisk = request.getfixturevalue("cluster")
-        found = store_on_disk(on_disk)
+        found = Store(on_disk, on_disk.bucket)
     else:
         bucket = SERVERS[request.param](request.getfixturevalue(request.param).endpoint)
         filled = FilledBucket(bucket, crashed_contents(captures))
         filled.empty()
         filled.fill()
-        found = store_in_bucket(
-            CrashedCluster(tieredctl, broker_of(captures / CAPTURE), tmp_path, store_words(bucket)), filled
-        )
+        words = store_words(bucket)
+        found = Store(CrashedCluster(tieredctl, broker_of(captures / CAPTURE), tmp_path, words), filled)
     assert found.cluster.plan(*ENOUGH, *NO_AGE, *CAUSE).exit_code == 0
     return found
 
 
-def store_on_disk(cluster: CrashedClusterOnDisk) -> Store:
-    def write(key: str, data: bytes) -> None:
-        """In place, and as old as it was: nothing but its bytes tells."""
-        times = (cluster.bucket / key).stat()
-        (cluster.bucket / key).write_bytes(data)
-        os.utime(cluster.bucket / key, ns=(times.st_atime_ns, times.st_mtime_ns))
-
-    def keys() -> list[str]:
-        return sorted(cluster.objects())
-
-    return Store(
-        cluster,
-        keys,
-        lambda key: (cluster.bucket / key).read_bytes(),
-        write,
-        lambda key: (cluster.bucket / key).unlink(),
-    )
-
-
-def store_in_bucket(cluster: CrashedCluster, filled: FilledBucket) -> Store:
-    bucket = filled.bucket
-    return Store(
-        cluster,
-        filled.keys,
-        lambda key: bucket.read(ROOT + key),
-        lambda key, data: bucket.put(ROOT + key, data),
-        lambda key: bucket.remove(ROOT + key),
-    )
-
-
+@pytest.mark.parametrize("store", ["file", "versitygw", "fake_gcs_server", MOTO], indirect=True)
 def test_altered_copies_are_not_put_back(store: Store) -> None:
     doomed = planned_keys(store.cluster.plan_file)
     assert store.cluster.apply().exit_code == 0
@@ -166,7 +158,7 @@ def test_without_the_seal_a_copy_is_unverified_by_its_plan_alone(store: Store) -
     assert doomed <= set(store.keys())
 
 
-@pytest.mark.parametrize("store", ["file", "versitygw"], indirect=True)
+@pytest.mark.parametrize("store", ["file", VERSITYGW], indirect=True)
 def test_receipts_of_an_older_release_restore_what_is_accepted(store: Store) -> None:
     doomed = planned_keys(store.cluster.plan_file)
     assert store.cluster.apply().exit_code == 0
@@ -186,7 +178,7 @@ def test_receipts_of_an_older_release_restore_what_is_accepted(store: Store) -> 
     assert doomed <= set(store.keys())
 
 
-@pytest.mark.parametrize("store", ["file", "versitygw"], indirect=True)
+@pytest.mark.parametrize("store", ["file", VERSITYGW], indirect=True)
 def test_an_object_of_the_same_size_is_not_what_was_removed(store: Store) -> None:
     doomed = sorted(planned_keys(store.cluster.plan_file))
     originals = {key: store.read(key) for key in doomed}
@@ -194,18 +186,18 @@ def test_an_object_of_the_same_size_is_not_what_was_removed(store: Store) -> Non
     for key in store.below(QUARANTINE):
         store.remove(key)
     for key in doomed:
-        put(store, key, flipped(originals[key]))
+        store.write(key, flipped(originals[key]))
 
     altered = store.restore("receipts", "-o", "json")
     for key in doomed:
-        put(store, key, originals[key])
+        store.write(key, originals[key])
     same = store.restore("receipts", "-o", "json")
 
     assert (altered.exit_code, altered.document()["summary"]["done"]) == (5, 0)
     assert (same.exit_code, same.document()["summary"]["done"]) == (0, len(doomed))
 
 
-@pytest.mark.parametrize("store", ["moto", "versitygw", "fake_gcs_server"], indirect=True)
+@pytest.mark.parametrize("store", ["versitygw", GCS, MOTO], indirect=True)
 def test_what_the_store_vouches_for_is_not_downloaded(store: Store) -> None:
     applied = store.cluster.apply("-o", "json")
 
@@ -214,10 +206,3 @@ def test_what_the_store_vouches_for_is_not_downloaded(store: Store) -> None:
     assert requests["copy"] == UNFINISHED
     assert "stream" not in requests
     assert requests.get("read", 0) < UNFINISHED
-
-
-def put(store: Store, key: str, data: bytes) -> None:
-    if isinstance(store.cluster, CrashedClusterOnDisk):
-        (store.cluster.bucket / key).write_bytes(data)
-    else:
-        store.write(key, data)

@@ -7,6 +7,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,16 +83,8 @@ def recovering(captures: Path, tmp_path: Path) -> Change:
     right = {path: path.read_bytes() for path in missing}
     for path in missing:
         path.unlink()
-    words: list[str | Path] = [
-        "recover",
-        "indexes",
-        SEGMENT_ID,
-        "--store",
-        f"file:{store}",
-        "--log-dir",
-        capture / "data",
-        *CONFIRMED,
-    ]
+    words: list[str | Path] = ["recover", "indexes", SEGMENT_ID, "--store", f"file:{store}"]
+    words += ["--log-dir", capture / "data", *CONFIRMED]
     is_whole = lambda: all(not path.exists() or path.read_bytes() == right[path] for path in missing)  # noqa: E731
     return Change(words, store, f"link .*{STEM}", is_whole, lambda: all(path.exists() for path in missing))
 
@@ -110,34 +103,34 @@ def moving(tmp_path: Path) -> Change:
     return Change(words, node, f"rename .*{EPOCHS}", is_whole, lambda: contents(node).items() >= RIGHT.items())
 
 
-CHANGES = ["restoring", "purging", "cleaning", "recovering", "moving"]
+LAST: dict[str, dict[str, Any]] = {
+    "recovering": {"number": 3, "is_last": True},
+    "cleaning": {"number": 2, "is_last": True},
+    "moving": {"step": f"rename .*{STARTS}", "number": 1, "is_last": True},
+}
+"""Changes of several steps, in the last of which nothing is left to do; of the others the only step is the last."""
+BEFORE_THE_ONLY_STEP: dict[str, Any] = {"step": "lease", "number": 1, "is_last": False}
+EXHAUSTIVE = pytest.mark.exhaustive
 
 
-@pytest.mark.parametrize("stop", [INT, TERM, TWICE])
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("stop", [INT, pytest.param(TERM, marks=EXHAUSTIVE), TWICE])
+@pytest.mark.parametrize("name", ["restoring", "purging", "cleaning", "recovering", "moving"])
 def test_what_is_said_finishes_the_work(name: str, stop: Stop, request: pytest.FixtureRequest) -> None:
     change: Change = request.getfixturevalue(name)
 
     change.demand_finished(stop)
 
 
-@pytest.mark.parametrize("name", ["restoring", "purging"])
+@pytest.mark.parametrize("name", ["restoring", pytest.param("purging", marks=EXHAUSTIVE)])
 def test_before_the_only_step_there_is_something_left_to_do(name: str, request: pytest.FixtureRequest) -> None:
     change: Change = request.getfixturevalue(name)
 
-    replace(change, step="lease", number=1, is_last=False).demand_finished(INT)
+    replace(change, **BEFORE_THE_ONLY_STEP).demand_finished(INT)
 
 
-@pytest.mark.parametrize("stop", [INT, TERM, TWICE])
-def test_in_the_last_of_several_steps_nothing_is_left(recovering: Change, stop: Stop) -> None:
-    replace(recovering, number=3, is_last=True).demand_finished(stop)
+@pytest.mark.parametrize("stop", [INT, *(pytest.param(stop, marks=EXHAUSTIVE) for stop in (TERM, TWICE))])
+@pytest.mark.parametrize("name", LAST)
+def test_in_the_last_of_several_steps_nothing_is_left(name: str, stop: Stop, request: pytest.FixtureRequest) -> None:
+    change: Change = request.getfixturevalue(name)
 
-
-@pytest.mark.parametrize("stop", [INT, TERM, TWICE])
-def test_in_the_last_step_of_a_cleaning_nothing_is_left_but_to_look_again(cleaning: Change, stop: Stop) -> None:
-    replace(cleaning, number=2, is_last=True).demand_finished(stop)
-
-
-@pytest.mark.parametrize("stop", [INT, TERM, TWICE])
-def test_in_the_last_file_of_log_starts_nothing_is_left_but_to_look_again(moving: Change, stop: Stop) -> None:
-    replace(moving, step=f"rename .*{STARTS}", number=1, is_last=True).demand_finished(stop)
+    replace(change, **LAST[name]).demand_finished(stop)

@@ -9,8 +9,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 RUN = """
 import json, sys
 from pathlib import Path
@@ -69,48 +67,33 @@ class Ran:
         self.loaded, self.modules = json.loads(into.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("words", "packages"),
-    [
-        (["--version"], set()),
-        (["metadata", "lookup", "--help"], set()),
-        (["estimate", "cost", "--help"], set()),
-        (["wal", "inspect", "--help"], {PROPOSALS}),
-        (["diskless", "status", "--help"], {INKLESS}),
-    ],
-    ids=lambda one: " ".join(map(str, one)),
-)
-def test_only_the_package_of_a_command_is_loaded(words: list[str], packages: set[str], tmp_path: Path) -> None:
-    ran = Ran(tmp_path, words)
+def test_only_the_package_of_a_command_is_loaded(tmp_path: Path) -> None:
+    for words, packages in {
+        "--version": set(),
+        "metadata lookup --help": set(),
+        "estimate cost --help": set(),
+        "wal inspect --help": {PROPOSALS},
+        "diskless status --help": {INKLESS},
+    }.items():
+        ran = Ran(tmp_path, words.split())
 
-    loaded = {name.partition(".")[0] for name in ran.modules if name.partition(".")[2] not in ("", "commands")}
-    assert (ran.code, loaded) == (0, packages), ran.err
+        loaded = {name.partition(".")[0] for name in ran.modules if name.partition(".")[2] not in ("", "commands")}
+        assert (ran.code, loaded) == (0, packages), words
 
 
-@pytest.mark.parametrize(
-    ("words", "hidden", "named"),
-    [
-        (["wal", "inspect", "--store", "file:a"], [PROPOSALS], "tieredctl-proposals"),
-        (["wal"], [PROPOSALS], "tieredctl-proposals"),
-        (["estimate", "wal-cost"], [PROPOSALS], "tieredctl-proposals"),
-        (["diskless", "format"], [PROPOSALS], "tieredctl-proposals"),
-        (["diskless", "format"], [PROPOSALS, INKLESS], "tieredctl-proposals"),
-        (["diskless", "status"], [PROPOSALS, INKLESS], "tieredctl-inkless"),
-        (
-            ["diskless", "orphans", "scan", "--log-dir", ".", "--store", "file:a"],
-            [PROPOSALS],
-            "tieredctl-proposals",
-        ),
-    ],
-    ids=lambda one: " ".join(one) if isinstance(one, list) else one,
-)
-def test_a_command_whose_package_is_not_installed_says_how_to_install_it(
-    words: list[str], hidden: list[str], named: str, tmp_path: Path
-) -> None:
-    ran = Ran(tmp_path, words, hidden)
+def test_a_command_whose_package_is_not_installed_says_how_to_install_it(tmp_path: Path) -> None:
+    for words, hidden, named in (
+        ("wal inspect --store file:a", [PROPOSALS], "tieredctl-proposals"),
+        ("wal", [PROPOSALS], "tieredctl-proposals"),
+        ("estimate wal-cost", [PROPOSALS], "tieredctl-proposals"),
+        ("diskless format", [PROPOSALS], "tieredctl-proposals"),
+        ("diskless format", [PROPOSALS, INKLESS], "tieredctl-proposals"),
+        ("diskless status", [PROPOSALS, INKLESS], "tieredctl-inkless"),
+        ("diskless orphans scan --log-dir . --store file:a", [PROPOSALS], "tieredctl-proposals"),
+    ):
+        ran = Ran(tmp_path, words.split(), hidden)
 
-    assert (ran.code, ran.out) == (2, ""), ran.err
-    assert f"pip install {named}." in ran.err
+        assert (ran.code, ran.out, f"pip install {named}." in ran.err) == (2, "", True), (words, hidden, ran.err)
 
 
 def test_without_packages_everything_else_is_as_it_was(tmp_path: Path) -> None:

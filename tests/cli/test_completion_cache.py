@@ -18,49 +18,31 @@ from tieredctl.cli.completion.completion_cache import SeenNames, cache_folder, c
 from tieredctl.cli.completion.noticed_names import names_kept, noticed
 from tieredctl.model.ids import TopicIdPartition
 
-HOSTILE = [
-    "$(touch pwned)",
-    "`touch pwned`",
-    "a b",
-    "a'b",
-    'a"b',
-    "a\\b",
-    "a;b",
-    "*",
-    "~root",
-    "\x1b[2J",
-    "ä",
-    "-a b",
-    "",
-]
+HOSTILE = ["$(touch pwned)", "`touch a`", "a b", "a'b", 'a"b', "a\\b", "a;b", "*", "~root", "\x1b[2J", "ä", "-a b", ""]
+HOURS_25 = 25 * 60 * 60
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=repr)
-def test_a_name_that_kafka_would_not_take_is_never_kept_or_offered(
-    offered: Offered, cache: dict[str, str], name: str
-) -> None:
-    seen = one_topic()
-    seen.add_topic(name, name, 0)
-    seen.add_segment(name, name, 0)
-    remember(seen, [PLACE], cache)
+def the_file_of(cache: Mapping[str, str]) -> Path:
     folder = cache_folder(cache)
     assert folder is not None
     (file,) = folder.iterdir()
-    with file.open("a", encoding="utf-8") as kept:
-        kept.write(f"topic\t{name}\t{name}\t0\nsegment\t{name}\t{name}-0\n")
+    return file
 
-    found = [
-        offered("metadata", "segments", *BROKER, "--topic", ""),
-        offered("metadata", "segments", *BROKER, "--topic-id", ""),
-        offered("metadata", "history", *BROKER, ""),
-        offered("metadata", "epochs", *BROKER, ""),
-    ]
+
+def test_a_name_that_kafka_would_not_take_is_never_kept_or_offered(offered: Offered, cache: dict[str, str]) -> None:
+    seen = one_topic()
+    for name in HOSTILE:
+        seen.add_topic(name, name, 0)
+        seen.add_segment(name, name, 0)
+    remember(seen, [PLACE], cache)
+    with the_file_of(cache).open("a", encoding="utf-8") as kept:
+        for name in HOSTILE:
+            kept.write(f"topic\t{name}\t{name}\t0\nsegment\t{name}\t{name}-0\n")
+
+    asked = ("segments --topic", "segments --topic-id", "history", "epochs")
+    found = [offered("metadata", verb, *BROKER, *option, "") for verb, *option in map(str.split, asked)]
 
     assert {one for answer in found for one in answer[1:]} <= {"orders", "orders:", TOPIC_ID, segment_id(7)}
-
-
-def _nothing(file: Path) -> None:
-    file.unlink()
 
 
 def _folder(file: Path) -> None:
@@ -78,23 +60,17 @@ def _link(file: Path) -> None:
     file.symlink_to("elsewhere")
 
 
-def _yesterday(file: Path) -> None:
-    then = time.time() - 25 * 60 * 60
-    os.utime(file, (then, then))
-
-
-def _tomorrow(file: Path) -> None:
-    then = time.time() + 25 * 60 * 60
-    os.utime(file, (then, then))
+def _moved(file: Path, seconds: float) -> None:
+    os.utime(file, (time.time() + seconds, time.time() + seconds))
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
-    "missing": _nothing,
+    "missing": Path.unlink,
     "a folder": _folder,
     "a queue": _queue,
     "a link": _link,
-    "too old": _yesterday,
-    "of the future": _tomorrow,
+    "too old": lambda file: _moved(file, -HOURS_25),
+    "of the future": lambda file: _moved(file, HOURS_25),
     "writable for others": lambda file: file.chmod(0o622),
     "too large": lambda file: file.write_bytes(file.read_bytes() + b"\n" * (1 << 20)),
     "of another version": lambda file: file.write_bytes(file.read_bytes().replace(b" 1", b" 2")),
@@ -104,23 +80,18 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_cache_offers_nothing_and_is_mended_by_the_next_command(
-    offered: Offered, cache: Mapping[str, str], damage: str
+    offered: Offered, cache: Mapping[str, str], tmp_path: Path
 ) -> None:
-    remember(one_topic(), [PLACE], cache)
-    folder = cache_folder(cache)
-    assert folder is not None
-    (file,) = folder.iterdir()
-    DAMAGES[damage](file)
+    for what, damage in DAMAGES.items():
+        own = {**cache, "XDG_CACHE_HOME": str(tmp_path / what)}
+        remember(one_topic(), [PLACE], own)
+        damage(the_file_of(own))
 
-    assert offered("metadata", "segments", *BROKER, "--topic", "") == ["words"]
-
-    remember(one_topic(), [PLACE], cache)
-    assert offered("metadata", "segments", *BROKER, "--topic", "") == [
-        "words",
-        *([] if damage == "a folder" else ["orders"]),
-    ]
+        asked = ("metadata", "segments", *BROKER, "--topic", "")
+        assert offered(*asked, **own) == ["words"], what
+        remember(one_topic(), [PLACE], own)
+        assert offered(*asked, **own) == ["words", *([] if what == "a folder" else ["orders"])], what
 
 
 def test_the_cache_is_the_users_own_and_bounded(cache: Mapping[str, str]) -> None:

@@ -35,58 +35,52 @@ def test_the_scripts_that_packagers_take_are_not_stale(tieredctl: Tieredctl) -> 
         assert (folder / name).read_text(encoding="utf-8") == printed, f"{name}: run `make completions`"
 
 
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        (("rem",), ["words", "remote"]),
-        (("metadata", "se"), ["words", "segments"]),
-        (("--no-color", "store", ""), ["words", "inspect", "check"]),
-        (("--context", "store", "metadata", "se"), ["words", "segments"]),
-        (("metadata", "segments", "--topic"), ["words", "--topic", "--topic-id"]),
-        (("metadata", "segments", "--topic", "a", "--topi"), ["words", "--topic", "--topic-id"]),
-        (("metadata", "segments", "--log-dir", "a", "--log"), ["words", "--log-dir"]),
-        (("remote", "du", "-o", "js"), ["words", "json", "jsonl"]),
-        (("remote", "du", "--output=js"), ["words", "--output=json", "--output=jsonl"]),
-        (("store", "inspect", "--kind", "offset"), ["words", "offset-index"]),
-        (("metadata", "segments", "--state", "COPY"), ["words", "COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED"]),
-        (("remote", "read", "--part", "o"), ["words", "offset-index"]),
-        (("verify", "--layout", "l"), ["words", "local"]),
-        (("verify", "--fail-on", "e"), ["words", "error"]),
-        (("verify", "--ignore", "batch-c"), ["words", "batch-corrupt"]),
-        (("explain-code", "missing-e"), ["words", "missing-extra"]),
-        (("completions", ""), ["words", *SHELLS]),
-        (("--",), ["words", "--version", "--no-color", "--context", "--verbose", "--debug", "--help"]),
-        (("store", "check", "--log-dir", ""), ["directories"]),
-        (("store", "inspect", ""), ["files"]),
-        (("store", "inspect", "a", "--", "--b"), ["files"]),
-        (("orphans", "show", "--", ""), ["files"]),
-        (("metadata", "segments", "--export=a"), ["files\t--export="]),
-        (("verify", "--store", ""), ["unfinished", "file:", "gs://", "s3://"]),
-        (("verify", "--store=file:/v"), ["directories\t--store=file:"]),
-        (("metadata", "segments", "--partition", ""), ["words"]),
-        (("no-such-command", ""), ["words"]),
-        (("metadata", "no-such-command", ""), ["words"]),
-        (("metadata", "segments", "--no-such-option", "a", "--no-such=a"), ["words"]),
-    ],
-    ids=" ".join,
-)
-def test_what_is_typed_is_answered_by_the_commands(offered: Offered, words: tuple[str, ...], answer: list[str]) -> None:
-    assert offered(*words) == answer
+ANSWERS: list[tuple[tuple[str, ...], list[str]]] = [
+    (("rem",), ["words", "remote"]),
+    (("metadata", "se"), ["words", "segments"]),
+    (("--no-color", "store", ""), ["words", "inspect", "check"]),
+    (("--context", "store", "metadata", "se"), ["words", "segments"]),
+    (("metadata", "segments", "--topic"), ["words", "--topic", "--topic-id"]),
+    (("metadata", "segments", "--topic", "a", "--topi"), ["words", "--topic", "--topic-id"]),
+    (("metadata", "segments", "--log-dir", "a", "--log"), ["words", "--log-dir"]),
+    (("remote", "du", "-o", "js"), ["words", "json", "jsonl"]),
+    (("remote", "du", "--output=js"), ["words", "--output=json", "--output=jsonl"]),
+    (("store", "inspect", "--kind", "offset"), ["words", "offset-index"]),
+    (("metadata", "segments", "--state", "COPY"), ["words", "COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED"]),
+    (("remote", "read", "--part", "o"), ["words", "offset-index"]),
+    (("verify", "--layout", "l"), ["words", "local"]),
+    (("verify", "--fail-on", "e"), ["words", "error"]),
+    (("verify", "--ignore", "batch-c"), ["words", "batch-corrupt"]),
+    (("explain-code", "missing-e"), ["words", "missing-extra"]),
+    (("completions", ""), ["words", *SHELLS]),
+    (("--",), ["words", "--version", "--no-color", "--context", "--verbose", "--debug", "--help"]),
+    (("store", "check", "--log-dir", ""), ["directories"]),
+    (("store", "inspect", ""), ["files"]),
+    (("store", "inspect", "a", "--", "--b"), ["files"]),
+    (("orphans", "show", "--", ""), ["files"]),
+    (("metadata", "segments", "--export=a"), ["files\t--export="]),
+    (("verify", "--store", ""), ["unfinished", "file:", "gs://", "s3://"]),
+    (("verify", "--store=file:/v"), ["directories\t--store=file:"]),
+    (("metadata", "segments", "--partition", ""), ["words"]),
+    (("no-such-command", ""), ["words"]),
+    (("metadata", "no-such-command", ""), ["words"]),
+    (("metadata", "segments", "--no-such-option", "a", "--no-such=a"), ["words"]),
+]
+
+
+def test_what_is_typed_is_answered_by_the_commands(offered: Offered) -> None:
+    for words, answer in ANSWERS:
+        assert offered(*words) == answer, words
 
 
 def test_every_command_is_answered_in_every_place(offered: Offered) -> None:
     for line in (line for file in TABLES for line in file.read_text(encoding="utf-8").splitlines()):
         path, what, names, *_ = line.split("\t")
-        words = path.split()
         if what == "command":
-            assert offered(*words, "--hel")[1:] == ["--help"]
+            assert offered(*path.split(), "--hel")[1:] == ["--help"]
         if what == "option":
-            assert offered(*words, names.split()[0], "")[0].split("\t")[0] in (
-                "words",
-                "unfinished",
-                "files",
-                "directories",
-            )
+            action = offered(*path.split(), names.split()[0], "")[0].split("\t")[0]
+            assert action in ("words", "unfinished", "files", "directories"), line
 
 
 def test_topics_partitions_and_ids_come_from_what_was_read_before(offered: Offered, cache: Mapping[str, str]) -> None:
@@ -158,31 +152,26 @@ def test_folders_of_partitions_name_topics_before_any_command_was_run(offered: O
     ]
 
 
-@pytest.mark.parametrize(
-    "words", [("metadata", "segments", "--topic", ""), ("context", "use", ""), ("",)], ids=" ".join
-)
-def test_a_completion_loads_neither_typer_nor_a_client(words: tuple[str, ...], cache: Mapping[str, str]) -> None:
+def test_a_completion_loads_neither_typer_nor_a_client(cache: Mapping[str, str]) -> None:
     script = (
-        "import sys\nfrom tieredctl.cli import main\ntry: main.main(sys.argv[1:])\n"
-        "except SystemExit as end: assert not end.code\n"
+        "import sys\nfrom tieredctl.cli import main\n"
+        "for words in (['metadata', 'segments', '--topic', ''], ['context', 'use', ''], ['']):\n"
+        "    try: main.main(words)\n"
+        "    except SystemExit as end: assert not end.code\n"
         "print(sorted({'typer', 'rich', 'numpy', 'pyarrow', 'confluent_kafka', 'boto3'} & set(sys.modules)))"
     )
+    variables = environment(**cache, **{VARIABLE: "fish"})
     done = subprocess.run(
-        [sys.executable, "-c", script, *words],
-        capture_output=True,
-        text=True,
-        env=environment(**cache, **{VARIABLE: "fish"}),
-        timeout=SECONDS,
-        check=True,
+        [sys.executable, "-c", script], capture_output=True, text=True, env=variables, timeout=SECONDS, check=True
     )
 
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("arguments", [(), ("",), ("tieredctl 'meta",), ("\0", "\n"), ("tieredctl " * 10_000, ":")])
-def test_what_no_shell_would_ask_is_answered_with_nothing(arguments: tuple[str, ...]) -> None:
-    for shell in (*SHELLS, "", "no-such-shell"):
-        answer_shell(arguments, {VARIABLE: shell})
+def test_what_no_shell_would_ask_is_answered_with_nothing() -> None:
+    for arguments in ((), ("",), ("tieredctl 'meta",), ("\0", "\n"), ("tieredctl " * 10_000, ":")):
+        for shell in (*SHELLS, "", "no-such-shell"):
+            answer_shell(arguments, {VARIABLE: shell})
 
 
 def test_a_shell_that_has_gone_is_no_failure(cache: Mapping[str, str]) -> None:

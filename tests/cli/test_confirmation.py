@@ -34,12 +34,12 @@ def test_the_id_confirms(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == f"Removing 7 objects: type the cluster's id, {CLUSTER_ID}, to continue: "
 
 
-@pytest.mark.parametrize("typed", ["", "\n", "y\n", "yes\n", CLUSTER_ID[:-1] + "\n", CLUSTER_ID.lower() + "\n"])
-def test_nothing_else_does(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
-    with pytest.raises(TieredctlError, match="nothing was changed") as refused:
-        ask(monkeypatch, typed)
+def test_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    for typed in ("", "\n", "y\n", "yes\n", CLUSTER_ID[:-1] + "\n", CLUSTER_ID.lower() + "\n"):
+        with pytest.raises(TieredctlError) as refused:
+            ask(monkeypatch, typed)
 
-    assert refused.value.code == "not-confirmed"
+        assert refused.value.kind.code == "not-confirmed", typed
 
 
 def test_places_that_nobody_typed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from contextvars import copy_context
 from pathlib import Path
@@ -48,29 +49,17 @@ def shown(tieredctl: Tieredctl, *words: str) -> dict[str, tuple[object, str]]:
     return {row["setting"]: (row["value"], row["from"]) for row in outcome.document()["items"]}
 
 
-def test_that_there_are_no_contexts_is_said(config: Path, tieredctl: Tieredctl) -> None:
-    config.unlink()
-
-    assert tieredctl("context", "list").err == f"There are no contexts in {config}.\n"
-
-
 def test_values_come_from_the_option_then_the_variable_then_the_context_then_the_default(
     config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert shown(tieredctl)["layout"] == ("aiven", "context prod")
     assert shown(tieredctl)["commandConfig"] == (None, "default")
-    monkeypatch.setenv("TIEREDCTL_LAYOUT", "local")
-    assert shown(tieredctl)["layout"] == ("local", "TIEREDCTL_LAYOUT")
-    assert shown(tieredctl, "--layout", "auto")["layout"] == ("auto", "--layout")
-    assert shown(tieredctl)["store"] == ("s3://prod-bucket/kafka", "context prod")
-
-
-def test_the_context_is_the_typed_one_then_that_of_the_variable_then_the_current_one(
-    config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
     assert shown(tieredctl)["bootstrapServer"] == ("127.0.0.1:1", "context prod")
+    monkeypatch.setenv("TIEREDCTL_LAYOUT", "local")
     monkeypatch.setenv("TIEREDCTL_CONTEXT", "staging")
+    assert shown(tieredctl)["layout"] == ("local", "TIEREDCTL_LAYOUT")
     assert shown(tieredctl)["bootstrapServer"] == ("127.0.0.1:2", "context staging")
+    assert shown(tieredctl, "--layout", "auto")["layout"] == ("auto", "--layout")
     assert shown(tieredctl, "--context", "prod")["bootstrapServer"] == ("127.0.0.1:1", "context prod")
 
 
@@ -80,46 +69,27 @@ def test_store_options_are_added_to_those_of_the_context(config: Path, tieredctl
     assert options == (["region=eu-central-1", "endpoint=http://x"], "--store-option, context prod")
 
 
-@pytest.mark.parametrize("option", ["--store=s3://else", "--bootstrap-server=else:9092"])
-def test_another_place_leaves_all_of_the_current_context_out(config: Path, tieredctl: Tieredctl, option: str) -> None:
-    origins = {origin for _, origin in shown(tieredctl, option).values()}
-
-    assert origins == {option.partition("=")[0], "default"}
-    assert "is not used: --" in tieredctl("context", "show", option).err
-
-
-@pytest.mark.parametrize("variable", ["LOG_DIR", "EXPORT", "METADATA_SOURCE"])
-def test_metadata_from_elsewhere_is_shown_and_leaves_all_of_the_current_context_out(
-    config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
-    given, setting, value = {
-        "LOG_DIR": ("/a:/b c", "logDirs", ["/a", "/b c"]),
-        "EXPORT": ("/e.jsonl", "export", "/e.jsonl"),
-        "METADATA_SOURCE": ("own:place", "metadataSource", "own:place"),
-    }[variable]
-    monkeypatch.setenv(f"TIEREDCTL_{variable}", str(given))
-
-    settings = shown(tieredctl)
-
-    assert settings.pop(setting) == (value, f"TIEREDCTL_{variable}")
-    assert {origin for _, origin in settings.values()} == {"default"}
-    assert f"is not used: TIEREDCTL_{variable} names another place" in tieredctl("context", "show").err
-
-
-def test_metadata_from_elsewhere_is_shown_beside_a_typed_context(
+def test_another_place_leaves_all_of_the_current_context_out(
     config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TIEREDCTL_LOG_DIR", "/a")
-
-    settings = shown(tieredctl, "--context", "prod")
-
-    assert settings["logDirs"] == (["/a"], "TIEREDCTL_LOG_DIR")
-    assert settings["bootstrapServer"] == (None, "default")
-    assert settings["store"] == ("s3://prod-bucket/kafka", "context prod")
-
-
-def test_the_same_place_typed_leaves_it_in(config: Path, tieredctl: Tieredctl) -> None:
+    for option in ("--store=s3://else", "--bootstrap-server=else:9092"):
+        origins = {origin for _, origin in shown(tieredctl, option).values()}
+        assert origins == {option.partition("=")[0], "default"}
     assert shown(tieredctl, "--store", "s3://prod-bucket/kafka")["bootstrapServer"][1] == "context prod"
+
+    for variable, given, setting, value in (
+        ("LOG_DIR", "/a:/b c", "logDirs", ["/a", "/b c"]),
+        ("EXPORT", "/e.jsonl", "export", "/e.jsonl"),
+        ("METADATA_SOURCE", "own:place", "metadataSource", "own:place"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setenv(f"TIEREDCTL_{variable}", given)
+            settings, beside = shown(tieredctl), shown(tieredctl, "--context", "prod")
+        of_variable = (value, f"TIEREDCTL_{variable}")
+        assert (settings.pop(setting), beside[setting]) == (of_variable, of_variable)
+        assert {origin for _, origin in settings.values()} == {"default"}, variable
+        assert beside["bootstrapServer"] == (None, "default"), variable
+        assert beside["store"] == ("s3://prod-bucket/kafka", "context prod"), variable
 
 
 def test_a_secret_in_a_variable_is_not_shown(
@@ -142,76 +112,42 @@ CHANGING = [
 ]
 
 
-@pytest.mark.parametrize("words", CHANGING, ids=" ".join)
-def test_a_change_on_another_cluster_never_takes_the_store_of_the_current_context(
-    words: tuple[str, ...], config: Path, tieredctl: Tieredctl
+SERVER, STORE = ("--bootstrap-server", "127.0.0.1:3"), ("--store", "s3://b")
+
+
+def test_a_change_takes_the_context_whole_or_is_refused(config: Path, tieredctl: Tieredctl) -> None:
+    for words in CHANGING:
+        begun = tieredctl(*words)
+        using = "Using cluster 127.0.0.1:1 (context prod), store s3://prod-bucket/kafka (context prod).\n"
+        assert begun.err.startswith(using), words
+
+        elsewhere = tieredctl(*words, *SERVER)
+        assert (elsewhere.exit_code, "prod-bucket" in elsewhere.err) == (2, False), words
+        assert "Context prod is not used, because --bootstrap-server names another place" in elsewhere.err, words
+        for option in (SERVER, STORE):
+            refused = tieredctl("--context", "prod", *words, *option)
+            assert refused.exit_code == 2, (words, option)
+            assert refused.err.startswith(f"tieredctl: {option[0]} and --context prod name two places.\n"), words
+
+
+def test_a_change_takes_nothing_of_another_place_from_a_forgotten_variable(
+    config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outcome = tieredctl(*words, "--bootstrap-server", "127.0.0.1:3")
+    forgotten: list[tuple[str, tuple[str, ...], str]] = [("STORE", SERVER, "--bootstrap-server")]
+    forgotten.append(("BOOTSTRAP_SERVER", STORE, "--store"))
+    for variable in ("STORE_OPTION", "LAYOUT", "LAYOUT_OPTION"):
+        forgotten += [(variable, (), "context prod"), (variable, (*STORE, *SERVER), "--store")]
+    values = {"STORE": "s3://a", "BOOTSTRAP_SERVER": "127.0.0.1:3"}
 
-    assert outcome.exit_code == 2
-    assert "prod-bucket" not in outcome.err
-    assert "Context prod is not used, because --bootstrap-server names another place" in outcome.err
+    for words, (variable, typed, other) in itertools.product(CHANGING, forgotten):
+        config.write_text("{}" if variable in values else CONTEXTS)
+        with monkeypatch.context() as patch:
+            patch.setenv(f"TIEREDCTL_{variable}", values.get(variable, "endpoint=http://127.0.0.1:4"))
+            outcome = tieredctl(*words, *typed)
 
-
-@pytest.mark.parametrize("words", CHANGING, ids=" ".join)
-@pytest.mark.parametrize("option", ["--store=s3://else", "--bootstrap-server=127.0.0.1:3"])
-def test_a_change_takes_a_typed_context_whole_or_is_refused(
-    words: tuple[str, ...], option: str, config: Path, tieredctl: Tieredctl
-) -> None:
-    outcome = tieredctl("--context", "prod", *words, option)
-
-    assert outcome.exit_code == 2
-    assert outcome.err.startswith(f"tieredctl: {option.partition('=')[0]} and --context prod name two places.\n")
-
-
-@pytest.mark.parametrize("words", CHANGING, ids=" ".join)
-def test_a_change_begins_with_the_cluster_and_the_store_that_nobody_typed(
-    words: tuple[str, ...], config: Path, tieredctl: Tieredctl
-) -> None:
-    outcome = tieredctl(*words)
-
-    using = "Using cluster 127.0.0.1:1 (context prod), store s3://prod-bucket/kafka (context prod).\n"
-    assert outcome.err.startswith(using)
-
-
-@pytest.mark.parametrize("words", CHANGING, ids=" ".join)
-@pytest.mark.parametrize("variable", ["STORE_OPTION", "LAYOUT", "LAYOUT_OPTION"])
-@pytest.mark.parametrize("typed", [(), ("--store", "s3://b", "--bootstrap-server", "127.0.0.1:3")], ids=["", "typed"])
-def test_a_change_takes_no_setting_of_another_store_from_a_forgotten_variable(
-    words: tuple[str, ...],
-    variable: str,
-    typed: tuple[str, ...],
-    config: Path,
-    tieredctl: Tieredctl,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(f"TIEREDCTL_{variable}", "endpoint=http://127.0.0.1:4")
-
-    outcome = tieredctl(*words, *typed)
-
-    assert outcome.exit_code == 2
-    other = "--store" if typed else "context prod"
-    assert f"TIEREDCTL_{variable} is set, and may mean another place than {other}." in outcome.err
-
-
-@pytest.mark.parametrize("words", CHANGING, ids=" ".join)
-@pytest.mark.parametrize(
-    ("typed", "variable"),
-    [(("--bootstrap-server", "127.0.0.1:3"), "STORE"), (("--store", "s3://b"), "BOOTSTRAP_SERVER")],
-)
-def test_a_change_takes_no_cluster_or_store_of_a_forgotten_variable_beside_a_typed_one(
-    words: tuple[str, ...],
-    typed: tuple[str, ...],
-    variable: str,
-    tieredctl: Tieredctl,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(f"TIEREDCTL_{variable}", "s3://a" if variable == "STORE" else "127.0.0.1:3")
-
-    outcome = tieredctl(*words, *typed)
-
-    assert outcome.exit_code == 2
-    assert f"TIEREDCTL_{variable} is set, and may mean another place than {typed[0]}." in outcome.err
+        assert outcome.exit_code == 2, (words, variable)
+        said = f"TIEREDCTL_{variable} is set, and may mean another place than {other}."
+        assert said in outcome.err, (words, variable)
 
 
 def test_a_command_to_paste_has_the_settings_of_the_context_that_a_typed_one_joins(config: Path) -> None:
@@ -241,33 +177,27 @@ def test_a_command_to_paste_has_the_settings_of_the_context_that_a_typed_one_joi
     )
 
 
-def test_a_store_of_the_context_is_read(cluster: CrashedClusterOnDisk, config: Path, tieredctl: Tieredctl) -> None:
-    _, store, *_ = cluster.store
-    config.write_text(f"contexts: {{here: {{store: '{store}', layout: aiven}}}}\ncurrentContext: here\n")
-
-    listed = tieredctl("remote", "ls", "-o", "jsonl")
-    verified = tieredctl("orphans", "scan", "--log-dir", cluster.log_dir, "--context", "here", "-o", "json")
-    ambient = tieredctl("orphans", "scan", "--log-dir", cluster.log_dir, "-o", "json")
-
-    assert len(listed.lines()) == LISTED
-    assert verified.document()["summary"]["objects"] == LISTED
-    assert ambient.exit_code == 2
-    assert "give both, or --context here" in ambient.err
-
-
-def test_a_command_without_a_context_knows_nothing_of_an_earlier_one_in_the_same_process(
-    cluster: CrashedClusterOnDisk, config: Path, tieredctl: Tieredctl
+def test_a_command_reads_the_store_of_its_own_context_alone(
+    cluster: CrashedClusterOnDisk, config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, store, *_ = cluster.store
     prices = "[{store: 'file:', perGiBMonth: 1.5, currency: EUR}]"
-    config.write_text(f"contexts: {{here: {{store: '{store}', layout: aiven, prices: {prices}}}}}\n")
-    scan = ("orphans", "scan", "--log-dir", cluster.log_dir, *cluster.store, "-o", "json")
+    here = f"contexts: {{here: {{store: '{store}', layout: aiven, prices: {prices}}}}}\n"
+    config.write_text(f"{here}currentContext: here\n")
+    scan = ("orphans", "scan", "--log-dir", cluster.log_dir, "-o", "json")
+
+    assert len(tieredctl("remote", "ls", "-o", "jsonl").lines()) == LISTED
+    assert tieredctl(*scan).exit_code == 2
+    config.write_text(here)
     before = dict(copy_context())
-
-    assert tieredctl(*scan, "--context", "here").document()["summary"]["currency"] == "EUR"
-
+    with_context = tieredctl(*scan, "--context", "here").document()["summary"]
+    assert (with_context["objects"], with_context["currency"]) == (LISTED, "EUR")
     assert dict(copy_context()) == before
-    assert tieredctl(*scan).document()["summary"]["currency"] is None
+    assert tieredctl(*scan, *cluster.store).document()["summary"]["currency"] is None
+
+    monkeypatch.setenv("TIEREDCTL_LOG_DIR", str(cluster.log_dir))
+    pasted = tieredctl("orphans", "scan", "--context", "here").err.replace("\n", " ").replace("  ", " ")
+    assert f"--log-dir {cluster.log_dir} --store {store} --layout aiven" in pasted
 
 
 def test_directories_are_checked_against_no_cluster_that_was_not_named(
@@ -276,56 +206,33 @@ def test_directories_are_checked_against_no_cluster_that_was_not_named(
     assert "127.0.0.1:1" not in tieredctl("store", "check", log_dir).err
 
 
-def test_an_option_on_the_line_makes_another_source_in_the_environment_meaningless(
+def test_a_variable_stands_for_its_option_and_means_nothing_where_another_source_is_typed(
     log_dir: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIEREDCTL_BOOTSTRAP_SERVER", "127.0.0.1:1")
     monkeypatch.setenv("TIEREDCTL_COMMAND_CONFIG", "/no/such")
-
     assert tieredctl("metadata", "segments", "--log-dir", log_dir).exit_code == 0
+    assert tieredctl("doctor", "upgrade", "3.9", "4.0").exit_code in (0, 3)
 
-
-def test_a_variable_stands_for_its_option(log_dir: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
     monkeypatch.setenv("TIEREDCTL_LOG_DIR", str(log_dir))
     monkeypatch.setenv("TIEREDCTL_OUTPUT", "json")
-
     assert tieredctl("metadata", "segments").document()["kind"] == "RemoteLogSegments"
 
 
-@pytest.mark.parametrize("variable", ["TIEREDCTL_BOOTSTRAP_SERVER", "TIEREDCTL_CONTEXT"])
-def test_a_verb_after_a_noun_that_is_a_command_too_takes_them_itself(
-    variable: str, config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_context_that_is_unknown_or_has_no_name_is_refused_by_every_command(
+    config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(variable, "127.0.0.1:1" if "SERVER" in variable else "prod")
-
-    assert tieredctl("doctor", "upgrade", "3.9", "4.0").exit_code in (0, 3)
-
-
-@pytest.mark.parametrize("words", [("--context",), ("--context=",), ("--context", "")])
-def test_a_context_has_a_name(words: tuple[str, ...], tieredctl: Tieredctl) -> None:
-    outcome = tieredctl("topic", "list", *words)
-
-    assert (outcome.exit_code, outcome.err.splitlines()[0]) == (2, "tieredctl: --context needs a context's name.")
-
-
-def test_an_unknown_context_is_refused_with_those_there_are(config: Path, tieredctl: Tieredctl) -> None:
-    outcome = tieredctl("topic", "list", "--context", "nope")
-
-    assert (outcome.exit_code, outcome.err) == (
-        2,
-        "tieredctl: There is no context 'nope'.\n  There are: prod, staging.\n",
-    )
-
-
-def test_an_unknown_context_is_refused_by_commands_that_take_nothing_of_it_too(
-    config: Path, tieredctl: Tieredctl
-) -> None:
-    for words, _ in commands():
-        assert tieredctl(*words, "--context", "nope")[:2] == (2, ""), words
-
-
-def test_help_is_shown_whatever_the_context(config: Path, tieredctl: Tieredctl) -> None:
+    for words in (("--context",), ("--context=",), ("--context", "")):
+        assert tieredctl("topic", "list", *words)[:2] == (2, ""), words
+    for command, _ in commands():
+        refused = tieredctl(*command, "--context", "nope")
+        assert (refused.exit_code, refused.out, "prod, staging" in refused.err) == (2, "", True), command
     assert tieredctl("topic", "list", "--context", "nope", "--help").exit_code == 0
+    monkeypatch.setenv("TIEREDCTL_CONTEXT", "prod")
+    assert tieredctl("doctor", "upgrade", "3.9", "4.0").exit_code in (0, 3)
+    monkeypatch.setenv("TIEREDCTL_CONTEXT", "pord")
+    assert "TIEREDCTL_CONTEXT" in tieredctl("remote", "du").err
 
 
 def test_log_directories_of_a_variable_are_as_in_path(
@@ -342,17 +249,3 @@ def test_log_directories_of_a_variable_are_as_in_path(
     ]
     monkeypatch.setenv("TIEREDCTL_LOG_DIR", f"{folders[0]}{os.pathsep}")
     assert tieredctl("metadata", "segments").err.startswith("tieredctl: An empty text is not a path.\n")
-
-
-def test_a_command_to_paste_names_what_the_context_gave(
-    cluster: CrashedClusterOnDisk, config: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, store, *_ = cluster.store
-    config.write_text(f"contexts: {{here: {{store: '{store}', layout: aiven}}}}\n")
-    monkeypatch.setenv("TIEREDCTL_LOG_DIR", str(cluster.log_dir))
-
-    outcome = tieredctl("orphans", "scan", "--context", "here")
-
-    assert f"--log-dir {cluster.log_dir} --store {store} --layout aiven" in outcome.err.replace("\n", " ").replace(
-        "  ", " "
-    )

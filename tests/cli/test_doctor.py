@@ -36,11 +36,46 @@ def broken(file: Path, line: str) -> Path:
     return file
 
 
-def test_sound_settings_are_clean(tieredctl: Tieredctl, sound: Path) -> None:
-    outcome = tieredctl("doctor", "config", sound, *SOUND_TOPIC)
+FOR_EVER = ("--topic-config", "retention.ms=-1")
+UNKNOWN = "broker-config-name-unknown"
+MONTH = "rlmm.config.remote.log.metadata.topic.retention.ms=2592000000"
+JUDGED: list[tuple[str, tuple[str, ...], int, list[str]]] = [
+    ("", SOUND_TOPIC, 0, []),
+    ("remote.log.reader.threads=5", (), 0, ["info"]),
+    ("log.dirs=/a,/b", ("--kafka-version", "3.7.2"), 3, ["broker-config-several-log-dirs", *2 * [UNKNOWN]]),
+    ("log.dirs=/a,/b", ("--kafka-version", "3.8.0"), 0, []),
+    ("log.retention.hours=12", SOUND_TOPIC, 3, ["topic-config-local-retention"]),
+    (MONTH, (*SOUND_TOPIC, *FOR_EVER), 3, ["broker-config-metadata-retention"]),
+]
+"""A line more, the options, the exit code, and the findings: their codes, or that they are only to know."""
 
-    assert (outcome.exit_code, outcome.out) == (0, "")
-    assert "nothing needs attention" in outcome.err
+
+def test_settings_are_judged_by_the_release_the_topic_and_each_other(tieredctl: Tieredctl, sound: Path) -> None:
+    for line, words, code, expected in JUDGED:
+        outcome = tieredctl("doctor", "config", broken(sound, line), *words, "-o", "jsonl")
+
+        found = [one["severity"] if one["severity"] == "info" else one["code"] for one in outcome.lines()]
+        assert (outcome.exit_code, found) == (code, expected), line
+
+
+def test_wrong_use_is_refused(tieredctl: Tieredctl, sound: Path) -> None:
+    unreadable = sound.with_name("unreadable.properties")
+    unreadable.write_text("name=\\u12\n")
+    for line in (
+        "doctor",
+        "doctor config",
+        "doctor config --bootstrap-server localhost:1 --topic-config retention.ms=1",
+        f"doctor config {sound} --topic-config retention.ms",
+        f"doctor config {sound} --kafka-version new",
+        "doctor config no-such-file",
+        f"doctor config {unreadable}",
+        f"doctor --bootstrap-server localhost:1 config {sound}",
+        "doctor upgrade 3.9.1",
+        "doctor upgrade 4.3.1 3.9.1",
+        "doctor downgrade 3.9.1 4.3.1",
+        "doctor upgrade 4.3.1 4.3.1",
+    ):
+        assert tieredctl(*line.split())[:2] == (2, ""), line
 
 
 def test_a_broken_setting_is_a_finding_with_its_remedy(tieredctl: Tieredctl, sound: Path) -> None:
@@ -52,81 +87,14 @@ def test_a_broken_setting_is_a_finding_with_its_remedy(tieredctl: Tieredctl, sou
     assert finding["remedy"] == f"in server.properties: {line[:-1]}3"
 
 
-def test_what_is_only_to_know_is_clean(tieredctl: Tieredctl, sound: Path) -> None:
-    outcome = tieredctl("doctor", "config", broken(sound, "remote.log.reader.threads=5"), "-o", "jsonl")
+def test_every_format_has_the_finding(tieredctl: Tieredctl, sound: Path, tmp_path: Path) -> None:
+    words = ("doctor", "config", broken(sound, "min.insync.replicas=1"), "--metrics-file", tmp_path / "m.prom", "-o")
 
-    assert [line["severity"] for line in outcome.lines()] == ["info"]
-    assert outcome.exit_code == 0
-
-
-def test_the_release_decides(tieredctl: Tieredctl, sound: Path) -> None:
-    several = broken(sound, "log.dirs=/a,/b")
-
-    assert tieredctl("doctor", "config", several, "--kafka-version", "3.7.2").exit_code == 3
-    assert tieredctl("doctor", "config", several, "--kafka-version", "3.8.0").exit_code == 0
-
-
-def test_a_topic_is_judged_with_its_brokers_defaults(tieredctl: Tieredctl, sound: Path) -> None:
-    short = broken(sound, "log.retention.hours=12")
-
-    finding = tieredctl("doctor", "config", short, *SOUND_TOPIC, "-o", "json").finding()
-
-    assert finding["code"] == "topic-config-local-retention"
-
-
-def test_metadata_that_goes_before_the_topics_data_is_found(tieredctl: Tieredctl, sound: Path) -> None:
-    month = broken(sound, "rlmm.config.remote.log.metadata.topic.retention.ms=2592000000")
-
-    finding = tieredctl("doctor", "config", month, *SOUND_TOPIC, "--topic-config", "retention.ms=-1", "-o", "json")
-
-    assert finding.finding()["code"] == "broker-config-metadata-retention"
-
-
-def test_every_format_has_the_finding(tieredctl: Tieredctl, sound: Path) -> None:
-    file = broken(sound, "min.insync.replicas=1")
-
-    (row,) = csv.DictReader(StringIO(tieredctl("doctor", "config", file, "-o", "csv").out))
-    wide = tieredctl("doctor", "config", file, "-o", "wide").out
-    yaml = tieredctl("doctor", "config", file, "-o", "yaml").out
-
+    (row,) = csv.DictReader(StringIO(tieredctl(*words, "csv").out))
     assert row["code"] == "broker-config-metadata-min-isr"
-    assert "in server.properties: min.insync.replicas=2" in wide
-    assert "code: broker-config-metadata-min-isr" in yaml
-
-
-def test_metrics_count_the_findings(tieredctl: Tieredctl, sound: Path, tmp_path: Path) -> None:
-    tieredctl("doctor", "config", broken(sound, "min.insync.replicas=1"), "--metrics-file", tmp_path / "m.prom")
-
+    assert "in server.properties: min.insync.replicas=2" in tieredctl(*words, "wide").out
+    assert "code: broker-config-metadata-min-isr" in tieredctl(*words, "yaml").out
     assert 'code="broker-config-metadata-min-isr"' in (tmp_path / "m.prom").read_text()
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("doctor",),
-        ("doctor", "config"),
-        ("doctor", "config", "--bootstrap-server", "localhost:1", "--topic-config", "retention.ms=1"),
-        ("doctor", "config", "FILE", "--topic-config", "retention.ms"),
-        ("doctor", "config", "FILE", "--kafka-version", "new"),
-        ("doctor", "config", "no-such-file"),
-        ("doctor", "--bootstrap-server", "localhost:1", "config", "FILE"),
-        ("doctor", "upgrade", "3.9.1"),
-        ("doctor", "upgrade", "4.3.1", "3.9.1"),
-        ("doctor", "downgrade", "3.9.1", "4.3.1"),
-        ("doctor", "upgrade", "4.3.1", "4.3.1"),
-    ],
-)
-def test_wrong_use_is_named(tieredctl: Tieredctl, sound: Path, words: tuple[str, ...]) -> None:
-    outcome = tieredctl(*(sound if word == "FILE" else word for word in words))
-
-    assert (outcome.exit_code, outcome.out) == (2, "")
-
-
-def test_what_is_not_a_properties_file_is_named(tieredctl: Tieredctl, sound: Path) -> None:
-    outcome = tieredctl("doctor", "config", broken(sound, "name=\\u12"))
-
-    assert outcome.exit_code == 2
-    assert "is not a properties file" in outcome.err
 
 
 def test_an_upgrade_that_asks_for_something_is_a_finding(tieredctl: Tieredctl) -> None:
@@ -137,9 +105,6 @@ def test_an_upgrade_that_asks_for_something_is_a_finding(tieredctl: Tieredctl) -
     assert outcome.exit_code == 3
     assert document["source"] == {"kind": "releases", "from": "4.2.1", "to": "4.3.2"}
     assert steps["min ISR of the metadata topic"].endswith("--add-config min.insync.replicas=2")
-
-
-def test_an_upgrade_that_asks_for_nothing_is_clean(tieredctl: Tieredctl) -> None:
     assert tieredctl("doctor", "upgrade", "4.3.1", "4.3.2").exit_code == 0
 
 

@@ -80,51 +80,48 @@ def place(
     return lambda words: (*words, *places[words[0]], *(() if words[0] == "context" else ("-o", "json")))
 
 
-@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_a_dry_run_writes_nothing_and_ends_as_the_run(
-    words: tuple[str, ...],
-    place: Callable[[tuple[str, ...]], tuple[str, ...]],
-    tmp_path: Path,
-    tieredctl: Tieredctl,
+    place: Callable[[tuple[str, ...]], tuple[str, ...]], tmp_path: Path, tieredctl: Tieredctl
 ) -> None:
-    line, before = place(words), contents(tmp_path)
+    before = contents(tmp_path)
+    for case, words in COMMANDS.items():
+        rehearsed = tieredctl(*place(words), "--dry-run")
 
-    rehearsed = tieredctl(*line, "--dry-run")
+        assert contents(tmp_path) == before, case
+        done = tieredctl(*place(words))
+        assert rehearsed.exit_code == done.exit_code, (case, rehearsed.err, done.err)
+        if done.exit_code in (ExitCode.USAGE, ExitCode.FAILURE):
+            assert rehearsed.err == done.err, case
+        elif words[0] == "context":
+            assert "ould " in rehearsed.err, case
+        else:
+            assert rehearsed.document()["summary"]["dryRun"], case
+            assert figures(rehearsed.document()) == figures(done.document()), case
+        put_back(tmp_path, before)
 
-    assert contents(tmp_path) == before
-    done = tieredctl(*line)
-    assert rehearsed.exit_code == done.exit_code, (rehearsed.err, done.err)
-    if done.exit_code in (ExitCode.USAGE, ExitCode.FAILURE):
-        assert rehearsed.err == done.err
-    elif words[0] == "context":
-        assert "ould " in rehearsed.err
-    else:
-        assert rehearsed.document()["summary"]["dryRun"]
-        assert figures(rehearsed.document()) == figures(done.document())
+
+def put_back(folder: Path, before: dict[Path, bytes]) -> None:
+    """Everything as it was before a command was run in a folder."""
+    after = contents(folder)
+    for path in after.keys() - before.keys():
+        path.unlink()
+    for path, data in before.items():
+        if after.get(path) != data:
+            path.write_bytes(data)
 
 
-def test_a_dry_run_of_a_plan_makes_no_key_and_no_checkpoint(
+def test_a_dry_run_of_a_plan_makes_no_key_and_no_checkpoint_and_one_of_stdout_keeps_it_for_what_it_says(
     place: Callable[[tuple[str, ...]], tuple[str, ...]], tmp_path: Path, tieredctl: Tieredctl
 ) -> None:
     planned = tieredctl(*place(PLANNING), "--dry-run", "--resume", "listing")
-
-    assert planned.exit_code == ExitCode.CLEAN
-    assert "Would plan" in planned.err
-    assert not (tmp_path / "tieredctl/plan.key").exists()
-    assert not (tmp_path / "listing").exists()
-
-
-def test_a_dry_run_of_stdout_keeps_it_for_what_it_says(
-    place: Callable[[tuple[str, ...]], tuple[str, ...]], tieredctl: Tieredctl
-) -> None:
     read = tieredctl(*place(("remote", "read", SEGMENT_ID, "--to", "-")), "--dry-run")
 
-    assert (read.exit_code, read.document()["summary"]["bytes"]) == (ExitCode.CLEAN, 1_109)
+    assert (planned.exit_code, read.exit_code) == (ExitCode.CLEAN, ExitCode.CLEAN)
+    assert [name for name in ("tieredctl/plan.key", "listing") if (tmp_path / name).exists()] == []
+    assert read.document()["summary"]["bytes"] == 1_109
 
 
-def test_a_dry_run_of_a_damaged_segment_has_its_damage(
-    captures: Path, tmp_path: Path, tieredctl: Tieredctl, cluster: CrashedClusterOnDisk
-) -> None:
+def test_a_dry_run_of_a_damaged_segment_has_its_damage(captures: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
     store = captures / "kafka-4.3.1/remote/kafka-tiered-storage"
     (log,) = store.rglob(f"*-{SEGMENT_ID}.log")
     data = bytearray(log.read_bytes())
@@ -133,36 +130,32 @@ def test_a_dry_run_of_a_damaged_segment_has_its_damage(
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(data)
 
-    read = tieredctl(
-        *("remote", "read", SEGMENT_ID, "--to", tmp_path / "part", "--store", f"file:{tmp_path / 'damaged'}"),
-        *("--layout", "local", "--dry-run"),
-    )
+    where = ("--store", f"file:{tmp_path / 'damaged'}", "--layout", "local")
+    read = tieredctl("remote", "read", SEGMENT_ID, "--to", tmp_path / "part", *where, "--dry-run")
 
-    assert read.exit_code == ExitCode.CORRUPTION
-    assert "would have the bytes as stored" in read.err
-    assert not (tmp_path / "part").exists()
+    assert (read.exit_code, (tmp_path / "part").exists()) == (ExitCode.CORRUPTION, False)
 
 
-@pytest.mark.parametrize(("apply", "dry_run"), [*itertools.product([False, True], repeat=2)])
-def test_a_dry_run_wins_over_apply(apply: bool, dry_run: bool) -> None:
-    assert ApplyChoice(apply, dry_run).is_made is (apply and not dry_run)
+def test_a_dry_run_wins_over_apply() -> None:
+    for apply, dry_run in itertools.product([False, True], repeat=2):
+        assert ApplyChoice(apply, dry_run).is_made is (apply and not dry_run)
 
 
-@pytest.mark.parametrize("by", ["the receipts", "the plan's id"])
-def test_a_restoration_is_rehearsed(planned: CrashedClusterOnDisk, tieredctl: Tieredctl, by: str) -> None:
+def test_a_restoration_is_rehearsed(planned: CrashedClusterOnDisk, tieredctl: Tieredctl) -> None:
     assert planned.apply().exit_code == ExitCode.CLEAN
-    words: tuple[str | Path, ...] = ("orphans", "restore", planned.receipts_file)
-    if by == "the plan's id":
-        header = json.loads(planned.receipts_file.read_text().splitlines()[0])
-        words = ("orphans", "restore", header["planId"], *planned.store)
+    header = json.loads(planned.receipts_file.read_text().splitlines()[0])
+    by_receipts = ("orphans", "restore", planned.receipts_file)
+    ways = (("orphans", "restore", header["planId"], *planned.store), by_receipts)
     before = contents(planned.folder)
 
-    rehearsed = tieredctl(*words, "--dry-run", "-o", "json")
+    rehearsed = [tieredctl(*words, "--dry-run", "-o", "json") for words in ways]
 
-    assert rehearsed.exit_code == ExitCode.CLEAN, rehearsed.err
+    assert [outcome.exit_code for outcome in rehearsed] == [ExitCode.CLEAN] * 2
     assert contents(planned.folder) == before
-    would = rehearsed.document()["summary"]
-    restored = tieredctl(*words, "-o", "json").document()["summary"]
-    assert (would["planned"], would["bytes"], would["dryRun"]) == (restored["done"], restored["bytes"], True)
+    restored = tieredctl(*by_receipts, "-o", "json").document()["summary"]
+    for summary in (outcome.document()["summary"] for outcome in rehearsed):
+        assert (summary["planned"], summary["bytes"]) == (restored["done"], restored["bytes"])
+        assert summary["dryRun"]
     assert restored["done"] > 0
-    assert tieredctl(*words, "--dry-run", "-o", "json").document()["summary"]["planned"] == 0
+    for words in ways:
+        assert tieredctl(*words, "--dry-run", "-o", "json").document()["summary"]["planned"] == 0, words

@@ -76,27 +76,24 @@ def test_the_script_plans_carries_out_and_purges(tmp_path: Path) -> None:
     assert apply["cluster_id"] == purge["cluster_id"] == "c1"
 
 
-def test_without_orphans_the_script_only_purges(tmp_path: Path) -> None:
-    code, lines = run(tmp_path, NOTHING_TO_REMOVE="1", **SETTINGS)
+def test_the_script_only_purges_without_orphans_and_stops_at_the_first_failure(tmp_path: Path) -> None:
+    for settings, expected in (
+        ({"NOTHING_TO_REMOVE": "1"}, (0, ["plan", "purge"])),
+        ({"EXIT_CODE": "5"}, (5, ["plan"])),
+    ):
+        folder = tmp_path / "".join(settings)
+        folder.mkdir()
+        code, lines = run(folder, **settings, **SETTINGS)
 
-    assert (code, [line[1] for line in lines]) == (0, ["plan", "purge"])
+        assert (code, [line[1] for line in lines]) == expected, settings
 
 
-def test_the_script_stops_at_the_first_failure(tmp_path: Path) -> None:
-    code, lines = run(tmp_path, EXIT_CODE="5", **SETTINGS)
+def test_the_script_demands_what_it_needs(tmp_path: Path) -> None:
+    for missing in SETTINGS:
+        (tmp_path / missing).mkdir()
+        code, lines = run(tmp_path / missing, **{name: SETTINGS[name] for name in SETTINGS if name != missing})
 
-    assert code == 5
-    assert [line[1] for line in lines] == ["plan"]
-
-
-@pytest.mark.parametrize("missing", SETTINGS)
-def test_the_script_demands_what_it_needs(tmp_path: Path, missing: str) -> None:
-    settings = {name: value for name, value in SETTINGS.items() if name != missing}
-
-    code, lines = run(tmp_path, **settings)
-
-    assert code != 0
-    assert lines == []
+        assert (code != 0, lines) == (True, []), missing
 
 
 def test_a_wrong_option_would_be_noticed() -> None:

@@ -1,24 +1,24 @@
-"""`explain-code` has a page for each code, and knows no other."""
+"""`explain-code` and docs/findings.md have a page for each code, and know no other."""
 
 from __future__ import annotations
 
-import pytest
+import re
 
-from tests.cli.command_line import Tieredctl
+from tests.cli.command_line import REPOSITORY, Tieredctl
 from tieredctl.errors import ErrorCode, ExitCode
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import FINDING_KINDS
 
 
-@pytest.mark.parametrize("code", [*FINDING_KINDS])
-def test_a_findings_page_is_that_of_the_documentation(code: FindingCode, tieredctl: Tieredctl) -> None:
-    outcome = tieredctl("explain-code", code)
+def test_a_findings_page_is_that_of_the_documentation(tieredctl: Tieredctl) -> None:
+    for code, kind in FINDING_KINDS.items():
+        outcome = tieredctl("explain-code", code)
 
-    first, _, meaning = outcome.out.partition("\n\n")
-    assert (outcome.exit_code, outcome.err) == (ExitCode.CLEAN, "")
-    assert first == f"{code} (finding)"
-    assert meaning.startswith(f"**{FINDING_KINDS[code].severity.label}**")
-    assert "###" not in meaning
+        first, _, meaning = outcome.out.partition("\n\n")
+        assert (outcome.exit_code, outcome.err) == (ExitCode.CLEAN, ""), code
+        assert first == f"{code} (finding)"
+        assert meaning.startswith(f"**{kind.severity.label}**"), code
+        assert "###" not in meaning, code
+    assert tieredctl("explain-code", "OBJECT-MISSING") == tieredctl("explain-code", "object-missing")
 
 
 def test_an_errors_page_has_its_exit_code_and_hint(tieredctl: Tieredctl) -> None:
@@ -40,15 +40,17 @@ def test_what_is_both_has_both_pages(tieredctl: Tieredctl) -> None:
 
 
 def test_an_unknown_code_is_refused_with_the_nearest(tieredctl: Tieredctl) -> None:
-    outcome = tieredctl("explain-code", "object-mising")
+    for typed in ("object-mising", "", "\x1b[31m", "x" * 100_000):
+        outcome = tieredctl("explain-code", typed)
 
-    assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, "")
-    assert "Did you mean object-missing?" in outcome.err
+        assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, ""), typed[:9]
+        assert "\x1b" not in outcome.err
+        assert ("Did you mean object-missing?" in outcome.err) == (typed == "object-mising")
 
 
-@pytest.mark.parametrize("typed", ["", "\x1b[31m", "x" * 100_000])
-def test_a_hostile_code_is_refused_in_a_sentence(typed: str, tieredctl: Tieredctl) -> None:
-    outcome = tieredctl("explain-code", typed)
+def test_the_page_of_findings_has_each_code_with_its_severity() -> None:
+    page = (REPOSITORY / "docs" / "findings.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^### (\S+)\n\*\*(\w+)\*\*", page, re.MULTILINE))
 
-    assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, "")
-    assert "\x1b" not in outcome.err
+    assert sections == {code: kind.severity.label for code, kind in FINDING_KINDS.items()}
+    assert sorted(re.findall(r"^### (.+)$", page, re.MULTILINE)) == sorted(FINDING_KINDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -52,6 +53,7 @@ def test_text_or_openmetrics_as_the_scraper_accepts(cluster: CrashedClusterOnDis
         running.awaited(is_up)
 
         strict, plain = running.scrape(), running.scrape("text/plain")
+        assert running.stop(signal.SIGINT) == 0, running.said
 
     assert strict[0].startswith("application/openmetrics-text")
     assert strict[1].endswith("# EOF\n")
@@ -63,10 +65,9 @@ def test_text_or_openmetrics_as_the_scraper_accepts(cluster: CrashedClusterOnDis
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_it_cleanly(cluster: CrashedClusterOnDisk, number: int) -> None:
+def test_a_signal_ends_it_cleanly(cluster: CrashedClusterOnDisk) -> None:
     with exporter("--log-dir", cluster.log_dir) as running:
-        assert running.stop(number) == 0, running.said
+        assert running.stop(signal.SIGTERM) == 0, running.said
 
 
 IS_STOPPED_WHILE_A_CLASS_IS_MADE = """
@@ -91,24 +92,37 @@ def test_a_signal_ends_it_cleanly_also_while_a_class_is_made(cluster: CrashedClu
     assert stopped.returncode == 0, stopped.stderr
 
 
-def test_metadata_that_goes_away_and_comes_back_is_unknown_meanwhile(
-    cluster: CrashedClusterOnDisk, tmp_path: Path
+def test_metadata_that_goes_away_is_unknown_and_a_result_of_another_cluster_dropped_as_soon_as_that_is_known(
+    cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, tmp_path: Path
 ) -> None:
-    log_dir = shutil.copytree(cluster.log_dir, tmp_path / "data")
-    with exporter("--log-dir", log_dir) as running:
-        before = running.awaited(is_up)
-        log_dir.rename(tmp_path / "elsewhere")
-        meanwhile = running.awaited(lambda samples: not is_up(samples))
-        (tmp_path / "elsewhere").rename(log_dir)
-        after = running.awaited(is_up)
+    log_dir, scan, elsewhere = tmp_path / "data", tmp_path / "scan.json", tmp_path / "elsewhere"
+    scanned = tieredctl("orphans", "scan", "--log-dir", cluster.log_dir, *cluster.store, "-o", "json").out
+    scan.write_text(scanned.replace(CLUSTER_ID, OTHER_CLUSTER_ID))
+    shutil.copytree(cluster.log_dir, elsewhere)
 
-    def known(samples: Samples) -> set[str]:
-        return {key[0] for key in samples if not key[0].startswith(("tieredctl_exporter", "tieredctl_build"))}
+    with exporter("--log-dir", log_dir, "--result", scan) as running:
+        at_first = running.awaited(lambda seen: seen.get(("tieredctl_orphaned_objects",)) == ORPHANS)
+        elsewhere.rename(log_dir)
+        known = running.awaited(lambda seen: seen["tieredctl_exporter_part_up", "part=metadata"] == 1)
+        log_dir.rename(elsewhere)
+        gone = running.awaited(lambda seen: seen["tieredctl_exporter_part_up", "part=metadata"] == 0)
+        elsewhere.rename(log_dir)
+        after = running.awaited(lambda seen: seen["tieredctl_exporter_part_up", "part=metadata"] == 1)
+        running.stop()
 
-    assert known(meanwhile) == set()
-    assert known(after) == known(before)
+    def of_metadata(samples: Samples) -> set[str]:
+        others = ("tieredctl_exporter", "tieredctl_build")
+        return {key[0] for key in samples if not key[0].startswith(others)}
+
+    assert at_first["tieredctl_exporter_part_up", "part=metadata"] == 0
+    assert of_metadata(gone) == set()
+    assert of_metadata(after) == of_metadata(known) != set()
     assert after["tieredctl_exporter_failures_total", "part=metadata"] >= 1
     assert after["tieredctl_exporter_metadata_readings_total",] == 1
+    for seen in (known, gone, after):
+        assert seen["tieredctl_exporter_part_up", "part=results"] == 0
+        assert ("tieredctl_orphaned_objects",) not in seen
+    assert f"is the result of another cluster: {OTHER_CLUSTER_ID}, not {CLUSTER_ID}" in running.said
 
 
 def test_metadata_with_an_event_that_cannot_be_read_is_not_complete_and_has_no_sums(tmp_path: Path) -> None:
@@ -116,23 +130,33 @@ def test_metadata_with_an_event_that_cannot_be_read_is_not_complete_and_has_no_s
 
     with exporter("--log-dir", tmp_path) as running:
         samples = running.awaited(is_up)
+        assert running.stop(signal.SIGHUP) == 0, running.said
 
     assert samples["tieredctl_metadata_complete",] == 0
     assert samples["tieredctl_metadata_undecodable_events", "metadata_partition=0"] == 1
     assert not any(key[0] in ("tieredctl_remote_bytes", "tieredctl_stuck_copies") for key in samples)
 
 
-def test_a_result_that_is_not_there_yet_is_named_and_unknown_and_no_failure(
+def test_a_result_that_is_not_there_yet_is_no_failure_and_one_that_is_damaged_leaves_what_was_read_before(
     cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, tmp_path: Path
 ) -> None:
     places: tuple[str | Path, ...] = ("--log-dir", cluster.log_dir, *cluster.store)
-    scan, written = tmp_path / "scan.json", tmp_path / "written.json"
-    written.write_text(tieredctl("orphans", "scan", *places, "-o", "json").out)
-    (tmp_path / "marks").mkdir()
-    with exporter(*places, "--result", scan, "--result", tmp_path / "marks") as running:
+    scan, kept, marks = tmp_path / "scan.json", tmp_path / "kept.json", tmp_path / "marks"
+    kept.write_text(tieredctl("orphans", "scan", *places, "-o", "json").out)
+    marks.mkdir()
+
+    with exporter(*places, "--result", scan, "--result", marks) as running:
         before = running.awaited(is_up)
-        written.rename(scan)
+        shutil.copy(kept, scan)
         known = running.awaited(lambda seen: seen.get(("tieredctl_orphaned_objects",)) == ORPHANS)
+        for damage in (_cut, Path.mkdir, _make_huge):
+            scan.unlink()
+            damage(scan)
+            meanwhile = running.awaited(lambda seen: seen["tieredctl_exporter_part_up", "part=results"] == 0)
+            assert meanwhile["tieredctl_orphaned_objects",] == ORPHANS
+            scan.rmdir() if scan.is_dir() else scan.unlink()
+            shutil.copy(kept, scan)
+            running.awaited(is_up)
         scan.unlink()
         vanished = running.awaited(lambda seen: not is_up(seen))
         running.stop(signal.SIGTERM)
@@ -160,84 +184,28 @@ def test_more_topics_than_series_are_one_and_none_is_lost(tmp_path: Path) -> Non
     assert samples["tieredctl_topics_without_series",] == 1
 
 
-def test_a_result_of_another_cluster_is_dropped_as_soon_as_that_is_known(
-    cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, tmp_path: Path
-) -> None:
-    log_dir, scan = tmp_path / "data", tmp_path / "scan.json"
-    scanned = tieredctl("orphans", "scan", "--log-dir", cluster.log_dir, *cluster.store, "-o", "json").out
-    scan.write_text(scanned.replace(CLUSTER_ID, OTHER_CLUSTER_ID))
-
-    with exporter("--log-dir", log_dir, "--result", scan) as running:
-        running.awaited(lambda seen: seen.get(("tieredctl_orphaned_objects",)) == ORPHANS)
-        shutil.copytree(cluster.log_dir, tmp_path / "elsewhere").rename(log_dir)
-        known = running.awaited(lambda seen: seen["tieredctl_exporter_part_up", "part=metadata"] == 1)
-        log_dir.rename(tmp_path / "elsewhere")
-        later = running.awaited(lambda seen: seen["tieredctl_exporter_part_up", "part=metadata"] == 0)
-        running.stop()
-
-    for seen in (known, later):
-        assert seen["tieredctl_exporter_part_up", "part=results"] == 0
-        assert ("tieredctl_orphaned_objects",) not in seen
-    assert f"is the result of another cluster: {OTHER_CLUSTER_ID}, not {CLUSTER_ID}" in running.said
-
-
-def test_a_result_that_is_damaged_leaves_what_was_read_before(
-    cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, tmp_path: Path
-) -> None:
-    scan, kept = tmp_path / "scan.json", tmp_path / "kept.json"
-    places: tuple[str | Path, ...] = ("--log-dir", cluster.log_dir, *cluster.store)
-    scan.write_text(tieredctl("orphans", "scan", *places, "-o", "json").out)
-    shutil.copy(scan, kept)
-
-    with exporter(*places, "--result", scan) as running:
-        running.awaited(is_up)
-        for damage in (_cut, Path.mkdir, _make_huge):
-            scan.unlink()
-            damage(scan)
-            meanwhile = running.awaited(lambda seen: seen["tieredctl_exporter_part_up", "part=results"] == 0)
-            assert meanwhile["tieredctl_orphaned_objects",] == ORPHANS
-            if scan.is_dir():
-                scan.rmdir()
-            shutil.copy(kept, scan)
-            running.awaited(is_up)
-
-
 def _cut(file: Path) -> None:
     file.write_text('{"kind": "RemoteObjects", "items": [')
 
 
 def _make_huge(file: Path) -> None:
-    with file.open("wb") as made:
-        made.truncate(1 << 40)
+    file.touch()
+    os.truncate(file, 1 << 40)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        (),
-        ("--listen", "nowhere"),
-        ("--listen", "127.0.0.1:65536"),
-        ("--listen", "::1:80"),
-        ("--listen", "192.0.2.1:0"),
-        ("--interval", "0s"),
-        ("--interval", "99999999999999d"),
-        ("--max-topics", "-1"),
-    ],
-    ids=" ".join,
-)
-def test_wrong_use_is_a_sentence(words: tuple[str, ...], cluster: CrashedClusterOnDisk, tieredctl: Tieredctl) -> None:
-    places = ("--log-dir", cluster.log_dir) if words else ()
-
-    outcome = tieredctl("exporter", *places, *words)
-
-    assert (outcome.exit_code, outcome.out) == (2, "")
-    assert "Traceback" not in outcome.err
-
-
-def test_an_address_in_use_is_a_sentence(cluster: CrashedClusterOnDisk, tieredctl: Tieredctl) -> None:
+def test_wrong_use_is_a_sentence(cluster: CrashedClusterOnDisk, tieredctl: Tieredctl) -> None:
     (port,) = free_ports(1)
     with socket.create_server(("127.0.0.1", port)):
-        outcome = tieredctl("exporter", "--log-dir", cluster.log_dir, "--listen", f"127.0.0.1:{port}")
-
-    assert (outcome.exit_code, outcome.out) == (2, "")
-    assert f"Cannot listen on 127.0.0.1:{port}: Address already in use." in outcome.err
+        for words in (
+            ("--listen", f"127.0.0.1:{port}"),
+            ("--listen", "nowhere"),
+            ("--listen", "127.0.0.1:65536"),
+            ("--listen", "::1:80"),
+            ("--listen", "192.0.2.1:0"),
+            ("--interval", "0s"),
+            ("--interval", "99999999999999d"),
+            ("--max-topics", "-1"),
+        ):
+            outcome = tieredctl("exporter", "--log-dir", cluster.log_dir, *words)
+            assert (outcome.exit_code, outcome.out, "Traceback" in outcome.err) == (2, "", False), words
+    assert tieredctl("exporter")[:2] == (2, "")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command_line import Tieredctl
+from tests.cli.command_line import REPOSITORY, Tieredctl
 from tests.cli.command_tree import commands, verbs_of
 
 EXAMPLE = re.compile(r"tieredctl (?P<words>\S.*?)(?: \\\n|$)", re.DOTALL)
@@ -47,18 +47,16 @@ def test_the_help_has_an_example_that_the_command_takes(known: dict[tuple[str, .
             )  # raises where it is not understood
 
 
-@pytest.mark.parametrize("columns", ["40", "80", "200"])
 def test_an_example_that_takes_several_lines_can_be_pasted(
-    tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch, columns: str
+    tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
+    words = ["tieredctl", "metadata", "history", "zYJ8cWbWS6Wrn_UH97CRKw", "--bootstrap-server", "broker:9092"]
+    for columns in ("40", "80", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
 
-    shown = tieredctl("metadata", "history", "--help").out
+        example = tieredctl("metadata", "history", "--help").out.partition("For example:")[2].partition("\n\n")[0]
 
-    example = shown.partition("For example:")[2].partition("\n\n")[0]
-    assert shlex.split(example.replace("\\\n", "")) == shlex.split(
-        "tieredctl metadata history zYJ8cWbWS6Wrn_UH97CRKw --bootstrap-server broker:9092"
-    )
+        assert shlex.split(example.replace("\\\n", "")) == words, columns
 
 
 def test_an_option_of_choices_lists_them_and_one_that_repeats_says_so(known: dict[tuple[str, ...], Any]) -> None:
@@ -86,31 +84,33 @@ def test_what_changes_something_is_not_among_those_that_only_read(known: dict[tu
             assert " ".join(words) not in READING
 
 
+def test_the_page_about_safety_lists_the_commands_that_change_something(known: dict[tuple[str, ...], Any]) -> None:
+    page = (REPOSITORY / "docs" / "safety.md").read_text()
+    named = set(re.findall(r"^\| `(\w+ [a-z-]+)(?: --apply)?` \|", page, re.MULTILINE))
+
+    assert named == {
+        " ".join(words)
+        for words, command in known.items()
+        if len(words) == 2 and options_of(command) & {"--apply", "--no-lease", "--yes"}
+    }
+
+
 def options_of(command: Any) -> set[str]:
     return {name for one in command.params for name in one.opts}
 
 
-@pytest.mark.parametrize("words", [("orphans",), ("diskless", "orphans")], ids=" ".join)
-def test_verbs_are_in_the_order_in_which_they_are_used(words: tuple[str, ...]) -> None:
-    verbs = [verb for verb in verbs_of(words) if verb != "show"]
+def test_verbs_are_in_the_order_in_which_they_are_used() -> None:
+    for words in (("orphans",), ("diskless", "orphans")):
+        verbs = [verb for verb in verbs_of(words) if verb != "show"]
+        assert verbs[:5] == ["scan", "plan", "apply", "restore", "purge"], words
 
-    assert verbs[:5] == ["scan", "plan", "apply", "restore", "purge"]
 
-
-def test_every_help_fits_80_columns(
+def test_every_help_fits_the_terminal(
     known: dict[tuple[str, ...], Any], tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-
-    for words in [(), *((noun,) for noun, *_ in known), *known]:
-        shown = tieredctl(*words, "--help")
-        assert (shown.exit_code, max(map(len, shown.out.splitlines())) <= 80) == (0, True), words
-
-
-@pytest.mark.parametrize("words", [("orphans", "--help"), ("verify", "--help")], ids=" ".join)
-def test_the_help_fits_the_terminal(
-    tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-
-    assert max(map(len, tieredctl(*words).out.splitlines())) <= 60
+    every: list[tuple[str, ...]] = [(), *((noun,) for noun, *_ in known), *known]
+    for columns, commands_shown in ((80, every), (60, [("orphans",), ("verify",)])):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        for words in commands_shown:
+            shown = tieredctl(*words, "--help")
+            assert (shown.exit_code, max(map(len, shown.out.splitlines())) <= columns) == (0, True), words

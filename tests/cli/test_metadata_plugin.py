@@ -47,14 +47,14 @@ def test_segments_are_those_of_the_same_events_from_elsewhere(database: Path, si
     assert without_source(read) == without_source(own_process(*words, "--export", database / "export.jsonl"))
 
 
-@pytest.mark.parametrize("words", [("verify", "--level", "headers"), ("orphans", "scan", "--min-age", "0s")])
-def test_a_store_is_judged_by_it(database: Path, captures: Path, tieredctl: Tieredctl, words: tuple[str, ...]) -> None:
-    words = (*words, "--store", f"file:{captures / 'kafka-4.3.1/remote/kafka-tiered-storage'}", "-o", "json")
+def test_a_store_is_judged_by_it(database: Path, captures: Path, tieredctl: Tieredctl) -> None:
+    store = ("--store", f"file:{captures / 'kafka-4.3.1/remote/kafka-tiered-storage'}", "-o", "json")
+    for line in ("verify --level headers", "orphans scan --min-age 0s"):
+        judged = tieredctl(*line.split(), *store, "--metadata-source", f"{NAME}:{database}")
 
-    judged = tieredctl(*words, "--metadata-source", f"{NAME}:{database}")
-
-    assert judged.document()["source"]["kind"] == NAME
-    assert without_source(judged) == without_source(tieredctl(*words, "--export", database / "export.jsonl"))
+        assert judged.document()["source"]["kind"] == NAME, line
+        by_export = tieredctl(*line.split(), *store, "--export", database / "export.jsonl")
+        assert without_source(judged) == without_source(by_export), line
 
 
 def test_orphans_are_removed_by_it_only_where_the_cluster_is_said_to_be_gone(
@@ -80,45 +80,24 @@ def test_its_options_reach_the_plugin(database: Path, tieredctl: Tieredctl) -> N
     words = ("metadata", "stats", "--metadata-source", f"{NAME}:{database}", "--metadata-source-option")
 
     assert tieredctl(*words, f"{EXPORT_OPTION}=other.jsonl").exit_code == 0
-    unknown = tieredctl(*words, "colour=blue")
-
-    assert (unknown.exit_code, unknown.out) == (USAGE, "")
-    assert "Acme's database has no option 'colour'" in unknown.err
+    assert tieredctl(*words, "colour=blue")[:2] == (USAGE, "")
 
 
-@pytest.mark.parametrize(
-    ("source", "exit_code", "said"),
-    [
-        ("other:x", FAILURE, "There is no metadata source 'other'; installed are: acme, gone, lacking."),
-        ("gone:x", FAILURE, "The plugin of metadata source 'gone' cannot be loaded: "),
-        ("lacking:x", FAILURE, "cannot be loaded: No module named 'no_such_client_library'."),
-        ("acme:/no/such/folder", USAGE, "There is no /no/such/folder/export.jsonl."),
-        ("acme", USAGE, "--metadata-source 'acme' is not NAME:LOCATION."),
-        ("acme:", USAGE, "--metadata-source 'acme:' is not NAME:LOCATION."),
-        (":x", USAGE, "--metadata-source ':x' is not NAME:LOCATION."),
-        ("", USAGE, "--metadata-source '' is not NAME:LOCATION."),
-    ],
-)
-def test_what_cannot_be_opened_is_reported_in_a_sentence(
-    site_packages: Path, tieredctl: Tieredctl, source: str, exit_code: int, said: str
-) -> None:
-    outcome = tieredctl("metadata", "segments", "--metadata-source", source)
-
-    assert (outcome.exit_code, outcome.out) == (exit_code, "")
-    assert said in outcome.err
-    assert "Traceback" not in outcome.err
-
-
-@pytest.mark.parametrize("other", [("--log-dir", "x"), ("--bootstrap-server", "x:1"), ("--export", "x")])
-def test_metadata_has_one_source(tieredctl: Tieredctl, other: tuple[str, ...]) -> None:
-    outcome = tieredctl("metadata", "segments", "--metadata-source", "acme:x", *other)
-
-    assert (outcome.exit_code, outcome.out) == (USAGE, "")
-    assert "exclude each other" in outcome.err
-
-
-def test_options_for_no_plugin_are_wrong_usage(tieredctl: Tieredctl, tmp_path: Path) -> None:
-    outcome = tieredctl("metadata", "segments", "--log-dir", tmp_path, "--metadata-source-option", "a=b")
-
-    assert (outcome.exit_code, outcome.out) == (USAGE, "")
-    assert "--metadata-source-option is for --metadata-source." in outcome.err
+def test_what_cannot_be_opened_is_refused(site_packages: Path, tieredctl: Tieredctl, tmp_path: Path) -> None:
+    for source, exit_code in (
+        ("other:x", FAILURE),
+        ("gone:x", FAILURE),
+        ("lacking:x", FAILURE),
+        ("acme:/no/such/folder", USAGE),
+        ("acme", USAGE),
+        ("acme:", USAGE),
+        (":x", USAGE),
+        ("", USAGE),
+    ):
+        outcome = tieredctl("metadata", "segments", "--metadata-source", source)
+        assert (outcome.exit_code, outcome.out, "Traceback" in outcome.err) == (exit_code, "", False), source
+    for words in (
+        *(("--metadata-source", "acme:x", option, "x:1") for option in ("--log-dir", "--bootstrap-server", "--export")),
+        ("--log-dir", tmp_path, "--metadata-source-option", "a=b"),
+    ):
+        assert tieredctl("metadata", "segments", *words)[:2] == (USAGE, ""), words

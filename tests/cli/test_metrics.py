@@ -39,35 +39,28 @@ def cluster(captures: Path, tmp_path: Path) -> Path:
 
 def measured(tieredctl: Tieredctl, cluster: Path, command: str) -> tuple[int, list[Sample]]:
     """Exit code and metrics of a command."""
-    store = cluster / "remote" / "kafka-tiered-storage"
-    files = {
-        "DATA": cluster / "data",
-        "STORE": f"file:{store}",
-        "SERVER": cluster / "server.properties",
-    }
+    store, metrics = cluster / "remote" / "kafka-tiered-storage", cluster / "metrics.prom"
+    files = {"DATA": cluster / "data", "STORE": f"file:{store}", "SERVER": cluster / "server.properties"}
     words = [str(files.get(word, word)) for word in COMMANDS[command]]
-    metrics = cluster / "metrics.prom"
+    metrics.unlink(missing_ok=True)
     outcome = tieredctl(*command.split(), *words, "--metrics-file", metrics, "--quiet")
-    assert metrics.exists(), outcome.err
     return outcome.exit_code, read_metrics(metrics.read_text())
 
 
-@pytest.mark.parametrize("damaged", [False, True], ids=["without findings", "with findings"])
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_metrics_of_a_command_are_read_by_a_strict_parser(
-    tieredctl: Tieredctl, cluster: Path, command: str, damaged: bool
-) -> None:
-    if damaged:
-        for log in (cluster / "remote").rglob("*.log"):
-            log.unlink()
-        with next((cluster / "data" / "__remote_log_metadata-0").glob("*.log")).open("r+b") as file:
-            file.seek(30)
-            file.write(b"\xff\xff\xff")
+def test_the_metrics_of_a_command_are_read_by_a_strict_parser(tieredctl: Tieredctl, cluster: Path) -> None:
+    for is_damaged in (False, True):
+        if is_damaged:
+            for log in (cluster / "remote").rglob("*.log"):
+                log.unlink()
+            with next((cluster / "data" / "__remote_log_metadata-0").glob("*.log")).open("r+b") as file:
+                file.seek(30)
+                file.write(b"\xff\xff\xff")
+        for command in COMMANDS:
+            exit_code, samples = measured(tieredctl, cluster, command)
 
-    exit_code, samples = measured(tieredctl, cluster, command)
-
-    assert {dict(sample.labels)["command"] for sample in samples} == {command}
-    assert [sample.value for sample in samples if sample.family == "tieredctl_exit_code"] == [exit_code]
+            assert {dict(sample.labels)["command"] for sample in samples} == {command}
+            exit_codes = [sample.value for sample in samples if sample.family == "tieredctl_exit_code"]
+            assert exit_codes == [exit_code], (command, is_damaged)
 
 
 def test_a_scan_has_objects_and_bytes_by_status_and_cause(tieredctl: Tieredctl, cluster: Path) -> None:
@@ -84,34 +77,24 @@ def test_a_scan_has_objects_and_bytes_by_status_and_cause(tieredctl: Tieredctl, 
     assert found["tieredctl_objects_by_status", scan, ("status", "owned")] > 0
 
 
-@pytest.mark.parametrize(
-    "summary",
-    [
+def test_whatever_a_summary_has_the_text_is_sound() -> None:
+    finding = Finding(FindingCode.BATCH_CORRUPT, "x", "y", {})
+    odd = {"nested": {"a": 1, "b-c": 2, "d": None, "e": {"f": 1}}, "list": [1], "text": "1"}
+    summaries: list[dict[str, Any]] = [
         {"findings": 3, "exitCode": 1, "lastRunTimestampSeconds": 2},
         {"n": float("nan"), "i": float("inf"), "small": 1e-9, "big": 1 << 70, "yes": True},
-        {
-            "nested": {"a": 1, "b-c": 2, "d": None, "e": {"f": 1}},
-            "list": [1],
-            "text": "1",
-            "with space": 1,
-            "Ünlaut": 1,
-        },
+        {**odd, "with space": 1, "Ünlaut": 1},
         {"status": {'a"\\\n': {"objects": 1}}, "causes": {}},
-    ],
-    ids=["own names", "odd numbers", "odd names", "odd labels"],
-)
-def test_whatever_a_summary_has_the_text_is_sound(summary: dict[str, Any]) -> None:
-    finding = Finding(FindingCode.BATCH_CORRUPT, "x", "y", {})
+    ]
+    for summary in summaries:
+        samples = read_metrics(metrics_text('a "command"\\\n', summary, [finding, finding], ExitCode.FINDINGS))
 
-    samples = read_metrics(metrics_text('a "command"\\\n', summary, [finding, finding], ExitCode.FINDINGS))
-
-    assert {dict(sample.labels)["command"] for sample in samples} == {'a "command"\\\n'}
-    assert [sample.value for sample in samples if sample.family == "tieredctl_findings"] == [2]
+        assert {dict(sample.labels)["command"] for sample in samples} == {'a "command"\\\n'}, summary
+        assert [sample.value for sample in samples if sample.family == "tieredctl_findings"] == [2], summary
 
 
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [
+def test_a_whole_number_is_written_as_one() -> None:
+    for value, written in (
         (115, "115"),
         (0, "0"),
         (-2.0, "-2"),
@@ -120,12 +103,10 @@ def test_whatever_a_summary_has_the_text_is_sound(summary: dict[str, Any]) -> No
         (0.25, "0.25"),
         (1 << 70, "1.1805916207174113e+21"),
         (float("inf"), "+Inf"),
-    ],
-)
-def test_a_whole_number_is_written_as_one(value: float, written: str) -> None:
-    text = metrics_text("x 1.0", {"objects": value, "status": {"odd 1.0": {"bytes": 3}}}, [], ExitCode.CLEAN)
+    ):
+        text = metrics_text("x 1.0", {"objects": value, "status": {"odd 1.0": {"bytes": 3}}}, [], ExitCode.CLEAN)
 
-    assert f'tieredctl_objects{{command="x 1.0"}} {written}\n' in text
-    assert 'status="odd 1.0"} 3\n' in text
-    assert re.search(r"^tieredctl_last_run_timestamp_seconds.* \d{10}$", text, re.MULTILINE)
-    assert read_metrics(text)
+        assert f'tieredctl_objects{{command="x 1.0"}} {written}\n' in text
+        assert 'status="odd 1.0"} 3\n' in text
+        assert re.search(r"^tieredctl_last_run_timestamp_seconds.* \d{10}$", text, re.MULTILINE)
+        assert read_metrics(text)
