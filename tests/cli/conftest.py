@@ -87,6 +87,25 @@ def metadata(capfdbinary: pytest.CaptureFixture[bytes]) -> Metadata:
 
 
 @pytest.fixture
+def quarantined(planned: CrashedClusterOnDisk) -> CrashedClusterOnDisk:
+    """The same, with its orphans in quarantine."""
+    assert planned.apply().exit_code == 0
+    return planned
+
+
+@pytest.fixture
+def capture(captures: Path) -> Path:
+    """What a sound cluster left."""
+    return captures / "kafka-4.3.1"
+
+
+@pytest.fixture
+def data(capture: Path) -> Path:
+    """The log directory of its broker."""
+    return capture / "data"
+
+
+@pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
     """A log directory with three segments, one of them deleted."""
     write_events(

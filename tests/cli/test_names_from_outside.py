@@ -43,10 +43,11 @@ def on_a_terminal(*words: str | Path) -> bytes:
     return sent
 
 
+LESS_OFTEN = [("format", "--style", "kip405"), ("format", "-o", "table"), ("segments",), ("stuck",), ("stats",)]
+
+
 @pytest.mark.parametrize(
-    "words",
-    [("format",), ("format", "--style", "kip405"), ("format", "-o", "table"), ("segments",), ("stuck",), ("stats",)],
-    ids=" ".join,
+    "words", [("format",), *(pytest.param(words, marks=pytest.mark.exhaustive) for words in LESS_OFTEN)], ids=" ".join
 )
 def test_a_terminal_is_sent_no_control_characters(log_dir: Path, words: tuple[str, ...]) -> None:
     sent = on_a_terminal("metadata", *words, "--log-dir", log_dir)
@@ -69,16 +70,13 @@ def csv_of(value: object) -> object:
     return list(csv.reader(io.StringIO(out.getvalue())))[1][0]
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"])
-def test_no_cell_of_csv_is_a_formula(start: str) -> None:
-    assert csv_of(f"{start}cmd|' /C calc'!A0") == f"'{start}cmd|' /C calc'!A0"
+def test_no_cell_of_csv_is_a_formula_nor_begins_with_what_a_spreadsheet_passes_over() -> None:
+    for start in ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"):
+        assert csv_of(f"{start}cmd|' /C calc'!A0") == f"'{start}cmd|' /C calc'!A0", start
+    for start in ("\t", "\r", "\n"):
+        assert not str(csv_of(f"{start}=1")).startswith((start, "=")), repr(start)
 
 
-@pytest.mark.parametrize("start", ["\t", "\r", "\n"])
-def test_nor_does_one_begin_with_what_a_spreadsheet_passes_over(start: str) -> None:
-    assert not str(csv_of(f"{start}=1")).startswith((start, "="))
-
-
-@pytest.mark.parametrize("value", [-1, -1.5, "-1", "-1.5", "-8cWbWS6Wrn_UH97CRKwzY", "orders-1", "a=b", None])
-def test_numbers_and_ids_are_cells_as_they_are(value: object) -> None:
-    assert csv_of(value) == ("" if value is None else str(value))
+def test_numbers_and_ids_are_cells_as_they_are() -> None:
+    for value in (-1, -1.5, "-1", "-1.5", "-8cWbWS6Wrn_UH97CRKwzY", "orders-1", "a=b", None):
+        assert csv_of(value) == ("" if value is None else str(value)), value

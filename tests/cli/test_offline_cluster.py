@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,12 @@ from tieredctl.formats.kraft_log import KraftRecordType, encode_kraft_record
 from tieredctl.formats.record_batches import Record, encode_batch, read_batch_header
 
 
-@pytest.fixture
-def data(captures: Path) -> Path:
-    return captures / "kafka-4.3.1/data"
+def demand_the_logs_end(source: dict[str, Any]) -> None:
+    """The source has the metadata log and its age."""
+    cluster = source["cluster"]
+    assert (source["kind"], cluster["kind"]) == ("log-dir", "kraft-snapshot")
+    assert (cluster["snapshotId"], cluster["endOffset"]) == ("107-2", 123)
+    assert cluster["lastContainedLogTimestamp"] > 1_700_000_000_000
 
 
 def test_topics_that_are_tiered(tieredctl: Tieredctl, data: Path) -> None:
@@ -32,20 +36,25 @@ def test_topics_that_are_tiered(tieredctl: Tieredctl, data: Path) -> None:
     )
     assert rows["slow7"]["remoteBytes"] == 2028337
     assert {row["localBytes"] for row in rows.values()} == {None}
+    demand_the_logs_end(outcome.document()["source"])
 
 
 def test_a_topics_status_has_its_settings_and_what_is_remote(tieredctl: Tieredctl, data: Path) -> None:
+    """An inherited setting is unknown, and not Kafka's default."""
     words = ("--kraft-snapshot", data / "__cluster_metadata-0", "--log-dir", data, "-o", "json")
     outcome = tieredctl("topic", "status", "orders7", *words)
 
     document = outcome.document()
+    summary, settings = document["summary"], document["summary"]["settings"]
     assert outcome.exit_code == ExitCode.INCOMPLETE
-    assert document["summary"]["settings"]["local.retention.ms"] == {"value": "1500", "source": "DYNAMIC_TOPIC_CONFIG"}
-    assert document["summary"]["brokersUnable"] is None
+    assert settings["local.retention.ms"] == {"value": "1500", "source": "DYNAMIC_TOPIC_CONFIG"}
+    assert settings["remote.copy.lag.ms"] == {"value": None, "source": "UNKNOWN"}
+    assert (summary["brokersUnable"], summary["copyLag"], summary["waitingBytes"]) == (None, None, None)
     assert sum(item["remoteBytes"] for item in document["items"]) == 43081
     assert {(item["latest"], item["localBytes"], item["notTiered"]) for item in document["items"]} == {
         (None, None, None)
     }
+    demand_the_logs_end(document["source"])
 
 
 def test_the_doctor_checks_what_it_can_and_says_what_it_cannot(tieredctl: Tieredctl, data: Path) -> None:
@@ -64,10 +73,7 @@ def test_the_doctor_checks_what_it_can_and_says_what_it_cannot(tieredctl: Tiered
         assert what in not_looked_at
 
 
-@pytest.mark.parametrize("words", [("topic", "list"), ("topic", "status", "slow7"), ("doctor",)], ids=" ".join)
-def test_a_segment_of_unknown_size_is_told(
-    tieredctl: Tieredctl, captures: Path, data: Path, tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_a_segment_of_unknown_size_is_told(tieredctl: Tieredctl, captures: Path, data: Path, tmp_path: Path) -> None:
     known = captured(captures / "kafka-4.3.1")
     first = next(one for one in known.finished() if one.topic_id_partition.topic == "slow7")
     for folder in data.iterdir():
@@ -75,10 +81,11 @@ def test_a_segment_of_unknown_size_is_told(
             (tmp_path / folder.name).symlink_to(folder)
     write_events(tmp_path, *known.with_start_changed(first, segment_size_in_bytes=-1).events)
 
-    outcome = tieredctl(*words, "--kraft-snapshot", data, "--log-dir", tmp_path)
+    for words in (("topic", "list"), ("topic", "status", "slow7"), ("doctor",)):
+        outcome = tieredctl(*words, "--kraft-snapshot", data, "--log-dir", tmp_path)
 
-    assert "segment-size-unknown" in outcome.out + outcome.err
-    assert outcome.exit_code == ExitCode.INCOMPLETE
+        assert "segment-size-unknown" in outcome.out + outcome.err, words
+        assert outcome.exit_code == ExitCode.INCOMPLETE, words
 
 
 def test_without_log_directories_the_doctor_says_so(tieredctl: Tieredctl, data: Path) -> None:
@@ -91,28 +98,21 @@ def test_without_log_directories_the_doctor_says_so(tieredctl: Tieredctl, data: 
     assert "no log directory was given" in json.dumps(summary["notLookedAt"])
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("doctor", "--kraft-snapshot", "{data}", "--bootstrap-server", "localhost:1"),
-        ("doctor", "--kraft-snapshot", "{data}", "--store", "memory:"),
+def test_what_does_not_go_together_is_refused(tieredctl: Tieredctl, captures: Path, data: Path) -> None:
+    snapshot, log_dir = ("--kraft-snapshot", data), ("--log-dir", data)
+    for words in (
+        ("doctor", *snapshot, "--bootstrap-server", "localhost:1"),
+        ("doctor", *snapshot, "--store", "memory:"),
         ("doctor", "--kraft-snapshot", "nowhere"),
-        ("topic", "list", "--kraft-snapshot", "{data}"),
-        ("topic", "list", "--log-dir", "{data}"),
-        ("topic", "status", "orders7", "--kraft-snapshot", "{data}", "--log-dir", "{other}"),
-        ("topic", "status", "gone7", "--kraft-snapshot", "{data}", "--log-dir", "{data}"),
-        ("topic", "status", "t", "--bootstrap-server", "localhost:1", "--log-dir", "{data}"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(
-    tieredctl: Tieredctl, captures: Path, data: Path, words: tuple[str, ...]
-) -> None:
-    other = captures / "kafka-3.9.1/data"
+        ("topic", "list", *snapshot),
+        ("topic", "list", *log_dir),
+        ("topic", "status", "orders7", *snapshot, "--log-dir", captures / "kafka-3.9.1/data"),
+        ("topic", "status", "gone7", *snapshot, *log_dir),
+        ("topic", "status", "t", "--bootstrap-server", "localhost:1", *log_dir),
+    ):
+        outcome = tieredctl(*words)
 
-    outcome = tieredctl(*(word.format(data=data, other=other) for word in words))
-
-    assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, "")
-    assert "Traceback" not in outcome.err
+        assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, ""), words
 
 
 GONE, ORDERS = "LWyDhYizTUK0q-VfQmSubw", "G4i52LJdRBel-FDnehx_Kw"
@@ -137,33 +137,20 @@ def test_what_a_deleted_topic_left_is_planned_by_the_log_after_the_snapshot(
     assert (summary["segments"], summary["objects"], summary["applied"]) == (67, 160, False)
 
 
-@pytest.mark.parametrize(
-    ("topic_id", "path", "code"),
-    [
-        (ORDERS, "", "still has the topic"),
-        (GONE, "__cluster_metadata-0/00000000000000000414-0000000008.checkpoint", "still has the topic"),
-    ],
-)
-def test_what_the_cluster_has_or_had_at_its_last_snapshot_is_not_planned(
-    tieredctl: Tieredctl, captures: Path, crashed: tuple[str | Path, ...], topic_id: str, path: str, code: str
-) -> None:
-    data = captures / "aiven-crash-4.3.1/data"
-
-    outcome = tieredctl("partition", "remove", topic_id, "--kraft-snapshot", data / path, *crashed)
-
-    assert outcome.exit_code != ExitCode.CLEAN
-    assert code in outcome.err
-
-
-def test_nothing_is_removed_while_no_broker_answers(
+def test_what_the_cluster_has_or_had_at_its_last_snapshot_is_not_planned_and_nothing_is_removed_without_a_broker(
     tieredctl: Tieredctl, captures: Path, crashed: tuple[str | Path, ...]
 ) -> None:
     data = captures / "aiven-crash-4.3.1/data"
+    last_snapshot = data / "__cluster_metadata-0/00000000000000000414-0000000008.checkpoint"
+    for topic_id, path, words, code in (
+        (ORDERS, data, (), "still has the topic"),
+        (GONE, last_snapshot, (), "still has the topic"),
+        (GONE, data, ("--apply",), "give --bootstrap-server"),
+    ):
+        outcome = tieredctl("partition", "remove", topic_id, "--kraft-snapshot", path, *crashed, *words)
 
-    outcome = tieredctl("partition", "remove", GONE, "--kraft-snapshot", data, *crashed, "--apply")
-
-    assert outcome.exit_code == ExitCode.USAGE
-    assert "give --bootstrap-server" in outcome.err
+        assert outcome.exit_code != ExitCode.CLEAN, (topic_id, words)
+        assert code in outcome.err
 
 
 STRANGE = {
@@ -171,18 +158,17 @@ STRANGE = {
     "kraft-record-refused": remove_topic_record("AAAAAAAAQAAAAAAAAAAAAQ"),
 }
 """A record of a later release, and one that contradicts those before it."""
+LOG_DIR = ("--log-dir", "{data}")
+STORE = ("--store", "{store}", "--layout", "aiven")
 COMMANDS = {
-    "topic list": ("topic", "list", "--log-dir", "{data}"),
-    "topic status": ("topic", "status", "orders33", "--log-dir", "{data}"),
-    "partition remove": (
-        *("partition", "remove", ORDERS, "--even-if-live", "--segment-events-only"),
-        *("--log-dir", "{data}", "--store", "{store}", "--layout", "aiven"),
-    ),
-    "orphans scan": ("orphans", "scan", "--log-dir", "{data}", "--store", "{store}", "--layout", "aiven"),
-    "verify": ("verify", "--log-dir", "{data}", "--store", "{store}", "--layout", "aiven", "--level", "listing"),
-    "doctor": ("doctor", "--log-dir", "{data}"),
-    "snapshot inspect": ("snapshot", "inspect", "{data}", "--cluster"),
-    "snapshot compare": ("snapshot", "compare", "{data}", "{data}"),
+    "topic list": LOG_DIR,
+    "topic status": ("orders33", *LOG_DIR),
+    "partition remove": (ORDERS, "--even-if-live", "--segment-events-only", *LOG_DIR, *STORE),
+    "orphans scan": (*LOG_DIR, *STORE),
+    "verify": (*LOG_DIR, *STORE, "--level", "listing"),
+    "doctor": LOG_DIR,
+    "snapshot inspect": ("{data}", "--cluster"),
+    "snapshot compare": ("{data}", "{data}"),
 }
 
 
@@ -201,54 +187,23 @@ def strange(request: pytest.FixtureRequest, captures: Path, tmp_path: Path) -> t
     return request.param, {"data": str(data), "store": f"file:{crash / 'bucket'}"}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
 def test_what_makes_the_metadata_log_incomplete_is_said_by_every_command(
-    tieredctl: Tieredctl, strange: tuple[str, dict[str, str]], command: str
+    tieredctl: Tieredctl, strange: tuple[str, dict[str, str]]
 ) -> None:
+    """A topic that such a log lacks is unknown, and not planned as gone."""
     code, paths = strange
-    words = [word.format(**paths) for word in COMMANDS[command]]
-    source = () if command.startswith("snapshot") else ("--kraft-snapshot", paths["data"])
+    snapshot = ("--kraft-snapshot", paths["data"])
+    for command, words in COMMANDS.items():
+        source = () if command.startswith("snapshot") else snapshot
 
-    outcome = tieredctl(*words, *source)
+        outcome = tieredctl(*command.split(), *(word.format(**paths) for word in words), *source)
 
-    assert code in outcome.out + outcome.err
-    assert outcome.exit_code in (ExitCode.INCOMPLETE, ExitCode.CORRUPTION), outcome.err
+        assert code in outcome.out + outcome.err, command
+        assert outcome.exit_code in (ExitCode.INCOMPLETE, ExitCode.CORRUPTION), (command, outcome.err)
+    for command, words in {"topic status": ("nosuch", *LOG_DIR), "partition remove": (GONE, *LOG_DIR, *STORE)}.items():
+        outcome = tieredctl(*command.split(), *(word.format(**paths) for word in words), *snapshot)
 
-
-def test_a_topic_that_an_incomplete_log_lacks_is_unknown(
-    tieredctl: Tieredctl, strange: tuple[str, dict[str, str]]
-) -> None:
-    _, paths = strange
-    where = ("--kraft-snapshot", paths["data"], "--log-dir", paths["data"])
-
-    outcome = tieredctl("topic", "status", "nosuch", *where)
-
-    assert (outcome.exit_code, outcome.out) == (ExitCode.INCOMPLETE, "")
-    assert "unknown whether there is a topic nosuch" in outcome.err
-
-
-def test_what_an_incomplete_log_lacks_is_not_planned_as_gone(
-    tieredctl: Tieredctl, strange: tuple[str, dict[str, str]]
-) -> None:
-    _, paths = strange
-    where = ("--log-dir", paths["data"], "--store", paths["store"], "--layout", "aiven")
-
-    outcome = tieredctl("partition", "remove", GONE, "--kraft-snapshot", paths["data"], *where)
-
-    assert (outcome.exit_code, outcome.out) == (ExitCode.INCOMPLETE, "")
-
-
-@pytest.mark.parametrize("command", [("topic", "list"), ("topic", "status", "orders7")])
-def test_the_source_has_the_metadata_log_and_its_age(
-    tieredctl: Tieredctl, data: Path, command: tuple[str, ...]
-) -> None:
-    outcome = tieredctl(*command, "--kraft-snapshot", data, "--log-dir", data, "-o", "json")
-
-    source = outcome.document()["source"]
-    assert source["kind"] == "log-dir"
-    assert source["cluster"]["kind"] == "kraft-snapshot"
-    assert (source["cluster"]["snapshotId"], source["cluster"]["endOffset"]) == ("107-2", 123)
-    assert source["cluster"]["lastContainedLogTimestamp"] > 1_700_000_000_000
+        assert (outcome.exit_code, outcome.out) == (ExitCode.INCOMPLETE, ""), command
 
 
 DEFAULTS = {"log.retention.ms": "-1", "log.retention.bytes": "-1", "log.local.retention.bytes": "-2"}
@@ -261,40 +216,46 @@ def setting(resource_type: int, name: str, setting: str, value: str) -> bytes:
     return encode_kraft_record(KraftRecordType.CONFIG, 0, fields)
 
 
-@pytest.mark.parametrize(
-    ("default", "own", "is_kept_twice"),
-    [
-        ({}, {}, False),
-        ({"log.local.retention.ms": "60000", "log.retention.ms": "-1"}, {}, False),
-        ({**DEFAULTS, **LAGS, "log.local.retention.ms": "60000"}, {}, False),
-        ({**DEFAULTS, **LAGS, "log.local.retention.ms": "-2"}, {}, True),
-        ({**DEFAULTS, **LAGS, "log.local.retention.ms": "-2"}, {"log.local.retention.ms": "60000"}, False),
-    ],
-)
 def test_a_rule_is_made_by_inherited_settings_only_where_the_metadata_log_decides_them(
-    tieredctl: Tieredctl, tmp_path: Path, default: dict[str, str], own: dict[str, str], is_kept_twice: bool
+    tieredctl: Tieredctl, tmp_path: Path
 ) -> None:
     """Brokers' files may have anything."""
-    snapshot = write_snapshot(
-        tmp_path,
-        1_700_000_000_000,
-        topic_record(GONE, "orders"),
-        setting(2, "orders", "remote.storage.enable", "true"),
-        *(setting(4, "", *one) for one in default.items()),
-        *(setting(4, "1", *one) for one in own.items()),
-    )
+    minute, derived = ({"log.local.retention.ms": value} for value in ("60000", "-2"))
+    for default, own, is_kept_twice in (
+        ({}, {}, False),
+        ({**minute, "log.retention.ms": "-1"}, {}, False),
+        ({**DEFAULTS, **LAGS, **minute}, {}, False),
+        ({**DEFAULTS, **LAGS, **derived}, {}, True),
+        ({**DEFAULTS, **LAGS, **derived}, minute, False),
+    ):
+        snapshot = write_snapshot(
+            tmp_path,
+            1_700_000_000_000,
+            topic_record(GONE, "orders"),
+            setting(2, "orders", "remote.storage.enable", "true"),
+            *(setting(4, "", *one) for one in default.items()),
+            *(setting(4, "1", *one) for one in own.items()),
+        )
 
-    outcome = tieredctl("doctor", "--kraft-snapshot", snapshot, "-o", "json")
+        outcome = tieredctl("doctor", "--kraft-snapshot", snapshot, "-o", "json")
 
-    codes = {item["code"] for item in outcome.document()["items"]}
-    assert (KEPT_TWICE in codes) is is_kept_twice
-    assert outcome.exit_code == ExitCode.INCOMPLETE
+        codes = {item["code"] for item in outcome.document()["items"]}
+        assert (KEPT_TWICE in codes) is is_kept_twice, (default, own)
+        assert outcome.exit_code == ExitCode.INCOMPLETE
 
 
-def test_an_inherited_setting_is_unknown_and_not_kafkas_default(tieredctl: Tieredctl, data: Path) -> None:
-    where = ("--kraft-snapshot", data, "--log-dir", data)
-    outcome = tieredctl("topic", "status", "orders7", *where, "-o", "json")
+TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
+LIVE = ("--bootstrap-server", "localhost:1")
 
-    summary = outcome.document()["summary"]
-    assert summary["settings"]["remote.copy.lag.ms"] == {"value": None, "source": "UNKNOWN"}
-    assert (summary["copyLag"], summary["waitingBytes"]) == (None, None)
+
+def test_it_takes_a_live_cluster_a_store_and_a_partition_of_a_topic_id(tieredctl: Tieredctl, tmp_path: Path) -> None:
+    store = ("--store", f"file:{tmp_path}", "--layout", "local")
+    for words in (
+        (TOPIC_ID, *store),
+        (TOPIC_ID, *LIVE),
+        *((f"{TOPIC_ID}:{wrong}", *LIVE, *store) for wrong in ("", "x", "-1", "2147483648")),
+        ("orders", *LIVE, *store),
+    ):
+        outcome = tieredctl("partition", "remove", *words)
+
+        assert (outcome.exit_code, outcome.out) == (2, ""), words

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-import pytest
 import typer
 from typer.testing import CliRunner
 
@@ -38,23 +37,18 @@ def application(command: object) -> typer.Typer:
     return app
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_a_group_behaves_as_its_options_do() -> None:
+    runner = CliRunner()
+    for words in (
         ("--help",),
         ("--name", "n"),
         ("--name", "n", "--store", "file:x", "--depth", "7", "--loud"),
         ("--name", "n", "--depth", "seven"),
         ("--store", "file:x"),
-    ],
-)
-def test_a_group_behaves_as_its_options_do(words: tuple[str, ...]) -> None:
-    runner = CliRunner()
+    ):
+        with_group, without = (runner.invoke(application(one), words) for one in (grouped, ungrouped))
 
-    with_group = runner.invoke(application(grouped), words)
-
-    without = runner.invoke(application(ungrouped), words)
-    assert (with_group.output, with_group.exit_code) == (without.output, without.exit_code)
+        assert (with_group.output, with_group.exit_code) == (without.output, without.exit_code), words
 
 
 def test_a_command_without_groups_stays_as_it_is() -> None:

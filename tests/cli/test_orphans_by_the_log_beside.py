@@ -155,30 +155,19 @@ def test_a_log_that_proves_nothing_finds_no_more_than_none(
         assert "Only " not in outcome.err, case
 
 
-def test_another_clusters_log_finds_no_more_than_none(
+def test_another_clusters_log_or_one_that_is_not_named_finds_no_more_than_none(
     tieredctl: Tieredctl, captures: Path, unproven: set[tuple[str, str, str | None]], tmp_path: Path
 ) -> None:
-    data = shutil.copytree(captures / CAPTURE / "data", tmp_path / "data")
+    own, data = captures / CAPTURE / "data", shutil.copytree(captures / CAPTURE / "data", tmp_path / "data")
     shutil.rmtree(data / "__cluster_metadata-0")
     shutil.copytree(captures / ANOTHER / "data" / "__cluster_metadata-0", data / "__cluster_metadata-0")
 
-    assert verdicts(scan(tieredctl, captures / CAPTURE, data)) == unproven
+    of_another = scan(tieredctl, captures / CAPTURE, data)
+    named = scan(tieredctl, captures / CAPTURE, own, "--kraft-snapshot", snapshots_of(own)[-1])
+    in_the_past = scan(tieredctl, captures / CAPTURE, own, "--as-of", "2100-01-01T00:00Z")
 
-
-def test_metadata_of_a_point_in_the_past_is_not_judged_by_the_log_beside_it(
-    tieredctl: Tieredctl, captures: Path
-) -> None:
-    outcome = scan(tieredctl, captures / CAPTURE, captures / CAPTURE / "data", "--as-of", "2100-01-01T00:00Z")
-
-    assert {one["topicLive"] for one in outcome.lines()} == {None}
-
-
-def test_what_is_named_wins(tieredctl: Tieredctl, captures: Path, unproven: set[tuple[str, str, str | None]]) -> None:
-    data = captures / CAPTURE / "data"
-
-    outcome = scan(tieredctl, captures / CAPTURE, data, "--kraft-snapshot", snapshots_of(data)[-1])
-
-    assert verdicts(outcome) == unproven
+    assert verdicts(of_another) == verdicts(named) == unproven
+    assert {one["topicLive"] for one in in_the_past.lines()} == {None}
 
 
 def test_a_log_whose_snapshot_nothing_confirms_says_that_it_alone_tells(

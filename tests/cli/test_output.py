@@ -61,21 +61,20 @@ def test_json_and_yaml_are_one_document() -> None:
     assert yaml.safe_load(rendered(OutputFormat.YAML)) == expected
 
 
-@pytest.mark.parametrize("output", OutputFormat)
-def test_codes_are_written_as_the_text_that_they_are(output: OutputFormat) -> None:
-    code, out = FindingCode.OBJECT_UNREFERENCED, io.StringIO()
+def test_codes_are_written_as_the_text_that_they_are() -> None:
+    code = FindingCode.OBJECT_UNREFERENCED
     codes = Listing(
         "Things", {"code": code}, [{"code": code}], [TableColumn("CODE", "code")], {code: 1, "codes": [code]}, ("code",)
     )
+    for output in OutputFormat:
+        render(codes, output, out := io.StringIO())
 
-    render(codes, output, out)
-
-    assert "object-unreferenced" in out.getvalue()
-    assert "FindingCode" not in out.getvalue()
-    if output in (OutputFormat.JSON, OutputFormat.YAML):
-        document = yaml.safe_load(out.getvalue())
-        assert document["summary"] == {"object-unreferenced": 1, "codes": ["object-unreferenced"]}
-        assert document["items"] == [{"code": "object-unreferenced"}] == [document["source"]]
+        assert "object-unreferenced" in out.getvalue(), output
+        assert "FindingCode" not in out.getvalue(), output
+        if output in (OutputFormat.JSON, OutputFormat.YAML):
+            document = yaml.safe_load(out.getvalue())
+            assert document["summary"] == {"object-unreferenced": 1, "codes": ["object-unreferenced"]}
+            assert document["items"] == [{"code": "object-unreferenced"}] == [document["source"]]
 
 
 def test_jsonl_is_an_item_a_line() -> None:
@@ -88,9 +87,6 @@ def test_csv_reads_back() -> None:
     assert [row["size"] for row in rows] == ["5", "", "12345"]
     assert [row["empty"] for row in rows] == ["false", "true", "true"]
     assert [json.loads(row["epochs"]) for row in rows] == [item["epochs"] for item in ITEMS]
-
-
-def test_csv_of_nothing_still_has_its_header() -> None:
     assert rendered(OutputFormat.CSV, []) == "topic,partition,size,empty,epochs\n"
 
 
@@ -101,18 +97,11 @@ def test_a_table_lines_up() -> None:
         'a "quoted", one         12      -',
         "yes                      1  12345",
     ]
-
-
-def test_wide_has_the_other_columns_too() -> None:
     assert [line.split()[-1] for line in rendered(OutputFormat.WIDE).splitlines()] == ["EPOCHS", "1", "0", "1"]
-
-
-def test_a_table_of_nothing_is_empty() -> None:
     assert rendered(OutputFormat.TABLE, []) == ""
 
 
-@pytest.mark.parametrize("output", [OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.TABLE])
-def test_items_are_written_as_they_come(output: OutputFormat) -> None:
+def test_items_are_written_as_they_come() -> None:
     class Enough(Exception):
         pass
 
@@ -122,11 +111,10 @@ def test_items_are_written_as_they_come(output: OutputFormat) -> None:
                 raise Enough
             return 0
 
-    def endless() -> Iterator[Item]:
-        yield from ({"topic": number} for number in count())
-
-    with pytest.raises(Enough):
-        render(Listing("Things", {}, endless(), COLUMNS[:1], {}, ("topic",)), output, Reader())
+    for output in (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.TABLE):
+        endless: Iterator[Item] = ({"topic": number} for number in count())
+        with pytest.raises(Enough):
+            render(Listing("Things", {}, endless, COLUMNS[:1], {}, ("topic",)), output, Reader())
 
 
 def test_a_later_longer_name_pushes_its_row_only() -> None:
@@ -136,11 +124,11 @@ def test_a_later_longer_name_pushes_its_row_only() -> None:
     assert out.getvalue().splitlines()[-2:] == ["t              -", "longer          -"]
 
 
-@pytest.mark.parametrize("output", OutputFormat)
-def test_nothing_in_a_name_acts_upon_the_terminal(output: OutputFormat) -> None:
-    text = rendered(output, [{**ITEMS[0], "topic": HOSTILE}])
-    assert text.replace("\n", "").isprintable()
-    assert text.isascii()
+def test_nothing_in_a_name_acts_upon_the_terminal() -> None:
+    for output in OutputFormat:
+        text = rendered(output, [{**ITEMS[0], "topic": HOSTILE}])
+        assert text.replace("\n", "").isprintable(), output
+        assert text.isascii(), output
 
 
 def test_hostile_names_read_back_unchanged() -> None:
@@ -151,12 +139,12 @@ def test_hostile_names_read_back_unchanged() -> None:
     assert yaml.safe_load(rendered(OutputFormat.YAML, whole))["items"] == whole
 
 
-@pytest.mark.parametrize("output", list(OutputFormat))
-def test_every_format_through_the_command_line(captures: Path, tieredctl: Tieredctl, output: OutputFormat) -> None:
-    metadata = captures / "kafka-4.3.1/data"
-    outcome = tieredctl("metadata", "segments", "--log-dir", metadata, "-o", output.value.upper())
-    assert (outcome.exit_code, outcome.err) == (0, "")
-    assert "zYJ8cWbWS6Wrn_UH97CRKw" in outcome.out
+def test_every_format_through_the_command_line(captures: Path, tieredctl: Tieredctl) -> None:
+    for output in OutputFormat:
+        words = ("--log-dir", captures / "kafka-4.3.1/data", "-o", output.value.upper())
+        outcome = tieredctl("metadata", "segments", *words)
+        assert (outcome.exit_code, outcome.err) == (0, ""), output
+        assert "zYJ8cWbWS6Wrn_UH97CRKw" in outcome.out, output
 
 
 def test_findings_are_reported_on_stderr_unless_quiet(captures: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
@@ -194,6 +182,6 @@ def on_a_terminal(captures: Path, *options: str, **variables: str) -> str:
         return everything_shown(ours)
 
 
-@pytest.mark.parametrize(("options", "variables"), [((), {"NO_COLOR": "1"}), (("--no-color",), {})])
-def test_no_colour_where_none_is_wanted(captures: Path, options: tuple[str, ...], variables: dict[str, str]) -> None:
-    assert "\x1b[3" not in on_a_terminal(captures, *options, **variables)
+def test_no_colour_where_none_is_wanted(captures: Path) -> None:
+    assert "\x1b[3" not in on_a_terminal(captures, NO_COLOR="1")
+    assert "\x1b[3" not in on_a_terminal(captures, "--no-color")

@@ -21,11 +21,6 @@ Recover = Callable[..., Outcome]
 
 
 @pytest.fixture
-def capture(captures: Path) -> Path:
-    return captures / "kafka-4.3.1"
-
-
-@pytest.fixture
 def store(capture: Path, tmp_path: Path) -> Path:
     """A copy of the partition's folder."""
     folder = STEM.partition("/")[0]
@@ -45,133 +40,72 @@ def recover(capture: Path, store: Path, tieredctl: Tieredctl) -> Recover:
 
 
 def test_a_sound_segment_is_clean(recover: Recover) -> None:
-    outcome = recover("-o", "json")
+    outcome = recover("--index-interval-bytes", "1000", "-o", "json")
 
     document = outcome.document()
+    summary = document["summary"]
     assert (outcome.exit_code, document["kind"]) == (0, "IndexRecoveryPlan")
     assert {item["condition"] for item in document["items"]} == {"sound"}
-    assert document["summary"]["toWrite"] == 0
-
-
-def test_a_plan_shows_what_is_wrong_and_what_would_be_written(recover: Recover, time_index: Path) -> None:
-    time_index.write_bytes(b"seven b")
-
-    outcome = recover("-o", "json")
-
-    (item,) = [one for one in outcome.document()["items"] if one["condition"] != "sound"]
-    assert outcome.exit_code == 3
-    assert item == {
-        "part": "time-index",
-        "condition": "damaged",
-        "action": "replace",
-        "bytes": 7,
-        "rebuiltBytes": 12,
-        "key": f"{STEM}.timeindex",
-        "reason": "index ends inside an entry of 12 bytes",
-        "obstacle": None,
-    }
-
-
-def test_a_dry_run_changes_nothing_whatever_else_is_typed(recover: Recover, time_index: Path) -> None:
-    time_index.write_bytes(b"seven b")
-
-    outcome = recover(*CONFIRMED, "--dry-run", "-o", "json")
-
-    assert (outcome.exit_code, outcome.document()["kind"]) == (3, "IndexRecoveryPlan")
-    assert time_index.read_bytes() == b"seven b"
-
-
-def test_a_plan_changes_nothing(recover: Recover, store: Path, time_index: Path) -> None:
-    time_index.unlink()
-    before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
-
-    recover()
-
-    assert {path: path.read_bytes() for path in store.rglob("*") if path.is_file()} == before
-
-
-def test_the_segment_and_the_interval_are_in_the_summary(recover: Recover) -> None:
-    summary = recover("--index-interval-bytes", "1000", "-o", "json").document()["summary"]
-
+    assert (summary["toWrite"], summary["indexIntervalBytes"]) == (0, 1_000)
     assert (summary["topic"], summary["partition"], summary["startOffset"]) == ("orders7", 0, 39)
-    assert summary["indexIntervalBytes"] == 1_000
+    assert summary["brokerCache"] == {"files": CACHED, "found": []}
+    assert recover("--quiet").err == ""
 
 
-def test_it_is_done_once_it_is_confirmed(recover: Recover, time_index: Path) -> None:
+def test_a_plan_shows_what_is_wrong_and_changes_nothing_whatever_else_is_typed(
+    recover: Recover, store: Path, time_index: Path
+) -> None:
+    time_index.write_bytes(b"seven b")
+    before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
+    for words in ((), (*CONFIRMED, "--dry-run")):
+        outcome = recover(*words, "-o", "json")
+
+        (item,) = [one for one in outcome.document()["items"] if one["condition"] != "sound"]
+        assert (outcome.exit_code, outcome.document()["kind"]) == (3, "IndexRecoveryPlan"), words
+        assert item == {
+            "part": "time-index",
+            "condition": "damaged",
+            "action": "replace",
+            "bytes": 7,
+            "rebuiltBytes": 12,
+            "key": f"{STEM}.timeindex",
+            "reason": "index ends inside an entry of 12 bytes",
+            "obstacle": None,
+        }
+        assert {path: path.read_bytes() for path in store.rglob("*") if path.is_file()} == before, words
+
+
+def test_it_is_done_once_it_is_confirmed_and_then_there_is_nothing_to_do(recover: Recover, time_index: Path) -> None:
     written = time_index.read_bytes()
     time_index.unlink()
 
-    outcome = recover(*CONFIRMED, "-o", "json")
+    for words in (("--apply",), (*CONFIRMED[:3], "AAAAAAAAAAAAAAAAAAAAAA")):
+        assert (recover(*words).exit_code, time_index.exists()) == (2, False), words
+    outcome, again = recover(*CONFIRMED, "-o", "json"), recover(*CONFIRMED)
 
-    assert outcome.exit_code == 0
+    assert (outcome.exit_code, again.exit_code) == (0, 0)
     assert outcome.document()["kind"] == "IndexRecovery"
     assert outcome.document()["summary"]["written"] == 1
     assert time_index.read_bytes() == written
+    assert "there is nothing to write" in again.err
 
 
-def test_a_second_run_has_nothing_to_do(recover: Recover, time_index: Path) -> None:
-    time_index.unlink()
-    recover(*CONFIRMED)
-
-    outcome = recover(*CONFIRMED)
-
-    assert outcome.exit_code == 0
-    assert "there is nothing to write" in outcome.err
-
-
-def test_what_was_replaced_is_told_with_where_it_went(recover: Recover, store: Path, time_index: Path) -> None:
-    time_index.write_bytes(b"seven b")
-
-    outcome = recover(*CONFIRMED, "-o", "json")
-
-    (kept,) = [one["quarantinedAs"] for one in outcome.document()["items"] if one["quarantinedAs"]]
-    assert (store / kept).read_bytes() == b"seven b"
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [(("--apply",), "needs confirmation"), ((*CONFIRMED[:3], "AAAAAAAAAAAAAAAAAAAAAA"), "This is cluster")],
-)
-def test_nothing_is_done_unless_it_is_confirmed(
-    recover: Recover, time_index: Path, words: tuple[str, ...], said: str
-) -> None:
-    time_index.unlink()
-
-    outcome = recover(*words)
-
-    assert (outcome.exit_code, said in outcome.err) == (2, True)
-    assert not time_index.exists()
-
-
-def test_what_stays_unmended_is_reported_and_the_end_is_incomplete(
+def test_what_was_replaced_is_told_with_where_it_went_and_what_stays_unmended(
     recover: Recover, store: Path, time_index: Path
 ) -> None:
-    time_index.unlink()
+    """Of a damaged log nothing is rebuilt."""
+    log = store / f"{STEM}.log"
+    time_index.write_bytes(b"seven b")
     (store / f"{STEM}.leader_epoch_checkpoint").unlink()
 
     outcome = recover(*CONFIRMED, "-o", "json")
-
-    assert outcome.exit_code == 5
-    assert outcome.document()["summary"]["impossible"] == 1
-    assert "leader-epoch is missing and cannot be rebuilt" in outcome.err
-    assert time_index.exists()
-
-
-def test_a_damaged_log_is_corruption(recover: Recover, store: Path, time_index: Path) -> None:
-    log = store / f"{STEM}.log"
-    log.write_bytes(log.read_bytes()[:-1] + b"\1")
+    (kept,) = [one["quarantinedAs"] for one in outcome.document()["items"] if one["quarantinedAs"]]
     time_index.unlink()
+    log.write_bytes(log.read_bytes()[:-1] + b"\1")
+    damaged = recover()
 
-    outcome = recover()
-
-    assert (outcome.exit_code, "Nothing can be rebuilt from it" in outcome.err) == (4, True)
-
-
-def test_the_files_that_brokers_may_have_cached_are_named(recover: Recover) -> None:
-    outcome = recover("-o", "json")
-
-    assert outcome.document()["summary"]["brokerCache"] == {"files": CACHED, "found": []}
-    assert CACHED[0] in outcome.err
+    assert (outcome.exit_code, outcome.document()["summary"]["impossible"], damaged.exit_code) == (5, 1, 4)
+    assert (store / kept).read_bytes() == b"seven b"
 
 
 def test_those_in_the_log_directories_that_were_named_are_found(
@@ -188,12 +122,6 @@ def test_those_in_the_log_directories_that_were_named_are_found(
     )
 
     assert str(cached) in outcome.document()["summary"]["brokerCache"]["found"]
-
-
-def test_quiet_says_nothing(recover: Recover) -> None:
-    outcome = recover("--quiet")
-
-    assert (outcome.exit_code, outcome.err) == (0, "")
 
 
 def test_aiven_is_planned_and_not_written(captures: Path, tmp_path: Path) -> None:

@@ -21,11 +21,6 @@ REBUILT = ("index", "timeindex", "txnindex", "snapshot")
 
 
 @pytest.fixture
-def data(captures: Path) -> Path:
-    return captures / "kafka-4.3.1" / "data"
-
-
-@pytest.fixture
 def store(captures: Path, tmp_path: Path) -> Path:
     """One partition of 30 segments, each of which lacks all that can be rebuilt."""
     whole = captures / "kafka-4.3.1" / "remote" / "kafka-tiered-storage" / PARTITION

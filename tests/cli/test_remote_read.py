@@ -28,11 +28,6 @@ SUFFIXES = {
 
 
 @pytest.fixture
-def capture(captures: Path) -> Path:
-    return captures / "kafka-4.3.1"
-
-
-@pytest.fixture
 def store(capture: Path) -> Path:
     return capture / "remote" / "kafka-tiered-storage"
 
@@ -42,23 +37,21 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "part"
 
 
-@pytest.mark.parametrize("part", SUFFIXES)
-def test_each_part_is_written_as_it_was(store: Path, target: Path, tieredctl: Tieredctl, part: str) -> None:
-    outcome = tieredctl("remote", "read", SEGMENT_ID, "--part", part, "--to", target, "--store", f"file:{store}")
+def test_each_part_is_written_as_it_was(capture: Path, store: Path, target: Path, tieredctl: Tieredctl) -> None:
+    """The log unless another is named; of a segment that may be looked up in the metadata."""
+    metadata = ("--log-dir", capture / "data")
+    for words, suffix in (
+        *((("--part", part), suffix) for part, suffix in SUFFIXES.items()),
+        ((), "log"),
+        (metadata, "log"),
+        ((*metadata, "--topic", "orders7", "--partition", "0"), "log"),
+    ):
+        outcome = tieredctl(
+            "remote", "read", SEGMENT_ID, *words, "--to", target, "--store", f"file:{store}", "--force", "-o", "json"
+        )
 
-    assert outcome.exit_code == 0
-    assert target.read_bytes() == (store / f"{STEM}.{SUFFIXES[part]}").read_bytes()
-
-
-def test_the_log_is_read_unless_another_part_is_named(store: Path, target: Path, tieredctl: Tieredctl) -> None:
-    tieredctl("remote", "read", SEGMENT_ID, "--to", target, "--store", f"file:{store}")
-
-    assert target.read_bytes() == (store / f"{STEM}.log").read_bytes()
-
-
-def test_what_was_written_is_reported(store: Path, target: Path, tieredctl: Tieredctl) -> None:
-    outcome = tieredctl("remote", "read", SEGMENT_ID, "--to", target, "--store", f"file:{store}", "-o", "json")
-
+        assert outcome.exit_code == 0, words
+        assert target.read_bytes() == (store / f"{STEM}.{suffix}").read_bytes(), words
     document = outcome.document()
     assert document["kind"] == "RemoteRead"
     assert document["items"] == [
@@ -84,39 +77,18 @@ def test_a_dash_means_stdout_and_nothing_else_is_written_there(store: Path) -> N
     assert outcome.out == (store / f"{STEM}.leader_epoch_checkpoint").read_text()
 
 
-@pytest.mark.parametrize("selection", [(), ("--topic", "orders7", "--partition", "0")])
-def test_the_segment_may_be_looked_up_in_the_metadata(
-    capture: Path, store: Path, target: Path, tieredctl: Tieredctl, selection: tuple[str, ...]
+def test_what_is_not_there_or_cannot_be_meant_is_wrong_use(
+    capture: Path, store: Path, target: Path, tieredctl: Tieredctl
 ) -> None:
-    metadata = ("--log-dir", capture / "data", *selection)
+    for source in ((), ("--log-dir", capture / "data")):
+        for words in (("AQIDBAUGBwgJCgsMDQ4PEA",), (SEGMENT_ID, "--topic", "slow7"), (SEGMENT_ID, "--partition", "1")):
+            outcome = tieredctl("remote", "read", *words, "--to", target, "--store", f"file:{store}", *source)
 
-    outcome = tieredctl("remote", "read", SEGMENT_ID, "--to", target, "--store", f"file:{store}", *metadata)
+            assert (outcome.exit_code, words[0] in outcome.err, target.exists()) == (2, True, False), (words, source)
+    for options in (("--part", "manifest"), ("--log-dir", "x", "--export", "y")):
+        outcome = tieredctl("remote", "read", SEGMENT_ID, "--to", target, "--store", f"file:{store}", *options)
 
-    assert outcome.exit_code == 0
-    assert target.read_bytes() == (store / f"{STEM}.log").read_bytes()
-
-
-@pytest.mark.parametrize("metadata", [False, True])
-@pytest.mark.parametrize(
-    "words", [("AQIDBAUGBwgJCgsMDQ4PEA",), (SEGMENT_ID, "--topic", "slow7"), (SEGMENT_ID, "--partition", "1")]
-)
-def test_a_segment_that_is_not_there_is_named(
-    capture: Path, store: Path, target: Path, tieredctl: Tieredctl, words: tuple[str, ...], metadata: bool
-) -> None:
-    source = ("--log-dir", capture / "data") if metadata else ()
-
-    outcome = tieredctl("remote", "read", *words, "--to", target, "--store", f"file:{store}", *source)
-
-    assert outcome.exit_code == 2
-    assert words[0] in outcome.err
-    assert not target.exists()
-
-
-def test_a_part_that_no_broker_wrote_is_wrong_usage(store: Path, target: Path, tieredctl: Tieredctl) -> None:
-    outcome = tieredctl("remote", "read", SEGMENT_ID, "--part", "manifest", "--to", target, "--store", f"file:{store}")
-
-    assert outcome.exit_code == 2
-    assert "log, offset-index, time-index, producer-snapshot, leader-epoch, transaction-index" in outcome.err
+        assert (outcome.exit_code, target.exists()) == (2, False), options
 
 
 def test_a_segment_without_the_part_leaves_no_file(
@@ -150,15 +122,6 @@ def own_process_to(stdout: int, *words: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_two_sources_of_metadata_exclude_each_other(store: Path, target: Path, tieredctl: Tieredctl) -> None:
-    sources = ("--log-dir", "x", "--export", "y")
-
-    outcome = tieredctl("remote", "read", SEGMENT_ID, "--to", target, "--store", f"file:{store}", *sources)
-
-    assert outcome.exit_code == 2
-    assert "exclude each other" in outcome.err
-
-
 def test_a_file_that_is_there_is_replaced_by_force_alone(store: Path, target: Path, tieredctl: Tieredctl) -> None:
     target.write_bytes(b"precious")
     words = ("remote", "read", SEGMENT_ID, "--to", target, "--store", f"file:{store}")
@@ -168,36 +131,21 @@ def test_a_file_that_is_there_is_replaced_by_force_alone(store: Path, target: Pa
     forced = tieredctl(*words, "--force")
 
     assert (refused.exit_code, forced.exit_code) == (1, 0)
-    assert f"{target} already exists" in refused.err
-    assert "Give --force to replace it." in refused.err
     assert kept == b"precious"
     assert target.read_bytes() == (store / f"{STEM}.log").read_bytes()
 
 
-def test_a_log_whose_size_is_unknown_is_written_as_it_is_stored(
+def test_a_log_is_written_where_its_size_is_that_of_the_metadata_or_unknown_there(
     store: Path, target: Path, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:
     partition = TopicIdPartition("Ex-aw3fEQIi3do0H9Y7cKQ", "orders7", 0)
-    segment = started(1, 39, 80, partition=partition, segment_size_in_bytes=-1, segment_id=SEGMENT_ID)
-    write_events(tmp_path, segment, replace(updated(1, COPIED, partition=partition), segment_id=SEGMENT_ID))
+    for number, (claimed, code) in enumerate(((1_000, 4), (1 << 30, 4), (-1, 0))):
+        segment = started(1, 39, 80, partition=partition, segment_size_in_bytes=claimed, segment_id=SEGMENT_ID)
+        finished = replace(updated(1, COPIED, partition=partition), segment_id=SEGMENT_ID)
+        write_events(tmp_path / str(number), segment, finished)
+        where = ("--store", f"file:{store}", "--log-dir", tmp_path / str(number))
 
-    outcome = tieredctl("remote", "read", SEGMENT_ID, "--to", target, "--store", f"file:{store}", "--log-dir", tmp_path)
+        outcome = tieredctl("remote", "read", SEGMENT_ID, "--to", target, *where)
 
-    assert outcome.exit_code == 0, outcome.err
+        assert (outcome.exit_code, target.exists()) == (code, code == 0), (claimed, outcome.err)
     assert target.read_bytes() == (store / f"{STEM}.log").read_bytes()
-
-
-@pytest.mark.parametrize(("claimed", "said"), [(1_000, "more than the 1000 bytes"), (1 << 30, "not the 1073741824")])
-def test_a_log_of_another_size_than_the_metadata_says_is_not_written(
-    store: Path, target: Path, tmp_path: Path, tieredctl: Tieredctl, claimed: int, said: str
-) -> None:
-    partition = TopicIdPartition("Ex-aw3fEQIi3do0H9Y7cKQ", "orders7", 0)
-    segment = started(1, 39, 80, partition=partition, segment_size_in_bytes=claimed, segment_id=SEGMENT_ID)
-    write_events(tmp_path, segment, replace(updated(1, COPIED, partition=partition), segment_id=SEGMENT_ID))
-    words = ("remote", "read", SEGMENT_ID, "--to", target, "--store", f"file:{store}", "--log-dir", tmp_path)
-
-    outcome = tieredctl(*words)
-
-    assert outcome.exit_code == 4
-    assert said in outcome.err
-    assert not target.exists()

@@ -29,22 +29,17 @@ from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ports.object_store import RESERVED_FOLDER, StoredObject
 
 
-def test_a_plan_that_was_undone_is_not_used_again(planned: CrashedClusterOnDisk) -> None:
+def test_a_plan_that_was_undone_is_not_used_again_and_without_receipts_nothing_is(
+    planned: CrashedClusterOnDisk,
+) -> None:
+    by_file, by_id = planned.restore(), planned.tieredctl("orphans", "restore", "0123", *planned.store)
     planned.apply()
     planned.restore()
 
     again = planned.apply()
 
-    assert again.exit_code == 2
+    assert (by_file.exit_code, by_id.exit_code, again.exit_code) == (2, 2, 2)
     assert "already restored" in again.err
-
-
-def test_receipts_that_are_not_there_cannot_be_undone(cluster: CrashedClusterOnDisk) -> None:
-    by_file, by_id = cluster.restore(), cluster.tieredctl("orphans", "restore", "0123", *cluster.store)
-
-    assert (by_file.exit_code, by_id.exit_code) == (2, 2)
-    assert "There are no receipts" in by_file.err
-    assert "has no receipts of plan 0123, and no quarantined objects of it" in by_id.err
 
 
 def test_nothing_moves_where_receipts_cannot_be_written(planned: CrashedClusterOnDisk, tmp_path: Path) -> None:
@@ -59,7 +54,6 @@ def test_nothing_moves_where_receipts_cannot_be_written(planned: CrashedClusterO
     refused = planned.tieredctl("orphans", "restore", anybodys / "link")
 
     assert refused.exit_code == 1, refused.err
-    assert "a symbolic link in a world-writable folder" in refused.err
     assert planned.objects() == before
 
 
@@ -74,7 +68,6 @@ def test_receipts_that_a_run_left_have_to_be_named_again(planned: CrashedCluster
     resumed = planned.apply()
 
     assert (stopped.exit_code, resumed.exit_code) == (5, 2)
-    assert "left receipts, but not in" in resumed.err
     assert without_lease(planned.objects()) == before
 
 
@@ -85,19 +78,14 @@ DAMAGED_HEADERS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGED_HEADERS.values(), ids=DAMAGED_HEADERS)
-def test_receipts_of_nobody_knows_which_plan_change_nothing(
-    planned: CrashedClusterOnDisk, damage: Callable[[bytes], bytes]
-) -> None:
+def test_receipts_of_nobody_knows_which_plan_change_nothing(planned: CrashedClusterOnDisk) -> None:
     planned.apply()
-    planned.receipts_file.write_bytes(damage(planned.receipts_file.read_bytes()))
-    before = without_own(planned.objects())
+    receipts, before = planned.receipts_file.read_bytes(), without_own(planned.objects())
+    for case, damage in DAMAGED_HEADERS.items():
+        planned.receipts_file.write_bytes(damage(receipts))
 
-    outcome = planned.restore()
-
-    assert outcome.exit_code == 1
-    assert "cannot be read as receipts" in outcome.err
-    assert without_own(planned.objects()) == before
+        assert planned.restore().exit_code == 1, case
+        assert without_own(planned.objects()) == before, case
 
 
 DAMAGED_LINES: dict[str, Callable[[bytes], bytes]] = {
@@ -110,21 +98,21 @@ DAMAGED_LINES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("in_store", [False, True], ids=["in a file", "in the store"])
-@pytest.mark.parametrize("damage", DAMAGED_LINES.values(), ids=DAMAGED_LINES)
-def test_a_damaged_line_of_receipts_is_named_and_stops_nothing(
-    planned: CrashedClusterOnDisk, damage: Callable[[bytes], bytes], in_store: bool
-) -> None:
+def test_a_damaged_line_of_receipts_is_named_and_stops_nothing(planned: CrashedClusterOnDisk, in_store: bool) -> None:
     original = without_own(planned.objects())
-    planned.apply(*(("--receipts", "store") if in_store else ()))
-    file = max((planned.bucket / receipts_folder(plan_id_of(planned))).iterdir()) if in_store else planned.receipts_file
-    file.write_bytes(damage(file.read_bytes()))
+    for case, damage in DAMAGED_LINES.items():
+        planned.receipts_file.unlink(missing_ok=True)
+        planned.plan(*AGED, *ENOUGH, "--force")
+        planned.apply(*(("--receipts", "store") if in_store else ()))
+        folder = planned.bucket / receipts_folder(plan_id_of(planned))
+        file = max(folder.iterdir()) if in_store else planned.receipts_file
+        file.write_bytes(damage(file.read_bytes()))
 
-    outcome = restore_by_id(planned) if in_store else planned.restore("-o", "json")
+        outcome = restore_by_id(planned) if in_store else planned.restore("-o", "json")
 
-    assert outcome.exit_code == 5
-    assert f"{file.name}, line " in outcome.err
-    assert outcome.document()["summary"]["damagedReceipts"] > 0
-    assert without_own(planned.objects()) == original
+        assert (outcome.exit_code, f"{file.name}, line " in outcome.err) == (5, True), case
+        assert outcome.document()["summary"]["damagedReceipts"] > 0, case
+        assert without_own(planned.objects()) == original, case
 
 
 def plan_id_of(cluster: CrashedClusterOnDisk) -> str:
@@ -141,45 +129,32 @@ def restore_by_id(cluster: CrashedClusterOnDisk) -> Outcome:
     return cluster.tieredctl("orphans", "restore", plan_id_of(cluster), *cluster.store, "-o", "json")
 
 
-@pytest.mark.parametrize("lost", [("receipts",), ("receipts", "plans"), ("receipts", "plans", "removed")])
 @pytest.mark.parametrize("in_store", [False, True], ids=["in a file", "in the store"])
-def test_lost_receipts_are_undone_from_the_quarantine_alone(
-    planned: CrashedClusterOnDisk, lost: tuple[str, ...], in_store: bool
-) -> None:
+def test_lost_receipts_are_undone_from_the_quarantine_alone(planned: CrashedClusterOnDisk, in_store: bool) -> None:
     original, times = without_own(planned.objects()), times_of(planned)
-    planned.apply(*(("--receipts", "store") if in_store else ()))
-    planned.receipts_file.unlink(missing_ok=True)
-    for folder in lost:
-        shutil.rmtree(planned.bucket / RESERVED_FOLDER / folder, ignore_errors=True)
+    for lost in (("receipts",), ("receipts", "plans"), ("receipts", "plans", "removed")):
+        planned.plan(*AGED, *ENOUGH, "--force")
+        assert planned.apply(*(("--receipts", "store") if in_store else ())).exit_code == 0, lost
+        planned.receipts_file.unlink(missing_ok=True)
+        for folder in lost:
+            shutil.rmtree(planned.bucket / RESERVED_FOLDER / folder, ignore_errors=True)
 
-    restored, again = restore_by_id(planned), restore_by_id(planned)
-    used = planned.apply()
+        restored, again = restore_by_id(planned), restore_by_id(planned)
+        used = planned.apply()
 
-    assert [one.exit_code for one in (restored, again, used)] == [0, 0, 2]
-    assert [one.document()["summary"]["done"] for one in (restored, again)] == [ORPHANS, ORPHANS]
-    assert "already restored" in used.err
-    assert (without_own(planned.objects()), times_of(planned)) == (original, times)
+        assert [one.exit_code for one in (restored, again, used)] == [0, 0, 2], lost
+        assert [one.document()["summary"]["done"] for one in (restored, again)] == [ORPHANS, ORPHANS], lost
+        assert (without_own(planned.objects()), times_of(planned)) == (original, times), lost
 
 
-def test_what_is_neither_in_receipts_nor_in_quarantine_is_recognized_by_the_stores_own_notes(
-    planned: CrashedClusterOnDisk,
+@pytest.mark.parametrize("alter", [Path.unlink, lambda copy: copy.write_bytes(b"")], ids=["gone", "cut"])
+def test_of_a_copy_that_is_gone_or_was_cut_all_others_are_put_back(
+    planned: CrashedClusterOnDisk, alter: Callable[[Path], object]
 ) -> None:
-    planned.apply()
-    planned.receipts_file.unlink()
-    copies = sorted(file for file in (planned.bucket / QUARANTINE).rglob("*") if file.is_file())
-    copies[0].unlink()
-
-    outcome = restore_by_id(planned)
-
-    summary = outcome.document()["summary"]
-    assert (outcome.exit_code, summary["done"], summary["failed"]) == (5, ORPHANS - 1, 1)
-
-
-def test_a_copy_that_was_cut_is_not_put_back(planned: CrashedClusterOnDisk) -> None:
     planned.apply()
     planned.receipts_file.unlink()
     copies = sorted(file for file in (planned.bucket / QUARANTINE).rglob("*") if file.is_file() and file.stat().st_size)
-    copies[0].write_bytes(b"")
+    alter(copies[0])
 
     outcome = restore_by_id(planned)
 
@@ -248,22 +223,18 @@ def test_another_plans_receipts_are_not_added_to(planned: CrashedClusterOnDisk, 
     outcome = planned.apply()
 
     assert outcome.exit_code == 1
-    assert "has the receipts of another plan" in outcome.err
     assert planned.receipts_file.read_bytes().startswith(receipts)
     assert planned_keys(planned.plan_file) <= set(planned.objects())
 
 
-@pytest.mark.parametrize("data", [b"notes of mine", b"notes\nof mine", b'{"kind":"RemovalPlan"}\n'])
-def test_a_file_that_has_no_receipts_is_not_written_over(
-    planned: CrashedClusterOnDisk, tmp_path: Path, data: bytes
-) -> None:
-    (tmp_path / "notes").write_bytes(data)
+def test_a_file_that_has_no_receipts_is_not_written_over(planned: CrashedClusterOnDisk, tmp_path: Path) -> None:
+    for data in (b"notes of mine", b"notes\nof mine", b'{"kind":"RemovalPlan"}\n'):
+        (tmp_path / "notes").write_bytes(data)
 
-    outcome = planned.apply("--receipts", tmp_path / "notes")
+        outcome = planned.apply("--receipts", tmp_path / "notes")
 
-    assert outcome.exit_code == 2
-    assert (tmp_path / "notes").read_bytes() == data
-    assert planned_keys(planned.plan_file) <= set(planned.objects())
+        assert (outcome.exit_code, (tmp_path / "notes").read_bytes()) == (2, data)
+        assert planned_keys(planned.plan_file) <= set(planned.objects())
 
 
 def test_what_was_purged_cannot_be_put_back(planned: CrashedClusterOnDisk) -> None:
@@ -279,16 +250,19 @@ def test_what_was_purged_cannot_be_put_back(planned: CrashedClusterOnDisk) -> No
     assert without_own(planned.objects()) == without_own(before)
 
 
-@pytest.mark.parametrize("grown", [b"", b" and more"])
-def test_another_object_under_a_key_is_not_written_over(planned: CrashedClusterOnDisk, grown: bytes) -> None:
-    key = min(planned_keys(planned.plan_file))
-    data = (planned.bucket / key).read_bytes()
-    other = bytes(len(data)) + grown
+def test_another_object_under_a_key_is_not_written_over(planned: CrashedClusterOnDisk) -> None:
+    """Of the same length or not."""
+    same, longer = sorted(planned_keys(planned.plan_file))[:2]
+    others = {
+        same: bytes(len((planned.bucket / same).read_bytes())),
+        longer: bytes(len((planned.bucket / longer).read_bytes())) + b" and more",
+    }
     planned.apply()
-    put(planned, key, other)
+    for key, other in others.items():
+        put(planned, key, other)
 
     outcome = planned.restore("-o", "json")
 
     summary = outcome.document()["summary"]
-    assert (planned.bucket / key).read_bytes() == other
-    assert (outcome.exit_code, summary["done"], summary["failed"]) == (5, ORPHANS - 1, 1)
+    assert {key: (planned.bucket / key).read_bytes() for key in others} == others
+    assert (outcome.exit_code, summary["done"], summary["failed"]) == (5, ORPHANS - 2, 2)

@@ -46,8 +46,14 @@ def besides(file: Path) -> list[str]:
     return [path.name for path in file.parent.iterdir() if path != file]
 
 
-@pytest.mark.parametrize("stop", [INT, TERM])
-@pytest.mark.parametrize("name", COMMANDS)
+def with_all_commands(always: tuple[str, Stop], *stops: Stop) -> pytest.MarkDecorator:
+    """Each command with each of these, of which one runs always."""
+    cases = [(name, stop) for name in COMMANDS for stop in stops]
+    rest = [pytest.param(*case, marks=pytest.mark.exhaustive) for case in cases if case != always]
+    return pytest.mark.parametrize(("name", "stop"), [always, *rest])
+
+
+@with_all_commands(("plan", TERM), INT, TERM)
 def test_once_the_file_is_in_its_place_the_command_ends_by_itself(
     name: str, stop: Stop, file: Path, captures: Path
 ) -> None:
@@ -58,8 +64,7 @@ def test_once_the_file_is_in_its_place_the_command_ends_by_itself(
     assert besides(file) == []
 
 
-@pytest.mark.parametrize("stop", [INT, FULL_DISK])
-@pytest.mark.parametrize("name", COMMANDS)
+@with_all_commands(("segment", FULL_DISK), INT, FULL_DISK)
 def test_before_that_what_was_there_stays(name: str, stop: Stop, file: Path, captures: Path) -> None:
     outcome = stopped(name, Moment(r"^open .*\.tmp"), stop, file, captures)
 

@@ -81,20 +81,20 @@ def test_a_remembered_secret_is_hidden_wherever_it_is(name: str, secret: str, be
         assert text not in left or text in HIDDEN
 
 
-@pytest.mark.parametrize("written", ["{}", "first: x\n  {}", "- {}"])
-@pytest.mark.parametrize("value", ["a;hunter22", "a&hunter22", "a, hunter22", "a hunter22"])
-def test_a_line_that_is_a_setting_is_hidden_to_its_end(written: str, value: str) -> None:
-    assert "hunter22" not in redacted(written.format(f"sasl.password={value}") + "\nafter: it")
-    assert redacted(f"sasl.password={value}\nafter: it").endswith("after: it")
+def test_a_line_that_is_a_setting_is_hidden_to_its_end() -> None:
+    for value in ("a;hunter22", "a&hunter22", "a, hunter22", "a hunter22"):
+        for written in ("{}", "first: x\n  {}", "- {}"):
+            line = written.format(f"sasl.password={value}")
+            assert "hunter22" not in redacted(f"{line}\nafter: it"), line
+        assert redacted(f"sasl.password={value}\nafter: it").endswith("after: it")
 
 
-@pytest.mark.parametrize(
-    "piece",
-    ["?", "?sig", "://a:", "://a:@", "passw", "eyJ" + "a-" * 10, "https://a", "Basic ", "password='", " ", "\n"],
-)
-def test_no_text_takes_long(piece: str) -> None:
+def test_no_text_takes_long() -> None:
     """Where each character were looked at for each other, this would take minutes."""
-    redacted(piece * (100_000 // len(piece)))
+    for piece in ("?", "?sig", "://a:", "://a:@", "passw", "eyJ" + "a-" * 10, "https://a", "Basic ", "password='"):
+        redacted(piece * (100_000 // len(piece)))
+    for piece in " \n":
+        redacted(piece * 100_000)
 
 
 @given(st.text())
@@ -102,55 +102,34 @@ def test_any_text_can_be_redacted_and_twice_is_as_once(text: str) -> None:
     assert redacted(redacted(text)) == redacted(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_holds_no_secret_stays_as_it_is() -> None:
+    for text in (
         "s3://bucket/prefix: get topics/orders-0/00000000000000000000.log 0-100: 100 bytes, 3.1 ms",
         "broker 1: Fetch __remote_log_metadata-3 from 17: 512 bytes, 2.0 ms",
         "postgresql://role@host:5432/inkless: connect: 12.0 ms",
-    ],
-)
-def test_what_holds_no_secret_stays_as_it_is(text: str) -> None:
-    assert redacted(text) == text
+    ):
+        assert redacted(text) == text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_other_secrets_are_known_by_their_look() -> None:
+    for text in (
         'sasl.jaas.config=org.apache.kafka.PlainLoginModule required username="u" password="hunter22";',
         "Authorization: AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/2026, Signature=hunter22",
         "{'Authorization': 'Bearer hunter22'}",
         "SaslAuthenticateRequest(auth_bytes=b'\\x00user\\x00hunter22')",
         "-----BEGIN RSA PRIVATE KEY-----\nhunter22\n-----END RSA PRIVATE KEY-----",
         "-----BEGIN PRIVATE KEY-----\nhunter22",
-    ],
-)
-def test_other_secrets_are_known_by_their_look(text: str) -> None:
-    assert "hunter22" not in redacted(text)
+    ):
+        assert "hunter22" not in redacted(text), text
 
 
-@pytest.mark.parametrize(
-    "value", ["ab,hunter22", "ab&hunter22", "ab;hunter22", "'ab'hunter22", 'a"b hunter22', "a\nhunter22"]
-)
-@pytest.mark.parametrize("form", ["--store-option={}", "{}"], ids=["one word", "two words"])
-def test_a_setting_in_a_command_line_is_hidden_to_the_end_of_its_word(form: str, value: str) -> None:
-    word = form.format(f"secret_key={value}")
-
-    assert redacted_words([word]) == [form.format(f"secret_key={HIDDEN}")]
+def test_a_setting_in_a_command_line_is_hidden_to_the_end_of_its_word() -> None:
+    for value in ("ab,hunter22", "ab&hunter22", "ab;hunter22", "'ab'hunter22", 'a"b hunter22', "a\nhunter22"):
+        for form in ("--store-option={}", "{}"):
+            assert redacted_words([form.format(f"secret_key={value}")]) == [form.format(f"secret_key={HIDDEN}")], value
 
 
 def test_the_word_after_an_option_for_a_secret_is_hidden() -> None:
-    words = [
-        "x",
-        "--client-secret",
-        "hunter22",
-        "--store",
-        "s3://b",
-        "--store-option",
-        "secret-key=hunter22",
-        "--token",
-        "-v",
-    ]
-    assert redacted_words(words) == [
-        "x", "--client-secret", HIDDEN, "--store", "s3://b", "--store-option", f"secret-key={HIDDEN}", "--token", "-v",
-    ]  # fmt: skip
+    line = "x --client-secret {} --store s3://b --store-option secret-key={} --token -v"
+
+    assert redacted_words(line.format("hunter22", "hunter22").split()) == line.format(HIDDEN, HIDDEN).split()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.cli.command_line import Tieredctl
 from tests.kraft_snapshots import topic_record, write_snapshot
 from tests.random_metadata_records import encoded
@@ -16,11 +14,6 @@ from tieredctl.model.ids import uuid_text
 TOPIC_ID = uuid_text(bytes(range(16)))
 CREDENTIAL = {"Name": "alice", "Mechanism": 1, "Salt": b"pepper77", "StoredKey": b"hashed77", "ServerKey": b"signed77"}
 PASSWORD = {"ResourceType": 4, "ResourceName": "1", "Name": "ssl.key.password", "Value": "hunter2"}
-
-
-@pytest.fixture
-def data(captures: Path) -> Path:
-    return captures / "kafka-4.3.1/data"
 
 
 def test_all_that_a_stopped_brokers_folder_says(tieredctl: Tieredctl, data: Path) -> None:
@@ -46,39 +39,32 @@ def test_a_snapshot_alone_has_what_was_deleted_since(tieredctl: Tieredctl, data:
     assert "gone7" in {item["subject"] for item in outcome.lines() if item["kind"] == "topic"}
 
 
-@pytest.mark.parametrize("output", ["table", "wide", "json", "jsonl", "yaml", "csv"])
-def test_no_format_shows_a_secret(tieredctl: Tieredctl, tmp_path: Path, output: str) -> None:
+def test_no_format_shows_a_secret(tieredctl: Tieredctl, tmp_path: Path) -> None:
     credential = encoded(KraftRecordType.USER_SCRAM_CREDENTIAL, CREDENTIAL)
     snapshot = write_snapshot(
         tmp_path, 1, topic_record(TOPIC_ID), credential, encoded(KraftRecordType.CONFIG, PASSWORD)
     )
+    for output in ("table", "wide", "json", "jsonl", "yaml", "csv"):
+        outcome = tieredctl("snapshot", "inspect", snapshot, "--cluster", "-o", output)
 
-    outcome = tieredctl("snapshot", "inspect", snapshot, "--cluster", "-o", output)
-
-    assert outcome.exit_code == ExitCode.CLEAN
-    assert "alice" in outcome.out
-    assert "(hidden)" in outcome.out
-    for secret in ("hunter2", "pepper77", "hashed77", b"pepper77".hex(), b"hashed77".hex(), b"signed77".hex()):
-        assert secret not in outcome.out
+        assert outcome.exit_code == ExitCode.CLEAN, output
+        assert "alice" in outcome.out
+        assert "(hidden)" in outcome.out
+        for secret in ("hunter2", "pepper77", "hashed77", b"pepper77".hex(), b"hashed77".hex(), b"signed77".hex()):
+            assert secret not in outcome.out, output
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (("{data}", "{data}", "--cluster"), ExitCode.USAGE),
-        (("{data}", "--cluster", "--type", "TOPIC"), ExitCode.USAGE),
-        (("nowhere", "--cluster"), ExitCode.USAGE),
-        (("/dev/null", "--cluster"), ExitCode.FAILURE),
-        (("{data}/__cluster_metadata-0/quorum-state", "--cluster"), ExitCode.USAGE),
-    ],
-)
-def test_what_is_not_one_cluster_ends_in_a_sentence(
-    tieredctl: Tieredctl, data: Path, words: tuple[str, ...], code: ExitCode
-) -> None:
-    outcome = tieredctl("snapshot", "inspect", *(word.format(data=data) for word in words))
+def test_what_is_not_one_cluster_is_refused(tieredctl: Tieredctl, data: Path) -> None:
+    for words, code in (
+        ((data, data), ExitCode.USAGE),
+        ((data, "--type", "TOPIC"), ExitCode.USAGE),
+        (("nowhere",), ExitCode.USAGE),
+        (("/dev/null",), ExitCode.FAILURE),
+        ((data / "__cluster_metadata-0/quorum-state",), ExitCode.USAGE),
+    ):
+        outcome = tieredctl("snapshot", "inspect", *words, "--cluster")
 
-    assert (outcome.exit_code, outcome.out) == (code, "")
-    assert "Traceback" not in outcome.err
+        assert (outcome.exit_code, outcome.out) == (code, ""), words
 
 
 HIDDEN_SETTINGS = (

@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -55,29 +54,18 @@ def log(snapshot: Path) -> Path:
     return file
 
 
-def test_a_record_a_line_as_dump_log_decodes_it(inspect: Inspect, snapshot: Path) -> None:
+def test_the_same_records_in_every_form_of_data_as_dump_log_decodes_them(inspect: Inspect, snapshot: Path) -> None:
     ended = inspect(snapshot, "-o", "jsonl")
+    rows = list(csv.DictReader(io.StringIO(inspect(snapshot, "-o", "csv").out)))
+    document = inspect(snapshot, "-o", "json").document()
+    copy = snapshot.rename(snapshot.with_name("copy"))  # which is known by its content
 
-    assert ended.exit_code == ExitCode.CLEAN
-    assert ended.lines() == [HEADER, TOPIC, FOOTER]
-    assert ended.err == ""
-
-
-@pytest.mark.parametrize("output", ["json", "yaml", "csv"])
-def test_the_same_records_in_every_other_form_of_data(inspect: Inspect, snapshot: Path, output: str) -> None:
-    ended = inspect(snapshot, "-o", output)
-
-    assert ended.exit_code == ExitCode.CLEAN
-    if output == "csv":
-        rows = list(csv.DictReader(io.StringIO(ended.out)))
-        found = [{**row, "version": int(row["version"]), "data": json.loads(row["data"])} for row in rows]
-    else:
-        document = ended.document() if output == "json" else yaml.safe_load(ended.out)
-        assert document["kind"] == "MetadataRecords"
-        assert document["summary"]["records"] == 3
-        assert {"type": "TOPIC_RECORD", "version": 0, "known": True, "records": 1} in document["summary"]["types"]
-        found = document["items"]
-    assert found == [HEADER, TOPIC, FOOTER]
+    assert (ended.exit_code, ended.err, ended.lines()) == (ExitCode.CLEAN, "", [HEADER, TOPIC, FOOTER])
+    found = [{**row, "version": int(row["version"]), "data": json.loads(row["data"])} for row in rows]
+    assert found == document["items"] == ended.lines() == inspect(copy, "-o", "jsonl").lines()
+    assert (document["kind"], document["summary"]["records"]) == ("MetadataRecords", 3)
+    assert {"type": "TOPIC_RECORD", "version": 0, "known": True, "records": 1} in document["summary"]["types"]
+    assert yaml.safe_load(inspect(copy, "-o", "yaml").out)["items"] == document["items"]
 
 
 def test_a_table_says_where_each_record_is(inspect: Inspect, snapshot: Path, log: Path) -> None:
@@ -89,81 +77,51 @@ def test_a_table_says_where_each_record_is(inspect: Inspect, snapshot: Path, log
     assert f"{snapshot.name}  " in wide.out
 
 
-@pytest.mark.parametrize("place", ["folder", "log directory"])
-def test_a_folder_stands_for_its_finished_snapshots_and_its_log(
-    inspect: Inspect, snapshot: Path, log: Path, place: str
-) -> None:
+def test_a_folder_stands_for_its_finished_snapshots_and_its_log(inspect: Inspect, snapshot: Path, log: Path) -> None:
+    """Zeros at the end of the log were preallocated."""
     for name in (
         "00000000000000000009-0000000001.checkpoint.part",
         "00000000000000000008-0000000001.checkpoint.deleted",
     ):
         log.with_name(name).write_bytes(b"")
-    folder = log.parent if place == "folder" else log.parent.parent
+    log.write_bytes(log.read_bytes() + bytes(5_000))
+    for folder in (log.parent, log.parent.parent):
+        ended = inspect(folder, "-o", "jsonl")
 
-    ended = inspect(folder, "-o", "jsonl")
-
-    assert ended.exit_code == ExitCode.CLEAN
-    types = [record["type"] for record in ended.lines()]
-    assert types == [
-        "LeaderChangeMessage",
-        "NO_OP_RECORD",
-        "SnapshotHeaderRecord",
-        "TOPIC_RECORD",
-        "SnapshotFooterRecord",
-    ]
+        assert ended.exit_code == ExitCode.CLEAN, folder
+        assert [record["type"] for record in ended.lines()] == [
+            *("LeaderChangeMessage", "NO_OP_RECORD", "SnapshotHeaderRecord", "TOPIC_RECORD", "SnapshotFooterRecord"),
+        ]
 
 
-def test_a_snapshot_is_known_by_its_content_where_its_name_does_not_show_it(inspect: Inspect, snapshot: Path) -> None:
-    copy = snapshot.rename(snapshot.with_name("copy"))
-
-    assert inspect(copy, "-o", "jsonl").lines() == [HEADER, TOPIC, FOOTER]
-
-
-@pytest.mark.parametrize("output", ["jsonl", "json"])
-@pytest.mark.parametrize(
-    ("types", "expected"),
-    [
+def test_only_records_of_some_types(inspect: Inspect, snapshot: Path) -> None:
+    for types, expected in (
         (["TOPIC_RECORD"], [TOPIC]),
         (["topic"], [TOPIC]),
         (["2"], [TOPIC]),
         (["snapshotheaderrecord", "TOPIC"], [HEADER, TOPIC]),
         (["PARTITION"], []),
         (["99"], []),
-    ],
-)
-def test_only_records_of_some_types(
-    inspect: Inspect, snapshot: Path, types: list[str], expected: list[Any], output: str
-) -> None:
-    ended = inspect(snapshot, "-o", output, *(word for kind in types for word in ("--type", kind)))
+    ):
+        words = [word for kind in types for word in ("--type", kind)]
+        lines, document = inspect(snapshot, *words, "-o", "jsonl"), inspect(snapshot, *words, "-o", "json")
 
-    assert ended.exit_code == ExitCode.CLEAN
-    assert (ended.lines() if output == "jsonl" else ended.document()["items"]) == expected
+        assert (lines.exit_code, lines.lines(), document.document()["items"]) == (0, expected, expected), types
+    assert inspect(snapshot, "--type", "TOPPIC").exit_code == ExitCode.USAGE
 
 
-def test_a_type_that_does_not_exist_is_a_usage_error(inspect: Inspect, snapshot: Path) -> None:
-    ended = inspect(snapshot, "--type", "TOPPIC")
-
-    assert ended.exit_code == ExitCode.USAGE
-    assert "'TOPPIC' is not a type of records" in ended.err
-    assert "TOPIC_RECORD" in ended.err
-
-
-@pytest.mark.parametrize("output", ["jsonl", "json", "table"])
-def test_types_and_versions_of_later_releases_are_counted_and_kept_as_bytes(
-    inspect: Inspect, tmp_path: Path, output: str
-) -> None:
+def test_types_and_versions_of_later_releases_are_counted_and_kept_as_bytes(inspect: Inspect, tmp_path: Path) -> None:
     file = write_snapshot(tmp_path, 5, LATER_TYPE, topic_record(TOPIC_ID, "orders"), LATER_VERSION, LATER_TYPE)
-
-    ended = inspect(file, "-o", output)
-
-    assert ended.exit_code == ExitCode.CLEAN
-    assert "3 records newer than this tieredctl, shown as bytes:" in ended.err
-    assert "2 of type 99 version 0" in ended.err
-    assert "1 of type TOPIC_RECORD version 9" in ended.err
     later = {"type": "99", "version": 0, "data": "AQI="}
-    if output != "table":
-        found = ended.lines() if output == "jsonl" else ended.document()["items"]
-        assert found == [HEADER, later, TOPIC, {"type": "TOPIC_RECORD", "version": 9, "data": "AA=="}, later, FOOTER]
+    expected = [HEADER, later, TOPIC, {"type": "TOPIC_RECORD", "version": 9, "data": "AA=="}, later, FOOTER]
+    for output in ("jsonl", "json", "table"):
+        ended = inspect(file, "-o", output)
+
+        assert ended.exit_code == ExitCode.CLEAN, output
+        assert "2 of type 99 version 0" in ended.err, output
+        assert "1 of type TOPIC_RECORD version 9" in ended.err, output
+        if output != "table":
+            assert (ended.lines() if output == "jsonl" else ended.document()["items"]) == expected
 
 
 def test_a_control_record_of_a_later_release_is_named_by_its_number(inspect: Inspect, tmp_path: Path) -> None:
@@ -177,60 +135,44 @@ def test_a_control_record_of_a_later_release_is_named_by_its_number(inspect: Ins
     assert ended.lines() == [{"type": "ControlRecord42", "version": None, "data": "AQ=="}]
 
 
-@pytest.mark.parametrize("output", ["jsonl", "json", "table", "csv"])
-def test_what_is_sound_of_a_damaged_snapshot_is_shown(inspect: Inspect, tmp_path: Path, output: str) -> None:
+def test_what_is_sound_of_a_damaged_snapshot_is_shown(inspect: Inspect, tmp_path: Path) -> None:
     file = write_snapshot(tmp_path, 5, topic_record(TOPIC_ID, "orders"))
     data = bytearray(file.read_bytes())
     position = read_batch_header(data, 0, len(data)).size
     data[position + 70] ^= 1
     file.write_bytes(data)
+    for output in ("jsonl", "json", "table", "csv"):
+        ended = inspect(file, "-o", output)
 
-    ended = inspect(file, "-o", output)
-
-    assert ended.exit_code == ExitCode.CORRUPTION
-    assert f"{file} is damaged: CRC-32C does not match at byte {position}." in ended.err
-    assert "SnapshotHeaderRecord" in ended.out
-    assert "SnapshotFooterRecord" in ended.out
-    assert "TOPIC_RECORD" not in ended.out
+        assert ended.exit_code == ExitCode.CORRUPTION, output
+        assert f"at byte {position}." in ended.err, output
+        assert "SnapshotHeaderRecord" in ended.out, output
+        assert "SnapshotFooterRecord" in ended.out, output
+        assert "TOPIC_RECORD" not in ended.out, output
 
 
 CUT = "the last batch is incomplete"
+NOT_WHOLE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "cut by a byte": (lambda data: data[:-1], CUT),
+    "cut in the middle": (lambda data: data[: len(data) // 2], CUT),
+    "no footer": (lambda data: data[:83], "snapshot does not end with a footer at byte 83"),
+    "empty": (lambda data: data[:0], "snapshot does not end with a footer at byte 0"),
+    "two footers": (lambda data: data + data[-75:], "snapshot continues after its footer"),
+    "no header": (lambda data: data[83:], "snapshot does not begin with a header at byte 0"),
+    "length": (lambda data: data[:8] + b"\x7f\xff\xff\xff" + data[12:], "is impossible at byte 0"),
+    "no batch": (lambda data: b"no batch in here" + bytes(len(data)) + b"!", "at byte 0"),
+}
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda data: data[:-1], CUT),
-        (lambda data: data[: len(data) // 2], CUT),
-        (lambda data: data[:83], "snapshot does not end with a footer at byte 83"),
-        (lambda data: data[:0], "snapshot does not end with a footer at byte 0"),
-        (lambda data: data + data[-75:], "snapshot continues after its footer"),
-        (lambda data: data[83:], "snapshot does not begin with a header at byte 0"),
-        (lambda data: data[:8] + b"\x7f\xff\xff\xff" + data[12:], "is impossible at byte 0"),
-        (lambda data: b"no batch in here" + bytes(len(data)) + b"!", "at byte 0"),
-    ],
-    ids=["cut by a byte", "cut in the middle", "no footer", "empty", "two footers", "no header", "length", "no batch"],
-)
-@pytest.mark.parametrize("output", ["jsonl", "json"])
-def test_a_snapshot_that_is_not_whole(inspect: Inspect, tmp_path: Path, output: str, change: Any, reason: str) -> None:
+def test_a_snapshot_that_is_not_whole(inspect: Inspect, tmp_path: Path) -> None:
     file = write_snapshot(tmp_path, 5, topic_record(TOPIC_ID, "orders"))
-    file.write_bytes(change(file.read_bytes()))
+    whole = file.read_bytes()
+    for case, (change, reason) in NOT_WHOLE.items():
+        file.write_bytes(change(whole))
+        for output in ("jsonl", "json"):
+            ended = inspect(file, "-o", output)
 
-    ended = inspect(file, "-o", output)
-
-    assert ended.exit_code == ExitCode.CORRUPTION
-    assert reason in ended.err
-    assert "Traceback" not in ended.err
-
-
-def test_a_log_with_zeros_at_its_end_was_preallocated(inspect: Inspect, log: Path) -> None:
-    with log.open("ab") as file:
-        file.write(bytes(5000))
-
-    ended = inspect(log, "-o", "jsonl")
-
-    assert ended.exit_code == ExitCode.CLEAN
-    assert len(ended.lines()) == 2
+            assert (ended.exit_code, reason in ended.err) == (ExitCode.CORRUPTION, True), (case, ended.err)
 
 
 def test_records_that_cannot_be_decoded_are_counted(inspect: Inspect, tmp_path: Path) -> None:
@@ -241,7 +183,6 @@ def test_records_that_cannot_be_decoded_are_counted(inspect: Inspect, tmp_path: 
 
     assert ended.exit_code == ExitCode.CORRUPTION
     assert ended.lines() == [HEADER, TOPIC, FOOTER]
-    assert "… and 47 more in this file" in ended.err
     assert len(ended.err.splitlines()) < 10
 
 
@@ -254,24 +195,13 @@ def test_the_other_files_are_shown_where_one_is_damaged(inspect: Inspect, snapsh
     assert ended.lines() == [HEADER, TOPIC, FOOTER]
 
 
-@pytest.mark.parametrize(
-    ("make", "code", "said"),
-    [
-        (lambda path: path.exists(), ExitCode.USAGE, "does not exist"),
-        (lambda path: path.mkdir(), ExitCode.USAGE, "has no KRaft snapshot and no log"),
-        (lambda path: path.symlink_to("/dev/zero"), ExitCode.USAGE, "is not a regular file"),
-    ],
-    ids=["missing", "another folder", "a device"],
-)
-def test_a_path_that_has_no_records(inspect: Inspect, tmp_path: Path, make: Any, code: ExitCode, said: str) -> None:
-    path = tmp_path / "path"
-    make(path)
+def test_a_path_that_has_no_records(inspect: Inspect, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "device").symlink_to("/dev/zero")
+    for name in ("missing", "folder", "device"):
+        ended = inspect(tmp_path / name, "-o", "jsonl")
 
-    ended = inspect(path, "-o", "jsonl")
-
-    assert ended.exit_code == code
-    assert said in ended.err
-    assert ended.out == ""
+        assert (ended.exit_code, ended.out) == (ExitCode.USAGE, ""), name
 
 
 def test_names_from_outside_do_not_reach_the_terminal(inspect: Inspect, tmp_path: Path) -> None:

@@ -12,9 +12,7 @@ from tests.cli.command_line import Tieredctl
 from tests.kraft_snapshots import snapshot_bytes
 from tieredctl.errors import ExitCode
 from tieredctl.formats.file_names import kraft_snapshot_name
-from tieredctl.formats.kraft_log import KraftRecordType, encode_kraft_record
 from tieredctl.formats.meta_properties import KRAFT_VERSION, MetaProperties, encode_meta_properties
-from tieredctl.formats.record_batches import Record, encode_batch
 
 LATEST = kraft_snapshot_name(107, 2)
 WRITTEN_MS = 1795252456244
@@ -27,88 +25,66 @@ def node(captures: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(captures / "kafka-4.3.1/data/__cluster_metadata-0", tmp_path / "__cluster_metadata-0"))
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
-def test_a_sound_node_is_verified(tieredctl: Tieredctl, node: Path, output: str) -> None:
-    ended = tieredctl("snapshot", "verify", node.parent, "-o", output)
-
-    assert ended.exit_code == ExitCode.CLEAN
-    assert "Read 3 snapshots and 1 log segment with 298 records: all are sound." in ended.err
-    if output == "json":
-        assert ended.document()["summary"] == {"snapshots": 3, "confirmed": 3, "segments": 1, "records": 298}
-
-
-@pytest.mark.parametrize("output", OUTPUTS)
-def test_a_damaged_snapshot_is_corruption(tieredctl: Tieredctl, node: Path, output: str) -> None:
+def test_a_sound_node_is_verified_and_a_damaged_snapshot_is_corruption(tieredctl: Tieredctl, node: Path) -> None:
+    document = tieredctl("snapshot", "verify", node.parent, "-o", "json").document()
+    sound = [tieredctl("snapshot", "verify", node.parent, "-o", output).exit_code for output in OUTPUTS]
     (node / LATEST).write_bytes((node / LATEST).read_bytes()[:-75])
 
-    ended = tieredctl("snapshot", "verify", node, "-o", output)
+    assert document["summary"] == {"snapshots": 3, "confirmed": 3, "segments": 1, "records": 298}
+    assert set(sound) == {ExitCode.CLEAN}
+    for output in OUTPUTS:
+        ended = tieredctl("snapshot", "verify", node, "-o", output)
 
-    assert ended.exit_code == ExitCode.CORRUPTION
-    assert "kraft-snapshot-damaged" in ended.out
-    assert "snapshot does not end with a footer, at byte 3630" in ended.out
-
-
-@pytest.mark.parametrize("command", ["verify", "ls", "inspect"])
-@pytest.mark.parametrize("name", ["somewhere", LATEST, "00000000000000000000.log"])
-@pytest.mark.parametrize("place", ["missing", "empty folder"])
-def test_a_path_without_snapshots_is_a_usage_error(
-    tieredctl: Tieredctl, tmp_path: Path, command: str, name: str, place: str
-) -> None:
-    path = tmp_path / name
-    if place == "empty folder":
-        path.mkdir()
-
-    ended = tieredctl("snapshot", command, path)
-
-    assert ended.exit_code == ExitCode.USAGE
-    assert str(path) in ended.err
+        assert ended.exit_code == ExitCode.CORRUPTION, output
+        assert "kraft-snapshot-damaged" in ended.out, output
+        assert "at byte 3630" in ended.out, output
 
 
-@pytest.mark.parametrize("content", [b"", b"\0" * 500, b"\xff" * 500, b"not a snapshot"])
-@pytest.mark.parametrize("output", ["json", "table"])
-def test_any_bytes_are_a_finding(tieredctl: Tieredctl, tmp_path: Path, content: bytes, output: str) -> None:
+def test_a_path_without_snapshots_is_a_usage_error(tieredctl: Tieredctl, tmp_path: Path, node: Path) -> None:
+    """And a log alone is not listed."""
+    for name in ("somewhere", LATEST, "00000000000000000000.log"):
+        (tmp_path / "empty" / name).mkdir(parents=True)
+        for path in (tmp_path / name, tmp_path / "empty" / name):
+            for command in ("verify", "ls", "inspect"):
+                ended = tieredctl("snapshot", command, path)
+
+                assert (ended.exit_code, str(path) in ended.err) == (ExitCode.USAGE, True), (command, path)
+    assert tieredctl("snapshot", "ls", node / "00000000000000000000.log").exit_code == ExitCode.USAGE
+
+
+def test_any_bytes_are_a_finding(tieredctl: Tieredctl, tmp_path: Path) -> None:
     file = tmp_path / LATEST
-    file.write_bytes(content)
+    for content in (b"", b"\0" * 500, b"\xff" * 500, b"not a snapshot"):
+        file.write_bytes(content)
+        for output in ("json", "table"):
+            ended = tieredctl("snapshot", "verify", file, "-o", output)
+            listed = tieredctl("snapshot", "ls", file, "-o", output)
 
-    ended = tieredctl("snapshot", "verify", file, "-o", output)
-
-    assert ended.exit_code == ExitCode.CORRUPTION
-    listed = tieredctl("snapshot", "ls", file, "-o", output)
-    assert listed.exit_code == ExitCode.CORRUPTION
-    assert "damaged" in listed.out
-    assert "complete" not in listed.out
-
-
-def test_a_log_alone_is_not_listed(tieredctl: Tieredctl, node: Path) -> None:
-    ended = tieredctl("snapshot", "ls", node / "00000000000000000000.log")
-
-    assert ended.exit_code == ExitCode.USAGE
-    assert "is not a KRaft snapshot" in ended.err
+            assert (ended.exit_code, listed.exit_code) == (ExitCode.CORRUPTION, ExitCode.CORRUPTION), content[:9]
+            assert ("damaged" in listed.out, "complete" in listed.out) == (True, False), content[:9]
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
-def test_snapshots_are_listed_in_every_format(tieredctl: Tieredctl, node: Path, output: str) -> None:
-    ended = tieredctl("snapshot", "ls", node, "-o", output, "--now", str(WRITTEN_MS + 1000))
+def test_snapshots_are_listed_in_every_format(tieredctl: Tieredctl, node: Path) -> None:
+    listed = {
+        output: tieredctl("snapshot", "ls", node, "-o", output, "--now", str(WRITTEN_MS + 1000)) for output in OUTPUTS
+    }
 
-    assert ended.exit_code == ExitCode.CLEAN
-    assert LATEST in ended.out
-    if output == "jsonl":
-        assert ended.lines()[-1] == {
-            "file": str(node / LATEST),
-            "state": "complete",
-            "endOffset": 107,
-            "epoch": 2,
-            "lastContainedOffset": 106,
-            "lastContainedLogTimestamp": WRITTEN_MS,
-            "ageMs": 1000,
-            "size": 3705,
-            "log": "within",
-            "mayBeDeleted": False,
-            "reason": "it is the latest, with which a node starts",
-        }
-    if output == "json":
-        (log,) = ended.document()["summary"]["logs"]
-        assert (log["logStartOffset"], log["logEndOffset"], log["highWatermark"]) == (0, 123, None)
+    assert {(one.exit_code, LATEST in one.out) for one in listed.values()} == {(ExitCode.CLEAN, True)}
+    assert listed["jsonl"].lines()[-1] == {
+        "file": str(node / LATEST),
+        "state": "complete",
+        "endOffset": 107,
+        "epoch": 2,
+        "lastContainedOffset": 106,
+        "lastContainedLogTimestamp": WRITTEN_MS,
+        "ageMs": 1000,
+        "size": 3705,
+        "log": "within",
+        "mayBeDeleted": False,
+        "reason": "it is the latest, with which a node starts",
+    }
+    (log,) = listed["json"].document()["summary"]["logs"]
+    assert (log["logStartOffset"], log["logEndOffset"], log["highWatermark"]) == (0, 123, None)
 
 
 def test_files_that_are_being_written_or_deleted_have_their_state(tieredctl: Tieredctl, node: Path) -> None:
@@ -149,31 +125,48 @@ def test_what_retention_no_longer_keeps_may_be_deleted_and_why(tieredctl: Tiered
     assert [row["mayBeDeleted"] for row in now.values()] == [True, True, False]
 
 
-def test_snapshots_on_both_sides_of_the_log(tieredctl: Tieredctl, node: Path) -> None:
-    no_op = encode_kraft_record(KraftRecordType.NO_OP, 0, {})
-    (node / "00000000000000000000.log").unlink()
-    batch = encode_batch([Record(85, 1, None, no_op), Record(86, 1, None, no_op)], partition_leader_epoch=1)
-    (node / "00000000000000000085.log").write_bytes(batch)
-
-    rows = listed(tieredctl, node)
-
-    assert {offset: row["log"] for offset, row in rows.items()} == {50: "before", 85: "within", 107: "after"}
-    assert rows[50]["mayBeDeleted"] is True
+def test_a_file_of_another_kind_is_wrong_use_not_damage(captures: Path, tieredctl: Tieredctl) -> None:
+    file = captures / "kafka-4.3.1/data/meta.properties"
+    for words in (("inspect", file), ("inspect", file, "--cluster"), ("verify", file), ("compare", file, file)):
+        assert tieredctl("snapshot", *words)[:2] == (ExitCode.USAGE, ""), words
+    assert tieredctl("doctor", "--kraft-snapshot", file)[:2] == (ExitCode.USAGE, "")
 
 
-def test_a_file_of_another_kind_is_wrong_use_not_damage(captures: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
-    data = captures / "kafka-4.3.1/data"
-    text, empty = tmp_path / "hostname", tmp_path / "empty"
-    text.write_text("broker-1.example.com\n" * 9)
-    empty.touch()
-    for file in (text, empty, data / "meta.properties"):
-        for words in (
-            ("snapshot", "inspect", file),
-            ("snapshot", "inspect", file, "--cluster"),
-            ("snapshot", "verify", file),
-            ("snapshot", "compare", file, file),
-            ("doctor", "--kraft-snapshot", file),
-        ):
-            outcome = tieredctl(*words)
+def test_what_a_follower_is_sent(tieredctl: Tieredctl, data: Path) -> None:
+    """By a log with epoch 1 from offset 0 and epoch 2 from 86 to 123, whose latest snapshot is 107-2."""
+    for at, answer in (
+        ("0:0", ("snapshot", 107, 2)),
+        ("10:0", ("snapshot", 107, 2)),
+        ("50:1", ("records", 50, 1)),
+        ("90:1", ("diverging", 86, 1)),
+        ("123:2", ("records", 123, 2)),
+        ("124:2", ("diverging", 123, 2)),
+        ("123:3", ("diverging", 123, 2)),
+    ):
+        outcome = tieredctl("snapshot", "ls", data, "--follower-at", at, "-o", "json")
 
-            assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, ""), (words, outcome)
+        (log,) = outcome.document()["summary"]["logs"]
+        follower = log["follower"]
+        assert outcome.exit_code == ExitCode.CLEAN
+        assert (follower["answer"], follower["endOffset"], follower["epoch"]) == answer, at
+
+
+def test_what_is_no_offset_and_epoch_or_a_single_snapshot_is_a_usage_error(tieredctl: Tieredctl, data: Path) -> None:
+    wrong = (
+        "",
+        "5",
+        "5:",
+        ":1",
+        "-1:0",
+        "5:-1",
+        "1e3:1",
+        "\u0665:1",
+        f"{1 << 63}:0",
+        f"0:{1 << 31}",
+        "9" * 9_999 + ":1",
+    )
+    snapshot = next((data / "__cluster_metadata-0").glob("*.checkpoint"))
+    for place, at in (*((data, at) for at in wrong), (snapshot, "0:0")):
+        outcome = tieredctl("snapshot", "ls", place, f"--follower-at={at}")
+
+        assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, ""), at[:9]

@@ -32,44 +32,40 @@ def test_watched_on_no_terminal_it_is_plain_and_ends_cleanly(log_dir: Path) -> N
     assert "\x1b" not in "".join(seen) + rest
 
 
-def test_watched_on_a_terminal_it_is_cleared_once(log_dir: Path) -> None:
-    command = [sys.executable, "-m", "tieredctl", "status", "--log-dir", str(log_dir), "--watch", "--interval", "1s"]
+def watched_on_a_terminal(times: int, *words: str | Path, **variables: str) -> tuple[int, bytes]:
+    """The exit code of a run that is stopped once it has shown its screen so often, and what the terminal was sent."""
+    command = [sys.executable, "-m", "tieredctl", "status", "--watch", *map(str, words)]
     ours, theirs = pty.openpty()
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=theirs, env=environment(TERM="xterm")) as run:
+    in_terminal = environment(TERM="xterm", **variables)
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=theirs, env=in_terminal) as run:
         os.close(theirs)
         seen = b""
-        while seen.count(b"\x1b[J") < 2:
+        while seen.count(b"\x1b[J") < times:
             seen += os.read(ours, 65536)  # fails once the run has ended
         run.send_signal(signal.SIGTERM)
         run.wait(timeout=60)
     os.close(ours)
+    return run.returncode, seen
 
-    assert run.returncode == 3
-    assert seen.count(b"\x1b[2J") == 1
-    assert b"Traceback" not in seen
+
+def test_watched_on_a_terminal_it_is_cleared_once(log_dir: Path) -> None:
+    code, seen = watched_on_a_terminal(2, "--log-dir", log_dir, "--interval", "1s")
+
+    assert (code, seen.count(b"\x1b[2J"), b"Traceback" in seen) == (3, 1, False)
 
 
 def test_watched_on_a_narrow_terminal_no_command_is_cut(log_dir: Path) -> None:
     folder = log_dir / ("a-folder-with-a-long-name-" * 3)
     folder.symlink_to(log_dir)
-    command = [sys.executable, "-m", "tieredctl", "status", "--log-dir", str(folder), "--watch", "-o", "wide"]
-    ours, theirs = pty.openpty()
-    in_terminal = environment(TERM="xterm", COLUMNS="80")
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=theirs, env=in_terminal) as run:
-        os.close(theirs)
-        seen = b""
-        while b"\x1b[J" not in seen:
-            seen += os.read(ours, 65536)  # fails once the run has ended
-        run.send_signal(signal.SIGTERM)
-        run.wait(timeout=60)
-    os.close(ours)
+
+    _, seen = watched_on_a_terminal(1, "--log-dir", folder, "-o", "wide", COLUMNS="80")
 
     assert 0 < seen.count(b"tieredctl ") == seen.count(f" --log-dir {folder}".encode())
 
 
-@pytest.mark.parametrize("words", [("--watch", "--interval", "0s"), ("--watch", "-o", "json")])
-def test_what_cannot_be_watched_is_wrong_use(words: tuple[str, ...], log_dir: Path, tieredctl: Tieredctl) -> None:
-    assert tieredctl("status", "--log-dir", log_dir, *words).exit_code == 2
+def test_what_cannot_be_watched_is_wrong_use(log_dir: Path, tieredctl: Tieredctl) -> None:
+    for words in (("--interval", "0s"), ("-o", "json")):
+        assert tieredctl("status", "--log-dir", log_dir, "--watch", *words).exit_code == 2, words
 
 
 def test_interrupted_before_anything_was_shown_it_is_not_clean() -> None:

@@ -33,7 +33,6 @@ def test_receipts_are_not_written_through_a_strangers_link(planned: CrashedClust
     applied = planned.apply("--receipts", laid)
 
     assert applied.exit_code == 1
-    assert "a symbolic link in a world-writable folder" in applied.err
     assert without_own(planned.objects()) == before
     assert not laid.exists()
 
@@ -42,7 +41,6 @@ def test_nor_is_a_checkpoint(cluster: CrashedClusterOnDisk, laid: Path) -> None:
     made = cluster.plan(*AGED, *ENOUGH, "--resume", laid)
 
     assert (made.exit_code, cluster.plan_file.exists()) == (1, False)
-    assert "a symbolic link in a world-writable folder" in made.err
     assert not laid.exists()
 
 

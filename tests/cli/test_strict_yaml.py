@@ -38,9 +38,9 @@ def told_without_libyaml(data: bytes) -> object:
         return told(data)
 
 
-@pytest.mark.parametrize("text", [*(HOSTILE[name] for name in HOSTILE if name != "nested"), WRITTEN, "", "---\n...\n"])
-def test_libyaml_changes_neither_values_nor_reasons(text: str) -> None:
-    assert told(text.encode()) == told_without_libyaml(text.encode())
+def test_libyaml_changes_neither_values_nor_reasons() -> None:
+    for text in (*(HOSTILE[name] for name in HOSTILE if name != "nested"), WRITTEN, "", "---\n...\n"):
+        assert told(text.encode()) == told_without_libyaml(text.encode()), text
 
 
 @given(DOCUMENTS)
@@ -55,10 +55,10 @@ def test_what_is_refused_without_libyaml_is_refused_for_the_same_reason(text: st
     assert told(text.encode()) == told_without_libyaml(text.encode())
 
 
-@pytest.mark.parametrize("deep", ["[" * 500_000, "- " * 400_000, "{a: " * 200_000], ids=["lists", "items", "mappings"])
-def test_what_is_nested_too_deep_is_a_reason(deep: str) -> None:
-    with pytest.raises(NotYaml):
-        parsed(deep.encode())
+def test_what_is_nested_too_deep_is_a_reason() -> None:
+    for deep in ("[" * 500_000, "- " * 400_000, "{a: " * 200_000):
+        with pytest.raises(NotYaml):
+            parsed(deep.encode())
 
 
 def test_a_command_parses_the_file_once(tieredctl: Tieredctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

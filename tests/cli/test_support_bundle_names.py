@@ -56,29 +56,28 @@ def test_topic_names_are_hidden_in_lines_too_and_plain_text_is_left_out_since_an
     assert left_out == {"crashes": why, "results": why}
 
 
-@pytest.mark.parametrize(
-    "named",
-    [
-        {"key": "prod/secret.orders-G4i52LJdRBel-FDnehx_Kw/3/00000000000000000044-iKEAjo4YQFCacBhyCX3_1g.log"},
-        {"key": "secret.orders-3-G4i52LJdRBel-FDnehx_Kw/00000000000000000044-iKEAjo4YQFCacBhyCX3_1g.log"},
-        {"path": "/var/kafka/secret.orders-3/leader-epoch-checkpoint", "error": "secret.orders-3 is damaged"},
-        {"secret.orders-3": 5},
-        {"type": "TopicRecord", "data": {"name": "secret.orders", "topicId": "G4i52LJdRBel-FDnehx_Kw"}},
-        {"data": {"resourceType": 2, "resourceName": "secret.orders", "name": "retention.ms", "value": "5"}},
-    ],
-    ids=["aiven", "local", "path", "member", "topic record", "config record"],
-)
-def test_topics_that_only_a_key_or_a_path_names_are_hidden(
-    named: dict[str, Any], tieredctl: Tieredctl, tmp_path: Path
-) -> None:
+ITEMS_THAT_NAME: dict[str, dict[str, Any]] = {
+    "aiven": {"key": f"prod/secret.orders-{TOPIC_ID}/3/00000000000000000044-iKEAjo4YQFCacBhyCX3_1g.log"},
+    "local": {"key": f"secret.orders-3-{TOPIC_ID}/00000000000000000044-iKEAjo4YQFCacBhyCX3_1g.log"},
+    "path": {"path": "/var/kafka/secret.orders-3/leader-epoch-checkpoint", "error": "secret.orders-3 is damaged"},
+    "member": {"secret.orders-3": 5},
+    "topic record": {"type": "TopicRecord", "data": {"name": "secret.orders", "topicId": TOPIC_ID}},
+    "config record": {
+        "data": {"resourceType": 2, "resourceName": "secret.orders", "name": "retention.ms", "value": "5"}
+    },
+}
+
+
+def test_topics_that_only_a_key_or_a_path_names_are_hidden(tieredctl: Tieredctl, tmp_path: Path) -> None:
     to, result = tmp_path / "bundle.tar.gz", tmp_path / "result.json"
     segment = "iKEAjo4YQFCacBhyCX3_1g"
-    result.write_text(json.dumps({"items": [named, {"segmentId": segment, "topicId": "G4i52LJdRBel-FDnehx_Kw"}]}))
+    for case, named in ITEMS_THAT_NAME.items():
+        result.write_text(json.dumps({"items": [named, {"segmentId": segment, "topicId": TOPIC_ID}]}))
 
-    bundled(tieredctl, to, "--result", result, "--hide-names")
+        bundled(tieredctl, to, "--result", result, "--hide-names", "--force")
 
-    inside = unpacked(to)["results/0-result.json"]
-    assert (b"secret" in inside, segment.encode() in inside, b"G4i52LJdRBel-FDnehx_Kw" in inside) == (False, True, True)
+        inside = unpacked(to)["results/0-result.json"]
+        assert [one.encode() in inside for one in ("secret", segment, TOPIC_ID)] == [False, True, True], case
 
 
 def test_topics_of_the_metadata_are_hidden_wherever_they_appear(
@@ -97,31 +96,25 @@ def test_topics_of_the_metadata_are_hidden_wherever_they_appear(
     assert by_name == {name: f"{name}-0"}
 
 
-@pytest.mark.parametrize(
-    ("names", "text", "hidden"),
-    [
-        ({"a-b", "a"}, "a-b-0 a-0 a-b.c b-a", {"a-b": "B", "a": "A"}),
-        ({"orders"}, "orders orders.x preorders orders_2 [orders] orders:0", {"orders": "O"}),
-        ({"-a", "a--b"}, "x--a a--b-1", {"-a": "D", "a--b": "E"}),
-        ({'odd "one"', "one"}, 'an odd "one" and one', {'odd "one"': "O", "one": "N"}),
-        (set(), "a-b", {}),
-    ],
-)
-def test_names_are_found_as_words_and_the_longest_first(names: set[str], text: str, hidden: dict[str, str]) -> None:
-    expected = {
-        "a-b-0 a-0 a-b.c b-a": "B-0 A-0 A-b.c b-A",
-        "orders orders.x preorders orders_2 [orders] orders:0": "O orders.x preorders orders_2 [O] O:0",
-        "x--a a--b-1": "x-D E-1",
-        'an odd "one" and one': "an O and N",
-        "a-b": "a-b",
-    }
-    found = HiddenNames(names)
+def test_names_are_found_as_words_and_the_longest_first() -> None:
+    for hidden, text, expected in (
+        ({"a-b": "B", "a": "A"}, "a-b-0 a-0 a-b.c b-a", "B-0 A-0 A-b.c b-A"),
+        (
+            {"orders": "O"},
+            "orders orders.x preorders orders_2 [orders] orders:0",
+            "O orders.x preorders orders_2 [O] O:0",
+        ),
+        ({"-a": "D", "a--b": "E"}, "x--a a--b-1", "x-D E-1"),
+        ({'odd "one"': "O", "one": "N"}, 'an odd "one" and one', "an O and N"),
+        ({}, "a-b", "a-b"),
+    ):
+        found = HiddenNames(set(hidden))
 
-    result = found.in_text(text)
+        result = found.in_text(text)
 
-    for name, letter in hidden.items():
-        result = result.replace(found.in_text(name), letter)
-    assert result == expected[text]
+        for name, letter in hidden.items():
+            result = result.replace(found.in_text(name), letter)
+        assert result == expected
 
 
 def findings_about(name: str) -> list[dict[str, Any]]:
@@ -153,22 +146,19 @@ def test_no_name_is_anywhere_in_it(names: set[str]) -> None:
     assert [len((part.text or "").splitlines()) > 0 for part in hidden] == [part.text is not None for part in parts]
 
 
-@pytest.mark.parametrize(
-    "named",
-    [
-        {"evidence": {"topics": ["secret", "other"]}, "message": "settings of topics secret."},
-        {"subject": "topic secret", "message": "secret is not copied."},
-        {"message": "data is kept forever (topic secret)", "remedy": "tieredctl topic status secret …"},
-        {"longestTopic": "secret", "message": "secret."},
-    ],
-    ids=["list", "subject", "sentence", "member"],
-)
-def test_topics_that_only_a_finding_names_are_hidden(
-    named: dict[str, Any], tieredctl: Tieredctl, tmp_path: Path
-) -> None:
+FINDINGS_THAT_NAME: dict[str, dict[str, Any]] = {
+    "list": {"evidence": {"topics": ["secret", "other"]}, "message": "settings of topics secret."},
+    "subject": {"subject": "topic secret", "message": "secret is not copied."},
+    "sentence": {"message": "data is kept forever (topic secret)", "remedy": "tieredctl topic status secret …"},
+    "member": {"longestTopic": "secret", "message": "secret."},
+}
+
+
+def test_topics_that_only_a_finding_names_are_hidden(tieredctl: Tieredctl, tmp_path: Path) -> None:
     to, result = tmp_path / "bundle.tar.gz", tmp_path / "result.json"
-    result.write_text(json.dumps({"items": [named]}))
+    for case, named in FINDINGS_THAT_NAME.items():
+        result.write_text(json.dumps({"items": [named]}))
 
-    bundled(tieredctl, to, "--result", result, "--hide-names")
+        bundled(tieredctl, to, "--result", result, "--hide-names", "--force")
 
-    assert b"secret" not in unpacked(to)["results/0-result.json"]
+        assert b"secret" not in unpacked(to)["results/0-result.json"], case

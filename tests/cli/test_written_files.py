@@ -123,21 +123,15 @@ def listing(captures: Path) -> tuple[str, ...]:
     return ("remote", "du", "--store", f"file:{captures / 'kafka-4.3.1/remote/kafka-tiered-storage'}")
 
 
-@pytest.mark.parametrize("option", ["--metrics-file", "--report"])
-def test_what_runs_every_night_replaces_what_it_left_the_night_before(
-    option: str, captures: Path, tmp_path: Path, tieredctl: Tieredctl
+def test_what_runs_every_night_replaces_what_it_left_the_night_before_and_an_empty_file(
+    captures: Path, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:
-    words = (*listing(captures), option, tmp_path / "left")
-    assert tieredctl(*words).exit_code == 0
-    first = os.stat(tmp_path / "left").st_ino
-
-    assert tieredctl(*words).exit_code == 0
-    assert os.stat(tmp_path / "left").st_ino != first
-
-
-@pytest.mark.parametrize("option", ["--metrics-file", "--report"])
-def test_an_empty_file_is_nobodys(option: str, captures: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
-    (tmp_path / "made").touch()
-
-    assert tieredctl(*listing(captures), option, tmp_path / "made").exit_code == 0
-    assert (tmp_path / "made").stat().st_size > 0
+    for option in ("--metrics-file", "--report"):
+        left = tmp_path / option
+        left.touch()
+        inodes = {os.stat(left).st_ino}
+        for night in range(2):
+            assert tieredctl(*listing(captures), option, left).exit_code == 0, (option, night)
+            assert left.stat().st_size > 0
+            assert os.stat(left).st_ino not in inodes, (option, night)
+            inodes = {os.stat(left).st_ino}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tieredctl_proposals.ops.wal.event_log import EventLog
 from tieredctl_proposals.wal.sections import QueueItem
 from tieredctl_proposals.wal.steps import Publish, PutObject
@@ -27,11 +28,21 @@ def objects(store: Path) -> list[Path]:
     return sorted(store.glob("*.wal"))
 
 
-def restored(tieredctl: Tieredctl, store: Path, to: Path, *words: str) -> tuple[int, str]:
-    """`other` begins above offset 0."""
+def restored(tieredctl: Tieredctl, store: Path, to: Path, *words: str) -> int:
+    """The exit code. `other` begins above offset 0."""
     given = ("--store", f"file:{store}", "--to", to, "--untiered-topic", "other")
-    outcome = tieredctl("wal", "restore", *given, *words)
-    return outcome.exit_code, outcome.err
+    return tieredctl("wal", "restore", *given, *words).exit_code
+
+
+def logs_in(folder: Path) -> dict[str, bytes]:
+    """What each partition's log holds."""
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.glob("*/*.log")}
+
+
+def cut_at(writes: int) -> list[object]:
+    """A test's parameters: the run that nothing stops and two that are killed early and late run always."""
+    always = {writes // 3, writes - 1, writes}
+    return [one if one in always else pytest.param(one, marks=pytest.mark.exhaustive) for one in range(writes + 1)]
 
 
 def remove(path: Path) -> None:

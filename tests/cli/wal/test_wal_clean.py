@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
-from tests.cli.wal.store_of_uploads import EVENTS
+from tests.cli.wal.store_of_uploads import EVENTS, cut, cut_at
 from tests.metadata_logs import copied, write_events
 from tests.wal.killed_store import Killed, killed_after
 from tests.wal.local_partitions import CLUSTER_ID, ORDERS, batch, write_partition
@@ -105,43 +105,25 @@ def test_an_object_goes_only_when_every_partition_in_it_is_in_remote_storage(
     assert tieredctl("wal", "verify", "--store", f"file:{store}", "--level", "full").exit_code == 0
 
 
-def test_what_was_removed_is_in_quarantine_with_receipts_and_can_be_put_back(
+def test_what_was_removed_can_be_put_back_and_is_not_taken_again(
     store: Path, clean: Clean, tieredctl: Tieredctl
 ) -> None:
+    """Its events say that it is deleted."""
     before = {path.name: path.read_bytes() for path in store.glob("*.wal")}
-    outcome = clean(*CONFIRMED, ends=(1, 2))
-    plan_id = outcome.document()["summary"]["planId"]
+    plan_id = clean(*CONFIRMED, ends=(1, 2)).document()["summary"]["planId"]
     assert objects(store) == []
 
     restored = tieredctl("orphans", "restore", plan_id, "--store", f"file:{store}")
-
-    assert restored.exit_code == 0, restored.err
-    assert {path.name: path.read_bytes() for path in store.glob("*.wal")} == before
-
-
-def test_what_was_put_back_is_not_taken_again(store: Path, clean: Clean, tieredctl: Tieredctl) -> None:
-    """Its events say that it is deleted."""
-    plan_id = clean(*CONFIRMED, ends=(1, 2)).document()["summary"]["planId"]
-    assert tieredctl("orphans", "restore", plan_id, "--store", f"file:{store}").exit_code == 0
     make_old(store)
-    back = objects(store)
-
     again = clean(*CONFIRMED, "--delete", ends=(1, 2))
 
-    assert (again.exit_code, objects(store)) == (0, back)
+    assert (restored.exit_code, again.exit_code) == (0, 0), restored.err
+    assert {path.name: path.read_bytes() for path in store.glob("*.wal")} == before
     assert again.document()["summary"]["kept"] == {"PUT_BACK": 2}
     for note in (store / ".tieredctl/removed").rglob("*.gz"):
         note.write_bytes(b"?")
     assert clean(*CONFIRMED, "--delete", ends=(1, 2)).exit_code == 5
-    assert objects(store) == back
-
-
-def test_what_was_stored_a_moment_ago_stays(store: Path, clean: Clean) -> None:
-    os.utime(store / objects(store)[0])
-
-    document = clean(ends=(1, 2)).document()
-
-    assert (document["summary"]["planned"], document["summary"]["kept"]) == (1, {"TOO_YOUNG": 1})
+    assert {path.name: path.read_bytes() for path in store.glob("*.wal")} == before
 
 
 def test_more_than_the_allowed_share_of_the_store_never_goes(store: Path, clean: Clean) -> None:
@@ -150,7 +132,7 @@ def test_more_than_the_allowed_share_of_the_store_never_goes(store: Path, clean:
     half = clean("--max-percent", "50", *CONFIRMED, ends=(1, 1))
 
     assert (planned.exit_code, planned.document()["summary"]["planned"]) == (0, 2)
-    assert (refused.exit_code, "more than 50 %" in refused.err) == (2, True)
+    assert refused.exit_code == 2
     assert (half.exit_code, len(objects(store))) == (0, 1)
 
 
@@ -169,7 +151,7 @@ def test_old_copies_are_deleted_for_good_but_not_what_was_put_back(
     original = min(objects(store), default=None)
 
     refused = tieredctl(*words, "--older-than", "1h", "--apply", "--yes")
-    assert (refused.exit_code, "more than 10 %" in refused.err) == (2, True)
+    assert refused.exit_code == 2
     assert all(path.exists() for path in copies)
     purged = tieredctl(*words, "--older-than", "1h", "--apply", "--yes", "--max-percent", "100")
 
@@ -178,27 +160,29 @@ def test_old_copies_are_deleted_for_good_but_not_what_was_put_back(
     assert tieredctl("orphans", "restore", plan_id, "--store", f"file:{store}").exit_code == 5
 
 
-def test_with_delete_there_is_no_copy(store: Path, clean: Clean, tieredctl: Tieredctl) -> None:
+def test_with_delete_there_is_no_copy_and_then_nothing_left_to_do(
+    store: Path, clean: Clean, tieredctl: Tieredctl
+) -> None:
+    """What was stored a moment ago stays."""
+    os.utime(store / objects(store)[0])
+    young = clean(ends=(1, 2)).document()["summary"]
+    make_old(store)
+
     assert clean(*CONFIRMED, "--delete", ends=(1, 2)).exit_code == 0
-
-    assert not list(store.rglob("quarantine"))
-    assert list(states(store, tieredctl).values()) == [{"DELETE_SEGMENT_FINISHED"}] * 2
-
-
-def test_nothing_is_left_to_do_afterwards(store: Path, clean: Clean) -> None:
-    assert clean(*CONFIRMED, ends=(1, 2)).exit_code == 0
-
     again = clean(*CONFIRMED, ends=(1, 2))
 
-    assert again.exit_code == 0
-    assert again.document()["summary"]["planned"] == again.document()["summary"]["eventsOnly"] == 0
+    assert (young["planned"], young["kept"]) == (1, {"TOO_YOUNG": 1})
+    assert not list(store.rglob("quarantine"))
+    assert list(states(store, tieredctl).values()) == [{"DELETE_SEGMENT_FINISHED"}] * 2
+    summary = again.document()["summary"]
+    assert (again.exit_code, summary["planned"], summary["eventsOnly"]) == (0, 0, 0)
 
 
 WRITES = 20
 """Of a run that nothing stops."""
 
 
-@pytest.mark.parametrize("boundary", range(WRITES + 1))
+@pytest.mark.parametrize("boundary", cut_at(WRITES))
 def test_killed_before_any_of_its_writes_no_reader_misses_an_object_and_the_next_run_ends_it(
     boundary: int, store: Path, clean: Clean, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,20 +229,11 @@ def test_what_a_killed_run_removed_and_is_needed_now_is_put_back_by_the_next(
     assert clean(ends=(1, -1)).document()["summary"]["planned"] == 0
 
 
-def damage_events(store: Path) -> None:
-    first = min((store / EVENTS).iterdir())
-    first.unlink()
-
-
-def lose_metadata(store: Path) -> None:
-    """An event log that another program cut."""
-    last = max((store / EVENTS).iterdir())
-    last.write_bytes(last.read_bytes()[:-3])
-
-
-@pytest.mark.parametrize("break_it", [damage_events, lose_metadata])
-def test_by_damaged_events_nothing_goes(break_it: Callable[[Path], None], store: Path, clean: Clean) -> None:
-    break_it(store)
+@pytest.mark.parametrize(("which", "damage"), [(min, Path.unlink), (max, cut)], ids=["the first lost", "the last cut"])
+def test_by_damaged_events_nothing_goes(
+    which: Callable[..., Path], damage: Callable[[Path], None], store: Path, clean: Clean
+) -> None:
+    damage(which((store / EVENTS).iterdir()))
     before = objects(store)
 
     outcome = clean(*CONFIRMED, ends=(1, 2))
@@ -266,38 +241,17 @@ def test_by_damaged_events_nothing_goes(break_it: Callable[[Path], None], store:
     assert (outcome.exit_code, objects(store)) == (5, before)
 
 
-def test_by_the_metadata_of_another_cluster_nothing_goes(store: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
-    write_events(tmp_path / "other", *copied(1, 0, 9))
-
-    source = ("--log-dir", tmp_path / "other", "--offline-metadata")
-    outcome = tieredctl("wal", "clean", "--store", f"file:{store}", *source, *CONFIRMED)
-
-    assert outcome.exit_code == 2
-    assert "knows no topic" in outcome.err
-    assert len(objects(store)) == 2
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        ((), 2, "needs a live cluster"),
-        (("--offline-metadata",), 2, "nothing to read metadata from"),
-        (("--give-up-after", "5m"), 2, "may still be in progress"),
-        (("--min-age", "5m"), 2, "younger than an hour"),
-    ],
-)
-def test_what_cannot_be_decided_is_refused(
-    words: tuple[str, ...], code: int, message: str, store: Path, tieredctl: Tieredctl
+def test_by_the_metadata_of_another_cluster_or_what_cannot_be_decided_nothing_goes(
+    store: Path, clean: Clean, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:
-    outcome = tieredctl("wal", "clean", "--store", f"file:{store}", *words)
-
-    assert (outcome.exit_code, outcome.out) == (code, "")
-    assert message in outcome.err
-
-
-def test_without_a_confirmation_nothing_goes(store: Path, clean: Clean) -> None:
-    outcome = clean("--apply", "--cluster-id", CLUSTER_ID, ends=(1, 2))
-
-    assert outcome.exit_code == 2
-    assert "needs confirmation" in outcome.err
+    write_events(tmp_path / "other", *copied(1, 0, 9))
+    for words in (
+        ("--log-dir", tmp_path / "other", "--offline-metadata", *CONFIRMED),
+        (),
+        ("--offline-metadata",),
+        ("--give-up-after", "5m"),
+        ("--min-age", "5m"),
+    ):
+        assert tieredctl("wal", "clean", "--store", f"file:{store}", *words)[:2] == (2, ""), words
+    assert clean("--apply", "--cluster-id", CLUSTER_ID, ends=(1, 2)).exit_code == 2
     assert len(objects(store)) == 2

@@ -18,6 +18,7 @@ from tests.cli.wal.store_of_uploads import (
     EVENTS,
     FIRST,
     flip_last,
+    logs_in,
     objects,
     restored,
     store_upload,
@@ -33,12 +34,13 @@ from tieredctl.storage.file import FileStore
 def test_what_is_restored_has_the_bytes_of_what_was_uploaded(
     log_dir: Path, uploaded: Path, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:
-    assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 0
+    assert restored(tieredctl, uploaded, tmp_path / "to") == 0
+    assert restored(tieredctl, uploaded, tmp_path / "one", "--topic", "orders", "--partition", "1") == 0
 
-    logs = {file.relative_to(log_dir): file.read_bytes() for file in log_dir.glob("*/*.log")}
-    assert {file.relative_to(tmp_path / "to"): file.read_bytes() for file in tmp_path.glob("to/*/*.log")} == logs
+    assert logs_in(tmp_path / "to") == logs_in(log_dir)
     assert (tmp_path / "to/orders-0/leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n1 3\n"
     assert (tmp_path / "to/orders-0/partition.metadata").read_text().endswith(ORDERS[0].topic_id)
+    assert [path.name for path in (tmp_path / "one").iterdir()] == ["orders-1"]
 
 
 def test_a_dry_run_reads_all_and_writes_nothing(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
@@ -52,14 +54,7 @@ def test_a_dry_run_reads_all_and_writes_nothing(uploaded: Path, tmp_path: Path, 
     assert rehearsed.document()["items"] == done["items"]
     assert (rehearsed.document()["summary"], rehearsed.exit_code) == (done["summary"] | {"dryRun": True}, 0)
     again = tieredctl(*line, "--dry-run")
-    assert (again.exit_code, "exists already" in again.err) == (1, True)
-
-
-def test_a_dry_run_finds_a_damaged_object(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
-    flip_last(objects(uploaded)[0])
-
-    assert restored(tieredctl, uploaded, tmp_path / "to", "--dry-run")[0] == 4
-    assert not (tmp_path / "to").exists()
+    assert again.exit_code == 1
 
 
 def test_of_a_topic_that_was_made_again_one_is_chosen_by_its_id(
@@ -73,7 +68,7 @@ def test_of_a_topic_that_was_made_again_one_is_chosen_by_its_id(
     both = restored(tieredctl, store, tmp_path / "to")
     one = restored(tieredctl, store, tmp_path / "to", "--topic-id", OTHER.topic_id)
 
-    assert (both[0], one[0]) == (2, 0)
+    assert (both, one) == (2, 0)
     assert (tmp_path / "to/orders-0" / f"{0:020d}.log").read_bytes() == b"".join(FIRST[:2])
     inspect = ("wal", "inspect", "--store", f"file:{store}", "-o", "jsonl")
     assert len(tieredctl(*inspect, "--topic-id", ORDERS[0].topic_id).lines()) == 1
@@ -87,14 +82,10 @@ def test_a_partition_with_missing_offsets_is_restored_only_when_asked(
     log.rename(log.with_name(f"{4:020d}.log")).write_bytes(FIRST[4] + FIRST[5])
     making_a_gap = tieredctl(*upload_words(tmp_path / "logs", store), "--apply")
     assert making_a_gap.exit_code == 4
-    assert "no combined object holds offsets 2 to 3" in making_a_gap.err
 
-    refused = restored(tieredctl, store, tmp_path / "to")
-
-    assert refused[0] == 4
-    assert "no combined object holds offsets 2 to 3" in refused[1]
+    assert restored(tieredctl, store, tmp_path / "to") == 4
     assert not (tmp_path / "to").exists()
-    assert restored(tieredctl, store, tmp_path / "to", "--with-gaps")[0] == 4
+    assert restored(tieredctl, store, tmp_path / "to", "--with-gaps") == 4
     assert (tmp_path / "to/orders-0" / f"{0:020d}.log").read_bytes() == b"".join((*FIRST[:2], *FIRST[4:]))
 
 
@@ -104,23 +95,16 @@ def test_where_the_events_are_lost_the_objects_alone_are_enough(
     for file in (uploaded / EVENTS).iterdir():
         file.unlink()
 
-    refused = restored(tieredctl, uploaded, tmp_path / "to")
-
-    assert refused[0] == 2
-    assert "give --without-events" in refused[1]
-    assert restored(tieredctl, uploaded, tmp_path / "to", "--without-events")[0] == 0
-    logs = {file.relative_to(log_dir): file.read_bytes() for file in log_dir.glob("*/*.log")}
-    assert {file.relative_to(tmp_path / "to"): file.read_bytes() for file in tmp_path.glob("to/*/*.log")} == logs
+    assert restored(tieredctl, uploaded, tmp_path / "to") == 2
+    assert restored(tieredctl, uploaded, tmp_path / "to", "--without-events") == 0
+    assert logs_in(tmp_path / "to") == logs_in(log_dir)
 
 
 def test_a_damaged_object_restores_nothing(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
     flip_last(objects(uploaded)[0])
-
-    code, said = restored(tieredctl, uploaded, tmp_path / "to")
-
-    assert code == 4
-    assert "CRC" in said
-    assert not (tmp_path / "to").exists()
+    for words in ((), ("--dry-run",)):
+        assert restored(tieredctl, uploaded, tmp_path / "to", *words) == 4, words
+        assert not (tmp_path / "to").exists(), words
 
 
 @pytest.mark.parametrize("lost", range(3))
@@ -139,15 +123,14 @@ def test_what_a_later_leader_cut_fills_no_gap(lost: int, tmp_path: Path, store: 
     first = {path: [one in path.read_bytes() for one in new].index(True) for path in set(objects(store)) - before}
     uploads = sorted(first, key=lambda path: first[path])
     (store / EVENTS).rename(tmp_path / "lost-events")
-    assert restored(tieredctl, store, tmp_path / "whole", "--without-events")[0] == 0
+    assert restored(tieredctl, store, tmp_path / "whole", "--without-events") == 0
     assert (tmp_path / "whole/orders-0" / f"{0:020d}.log").read_bytes() == b"".join(new)
     assert len(uploads) > 3
     uploads[lost].unlink()
 
-    code, said = restored(tieredctl, store, tmp_path / "to", "--without-events", "--untiered-topic", "orders")
+    code = restored(tieredctl, store, tmp_path / "to", "--without-events", "--untiered-topic", "orders")
 
-    assert (code, (tmp_path / "to").exists()) == (4, False), said
-    assert "no combined object holds offsets" in said
+    assert (code, (tmp_path / "to").exists()) == (4, False)
 
 
 def test_a_topic_that_may_be_tiered_is_not_restored_from_above_offset_0(
@@ -161,15 +144,7 @@ def test_a_topic_that_may_be_tiered_is_not_restored_from_above_offset_0(
     of_the_rest = tieredctl(*words, "--topic", "orders")
 
     assert (refused.exit_code, of_another.exit_code, of_the_rest.exit_code) == (2, 2, 0)
-    assert "a broker would delete its remote segments" in refused.err
-    assert "--untiered-topic other" in refused.err
     assert {path.name for path in (tmp_path / "to").iterdir()} == {"orders-0", "orders-1"}
-
-
-def test_one_partition_is_restored(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
-    assert restored(tieredctl, uploaded, tmp_path / "to", "--topic", "orders", "--partition", "1")[0] == 0
-
-    assert [path.name for path in (tmp_path / "to").iterdir()] == ["orders-1"]
 
 
 @pytest.mark.parametrize("name", ["../../etc", "a/b", "..", "", "a" * 250])
@@ -181,10 +156,8 @@ def test_a_topic_that_no_broker_has_is_not_restored(
     item = queue_item(partition, OTHER.topic_id, FIRST[0], broker_id=1, leader_epoch=0, event_timestamp_ms=1)
     store_upload(store, item)
 
-    code, said = restored(tieredctl, store, tmp_path / "deep/er/to")
-
-    assert (code, list(tmp_path.glob("deep"))) == (4, [])
-    assert "cannot be a partition's folder" in said
+    assert restored(tieredctl, store, tmp_path / "deep/er/to") == 4
+    assert list(tmp_path.glob("deep")) == []
 
 
 def test_where_everything_was_deleted_nothing_is_restored(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
@@ -195,10 +168,8 @@ def test_where_everything_was_deleted_nothing_is_restored(uploaded: Path, tmp_pa
         log = EventLog(files, read_events(files).log.end_offsets, lambda: 1)
         log.append([step for step in steps if isinstance(step, Publish)])
 
-    code, said = restored(tieredctl, uploaded, tmp_path / "to")
-
-    assert (code, (tmp_path / "to").exists()) == (2, False)
-    assert "nothing is uploaded" in said
+    assert restored(tieredctl, uploaded, tmp_path / "to") == 2
+    assert not (tmp_path / "to").exists()
 
 
 def test_what_goes_on_from_remote_storage_is_restored_with_the_epochs_below_it(

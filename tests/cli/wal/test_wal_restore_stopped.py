@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from errno import ENOSPC
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,8 @@ KILLED = 137
 def test_what_is_there_already_is_never_written_over(uploaded: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
     (tmp_path / "to/orders-1").mkdir(parents=True)
 
-    code, said = restored(tieredctl, uploaded, tmp_path / "to")
-
-    assert (code, [path.name for path in (tmp_path / "to").iterdir()]) == (1, ["orders-1"])
-    assert "exists already" in said
+    assert restored(tieredctl, uploaded, tmp_path / "to") == 1
+    assert [path.name for path in (tmp_path / "to").iterdir()] == ["orders-1"]
 
 
 def test_what_a_killed_restore_left_is_gone_after_the_next(
@@ -35,7 +35,7 @@ def test_what_a_killed_restore_left_is_gone_after_the_next(
 ) -> None:
     (tmp_path / "to/.tieredctl-unfinished-1234/orders-0").mkdir(parents=True)
 
-    assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 0
+    assert restored(tieredctl, uploaded, tmp_path / "to") == 0
 
     assert {path.name for path in (tmp_path / "to").iterdir()} == {"orders-0", "orders-1", "other-0"}
 
@@ -59,22 +59,8 @@ def test_a_restore_that_is_interrupted_leaves_nothing(
     assert not (tmp_path / "to").exists()
 
 
-@pytest.mark.parametrize("is_new", [True, False])
-@pytest.mark.parametrize("moved", range(4))
-@pytest.mark.parametrize("fault", [OSError(ENOSPC, os.strerror(ENOSPC)), Killed()])
-def test_a_restore_that_fails_while_it_puts_folders_in_place_leaves_none(
-    *,
-    fault: BaseException,
-    moved: int,
-    is_new: bool,
-    uploaded: Path,
-    tmp_path: Path,
-    tieredctl: Tieredctl,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    if not is_new:
-        (tmp_path / "to").mkdir()
-    real, renamed = Path.rename, list[str]()
+def failing_at(moved: int, fault: BaseException, renamed: list[str]) -> Callable[[Path, Path], Path]:
+    real = Path.rename
 
     def failing(self: Path, target: Path) -> Path:
         if len(renamed) == moved:
@@ -83,31 +69,43 @@ def test_a_restore_that_fails_while_it_puts_folders_in_place_leaves_none(
         renamed.append(self.name)
         return real(self, target)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "rename", failing)
-        with suppress(Killed):
-            assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 1
+    return failing
 
-    assert len(renamed) == max(2 * moved, 1)
-    assert (tmp_path / "to").exists() is not is_new
-    assert is_new or not list((tmp_path / "to").iterdir())
+
+def test_a_restore_that_fails_while_it_puts_folders_in_place_leaves_none(
+    uploaded: Path, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for fault, moved, is_new in product((OSError(ENOSPC, os.strerror(ENOSPC)), Killed()), range(4), (True, False)):
+        case = f"{type(fault).__name__}-{moved}-{is_new}"
+        to, renamed = tmp_path / case, list[str]()
+        if not is_new:
+            to.mkdir()
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "rename", failing_at(moved, fault, renamed))
+            with suppress(Killed):
+                assert restored(tieredctl, uploaded, to) == 1, case
+
+        assert len(renamed) == max(2 * moved, 1), case
+        assert to.exists() is not is_new, case
+        assert is_new or not list(to.iterdir()), case
 
 
 def test_while_a_restore_runs_another_one_into_the_same_folder_is_refused(
     uploaded: Path, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, others = write_log, list[tuple[int, str]]()
+    real, others = write_log, set[int]()
 
     def in_between(*given: Any) -> RestoredLog:
         with monkeypatch.context() as patched:
             patched.setattr(restore, "write_log", real)
-            others.append(restored(tieredctl, uploaded, tmp_path / "to"))
+            others.add(restored(tieredctl, uploaded, tmp_path / "to"))
         return real(*given)
 
     monkeypatch.setattr(restore, "write_log", in_between)
-    assert restored(tieredctl, uploaded, tmp_path / "to")[0] == 0
+    assert restored(tieredctl, uploaded, tmp_path / "to") == 0
 
-    assert {code for code, _ in others} == {11}
+    assert others == {11}
     assert {path.name for path in (tmp_path / "to").iterdir()} == {"orders-0", "orders-1", "other-0"}
 
 
@@ -145,6 +143,5 @@ def test_what_a_killed_restore_had_written_whole_is_put_into_its_place_by_the_ne
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == KILLED
         assert {path.name for path in to.iterdir()} != {"orders-0", "orders-1", "other-0"}
 
-        code, said = restored(tieredctl, uploaded, to)
-
-        assert (code, {path.name for path in to.iterdir()}) == (0, {"orders-0", "orders-1", "other-0"}), (moved, said)
+        assert restored(tieredctl, uploaded, to) == 0, moved
+        assert {path.name for path in to.iterdir()} == {"orders-0", "orders-1", "other-0"}, moved
