@@ -19,7 +19,7 @@ from tests.rigs import object_servers
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.captured_inkless import capture, captured_server, inkless, postgres  # noqa: F401
 from tests.rigs.class_archives import share_spark_classes
-from tests.rigs.driven_brokers import driven, kafka_3, kafka_4  # noqa: F401
+from tests.rigs.driven_brokers import driven, forgetful_4, kafka_3, kafka_4, leftovers_4  # noqa: F401
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.prerequisites import RigMissing
 from tests.shares import chosen_share
@@ -62,6 +62,8 @@ CAPTURED_CLUSTERS = sorted(
 KAFKA, OLDER_KAFKA = "kafka", "kafka 3.9.1"
 SERVERS = frozenset({"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator", "postgres"})
 """The fixtures that start one, and the parameters that choose one, with dashes for underscores."""
+SHARED_CLUSTERS = ("forgetful_4", "leftovers_4")
+"""The fixtures of clusters that several files change one after another."""
 SHARING_SPARK = {
     "tests/spark": "Spark's session",
     "tests/spark/ledger": "Spark's session",
@@ -116,13 +118,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupsTogeth
 
 
 def _group(nodeid: str) -> str:
-    """The tests that share a broker, Spark's session or its cluster; else a file, and of it the older Kafka's apart."""
+    """The tests that share clusters of Kafka or Spark, or a session; else a file, and of it the older Kafka's apart."""
     path, _, rest = nodeid.partition("::")
     folder = path.rpartition("/")[0]
     if folder in SHARING_SPARK:
         return SHARING_SPARK[folder]
     parameters = rest.partition("[")[2]
     is_older = "3.9.1" in parameters or "kafka_3" in parameters
+    shared = next((name for name in SHARED_CLUSTERS if name in _source(path)), None)
+    if shared and not is_older:
+        return shared
     if _shares_brokers(path):
         return OLDER_KAFKA if is_older else KAFKA
     return f"{path} {OLDER_KAFKA}" if is_older else path

@@ -1,6 +1,7 @@
 """A plugin for pytest: of what is exhaustive, a run does one share. `TIEREDCTL_SHARE=2/8` names it.
 
-Of the tests marked `exhaustive` only those of the share run, and which share one belongs to follows from its id alone.
+Of the tests marked `exhaustive` only those of the share run, and which share one belongs to follows from its id alone,
+or from the name of the set that its mark gives: tests that need each other, or one costly rig, run together.
 Tests marked `divided` run always, each with the cases of the share. So the same words repeat the same run, and all
 shares together are the whole set. Without the variable everything runs.
 """
@@ -59,6 +60,12 @@ def divided(cases: Sequence[Case]) -> Sequence[Case]:
     return share.of(cases) if share else cases
 
 
+def _name(item: pytest.Item) -> str | None:
+    """By which an exhaustive test belongs to a share: its set's, or its own."""
+    mark = item.get_closest_marker("exhaustive")
+    return mark and (mark.args[0] if mark.args else item.nodeid)
+
+
 def pytest_report_header() -> list[str]:
     share = chosen_share()
     return [f"exhaustive sets: share {share}; make exhaustive SHARE={share} repeats it"] if share else []
@@ -68,7 +75,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     share = chosen_share()
     if share is None:
         return
-    others = [item for item in items if item.get_closest_marker("exhaustive") and not share.has(item.nodeid)]
+    others = [item for item in items if (name := _name(item)) is not None and not share.has(name)]
     if others:
         config.hook.pytest_deselected(items=others)
         left = set(others)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 from tieredctl_aiven.manager_settings import largest_custom_metadata
 
 from tieredctl.model.findings import Finding, Severity
@@ -33,14 +32,12 @@ def found(changes: Mapping[str, str | None], release: Release | None = RELEASE) 
     return broker_findings(BrokerSettings("broker 1", values, release))
 
 
-@pytest.mark.parametrize("release", [None, Release(3, 8), Release(3, 9, 1), Release(4, 3)])
-def test_sound_settings_have_no_finding(release: Release | None) -> None:
-    assert found({}, release) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "code"),
-    [
+def test_a_broken_setting_is_one_finding() -> None:
+    # Sound settings have no finding.
+    cases: list[Release | None] = [None, Release(3, 8), Release(3, 9, 1), Release(4, 3)]
+    for release in cases:
+        assert found({}, release) == [], release
+    others: list[tuple[str, str, str | None]] = [
         ("remote.log.storage.system.enable", "false", "broker-config-tiering-off"),
         ("remote.log.storage.system.enable", "", "broker-config-tiering-off"),
         ("remote.log.storage.manager.class.name", "", "broker-config-manager-missing"),
@@ -68,47 +65,40 @@ def test_sound_settings_have_no_finding(release: Release | None) -> None:
         ("remote.log.reader.threads", "5", "broker-config-thread-pool"),
         ("remote.log.index.file.cache.total.size.bytes", "209715199", "broker-config-index-cache"),
         ("remote.log.index.file.cache.total.size.bytes", "209715200", None),
-    ],
-)
-def test_a_broken_setting_is_one_finding(name: str, value: str, code: str | None) -> None:
-    findings = found({name: value})
-
-    assert [finding.code for finding in findings] == ([] if code is None else [code])
+    ]
+    for name, value, code in others:
+        findings = found({name: value})
+        assert [finding.code for finding in findings] == ([] if code is None else [code]), (name, value, code)
 
 
-def test_local_bytes_are_judged_against_total_bytes() -> None:
+def test_local_retention_and_log_directories_are_judged_by_the_release() -> None:
+    # Local bytes are judged against total bytes.
     total = {"log.retention.bytes": "1000"}
-
     assert found(total | {"log.local.retention.bytes": "1000"}) == []
     assert [one.code for one in found(total | {"log.local.retention.bytes": "1001"})] == [
         "broker-config-local-retention"
     ]
+    # Several log directories are refused before 3 8.
+    cases: list[tuple[Release | None, list[Severity]]] = [
+        (Release(3, 7, 2), [Severity.ERROR]),
+        (None, [Severity.WARNING]),
+        (Release(3, 8), []),
+        (Release(4, 3, 1), []),
+    ]
+    for release, severities in cases:
+        findings = found({"log.dirs": "/a,/b"}, release)
+        assert [one.severity for one in findings if one.code == "broker-config-several-log-dirs"] == severities, release
 
 
-@pytest.mark.parametrize(
-    ("release", "severities"),
-    [(Release(3, 7, 2), [Severity.ERROR]), (None, [Severity.WARNING]), (Release(3, 8), []), (Release(4, 3, 1), [])],
-)
-def test_several_log_directories_are_refused_before_3_8(release: Release | None, severities: list[Severity]) -> None:
-    findings = found({"log.dirs": "/a,/b"}, release)
-
-    assert [one.severity for one in findings if one.code == "broker-config-several-log-dirs"] == severities
-
-
-def test_from_4_3_on_the_metadata_topic_has_a_min_isr_of_its_own() -> None:
+def test_settings_that_came_or_went_with_a_release_are_judged_by_it() -> None:
+    # From 4 3 on the metadata topic has a min isr of its own.
     assert found({"min.insync.replicas": "1"}, Release(4, 3)) == []
     assert [one.code for one in found({RLMM + "min.isr": "1"}, Release(4, 3))] == ["broker-config-metadata-min-isr"]
-
-
-def test_no_quota_is_missed_on_a_release_without_quotas() -> None:
+    # No quota is missed on a release without quotas.
     quotas = {name: "" for name in SOUND if name.endswith("max.bytes.per.second")}
-
     assert found(quotas, Release(3, 7, 2)) == []
-
-
-def test_the_deprecated_pool_size_is_reported_as_without_effect() -> None:
+    # The deprecated pool size is reported as without effect.
     (finding,) = found({"remote.log.manager.thread.pool.size": "20"}, Release(4, 2, 1))
-
     assert finding.code == "broker-config-thread-pool"
     assert finding.remedy == "in server.properties: remote.log.manager.follower.thread.pool.size=20"
 
@@ -123,23 +113,17 @@ def test_a_pool_that_falls_back_has_the_size_of_the_shared_one() -> None:
     assert len(found(fallen_back | {"remote.log.manager.thread.pool.size": "4"}, Release(3, 9, 1))) == 2
 
 
-def test_a_controller_needs_the_switch_and_nothing_else() -> None:
+def test_what_is_a_controllers_or_hidden_or_anothers_is_not_judged() -> None:
+    # A controller needs the switch and nothing else.
     controller = {"process.roles": "controller"}
-
     on = broker_findings(BrokerSettings("c", controller | {"remote.log.storage.system.enable": "true"}))
     off = broker_findings(BrokerSettings("c", controller))
-
     assert on == []
     assert [finding.code for finding in off] == ["broker-config-tiering-off"]
-
-
-def test_what_a_node_hides_is_not_judged() -> None:
+    # What a node hides is not judged.
     assert found({RLMM + "replication.factor": None, RLMM + "retention.ms": None, RLMM + "num.partitions": None}) == []
-
-
-def test_another_metadata_manager_has_settings_of_its_own() -> None:
+    # Another metadata manager has settings of its own.
     other = {"remote.log.metadata.manager.class.name": "org.example.Metadata"}
-
     assert found(other | {"remote.log.metadata.manager.listener.name": "", RLMM + "retention.ms": "soon"}) == []
 
 
@@ -151,13 +135,9 @@ AIVEN = {
 
 def test_custom_metadata_that_may_be_too_large_is_found() -> None:
     (finding,) = custom_metadata_findings(BrokerSettings("broker 1", SOUND | AIVEN), ())
-
     assert finding.code == "broker-config-custom-metadata"
     assert finding.evidence["value"] == str(largest_custom_metadata(["REMOTE_SIZE", "OBJECT_KEY"], "", 249))
-
-
-def test_custom_metadata_that_fits_is_none() -> None:
+    # Custom metadata that fits is none.
     enough = {"remote.log.metadata.custom.metadata.max.bytes": "400"}
-
     assert list(custom_metadata_findings(BrokerSettings("broker 1", SOUND | AIVEN | enough), ())) == []
     assert list(custom_metadata_findings(BrokerSettings("broker 1", SOUND | AIVEN), ["orders"])) == []

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import pytest
-
 from tests.doctor.test_cluster_rules import HOUR_MS, PLACE, SEGMENT_BYTES, TOPIC, codes, found
 from tests.metadata_logs import PARTITION
 from tieredctl.model.findings import Finding
@@ -23,9 +21,8 @@ def settings(changes: Mapping[str, str]) -> TopicSettings:
     return TopicSettings(PARTITION.topic, {**TOPIC, **changes}, LATEST)
 
 
-@pytest.mark.parametrize(
-    ("changes", "lag"),
-    [
+def test_what_a_closed_segment_waits_for() -> None:
+    cases: list[tuple[Mapping[str, str], CopyLag | None]] = [
         ({}, None),
         ({LAG_MS: "0", LAG_BYTES: "5000"}, None),
         ({LAG_MS: str(HOUR_MS), LAG_BYTES: "0"}, None),
@@ -34,40 +31,29 @@ def settings(changes: Mapping[str, str]) -> TopicSettings:
         ({LAG_MS: "-1", "local.retention.ms": "-2"}, CopyLag(240 * HOUR_MS, -1)),
         ({LAG_MS: "-1", "local.retention.bytes": "7000"}, CopyLag(24 * HOUR_MS, 7000)),
         ({LAG_MS: str(HOUR_MS), LAG_BYTES: "5000"}, CopyLag(HOUR_MS, 5000)),
-    ],
-)
-def test_what_a_closed_segment_waits_for(changes: Mapping[str, str], lag: CopyLag | None) -> None:
-    assert copy_lag(settings(changes)) == lag
+    ]
+    for changes, lag in cases:
+        assert copy_lag(settings(changes)) == lag, (changes, lag)
 
 
-@pytest.mark.parametrize(
-    ("changes", "name", "value"),
-    [
+def test_lags_that_kafka_refuses_or_that_never_end_are_found() -> None:
+    cases: list[tuple[Mapping[str, str], str | None, str | None]] = [
         ({LAG_MS: str(24 * HOUR_MS)}, None, None),
         ({LAG_MS: str(24 * HOUR_MS + 1)}, LAG_MS, "-1"),
         ({LAG_MS: "1", LAG_BYTES: str(2 << 30), "local.retention.bytes": str(1 << 30)}, LAG_BYTES, "-1"),
         ({LAG_MS: "1", LAG_BYTES: str(2 << 30)}, None, None),
         ({LAG_MS: "-1", "local.retention.ms": "-2", "retention.ms": "-1"}, LAG_MS, "0"),
-    ],
-)
-def test_lags_that_kafka_refuses_or_that_never_end_are_found(
-    changes: Mapping[str, str], name: str | None, value: str | None
-) -> None:
-    findings = [one for one in topic_findings(settings(changes)) if one.code == "topic-config-copy-lag"]
-
-    assert [(one.evidence["name"], one.evidence["value"]) for one in findings] == ([(name, value)] if name else [])
-
-
-@pytest.mark.parametrize(("release", "expected"), [(Release(4, 3), ["topic-config-release"]), (LATEST, [])])
-def test_before_4_4_nobody_knows_the_copy_lag(release: Release, expected: list[str]) -> None:
-    findings = topic_findings(TopicSettings("orders", {**TOPIC, LAG_MS: str(HOUR_MS)}, release))
-
-    assert [one.code for one in findings] == expected
-
-
-def test_a_topic_that_waits_for_local_retention_is_not_kept_twice() -> None:
+    ]
+    for changes, name, value in cases:
+        findings = [one for one in topic_findings(settings(changes)) if one.code == "topic-config-copy-lag"]
+        assert [(one.evidence["name"], one.evidence["value"]) for one in findings] == ([(name, value)] if name else [])
+    # Before 4 4 nobody knows the copy lag.
+    others: list[tuple[Release, list[str]]] = [(Release(4, 3), ["topic-config-release"]), (LATEST, [])]
+    for release, expected in others:
+        findings = topic_findings(TopicSettings("orders", {**TOPIC, LAG_MS: str(HOUR_MS)}, release))
+        assert [one.code for one in findings] == expected, (release, expected)
+    # A topic that waits for local retention is not kept twice.
     as_total = {"local.retention.ms": "-2"}
-
     assert "topic-config-kept-twice" in codes(topic_findings(settings(as_total)))
     assert "topic-config-kept-twice" not in codes(topic_findings(settings({**as_total, LAG_MS: "-1"})))
 
@@ -79,9 +65,8 @@ def of_cluster(changes: Mapping[str, str], *, first_young: int | None) -> list[F
     return [one for one in findings if one.code in ("tiering-behind", "copy-lag-waits")]
 
 
-@pytest.mark.parametrize(
-    ("changes", "first_young", "expected"),
-    [
+def test_what_waits_for_its_lag_is_not_behind() -> None:
+    cases: list[tuple[Mapping[str, str], int | None, list[str]]] = [
         ({}, None, ["tiering-behind"]),
         ({LAG_MS: str(HOUR_MS)}, 20, ["copy-lag-waits"]),
         ({LAG_MS: str(HOUR_MS)}, 35, ["copy-lag-waits"]),
@@ -90,32 +75,25 @@ def of_cluster(changes: Mapping[str, str], *, first_young: int | None) -> list[F
         ({LAG_MS: str(HOUR_MS)}, None, []),
         ({LAG_MS: str(HOUR_MS), LAG_BYTES: str(8 * SEGMENT_BYTES)}, 20, ["copy-lag-waits"]),
         ({LAG_MS: str(HOUR_MS), LAG_BYTES: str(SEGMENT_BYTES)}, 20, ["tiering-behind", "copy-lag-waits"]),
-    ],
-)
-def test_what_waits_for_its_lag_is_not_behind(
-    changes: Mapping[str, str], first_young: int | None, expected: list[str]
-) -> None:
-    assert sorted(one.code for one in of_cluster(changes, first_young=first_young)) == sorted(expected)
-
-
-def test_how_much_is_kept_out_of_remote_storage_is_reported() -> None:
+    ]
+    for changes, first_young, expected in cases:
+        assert sorted(one.code for one in of_cluster(changes, first_young=first_young)) == sorted(expected), changes
+    # How much is kept out of remote storage is reported.
     (finding,) = of_cluster({LAG_MS: str(HOUR_MS)}, first_young=30)
-
     assert finding.evidence["bytes"] == 9 * SEGMENT_BYTES
 
 
-@pytest.mark.parametrize(
-    ("changes", "saved"), [({LAG_MS: "0", LAG_BYTES: "-1"}, SEGMENT_BYTES), ({}, None), ({LAG_MS: "-1"}, None)]
-)
-def test_what_a_lag_would_save_is_reported_where_brokers_know_it_and_there_is_none(
-    changes: Mapping[str, str], saved: int | None
-) -> None:
-    place = replace(PLACE, earliest_local=10, latest=25, local_bytes=2 * SEGMENT_BYTES, first_young=25)
-
-    findings = found(partitions=[place], topics={PARTITION.topic: settings(changes)}, release=LATEST)
-
-    (twice,) = [one for one in findings if one.code == "kept-twice"]
-    assert twice.evidence.get("savedByCopyLag") == saved
+def test_what_a_lag_would_save_is_reported_where_brokers_know_it_and_there_is_none() -> None:
+    cases: list[tuple[Mapping[str, str], int | None]] = [
+        ({LAG_MS: "0", LAG_BYTES: "-1"}, SEGMENT_BYTES),
+        ({}, None),
+        ({LAG_MS: "-1"}, None),
+    ]
+    for changes, saved in cases:
+        place = replace(PLACE, earliest_local=10, latest=25, local_bytes=2 * SEGMENT_BYTES, first_young=25)
+        findings = found(partitions=[place], topics={PARTITION.topic: settings(changes)}, release=LATEST)
+        (twice,) = [one for one in findings if one.code == "kept-twice"]
+        assert twice.evidence.get("savedByCopyLag") == saved, (changes, saved)
 
 
 def test_upgrades_and_downgrades_across_4_4_name_the_copy_lag() -> None:

@@ -28,38 +28,25 @@ def found(*, bases: Sequence[int] = BASES, snapshots: Sequence[int] = BASES, **c
     return list(disk_findings(replace(SOUND, replicas=[replica], **changes)))
 
 
-def test_a_segment_whose_end_has_a_snapshot_can_be_copied() -> None:
+def test_a_segment_needs_a_snapshot_at_its_end_until_it_is_copied() -> None:
+    # A segment whose end has a snapshot can be copied.
     assert found() == []
-
-
-def test_one_without_a_snapshot_at_its_end_cannot() -> None:
+    # One without a snapshot at its end cannot.
     (finding,) = found(snapshots=(10, 20, 40))
-
     assert (finding.code, finding.subject) == ("producer-snapshot-missing", "t-0 in /data/t-0")
     assert finding.evidence["offsets"] == [20, 29]
     assert finding.evidence["deleteRecordsOffset"] == 30
     assert finding.evidence["topicId"] == TOPIC_ID
-
-
-def test_one_that_is_in_remote_storage_needs_none_any_more() -> None:
+    # One that is in remote storage needs none any more.
     assert found(snapshots=(30, 40)) == []
-
-
-def test_one_that_begins_in_remote_storage_and_ends_after_it_needs_one() -> None:
+    # One that begins in remote storage and ends after it needs one.
     (finding,) = found(bases=(15, 25, 40), snapshots=(15, 40))
-
     assert finding.evidence["offsets"] == [15, 24]
-
-
-def test_one_below_the_log_start_is_never_copied() -> None:
+    # One below the log start is never copied.
     assert found(snapshots=(10, 20, 40), partitions=[replace(PLACE, earliest=30, latest=45)]) == []
-
-
-def test_what_is_not_copied_needs_none() -> None:
+    # What is not copied needs none.
     assert found(snapshots=(), topics=with_topic(remote_log_copy_disable="true")) == []
-
-
-def test_a_partition_of_a_topic_that_is_not_tiered_is_left_alone() -> None:
+    # A partition of a topic that is not tiered is left alone.
     assert found(snapshots=(), partitions=[]) == []
 
 
@@ -78,35 +65,23 @@ def log_dir(tmp_path: Path) -> Path:
 
 def test_a_folder_is_read_by_its_names_and_sizes(log_dir: Path) -> None:
     (replica,) = read_local_replicas([log_dir])
-
     assert replica.partition == PARTITION
     assert [(one.base_offset, one.size) for one in replica.segments] == [(0, 300), (10, 200), (20, 0)]
     assert replica.snapshot_offsets == {10, 20}
-
-
-def test_the_greatest_timestamp_ends_the_time_index(log_dir: Path) -> None:
+    # Without a timestamp the time of the file stands for it.
+    (replica,) = read_local_replicas([log_dir])
+    log = log_dir / "t-0" / f"{0:020d}.log"
+    assert replica.segments[0].largest_timestamp_ms == int(log.stat().st_mtime * 1000)
+    # The greatest timestamp ends the time index.
     entries = [TimeIndexEntry(1_000, 2), TimeIndexEntry(5_000, 9)]
     (log_dir / "t-0" / f"{0:020d}.timeindex").write_bytes(encode_time_index(entries))
     (log_dir / "t-0" / f"{10:020d}.timeindex").write_bytes(encode_time_index(entries[:1]) + bytes(24))  # preallocated
-
     (replica,) = read_local_replicas([log_dir])
-
     assert [one.largest_timestamp_ms for one in replica.segments[:2]] == [5_000, 1_000]
-
-
-def test_without_a_timestamp_the_time_of_the_file_stands_for_it(log_dir: Path) -> None:
-    (replica,) = read_local_replicas([log_dir])
-
-    log = log_dir / "t-0" / f"{0:020d}.log"
-    assert replica.segments[0].largest_timestamp_ms == int(log.stat().st_mtime * 1000)
-
-
-def test_what_kafka_is_removing_is_not_there(log_dir: Path) -> None:
+    # What kafka is removing is not there.
     log = log_dir / "t-0" / f"{0:020d}.log"
     log.rename(log.with_name(log.name + ".deleted"))
-
     (replica,) = read_local_replicas([log_dir])
-
     assert [one.base_offset for one in replica.segments] == [10, 20]
 
 

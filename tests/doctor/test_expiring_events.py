@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.doctor.test_cluster_rules import SOUND, metadata_topic
 from tests.metadata_logs import DELETED, DELETING, copied, event_records, segment_id, updated, write_records
 from tieredctl.kafka.log_directory import LogDirectories
@@ -55,20 +53,16 @@ def test_without_any_key_every_live_segment_is_named(tmp_path: Path) -> None:
     assert [one["segmentId"] for one in segments(finding)] == [segment_id(2), segment_id(3)]
 
 
-@pytest.mark.parametrize(
-    ("unkeyed", "policy", "retention"),
-    [
+def test_nothing_is_said_where_no_live_segment_loses_events_by_it(tmp_path: Path) -> None:
+    cases: list[tuple[int, str, str]] = [
         (0, "compact,delete", str(DAY)),
         (len(GONE), "compact,delete", str(DAY)),
         (EVENTS, "compact,delete", "-1"),
         (EVENTS, "delete", str(DAY)),
         (EVENTS, "compact", str(DAY)),
-    ],
-)
-def test_nothing_is_said_where_no_live_segment_loses_events_by_it(
-    tmp_path: Path, unkeyed: int, policy: str, retention: str
-) -> None:
-    assert expiring(tmp_path, unkeyed, policy, retention) == []
+    ]
+    for unkeyed, policy, retention in cases:
+        assert expiring(tmp_path, unkeyed, policy, retention) == [], (unkeyed, policy, retention)
 
 
 def test_the_order_of_policies_does_not_matter(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from tests.doctor.test_cluster_rules import PLACE, SOUND
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
@@ -25,51 +23,38 @@ def found(*offsets: int, topic: str = "t", partition: int = 0) -> list[Finding]:
     return list(group_findings(replace(SOUND, partitions=[place], group_offsets=committed)))
 
 
-def test_a_group_that_reads_from_the_leaders_disk_is_not_a_finding() -> None:
+def test_a_group_is_named_whose_offset_is_not_on_the_leaders_disk() -> None:
+    # A group that reads from the leaders disk is not a finding.
     assert found(LOCAL_START, LOCAL_START + 3) == []
-
-
-def test_a_group_whose_offset_is_in_remote_storage_only_is_named() -> None:
+    # A group whose offset is in remote storage only is named.
     (finding,) = found(LOCAL_START - 1)
-
     assert (finding.code, finding.subject) == ("group-reads-remote", "group g0, topic t")
     assert finding.evidence["partitions"] == [
         {"partition": 0, "committedOffset": 19, "earliest": LOG_START, "earliestLocal": LOCAL_START}
     ]
-
-
-def test_a_group_at_the_log_start_has_missed_nothing() -> None:
+    # A group at the log start has missed nothing.
     assert [finding.code for finding in found(LOG_START)] == ["group-reads-remote"]
-
-
-def test_a_group_below_the_log_start_has_missed_records() -> None:
+    # A group below the log start has missed records.
     (finding,) = found(LOG_START - 2)
-
     assert finding.code == "group-offset-below-log-start"
     assert "2 offsets were deleted" in finding.message
-
-
-def test_each_group_is_a_finding_of_its_own() -> None:
+    # Each group is a finding of its own.
     assert [finding.subject for finding in found(6, 7)] == ["group g0, topic t", "group g1, topic t"]
-
-
-def test_topics_that_are_not_tiered_do_not_matter() -> None:
+    # Topics that are not tiered do not matter.
     assert found(0, topic="other") == []
     assert found(0, partition=7) == []
 
 
-def test_groups_that_may_not_be_seen_are_reported_as_unseen() -> None:
+def test_what_may_not_be_seen_or_nobody_reports_is_not_judged() -> None:
+    # Groups that may not be seen are reported as unseen.
     def refuse() -> Any:
         raise TieredctlError(ErrorCode.BROKER_REFUSED, "The user may not look at group g.")
 
     cluster = with_group_offsets(SOUND, SimpleNamespace(committed_offsets=refuse))
-
     assert [(one.code, one.subject) for one in cluster.not_looked_at] == [("check-not-made", "consumer groups")]
-
-
-@pytest.mark.parametrize("offset", [0, LOG_START, LOCAL_START])
-def test_a_partition_whose_log_nobody_reports_is_not_judged(offset: int) -> None:
-    unknown = replace(PLACE, earliest=None, earliest_local=None)
-    committed = [CommittedOffset("g", "t", 0, offset)]
-
-    assert list(group_findings(replace(SOUND, partitions=[unknown], group_offsets=committed))) == []
+    # A partition whose log nobody reports is not judged.
+    cases: list[int] = [0, LOG_START, LOCAL_START]
+    for offset in cases:
+        unknown = replace(PLACE, earliest=None, earliest_local=None)
+        committed = [CommittedOffset("g", "t", 0, offset)]
+        assert list(group_findings(replace(SOUND, partitions=[unknown], group_offsets=committed))) == [], offset

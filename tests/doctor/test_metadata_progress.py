@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
 from tests.tiering.model_cluster import ModelCluster
 from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
 from tieredctl.ports.cluster import MetadataProgress
@@ -38,23 +36,16 @@ def test_brokers_that_stay_where_they_are_while_the_log_grows_stand_still() -> N
     assert found.remedy == "start 3 again; if that does not help, restart each of: 1"
 
 
-@pytest.mark.parametrize(
-    "looks",
-    [
+def test_nobody_else_does() -> None:
+    cases: list[Sequence[tuple[int | None, dict[int, int | None]]]] = [
         ((100, {1: 100, 2: 101}),),
         ((100, {1: 90}), (110, {1: 100})),
         ((100, {1: 99}), (100, {1: 99})),
         ((None, {1: 40, 2: None}), (None, {1: 40, 2: None})),
-    ],
-    ids=["all are there", "it lags, and goes on", "the log does not grow", "nobody tells where the log ends"],
-)
-def test_nobody_else_does(looks: Sequence[tuple[int | None, dict[int, int | None]]]) -> None:
-    assert brokers_at_a_standstill(Looks(*looks), BRIEFLY) is None
-
-
-def test_where_nobody_is_behind_one_look_is_enough() -> None:
+    ]
+    for looks in cases:
+        assert brokers_at_a_standstill(Looks(*looks), BRIEFLY) is None, looks
+    # Where nobody is behind one look is enough.
     cluster = Looks((100, {1: 100, 2: 100}))
-
     brokers_at_a_standstill(cluster, BRIEFLY)
-
     assert cluster.asked == 1

@@ -69,125 +69,94 @@ def indexes(store: MemoryStore) -> list[Finding]:
     return transaction_indexes([THREE], store, LAYOUT).findings
 
 
-def test_two_segments_are_asked_for_two_objects_each() -> None:
+def test_what_followers_need_of_the_last_segments_is_missed() -> None:
+    # Two segments are asked for two objects each.
     looked = auxiliary_state([THREE], stored(), LAYOUT)
-
     assert (looked.objects, looked.findings) == (4, [])
-
-
-@pytest.mark.parametrize("part", [Part.LEADER_EPOCH, Part.PRODUCER_SNAPSHOT])
-@pytest.mark.parametrize("number", [2, 3])
-def test_one_that_a_follower_needs_is_missed(number: int, part: Part) -> None:
-    (finding,) = auxiliary_state([THREE], without(key(number, part)), LAYOUT).findings
-
-    assert finding.code == "follower-state-missing"
-    assert finding.is_corruption
-    assert (finding.evidence["part"], finding.evidence["key"]) == (part.value, key(number, part))
-
-
-def test_one_that_no_follower_needs_is_not_missed() -> None:
+    # One that a follower needs is missed.
+    cases: list[Part] = [Part.LEADER_EPOCH, Part.PRODUCER_SNAPSHOT]
+    for part in cases:
+        for number in [2, 3]:
+            (finding,) = auxiliary_state([THREE], without(key(number, part)), LAYOUT).findings
+            assert finding.code == "follower-state-missing", (part, number)
+            assert finding.is_corruption, (part, number)
+            assert (finding.evidence["part"], finding.evidence["key"]) == (part.value, key(number, part)), part
+    # One that no follower needs is not missed.
     gone = [key(1, Part.LEADER_EPOCH), key(1, Part.PRODUCER_SNAPSHOT), key(2, Part.OFFSET_INDEX), key(3, Part.LOG)]
-
     assert auxiliary_state([THREE], without(*gone), LAYOUT).findings == []
-
-
-def test_of_segments_that_overlap_the_one_of_the_later_leader_counts() -> None:
+    # Of segments that overlap the one of the later leader counts.
     later = segment(4, 8, 19, epoch=3)
     facts = replace(THREE, segments=[*THREE.segments, later])
     store = without(key(2, Part.LEADER_EPOCH))
     for one in LAYOUT.promised_objects(later.metadata).values():
         store.put(one, b"bytes")
-
     assert auxiliary_state([facts], store, LAYOUT).findings == []
-
-
-def test_a_partition_that_has_nothing_remote_needs_nothing() -> None:
+    # A partition that has nothing remote needs nothing.
     assert auxiliary_state([replace(THREE, segments=[])], MemoryStore(), LAYOUT).objects == 0
 
 
-def test_a_sound_transaction_index_is_read() -> None:
+def test_a_transaction_index_that_cannot_be_is_damaged() -> None:
+    # A sound transaction index is read.
     looked = transaction_indexes([THREE], with_index(encode_transaction_index([ABORTED])), LAYOUT)
-
     assert (looked.objects, looked.passed_over, looked.findings) == (1, 0, [])
-
-
-def test_a_transaction_that_began_before_its_segment_is_sound() -> None:
+    # A transaction that began before its segment is sound.
     assert indexes(with_index(encode_transaction_index([ABORTED._replace(first_offset=3)]))) == []
-
-
-@pytest.mark.parametrize(
-    ("data", "position"),
-    [
+    # One that cannot be is damaged.
+    cases: list[tuple[bytes, int]] = [
         (encode_transaction_index([ABORTED._replace(last_offset=9)]), 0),
         (encode_transaction_index([ABORTED, ABORTED._replace(last_offset=20)]), 34),
         (encode_transaction_index([ABORTED._replace(first_offset=16)]), 0),
         (encode_transaction_index([ABORTED, ABORTED]), 34),
         (encode_transaction_index([ABORTED])[:-1], 0),
         (b"\0\1" + encode_transaction_index([ABORTED])[2:], 0),
-    ],
-    ids=["before-the-segment", "behind-the-segment", "begins-behind-its-end", "twice", "cut", "of-another-version"],
-)
-def test_one_that_cannot_be_is_damaged(data: bytes, position: int) -> None:
-    (finding,) = indexes(with_index(data))
-
-    assert finding.code == "transaction-index-damaged"
-    assert finding.is_corruption
-    assert (finding.evidence["key"], finding.evidence["position"]) == (key(2, Part.TRANSACTION_INDEX), position)
+    ]
+    for data, position in cases:
+        (finding,) = indexes(with_index(data))
+        assert finding.code == "transaction-index-damaged", (data, position)
+        assert finding.is_corruption, (data, position)
+        assert (finding.evidence["key"], finding.evidence["position"]) == (key(2, Part.TRANSACTION_INDEX), position)
 
 
-def test_a_segment_without_one_needs_none() -> None:
+def test_which_transaction_indexes_are_looked_at() -> None:
+    # A segment without one needs none.
     assert transaction_indexes([THREE], stored(), LAYOUT).objects == 0
-
-
-def test_one_that_the_metadata_calls_empty_is_not_looked_for() -> None:
+    # One that the metadata calls empty is not looked for.
     facts = replace(THREE, segments=[segment(2, 10, 19, txn_idx_empty=True)])
     store = MemoryStore()
     store.put(key(1, Part.TRANSACTION_INDEX, facts), b"cut")
-
     assert transaction_indexes([facts], store, LAYOUT).findings == []
-
-
-def test_only_the_latest_segments_are_looked_at() -> None:
+    # Only the latest segments are looked at.
     many = [segment(number, 10 * number, 10 * number + 9) for number in range(INDEXES_A_PARTITION + 1)]
     facts = replace(THREE, segments=many)
     store = MemoryStore()
     for number in range(1, INDEXES_A_PARTITION + 2):
         store.put(key(number, Part.TRANSACTION_INDEX, facts), b"cut")
-
     assert len(transaction_indexes([facts], store, LAYOUT).findings) == INDEXES_A_PARTITION
-
-
-def test_a_long_index_is_passed_over_and_counted() -> None:
+    # A long index is passed over and counted.
     looked = transaction_indexes([THREE], with_index(bytes(LONGEST_INDEX_BYTES + 1)), LAYOUT)
-
     assert looked == (0, 1, [])
 
 
-@pytest.mark.parametrize(
-    ("name", "remote"),
-    [
+def test_what_brokers_copied_is_sound(captures: Path) -> None:
+    for name, remote in [
         ("kafka-4.3.1", "remote/kafka-tiered-storage"),
         ("kafka-3.9.1", "remote/kafka-tiered-storage"),
         ("aiven-plain-4.3.1", "bucket"),
         ("aiven-zstd-encrypted-4.3.1", "bucket"),
-    ],
-)
-def test_what_brokers_copied_is_sound(name: str, remote: str, captures: Path) -> None:
-    capture = captures / name
-    key_file = capture / "keys" / "private.pem"
-    store = FileStore(str(capture / remote))
-    layout = layout_in(store, AUTO, {"private-key": str(key_file)} if key_file.exists() else {})
-    caches = replayed(EventStream(LogDirectories([capture / "data"]))).caches
-    partitions = [
-        PartitionFacts(partition, earliest=0, segments=cache.list_remote_log_segments())
-        for partition, cache in caches.items()
-    ]
-
-    state, read = auxiliary_state(partitions, store, layout), transaction_indexes(partitions, store, layout)
-
-    assert state.findings == read.findings == []
-    assert state.objects >= 2
-    assert read.objects > 0
+    ]:
+        capture = captures / name
+        key_file = capture / "keys" / "private.pem"
+        store = FileStore(str(capture / remote))
+        layout = layout_in(store, AUTO, {"private-key": str(key_file)} if key_file.exists() else {})
+        caches = replayed(EventStream(LogDirectories([capture / "data"]))).caches
+        partitions = [
+            PartitionFacts(partition, earliest=0, segments=cache.list_remote_log_segments())
+            for partition, cache in caches.items()
+        ]
+        state, read = auxiliary_state(partitions, store, layout), transaction_indexes(partitions, store, layout)
+        assert state.findings == read.findings == [], (name, remote)
+        assert state.objects >= 2, (name, remote)
+        assert read.objects > 0, (name, remote)
 
 
 Events = Callable[[], EventStream]

@@ -14,12 +14,12 @@ from confluent_kafka.admin._acl import AclOperation
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
 from confluent_kafka.admin._resource import ResourceType
 
-from tests.cli.command_line import Outcome, own_process, this_process
-from tests.rigs.access_rules import AUTHORIZER, grant, scram_config
+from tests.cli.command_line import Outcome, this_process
+from tests.rigs.access_rules import grant, scram_config
 from tests.rigs.broker import METADATA_TOPIC, KafkaBroker
 from tests.rigs.chromium import chromium, opened
-from tests.rigs.driven_brokers import DrivenBroker, jars_of
-from tests.rigs.leftovers import STUCK, Leftovers, leftovers
+from tests.rigs.driven_brokers import DrivenBroker
+from tests.rigs.leftovers import STUCK, Leftovers
 from tests.rigs.topics import answered
 from tests.rigs.waiting import wait_until
 
@@ -90,22 +90,26 @@ def _entry(admin: AdminClient, resource: ConfigResource, setting: str) -> Any:
 
 
 def test_the_rigs_cluster_has_exactly_what_it_deserves(driven: DrivenBroker) -> None:
-    outcome = doctor(driven.broker, "--kafka-version", driven.broker.jars.version)
+    version = ("--kafka-version", driven.broker.jars.version)
+    outcome, more = doctor(driven.broker, *version), doctor(driven.broker, *everywhere(driven.broker), *version)
 
-    assert findings(outcome) == SETTINGS | OF_THE_METADATA | bugs(driven.broker.jars.release)
-    assert outcome.exit_code == 3
-    assert outcome.document()["summary"]["complete"] is True
-
-
-def test_disks_and_the_store_are_looked_at_where_they_are_given(driven: DrivenBroker) -> None:
-    outcome = doctor(driven.broker, *everywhere(driven.broker), "--kafka-version", driven.broker.jars.version)
-
-    summary = outcome.document()["summary"]
-    on_disk = {("metadata-snapshot", "node 1")}
-    assert findings(outcome) == SETTINGS | OF_THE_METADATA | on_disk | bugs(driven.broker.jars.release)
+    deserved = SETTINGS | OF_THE_METADATA | bugs(driven.broker.jars.release)
+    summary = more.document()["summary"]
+    assert (findings(outcome), findings(more)) == (deserved, deserved | {("metadata-snapshot", "node 1")})
+    assert (outcome.exit_code, outcome.document()["summary"]["complete"]) == (3, True)
     assert summary["auxiliaryObjects"] >= summary["partitions"] * 2
     assert summary["transactionIndexes"] > 0  # those of the transactions that were aborted
     assert summary["replicasOnDisk"] > summary["partitions"]
+
+
+def test_the_line_of_releases_is_known_and_the_patch_is_not(driven: DrivenBroker) -> None:
+    document = doctor(driven.broker).document()
+
+    said = {item["subject"]: item for item in document["items"] if item["code"] == "release-bug"}
+    assert document["summary"]["release"] == ".".join(driven.broker.jars.version.split(".")[:2])
+    if driven.broker.jars.release < (4,):
+        assert said["KAFKA-17995"]["severity"] == "info"  # mended in 3.9.1
+    assert doctor(driven.broker, "--kafka-version", "3.8.1").exit_code == 2
 
 
 def test_what_new_followers_and_committed_reads_need_is_missed(driven: DrivenBroker) -> None:
@@ -155,85 +159,51 @@ def committed(broker: KafkaBroker, group: str, topic: str, offset: int) -> Itera
         admin.delete_consumer_groups([group])[group].result(timeout=30)
 
 
-def test_the_line_of_releases_is_known_and_the_patch_is_not(driven: DrivenBroker) -> None:
-    document = doctor(driven.broker).document()
-
-    said = {item["subject"]: item for item in document["items"] if item["code"] == "release-bug"}
-    assert document["summary"]["release"] == ".".join(driven.broker.jars.version.split(".")[:2])
-    if driven.broker.jars.release < (4,):
-        assert said["KAFKA-17995"]["severity"] == "info"  # mended in 3.9.1
-        assert "--kafka-version" in said["KAFKA-17995"]["message"]
-
-
 def test_settings_alone_are_looked_at_on_request(driven: DrivenBroker) -> None:
     assert findings(doctor(driven.broker, "config")) == SETTINGS
 
 
-def test_the_brokers_own_file_says_the_same_of_the_metadata_topic(driven: DrivenBroker) -> None:
-    outcome = this_process("doctor", "config", driven.broker.work_dir / "server.properties", "-o", "json")
-
-    assert findings(outcome) == {
-        ("broker-config-metadata-replication", "server.properties"),
-        ("broker-config-copy-quota", "server.properties"),
-        ("broker-config-fetch-quota", "server.properties"),
-    }
-
-
-def test_a_file_is_judged_next_to_what_its_cluster_has(driven: DrivenBroker, tmp_path: Path) -> None:
-    own = (driven.broker.work_dir / "server.properties").read_text()
-    file = tmp_path / "broker-2.properties"
-    file.write_text(own + "rlmm.config.remote.log.metadata.topic.num.partitions=50\n")
-
-    outcome = doctor(driven.broker, "config", file)
-
-    assert findings(outcome) == {
-        ("broker-config-metadata-partitions", "broker-2.properties"),
-        ("broker-config-copy-quota", "broker-2.properties"),
-        ("broker-config-fetch-quota", "broker-2.properties"),
-    }
+CHANGED: dict[str, tuple[ResourceType, str, str, str, Findings]] = {
+    "it forgets": (
+        *(ResourceType.TOPIC, METADATA_TOPIC, "retention.ms", DAY_MS),
+        SETTINGS | {("topic-config-metadata-retention", METADATA_TOPIC)},
+    ),
+    "it keeps all twice": (
+        *(ResourceType.TOPIC, "orders", "local.retention.ms", "-2"),
+        SETTINGS | {("topic-config-kept-twice", "topic orders")},
+    ),
+    "a small cache": (
+        *(ResourceType.BROKER, "1", "remote.log.index.file.cache.total.size.bytes", "1000000"),
+        SETTINGS | {("broker-config-index-cache", "broker 1")},
+    ),
+    "a quota": (
+        *(ResourceType.BROKER, "1", "remote.log.manager.copy.max.bytes.per.second", "100000000"),
+        SETTINGS - {("broker-config-copy-quota", "broker 1")},
+    ),
+}
 
 
-def test_a_release_that_the_brokers_are_not_of_is_a_mistake_of_usage(driven: DrivenBroker) -> None:
-    outcome = doctor(driven.broker, "--kafka-version", "3.8.1")
-
-    assert outcome.exit_code == 2
-    assert ", not 3.8.1" in outcome.err
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "setting", "value", "more"),
-    [
-        (
-            ResourceType.TOPIC,
-            METADATA_TOPIC,
-            "retention.ms",
-            DAY_MS,
-            {("topic-config-metadata-retention", METADATA_TOPIC)},
-        ),
-        (ResourceType.TOPIC, "orders", "local.retention.ms", "-2", {("topic-config-kept-twice", "topic orders")}),
-        (
-            ResourceType.BROKER,
-            "1",
-            "remote.log.index.file.cache.total.size.bytes",
-            "1000000",
-            {("broker-config-index-cache", "broker 1")},
-        ),
-    ],
-)
-def test_a_broken_setting_is_found_too(
-    driven: DrivenBroker, kind: ResourceType, name: str, setting: str, value: str, more: Findings
-) -> None:
-    with changed(driven.broker, kind, name, setting, value):
-        outcome = doctor(driven.broker, "config")
-
-    assert findings(outcome) == SETTINGS | more
+def test_a_setting_that_is_broken_or_mended_makes_a_difference(driven: DrivenBroker) -> None:
+    for name, (kind, resource, setting, value, expected) in CHANGED.items():
+        with changed(driven.broker, kind, resource, setting, value):
+            assert findings(doctor(driven.broker, "config")) == expected, name
 
 
-def test_a_quota_that_is_set_is_no_longer_missed(driven: DrivenBroker) -> None:
-    with changed(driven.broker, ResourceType.BROKER, "1", "remote.log.manager.copy.max.bytes.per.second", "100000000"):
-        outcome = doctor(driven.broker, "config")
+def test_a_file_is_judged_alone_and_next_to_what_its_cluster_has(driven: DrivenBroker, tmp_path: Path) -> None:
+    own = driven.broker.work_dir / "server.properties"
+    other = tmp_path / "broker-2.properties"
+    other.write_text(own.read_text() + "rlmm.config.remote.log.metadata.topic.num.partitions=50\n")
+    quotas = ("broker-config-copy-quota", "broker-config-fetch-quota")
 
-    assert findings(outcome) == SETTINGS - {("broker-config-copy-quota", "broker 1")}
+    alone = this_process("doctor", "config", own, "-o", "json")
+    beside = doctor(driven.broker, "config", other)
+
+    assert findings(alone) == {(code, own.name) for code in ("broker-config-metadata-replication", *quotas)}
+    assert findings(beside) == {(code, other.name) for code in ("broker-config-metadata-partitions", *quotas)}
+
+
+def test_nobody_listening_is_an_error_of_its_own() -> None:
+    assert this_process("doctor", "--bootstrap-server", "localhost:1").exit_code == 1
 
 
 def test_a_topic_whose_size_is_limited_makes_the_fault_that_deletes_by_size_a_warning(driven: DrivenBroker) -> None:
@@ -248,18 +218,10 @@ def test_a_topic_whose_size_is_limited_makes_the_fault_that_deletes_by_size_a_wa
     assert (before, limited) == ("info", "warning")
 
 
-def test_nobody_listening_is_a_sentence() -> None:
-    outcome = own_process("doctor", "--bootstrap-server", "localhost:1")
-
-    assert outcome.exit_code == 1
-    assert "localhost:1 cannot be reached: connection refused" in outcome.err
-
-
-@pytest.fixture(scope="module")
-def crashed() -> Iterator[Leftovers]:
+@pytest.fixture
+def crashed(leftovers_4: Leftovers) -> Leftovers:
     """A cluster in which deletions of a topic that is gone never end; what users may see is granted."""
-    with leftovers(jars_of("4.3.1"), **AUTHORIZER) as made:
-        yield made
+    return leftovers_4
 
 
 def test_deletions_that_never_end_are_found_though_their_topic_is_gone(crashed: Leftovers) -> None:

@@ -61,53 +61,44 @@ def codes(**facts: Any) -> list[str]:
 
 
 class TestReplicas:
-    def test_those_that_keep_up_are_no_finding(self) -> None:
+    def test_those_that_lag_have_the_clusters_own_limits(self) -> None:
+        # Those that keep up are no finding.
         assert found() == []
         assert found(quorum=None) == []
-
-    @pytest.mark.parametrize(
-        ("voter", "lags"),
-        [
+        # A voter has the quorums fetch timeout.
+        cases: list[tuple[QuorumReplica, bool]] = [
             (replica(3, behind=5, lag_ms=2000), False),
             (replica(3, behind=5, lag_ms=2001), True),
             (replica(3, behind=0, lag_ms=60_000), True),  # it is dead, and nothing happened since
             (replica(3, behind=None, lag_ms=None), True),
             (replica(3, behind=9, lag_ms=None), True),
             (replica(3, behind=0, lag_ms=None), False),
-        ],
-    )
-    def test_a_voter_has_the_quorums_fetch_timeout(self, voter: QuorumReplica, lags: bool) -> None:
-        assert codes(quorum=quorum_of(replica(2), voter)) == ["quorum-voter-lags"] * lags
+        ]
+        for voter, lags in cases:
+            assert codes(quorum=quorum_of(replica(2), voter)) == ["quorum-voter-lags"] * lags, (voter, lags)
+        # An observer has the brokers session timeout.
+        for lag_ms, lags in [(9000, False), (9001, True)]:
+            quorum = quorum_of(observers=(replica(11, behind=1, lag_ms=lag_ms),))
+            assert codes(quorum=quorum) == ["quorum-observer-lags"] * lags, (lag_ms, lags)
+        # The clusters own limits count.
+        quorum = quorum_of(replica(2, 5, 5000), observers=(replica(11, 5, 15_000),))
+        assert codes(quorum=quorum) == ["quorum-voter-lags", "quorum-observer-lags"]
+        assert codes(quorum=quorum, **with_settings(controller_quorum_fetch_timeout_ms="5000")) == [
+            "quorum-observer-lags"
+        ]
+        assert codes(quorum=quorum, **with_settings(broker_session_timeout_ms="18000")) == ["quorum-voter-lags"]
 
     def test_it_says_by_how_much_and_what_is_left(self) -> None:
         (finding,) = found(quorum=quorum_of(replica(2), replica(3, behind=42, lag_ms=90_000)))
-
         assert finding.subject == "controller 3"
         assert finding.message == (
             "it last had everything 90 s ago, and is 42 records behind leader 1; "
             "2 of 3 voters keep up; fewer than 2 decide nothing"
         )
         assert (finding.evidence["lagMs"], finding.evidence["logEndOffset"]) == (90_000, 958)
-
-    def test_one_of_five_leaves_a_spare(self) -> None:
+        # One of five leaves a spare.
         (finding,) = found(quorum=quorum_of(replica(2), replica(3), replica(4), replica(5, behind=None, lag_ms=None)))
-
         assert finding.message == "it fetched nothing from leader 1 since its election (epoch 5)"
-
-    @pytest.mark.parametrize(("lag_ms", "lags"), [(9000, False), (9001, True)])
-    def test_an_observer_has_the_brokers_session_timeout(self, lag_ms: int, lags: bool) -> None:
-        quorum = quorum_of(observers=(replica(11, behind=1, lag_ms=lag_ms),))
-
-        assert codes(quorum=quorum) == ["quorum-observer-lags"] * lags
-
-    def test_the_clusters_own_limits_count(self) -> None:
-        quorum = quorum_of(replica(2, 5, 5000), observers=(replica(11, 5, 15_000),))
-
-        assert codes(quorum=quorum) == ["quorum-voter-lags", "quorum-observer-lags"]
-        assert codes(quorum=quorum, **with_settings(controller_quorum_fetch_timeout_ms="5000")) == [
-            "quorum-observer-lags"
-        ]
-        assert codes(quorum=quorum, **with_settings(broker_session_timeout_ms="18000")) == ["quorum-voter-lags"]
 
 
 class TestSnapshots:
@@ -119,42 +110,36 @@ class TestSnapshots:
         assert (finding.evidence["ageMs"], finding.evidence["bytes"]) == (HOUR_MS, 5000)
         assert (rest.subject, rest.evidence) == ("nodes 2, 3, 11", {"nodeIds": [2, 3, 11]})
 
-    @pytest.mark.parametrize(
-        ("age_ms", "settings", "overdue"),
-        [
+    def test_one_is_overdue_by_age_or_by_the_log_after_it(self) -> None:
+        # It may miss one interval.
+        cases: list[tuple[int, dict[str, str], bool]] = [
             (2 * HOUR_MS, {}, False),
             (2 * HOUR_MS + 1, {}, True),
             (2 * HOUR_MS + 1, {"metadata_log_max_snapshot_interval_ms": "7200000"}, False),
             (30 * DAY_MS, {"metadata_log_max_snapshot_interval_ms": "0"}, False),
-        ],
-    )
-    def test_it_may_miss_one_interval(self, age_ms: int, settings: dict[str, str], overdue: bool) -> None:
-        log = replace(LOG, snapshots=[SNAPSHOT._replace(written_ms=NOW_MS - age_ms)])
-
-        assert ("metadata-snapshot-overdue" in codes(metadata_logs=[log], **with_settings(**settings))) == overdue
-
-    def test_an_old_one_that_has_everything_is_not_overdue(self) -> None:
+        ]
+        for age_ms, settings, overdue in cases:
+            log = replace(LOG, snapshots=[SNAPSHOT._replace(written_ms=NOW_MS - age_ms)])
+            assert ("metadata-snapshot-overdue" in codes(metadata_logs=[log], **with_settings(**settings))) == overdue
+        # An old one that has everything is not overdue.
         log = replace(LOG, snapshots=[SNAPSHOT._replace(end_offset=1000, written_ms=NOW_MS - DAY_MS)])
-
         assert "metadata-snapshot-overdue" not in codes(metadata_logs=[log])
+        # Nor may the log after it grow to twice what makes one.
+        others: list[tuple[int, bool]] = [(40 * MIB, False), (40 * MIB + 1, True)]
+        for size, overdue in others:
+            log = replace(LOG, segments=[SeenSegment(0, 90 * MIB), SeenSegment(900, size)])
+            assert ("metadata-snapshot-overdue" in codes(metadata_logs=[log])) == overdue, (size, overdue)
 
-    @pytest.mark.parametrize(("size", "overdue"), [(40 * MIB, False), (40 * MIB + 1, True)])
-    def test_nor_may_the_log_after_it_grow_to_twice_what_makes_one(self, size: int, overdue: bool) -> None:
-        log = replace(LOG, segments=[SeenSegment(0, 90 * MIB), SeenSegment(900, size)])
-
-        assert ("metadata-snapshot-overdue" in codes(metadata_logs=[log])) == overdue
-
-    @pytest.mark.parametrize(("began_ms", "overdue"), [(2 * HOUR_MS, False), (3 * HOUR_MS, True)])
-    def test_without_any_the_log_itself_is_as_old_as_it_is(self, began_ms: int, overdue: bool) -> None:
-        finding, _ = found(metadata_logs=[replace(LOG, snapshots=[], first_record_ms=NOW_MS - began_ms)])
-
-        assert (finding.code == "metadata-snapshot-overdue") == overdue
-        assert finding.message.startswith("has no snapshot; the log begins at offset 0, ")
-
-    def test_an_age_that_is_unknown_is_not_zero(self) -> None:
+    def test_without_any_the_log_itself_is_as_old_as_it_is_and_an_unknown_age_not_zero(self) -> None:
+        # Without any the log itself is as old as it is.
+        cases: list[tuple[int, bool]] = [(2 * HOUR_MS, False), (3 * HOUR_MS, True)]
+        for began_ms, overdue in cases:
+            finding, _ = found(metadata_logs=[replace(LOG, snapshots=[], first_record_ms=NOW_MS - began_ms)])
+            assert (finding.code == "metadata-snapshot-overdue") == overdue, (began_ms, overdue)
+            assert finding.message.startswith("has no snapshot; the log begins at offset 0, "), (began_ms, overdue)
+        # An age that is unknown is not zero.
         damaged = SNAPSHOT._replace(written_ms=None, last_contained_ms=None)
         finding, _ = found(metadata_logs=[replace(LOG, snapshots=[damaged])])
-
         assert (finding.code, finding.evidence["ageMs"]) == ("metadata-snapshot", None)
         assert "its age is unknown" in finding.message
 
@@ -165,49 +150,36 @@ class TestTrimming:
 
     def test_a_log_whose_snapshots_are_past_retention_is_never_trimmed(self) -> None:
         log = replace(LOG, snapshots=[self.OLD, SNAPSHOT], segments=self.SEGMENTS)
-
         (finding,) = [one for one in found(metadata_logs=[log]) if one.code == "metadata-log-untrimmed"]
-
         assert finding.evidence["snapshots"] == ["100-1"]
         assert "metadata.max.retention.ms" in finding.message
-
-    def test_retention_is_the_clusters_own(self) -> None:
+        # Retention is the clusters own.
         log = replace(LOG, snapshots=[self.OLD, SNAPSHOT], segments=self.SEGMENTS)
         longer = with_settings(metadata_max_retention_ms=str(9 * DAY_MS))
         smaller = with_settings(metadata_max_retention_ms="-1", metadata_max_retention_bytes=str(MIB))
-
         assert "metadata-log-untrimmed" not in codes(metadata_logs=[log], **longer)
         assert "metadata-log-untrimmed" in codes(metadata_logs=[log], **smaller)
-
-    def test_a_node_has_some_minutes_for_it(self) -> None:
+        # A node has some minutes for it.
         due = self.OLD._replace(last_contained_ms=NOW_MS - 7 * DAY_MS - 300_000)
-
         assert "metadata-log-untrimmed" not in codes(metadata_logs=[replace(LOG, snapshots=[due, SNAPSHOT])])
+        # What is on the leaders disk is unknown by its answers.
+        log = replace(LOG, snapshots=[self.OLD, SNAPSHOT], segments=None)
+        assert "metadata-log-untrimmed" not in codes(metadata_logs=[log])
 
-    @pytest.mark.parametrize(
-        ("days", "settings", "untrimmed"),
-        [
+    def test_of_a_live_leader_the_age_of_its_log_tells(self) -> None:
+        cases: list[tuple[int, dict[str, str], bool]] = [
             (7, {}, False),
             (8, {}, True),
             (8, {"metadata_max_retention_ms": str(9 * DAY_MS)}, False),
             (99, {"metadata_max_retention_ms": "-1"}, False),
             (99, {"metadata_log_max_snapshot_interval_ms": "0"}, False),
-        ],
-    )
-    def test_of_a_live_leader_the_age_of_its_log_tells(
-        self, days: int, settings: dict[str, str], untrimmed: bool
-    ) -> None:
-        log = replace(LOG, segments=None, first_record_ms=NOW_MS - days * DAY_MS)
-
-        seen = codes(metadata_logs=[log], **with_settings(**settings))
-        assert ("metadata-log-untrimmed" in seen) == untrimmed
-        unknown = codes(metadata_logs=[replace(log, first_record_ms=None)], **with_settings(**settings))
-        assert "metadata-log-untrimmed" not in unknown
-
-    def test_what_is_on_the_leaders_disk_is_unknown_by_its_answers(self) -> None:
-        log = replace(LOG, snapshots=[self.OLD, SNAPSHOT], segments=None)
-
-        assert "metadata-log-untrimmed" not in codes(metadata_logs=[log])
+        ]
+        for days, settings, untrimmed in cases:
+            log = replace(LOG, segments=None, first_record_ms=NOW_MS - days * DAY_MS)
+            seen = codes(metadata_logs=[log], **with_settings(**settings))
+            assert ("metadata-log-untrimmed" in seen) == untrimmed, (days, settings, untrimmed)
+            unknown = codes(metadata_logs=[replace(log, first_record_ms=None)], **with_settings(**settings))
+            assert "metadata-log-untrimmed" not in unknown, (days, settings, untrimmed)
 
 
 class TestWhatIsSeen:
@@ -264,12 +236,11 @@ class TestWhatIsSeen:
         assert log.segments is not None
         assert [one.base_offset for one in log.segments] == [0, 40]
 
-    @pytest.mark.parametrize("capture", ["kafka-4.3.1", "kafka-3.9.1", "aiven-crash-4.3.1"])
-    def test_on_the_disks_of_real_nodes(self, captures: Path, capture: str) -> None:
-        (log,) = read_local_metadata_logs([captures / capture / "data"])
-
-        assert log.node_id == 1
-        assert log.latest_snapshot is not None
-        assert all(one.written_ms and one.last_contained_ms for one in log.snapshots)
-        assert log.first_record_ms is not None
-        assert log.first_record_ms <= (log.snapshots[0].last_contained_ms or 0)
+    def test_on_the_disks_of_real_nodes(self, captures: Path) -> None:
+        for capture in ["kafka-4.3.1", "kafka-3.9.1", "aiven-crash-4.3.1"]:
+            (log,) = read_local_metadata_logs([captures / capture / "data"])
+            assert log.node_id == 1, capture
+            assert log.latest_snapshot is not None, capture
+            assert all(one.written_ms and one.last_contained_ms for one in log.snapshots), capture
+            assert log.first_record_ms is not None, capture
+            assert log.first_record_ms <= (log.snapshots[0].last_contained_ms or 0), capture

@@ -19,9 +19,9 @@ from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_find
 BUGS = {bug.issue: bug for bug in KNOWN_BUGS}
 
 
-@pytest.mark.parametrize(
-    ("level", "line"),
-    [
+def test_a_metadata_version_tells_the_line_and_what_is_no_release_is_refused() -> None:
+    # A metadata version tells the line.
+    cases: list[tuple[int, Release | None]] = [
         (0, None),
         (1, Release(3, 0)),
         (14, Release(3, 6)),
@@ -30,27 +30,20 @@ BUGS = {bug.issue: bug for bug in KNOWN_BUGS}
         (30, Release(4, 3)),
         (31, Release(4, 4)),
         (33, Release(4, 4)),
-    ],
-)
-def test_a_metadata_version_tells_the_line(level: int, line: Release | None) -> None:
-    assert release_of_metadata_version(level) == line
-
-
-def test_a_metadata_version_of_the_future_tells_nothing() -> None:
+    ]
+    for level, line in cases:
+        assert release_of_metadata_version(level) == line, (level, line)
+    # A metadata version of the future tells nothing.
     assert release_of_metadata_version(34) is None
+    # What is not a release is refused.
+    for text in ["", "4", "v4.3.1", "4.3.1.0", "4.3-rc1"]:
+        with pytest.raises(TieredctlError) as refused:
+            release(text)
+        assert refused.value.exit_code == 2, text
 
 
-@pytest.mark.parametrize("text", ["", "4", "v4.3.1", "4.3.1.0", "4.3-rc1"])
-def test_what_is_not_a_release_is_refused(text: str) -> None:
-    with pytest.raises(TieredctlError) as refused:
-        release(text)
-
-    assert refused.value.exit_code == 2
-
-
-@pytest.mark.parametrize(
-    ("issue", "running", "presence"),
-    [
+def test_a_fault_is_there_until_its_fix() -> None:
+    cases: list[tuple[str, str, Presence]] = [
         ("KAFKA-16511", "3.6.2", Presence.YES),
         ("KAFKA-16511", "3.7.0", Presence.YES),
         ("KAFKA-16511", "3.7.1", Presence.NO),
@@ -65,10 +58,9 @@ def test_what_is_not_a_release_is_refused(text: str) -> None:
         ("KAFKA-20732", "4.3.2", Presence.NO),
         ("KAFKA-20732", "4.4", Presence.NO),
         ("KAFKA-15401", "4.4", Presence.PERHAPS),
-    ],
-)
-def test_a_fault_is_there_until_its_fix(issue: str, running: str, presence: Presence) -> None:
-    assert BUGS[issue].presence(release(running)) is presence
+    ]
+    for issue, running, presence in cases:
+        assert BUGS[issue].presence(release(running)) is presence, (issue, running, presence)
 
 
 def severity(issue: str, running: str, *, has_size_retention: bool = False) -> Severity:
@@ -76,67 +68,53 @@ def severity(issue: str, running: str, *, has_size_retention: bool = False) -> S
     return next(finding.severity for finding in found if finding.subject == issue)
 
 
-def test_a_fault_that_the_release_surely_has_is_a_warning() -> None:
+def test_how_grave_a_fault_is() -> None:
+    # A fault that the release surely has is a warning.
     assert severity("KAFKA-17995", "3.9.0") is Severity.WARNING
-
-
-def test_a_fault_that_the_line_may_have_is_info() -> None:
+    # A fault that the line may have is info.
     assert severity("KAFKA-17995", "3.9") is Severity.INFO
-
-
-def test_a_fault_that_deletes_by_size_is_a_warning_where_topics_have_a_size() -> None:
+    # A fault that deletes by size is a warning where topics have a size.
     assert severity("KAFKA-20732", "4.3") is Severity.INFO
     assert severity("KAFKA-20732", "4.3", has_size_retention=True) is Severity.WARNING
 
 
-def test_the_fix_to_take_is_the_nearest() -> None:
+def test_the_fix_to_take_is_the_nearest_that_there_is() -> None:
+    # The fix to take is the nearest.
     fixed_in = {
         one.subject: one.evidence.get("fixedIn") for one in bug_findings(release("3.7.0"), has_size_retention=False)
     }
-
     assert (fixed_in["KAFKA-16511"], fixed_in["KAFKA-17062"]) == ("3.7.1", "3.8.1")
+    # A fault that no release is confirmed to fix names no release to go to.
+    remedies = {
+        one.subject: one.remedy
+        for name in ("3.7.0", "4.3.1")
+        for one in bug_findings(release(name), has_size_retention=False)
+    }
+    assert remedies["KAFKA-15401"] == "tieredctl explain-code release-bug"
+    assert not [remedy for remedy in remedies.values() if remedy != remedy.lower()]
 
 
 def subjects(old: str, new: str) -> set[str]:
     return {one.subject for one in upgrade_findings(release(old), release(new)) if one.code == "upgrade-step"}
 
 
-def test_an_upgrade_within_a_line_has_no_steps() -> None:
-    assert subjects("4.3.1", "4.3.2") == set()
-
-
 def test_an_upgrade_minds_what_each_line_on_the_way_brings() -> None:
+    # An upgrade within a line has no steps.
+    assert subjects("4.3.1", "4.3.2") == set()
     assert subjects("3.5.2", "3.6.0") == {"producer snapshots", "events of 3.0 to 3.5"}
     assert subjects("3.9.1", "4.3.1") == {"clients", "thread pools", "min ISR of the metadata topic", "followers"}
-
-
-def test_a_downgrade_below_3_6_loses_what_is_only_remote() -> None:
-    grave = {
-        one.subject for one in downgrade_findings(release("3.9.1"), release("3.5.2")) if one.severity is Severity.ERROR
-    }
-
-    assert grave == {"events", "log directories"}
-
-
-def test_a_downgrade_brings_faults_back() -> None:
-    back = [one.subject for one in downgrade_findings(release("4.2.0"), release("4.1.1")) if one.code == "release-bug"]
-
-    assert sorted(back) == ["KAFKA-14915", "KAFKA-19425", "KAFKA-19523", "KAFKA-19530"]
-
-
-def test_a_pair_the_wrong_way_round_is_refused() -> None:
+    # A pair the wrong way round is refused.
     with pytest.raises(TieredctlError) as refused:
         upgrade_findings(release("4.3.1"), release("3.9.1"))
-
     assert refused.value.exit_code == 2
 
 
-def test_a_fault_that_no_release_is_confirmed_to_fix_names_no_release_to_go_to() -> None:
-    remedies = {
-        one.subject: one.remedy
-        for name in ("3.7.0", "4.3.1")
-        for one in bug_findings(release(name), has_size_retention=False)
+def test_a_downgrade_brings_faults_back_and_loses_what_is_only_remote() -> None:
+    # A downgrade below 3 6 loses what is only remote.
+    grave = {
+        one.subject for one in downgrade_findings(release("3.9.1"), release("3.5.2")) if one.severity is Severity.ERROR
     }
-
-    assert remedies["KAFKA-15401"] == "tieredctl explain-code release-bug"
-    assert not [remedy for remedy in remedies.values() if remedy != remedy.lower()]
+    assert grave == {"events", "log directories"}
+    # A downgrade brings faults back.
+    back = [one.subject for one in downgrade_findings(release("4.2.0"), release("4.1.1")) if one.code == "release-bug"]
+    assert sorted(back) == ["KAFKA-14915", "KAFKA-19425", "KAFKA-19523", "KAFKA-19530"]

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
-import pytest
-
 from tests.metadata_logs import DELETED, DELETING, TOPIC_ID, copied, partition_delete, started, updated
 from tests.tiering.model_cluster import BROKER, NOW_MS, TOPIC, ModelCluster
 from tieredctl.errors import ExitCode
@@ -147,29 +145,25 @@ def gaps(cluster: ModelCluster) -> list[tuple[str, object]]:
     return [(one.code.value, one.evidence["offsets"]) for one in findings(cluster) if one.code in GAPS]
 
 
-@pytest.mark.parametrize("what", HOLES)
-def test_what_neither_the_metadata_nor_the_disk_has_is_found(what: str) -> None:
-    events, expected = HOLES[what]
-
-    assert gaps(Leader(events=list(events))) == expected
-
-
-def test_it_is_critical_and_leads_to_a_recovery_of_the_metadata() -> None:
+def test_what_neither_the_metadata_nor_the_disk_has_is_found() -> None:
+    for what, (events, expected) in HOLES.items():
+        assert gaps(Leader(events=list(events))) == expected, what
+    # It is critical and leads to a recovery of the metadata.
     (finding,) = (one for one in findings(Leader()) if one.code in GAPS)
-
     assert finding.severity is Severity.CRITICAL
     assert finding.subject == f"{TOPIC}-0"
     assert finding.remedy.startswith("tieredctl recover metadata ")
+    # A partition that is removed and still promised is found.
+    removed = partition_delete(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED)
+    assert gaps(Leader(events=[*copied(1, 0, 29), removed])) == [("local-remote-gap", [0, 29])]
 
 
-@pytest.mark.parametrize("what", WHOLE)
-def test_nothing_is_found_where(what: str) -> None:
-    assert gaps(Leader(events=list(WHOLE[what]))) == []
-
-
-@pytest.mark.parametrize(
-    "leader",
-    [
+def test_nothing_is_found_where_all_is_there_or_unknown() -> None:
+    # Nothing is found where.
+    for what, events in WHOLE.items():
+        assert gaps(Leader(events=list(events))) == [], what
+    # What is not known to be a gap is not called one.
+    cases: list[Leader] = [
         Leader(earliest_local=0),
         Leader(earliest=30),
         Leader(earliest=None),
@@ -178,23 +172,13 @@ def test_nothing_is_found_where(what: str) -> None:
         Leader(denied=["broker_configs"]),
         Leader(denied=["source"]),
         Leader(source_findings=[truncated(0, 7)]),
-    ],
-    ids=[
-        "all of the log is local",
-        "the log start is the local one",
-        "the leader has no answer",
-        "the topic is not tiered",
-        "another manager has the metadata",
-        "the manager may not be seen",
-        "the metadata may not be read",
-        "the metadata has lost its beginning",
-    ],
-)
-def test_what_is_not_known_to_be_a_gap_is_not_called_one(leader: Leader) -> None:
-    assert gaps(leader) == []
+    ]
+    for leader in cases:
+        assert gaps(leader) == [], leader
 
 
-def test_what_a_leader_that_was_elected_meanwhile_has_on_its_disk_is_no_gap() -> None:
+def test_a_leader_that_is_elected_or_a_topic_that_is_recreated_meanwhile_is_not_judged() -> None:
+    # What a leader that was elected meanwhile has on its disk is no gap.
     class Elected(Leader):
         def source(self):  # type: ignore[no-untyped-def]
             self.earliest_local = 0
@@ -202,8 +186,7 @@ def test_what_a_leader_that_was_elected_meanwhile_has_on_its_disk_is_no_gap() ->
 
     assert gaps(Elected()) == []
 
-
-def test_offsets_of_a_topic_that_is_recreated_meanwhile_are_not_judged() -> None:
+    # Offsets of a topic that is recreated meanwhile are not judged.
     class Recreated(Leader):
         def source(self):  # type: ignore[no-untyped-def]
             self.topic_id = "FBEiM0RVZneImaq7zN3u_w"
@@ -212,64 +195,44 @@ def test_offsets_of_a_topic_that_is_recreated_meanwhile_are_not_judged() -> None
     assert gaps(Recreated(topic_id=TOPIC_ID)) == []
 
 
-def test_a_partition_that_is_removed_and_still_promised_is_found() -> None:
-    removed = partition_delete(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED)
-
-    assert gaps(Leader(events=[*copied(1, 0, 29), removed])) == [("local-remote-gap", [0, 29])]
-
-
-@pytest.mark.parametrize("steps_before", range(6))
-@pytest.mark.parametrize("kept", [1, 6])
-def test_what_is_copied_or_expires_between_two_requests_leaves_no_gap(steps_before: int, kept: int) -> None:
-    leader = BusyLeader(steps_before + 6 * kept, kept)
-
-    assert gaps(leader) == []
-    assert leader.earliest_local > (leader.earliest or 0) > 0
+def test_a_leader_that_copies_and_expires_leaves_no_gap_but_what_is_lost() -> None:
+    # What is copied or expires between two requests leaves no gap.
+    for steps_before in range(6):
+        for kept in [1, 6]:
+            leader = BusyLeader(steps_before + 6 * kept, kept)
+            assert gaps(leader) == [], (steps_before, kept)
+            assert leader.earliest_local > (leader.earliest or 0) > 0, (steps_before, kept)
+    # Only the gap that is there is found while a leader copies and expires.
+    for steps_before in range(20, 34):
+        leader = BusyLeader(steps_before, kept=10, lost=5)
+        assert gaps(leader) == [("offset-gap", [40, 49])], steps_before
 
 
-@pytest.mark.parametrize("steps_before", range(20, 34))
-def test_only_the_gap_that_is_there_is_found_while_a_leader_copies_and_expires(steps_before: int) -> None:
-    leader = BusyLeader(steps_before, kept=10, lost=5)
-
-    assert gaps(leader) == [("offset-gap", [40, 49])]
-
-
-@pytest.mark.parametrize("steps_before", range(30, 60))
-def test_a_gap_that_expires_meanwhile_is_not_found_once_it_did(steps_before: int) -> None:
-    leader = BusyLeader(steps_before, kept=8, lost=5)
-    log_start_before = leader.earliest or 0
-
-    found = gaps(leader)
-
-    assert found in ([], [("offset-gap", [40, 49])])
-    assert not (log_start_before >= 50 and found)
+def test_a_gap_that_expires_meanwhile_is_not_found_once_it_did() -> None:
+    for steps_before in range(30, 60):
+        leader = BusyLeader(steps_before, kept=8, lost=5)
+        log_start_before = leader.earliest or 0
+        found = gaps(leader)
+        assert found in ([], [("offset-gap", [40, 49])]), steps_before
+        assert not (log_start_before >= 50 and found), steps_before
 
 
-@pytest.mark.parametrize(
-    ("retention_ms", "events", "expected"),
-    [
+def test_a_log_start_above_0_without_any_event_is_unknown_unless_retention_explains_it() -> None:
+    cases: list[tuple[str, list[MetadataEvent], list[Severity]]] = [
         ("-1", [], [Severity.WARNING]),
         ("-1", copied(1, 30, 39), []),
         ("-1", [*copied(1, 0, 29), updated(1, DELETING), updated(1, DELETED)], []),
         (str(48 * 3_600_000), [], [Severity.WARNING]),
         (str(3_600_000), [], [Severity.INFO]),
-    ],
-)
-def test_a_log_start_above_0_without_any_event_is_unknown_unless_retention_explains_it(
-    retention_ms: str, events: list[MetadataEvent], expected: list[Severity]
-) -> None:
-    settings = {"remote.storage.enable": "true", "retention.ms": retention_ms, "local.retention.ms": "-2"}
-    leader = Leader(events=events, own=settings, earliest=30)
-
-    found = [one for one in findings(leader) if one.code is FindingCode.LOG_START_UNEXPLAINED]
-
-    assert [one.severity for one in found] == expected
-    assert exit_code_of(found) == (ExitCode.INCOMPLETE if Severity.WARNING in expected else ExitCode.CLEAN)
-
-
-def test_a_log_that_begins_at_0_needs_no_event() -> None:
+    ]
+    for retention_ms, events, expected in cases:
+        settings = {"remote.storage.enable": "true", "retention.ms": retention_ms, "local.retention.ms": "-2"}
+        leader = Leader(events=events, own=settings, earliest=30)
+        found = [one for one in findings(leader) if one.code is FindingCode.LOG_START_UNEXPLAINED]
+        assert [one.severity for one in found] == expected, (retention_ms, events, expected)
+        assert exit_code_of(found) == (ExitCode.INCOMPLETE if Severity.WARNING in expected else ExitCode.CLEAN)
+    # A log that begins at 0 needs no event.
     leader = Leader(earliest=0, earliest_local=0)
-
     assert FindingCode.LOG_START_UNEXPLAINED not in {one.code for one in findings(leader)}
 
 

@@ -25,9 +25,8 @@ def found(changes: Mapping[str, str | None], release: Release | None = None) -> 
     return broker_findings(BrokerSettings("broker 1", {**SOUND, **changes}, release))
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
+def test_a_name_that_no_broker_has_is_one_finding_with_what_is_meant() -> None:
+    cases: list[tuple[str, str | None]] = [
         ("remote.log.storage.system.enabled", "remote.log.storage.system.enable"),
         ("remote.log.storage.sytem.enable", "remote.log.storage.system.enable"),
         ("remote.log.manager.copier.threadpool.size", "remote.log.manager.copier.thread.pool.size"),
@@ -44,21 +43,19 @@ def found(changes: Mapping[str, str | None], release: Release | None = None) -> 
         ("remote.log.metadata.common.client.bootstrap.servers", METADATA + "common.client.bootstrap.servers"),
         ("remote.storage.enable", None),
         ("remote.log.compaction", None),
-    ],
-)
-def test_a_name_that_no_broker_has_is_one_finding_with_what_is_meant(name: str, meant: str | None) -> None:
-    (finding,) = found({name: "7"})
-
-    assert finding.code == UNKNOWN
-    assert (finding.evidence["misspelt"], finding.evidence.get("name")) == (name, meant)
-    assert name in finding.message
-    if meant is not None:
-        assert finding.remedy == f"in server.properties: {meant}=7"
+    ]
+    for name, meant in cases:
+        (finding,) = found({name: "7"})
+        assert finding.code == UNKNOWN, (name, meant)
+        assert (finding.evidence["misspelt"], finding.evidence.get("name")) == (name, meant), (name, meant)
+        assert name in finding.message, (name, meant)
+        if meant is not None:
+            assert finding.remedy == f"in server.properties: {meant}=7", (name, meant)
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
+def test_settings_of_aivens_plugin_are_judged_where_it_is_the_manager() -> None:
+    # Settings of aivens plugin under the wrong prefix are found.
+    cases: list[tuple[str, str | None]] = [
         ("rsm.config.storage.key.prefix", "rsm.config.key.prefix"),
         ("rsm.config.storage.chunk.size", "rsm.config.chunk.size"),
         ("rsm.config.s3.bucket.name", "rsm.config.storage.s3.bucket.name"),
@@ -72,24 +69,19 @@ def test_a_name_that_no_broker_has_is_one_finding_with_what_is_meant(name: str, 
         ("key.prefix", "rsm.config.key.prefix"),
         ("rsm.config.prefix", None),
         ("rsm.config.dir", None),
-    ],
-)
-def test_settings_of_aivens_plugin_under_the_wrong_prefix_are_found(name: str, meant: str | None) -> None:
-    findings = found({**AIVEN, name: "tiered/"})
-
-    (finding,) = (one for one in findings if one.code == UNKNOWN)
-    assert finding.evidence.get("name") == meant
-    assert meant is not None or (finding.severity is Severity.INFO and "key.prefix" in finding.message)
-
-
-@pytest.mark.parametrize("name", ["rsm.config.object.key.prefix", "rsm.config.dir", "rsm.key.prefix", "key.prefix"])
-def test_settings_of_a_plugin_that_is_not_known_are_not_judged(name: str) -> None:
-    assert UNKNOWN not in [one.code for one in found({name: "1"})]
+    ]
+    for name, meant in cases:
+        findings = found({**AIVEN, name: "tiered/"})
+        (finding,) = (one for one in findings if one.code == UNKNOWN)
+        assert finding.evidence.get("name") == meant, (name, meant)
+        assert meant is not None or (finding.severity is Severity.INFO and "key.prefix" in finding.message), name
+    # Settings of a plugin that is not known are not judged.
+    for name in ["rsm.config.object.key.prefix", "rsm.config.dir", "rsm.key.prefix", "key.prefix"]:
+        assert UNKNOWN not in [one.code for one in found({name: "1"})], name
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_names_that_somebody_knows_are_not_reported() -> None:
+    cases: list[str] = [
         "remote.log.manager.task.retry.jitter",
         METADATA + "producer.retention.ms",
         METADATA + "common.client.security.protocol",
@@ -104,19 +96,15 @@ def test_settings_of_a_plugin_that_is_not_known_are_not_judged(name: str) -> Non
         "rsm.config.encryption.key.pairs.one.public.key.file",
         "metrics.num.samples",
         "confluent.tier.enable",
-    ],
-)
-def test_names_that_somebody_knows_are_not_reported(name: str) -> None:
-    for manager in ({}, AIVEN):
-        assert UNKNOWN not in [one.code for one in found({**manager, name: "1"})]
-
-
-def test_no_name_that_a_release_has_is_reported() -> None:
+    ]
+    for name in cases:
+        for manager in ({}, AIVEN):
+            assert UNKNOWN not in [one.code for one in found({**manager, name: "1"})], name
+    # No name that a release has is reported.
     known = [
         *setting_names(SettingKind.BROKER),
         *(f"rlmm.config.{name}" for name in setting_names(SettingKind.METADATA_TOPIC)),
     ]
-
     for name in known:
         assert UNKNOWN not in [one.code for one in found({name: "1"})], name
 
@@ -134,20 +122,18 @@ def numbers_and_truths() -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("stated", ["ture", "many", "-99999999999999999999", "99999999999999999999"])
-def test_of_a_value_that_is_none_one_thing_is_reported_and_doing_it_is_enough(stated: str) -> None:
-    for setting in numbers_and_truths():
-        (finding,) = [one for one in found({setting: stated}) if one.evidence.get("name") == setting]
+def test_of_a_value_that_is_none_one_thing_is_reported_and_doing_it_is_enough() -> None:
+    for stated in ["ture", "many", "-99999999999999999999", "99999999999999999999"]:
+        for setting in numbers_and_truths():
+            (finding,) = [one for one in found({setting: stated}) if one.evidence.get("name") == setting]
+            assert finding.code == INVALID, setting
+            if "value" in finding.evidence:
+                mended = found({setting: str(finding.evidence["value"])})
+                assert setting not in [one.evidence.get("name") for one in mended], stated
 
-        assert finding.code == INVALID, setting
-        if "value" in finding.evidence:
-            mended = found({setting: str(finding.evidence["value"])})
-            assert setting not in [one.evidence.get("name") for one in mended]
 
-
-@pytest.mark.parametrize(
-    ("name", "stated", "release"),
-    [
+def test_a_value_that_kafka_refuses_is_found() -> None:
+    cases: list[tuple[str, str, Release | None]] = [
         ("remote.log.manager.task.retry.jitter", "0.7", None),
         ("remote.log.manager.task.retry.backoff.ms", "abc", None),
         ("remote.log.manager.task.retry.backoff.max.ms", "-5", None),
@@ -156,53 +142,46 @@ def test_of_a_value_that_is_none_one_thing_is_reported_and_doing_it_is_enough(st
         ("remote.log.manager.copier.thread.pool.size", "-1", Release(4, 3)),
         ("log.segment.bytes", "1000", Release(4, 0)),
         ("log.local.retention.ms", "1_000", None),
-    ],
-)
-def test_a_value_that_kafka_refuses_is_found(name: str, stated: str, release: Release | None) -> None:
-    assert [one.code for one in found({name: stated}, release)] == [INVALID]
-
-
-def test_without_a_release_a_value_is_refused_only_where_every_release_refuses_it() -> None:
+    ]
+    for name, stated, running in cases:
+        assert [one.code for one in found({name: stated}, running)] == [INVALID], (name, stated, running)
+    # Without a release a value is refused only where every release refuses it.
     assert INVALID not in [one.code for one in found({"remote.log.manager.copier.thread.pool.size": "-1"})]
     assert INVALID not in [one.code for one in found({"log.segment.bytes": "1000"})]
+    # Whether tiering is on gets one prescription.
+    for stated in ["ture", "True!", "tru", "maybe"]:
+        (finding,) = found({"remote.log.storage.system.enable": stated})
+        assert (finding.code, finding.evidence["value"]) == (INVALID, "true"), stated
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_a_value_goes_to_the_name_that_is_meant_in_its_own_unit_or_not_at_all() -> None:
+    cases: list[tuple[str, str | None]] = [
         ("remote.log.index.file.cache.total.size.mb", str(1 << 30)),
         ("remote.log.index.file.cache.total.size.bytes.mb", str(1 << 30)),
         ("remote.log.index.file.cache.total.size", None),
         ("remote.log.index.file.cache.total.size.ms", None),
         ("remote.log.index.file.cache.total.sise.bytes", "1024"),
-    ],
-)
-def test_a_value_goes_to_the_name_that_is_meant_in_its_own_unit_or_not_at_all(name: str, value: str | None) -> None:
-    (finding,) = [one for one in found({name: "1024"}) if one.code == UNKNOWN]
-
-    assert finding.evidence["name"] == "remote.log.index.file.cache.total.size.bytes"
-    assert finding.evidence.get("value") == value
-    assert value is None or finding.remedy == f"in server.properties: {finding.evidence['name']}={value}"
+    ]
+    for name, value in cases:
+        (finding,) = [one for one in found({name: "1024"}) if one.code == UNKNOWN]
+        assert finding.evidence["name"] == "remote.log.index.file.cache.total.size.bytes", (name, value)
+        assert finding.evidence.get("value") == value, (name, value)
+        assert value is None or finding.remedy == f"in server.properties: {finding.evidence['name']}={value}", name
 
 
-@pytest.mark.parametrize(
-    ("name", "severity"),
-    [
+def test_a_setting_that_only_a_proposal_or_another_release_has_is_reported() -> None:
+    # A setting that only a proposal has is reported.
+    cases: list[tuple[str, Severity]] = [
         ("metadata.snapshot.min.changed_records.ratio", Severity.WARNING),
         ("diskless.metadata.topic.num.partitions", Severity.INFO),
         ("remote.wal.log.manager.thread.pool.size", Severity.WARNING),
-    ],
-)
-def test_a_setting_that_only_a_proposal_has_is_reported(name: str, severity: Severity) -> None:
-    (finding,) = found({name: "1"})
-
-    assert (finding.code, finding.severity) == (UNKNOWN, severity)
-    assert "KIP-" in finding.message
-
-
-@pytest.mark.parametrize(
-    ("name", "release", "expected"),
-    [
+    ]
+    for name, severity in cases:
+        (finding,) = found({name: "1"})
+        assert (finding.code, finding.severity) == (UNKNOWN, severity), (name, severity)
+        assert "KIP-" in finding.message, (name, severity)
+    # A setting that the release lacks is reported.
+    others: list[tuple[str, Release, list[str]]] = [
         ("log.remote.copy.lag.ms", Release(4, 3, 1), [UNKNOWN]),
         ("log.remote.copy.lag.ms", Release(4, 4, 0), []),
         ("follower.fetch.last.tiered.offset.enable", Release(4, 2, 1), [UNKNOWN]),
@@ -210,55 +189,42 @@ def test_a_setting_that_only_a_proposal_has_is_reported(name: str, severity: Sev
         ("rlmm.config.remote.log.metadata.topic.min.isr", Release(4, 2), [UNKNOWN]),
         ("zookeeper.connect", Release(4, 0), [UNKNOWN]),
         ("zookeeper.connect", Release(3, 9), []),
-    ],
-)
-def test_a_setting_that_the_release_lacks_is_reported(name: str, release: Release, expected: list[str]) -> None:
-    value = "true" if name.endswith("enable") else "2"
-    assert [one.code for one in found({name: value}, release) if one.code == UNKNOWN] == expected
+    ]
+    for name, running, expected in others:
+        value = "true" if name.endswith("enable") else "2"
+        assert [one.code for one in found({name: value}, running) if one.code == UNKNOWN] == expected, name
 
 
-@pytest.mark.parametrize("stated", ["ture", "True!", "tru", "maybe"])
-def test_whether_tiering_is_on_gets_one_prescription(stated: str) -> None:
-    (finding,) = found({"remote.log.storage.system.enable": stated})
-
-    assert (finding.code, finding.evidence["value"]) == (INVALID, "true")
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
+def test_a_name_or_value_that_no_topic_has_is_refused() -> None:
+    # A name that no topic has is refused.
+    cases: list[tuple[str, str | None]] = [
         ("local.retention.msec", "local.retention.ms"),
         ("log.local.retention.ms", "local.retention.ms"),
         ("remote.storage.enabled", "remote.storage.enable"),
         ("remote.log.storage.system.enable", None),
-    ],
-)
-def test_a_name_that_no_topic_has_is_refused(name: str, meant: str | None) -> None:
-    settings = {"remote.storage.enable": "true", "local.retention.ms": "86400000", "segment.ms": "86400000", name: "7"}
-
-    (finding,) = topic_findings(TopicSettings("orders", settings))
-
-    assert finding.code == "topic-config-name-unknown"
-    assert finding.evidence.get("name") == meant
-
-
-def test_a_topics_value_that_is_none_gets_one_prescription() -> None:
+    ]
+    for name, meant in cases:
+        settings = {
+            "remote.storage.enable": "true",
+            "local.retention.ms": "86400000",
+            "segment.ms": "86400000",
+            name: "7",
+        }
+        (finding,) = topic_findings(TopicSettings("orders", settings))
+        assert finding.code == "topic-config-name-unknown", (name, meant)
+        assert finding.evidence.get("name") == meant, (name, meant)
+    # A topics value that is none gets one prescription.
     for name in ("local.retention.ms", "retention.ms", "segment.ms"):
         findings = topic_findings(TopicSettings("orders", {"remote.storage.enable": "true", name: "soon"}))
-
         assert [one.code for one in findings if one.evidence["name"] == name] == ["topic-config-value-invalid"]
 
 
-@pytest.mark.parametrize("text", ["3.9", "3.9.2", "2.8.2", "4.0.0", "4.3.1", "4.3.2", "4.4.0", "4.4.1"])
-def test_releases_of_kafka_are_taken(text: str) -> None:
-    assert str(release(text)) == text
-
-
-@pytest.mark.parametrize(
-    "text", ["3.10", "3.10.0", "3.9.9", "3.8.2", "2.9.0", "4.3.7", "4.5", "5.0.0", "0.9.0", "3.3.3"]
-)
-def test_releases_that_do_not_exist_are_refused(text: str) -> None:
-    with pytest.raises(TieredctlError, match="knows no Kafka release") as refused:
-        release(text)
-
-    assert refused.value.code == "usage"
+def test_releases_of_kafka_are_taken_and_others_refused() -> None:
+    # Releases of kafka are taken.
+    for text in ["3.9", "3.9.2", "2.8.2", "4.0.0", "4.3.1", "4.3.2", "4.4.0", "4.4.1"]:
+        assert str(release(text)) == text, text
+    # Releases that do not exist are refused.
+    for text in ["3.10", "3.10.0", "3.9.9", "3.8.2", "2.9.0", "4.3.7", "4.5", "5.0.0", "0.9.0", "3.3.3"]:
+        with pytest.raises(TieredctlError, match="knows no Kafka release") as refused:
+            release(text)
+        assert refused.value.kind.code == "usage", text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.release import Release
@@ -24,13 +22,10 @@ def found(changes: dict[str, str], release: Release | None = RELEASE) -> list[Fi
     return topic_findings(TopicSettings("orders", SOUND | changes, release))
 
 
-def test_sound_settings_have_no_finding() -> None:
+def test_a_broken_setting_is_one_finding() -> None:
+    # Sound settings have no finding.
     assert found({}) == []
-
-
-@pytest.mark.parametrize(
-    ("changes", "code"),
-    [
+    cases: list[tuple[dict[str, str], str | None]] = [
         ({"remote.log.copy.disable": "perhaps"}, "topic-config-value-invalid"),
         ({"segment.ms": "0"}, "topic-config-value-invalid"),
         ({"cleanup.policy": "compact"}, "topic-config-cleanup-policy"),
@@ -52,35 +47,22 @@ def test_sound_settings_have_no_finding() -> None:
         ({"local.retention.ms": "-2"}, "topic-config-kept-twice"),
         ({"local.retention.ms": str(30 * DAY_MS)}, "topic-config-kept-twice"),
         ({"local.retention.ms": "-2", "retention.bytes": str(1 << 40), "local.retention.bytes": str(1 << 35)}, None),
-    ],
-)
-def test_a_broken_setting_is_one_finding(changes: dict[str, str], code: str | None) -> None:
-    codes = [finding.code for finding in found(changes)]
-
-    assert codes == ([] if code is None else [code])
-
-
-@pytest.mark.parametrize(
-    ("setting", "release", "codes"),
-    [
+    ]
+    for changes, code in cases:
+        codes = [finding.code for finding in found(changes)]
+        assert codes == ([] if code is None else [code]), (changes, code)
+    # A setting that the release does not know is found.
+    others: list[tuple[str, Release | None, list[str]]] = [
         ("remote.log.delete.on.disable", Release(3, 8, 1), ["topic-config-release"]),
         ("remote.log.delete.on.disable", Release(3, 9), []),
         ("remote.log.delete.on.disable", None, []),
-    ],
-)
-def test_a_setting_that_the_release_does_not_know_is_found(
-    setting: str, release: Release | None, codes: list[str]
-) -> None:
-    assert [finding.code for finding in found({setting: "true"}, release)] == codes
-
-
-def test_a_topic_that_is_not_tiered_may_be_compacted() -> None:
+    ]
+    for setting, release, expected in others:
+        assert [finding.code for finding in found({setting: "true"}, release)] == expected, release
+    # A topic that is not tiered may be compacted.
     assert found({"remote.storage.enable": "false", "cleanup.policy": "compact"}) == []
-
-
-def test_the_remedy_is_a_command_that_sets_the_value() -> None:
+    # The remedy is a command that sets the value.
     (finding,) = found({"cleanup.policy": "compact"})
-
     assert finding.remedy.endswith("--entity-name orders --add-config cleanup.policy=delete")
 
 

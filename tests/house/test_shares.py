@@ -8,13 +8,17 @@ from tests.shares import VARIABLE, Share, divided
 
 pytest_plugins = ["pytester"]
 
-CASES = 40
+CASES, TOGETHER = 40, 9
 SOURCE = f"""
 import pytest
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("case", range({CASES}))
 def test_a_case(case): pass
+
+@pytest.mark.exhaustive("a set")
+@pytest.mark.parametrize("case", range({TOGETHER}))
+def test_of_a_set(case): pass
 
 def test_always(): pass
 """
@@ -43,10 +47,11 @@ def test_shares_are_disjoint_and_together_the_whole(tests_of: pytest.Pytester, m
 
     always = set.intersection(*shares)
     exhaustive = [share - always for share in shares]
-    assert len(whole) == CASES + 1
+    assert len(whole) == CASES + TOGETHER + 1
     assert len(always) == 1
     assert set.union(*shares) == whole
-    assert sum(map(len, exhaustive)) == CASES
+    assert sum(map(len, exhaustive)) == CASES + TOGETHER
+    assert {sum("of_a_set" in name for name in share) for share in shares} == {0, TOGETHER}
     assert all(exhaustive)
 
 

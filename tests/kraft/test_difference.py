@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.conftest import inputs
 from tests.random_metadata_records import RandomRecords, encoded
 from tests.shares import divided
@@ -48,31 +46,25 @@ def test_a_topic_that_was_made_and_a_partition_that_moved() -> None:
     assert moved_partition.words.startswith("partition orders-0: isr [1, 2] -> [2], leader 1 -> 2, ")
 
 
-def test_a_topic_made_again_is_another_one() -> None:
+def test_a_topic_made_again_is_another_one_and_a_secret_is_hidden() -> None:
+    # A topic made again is another one.
     again = (Kind.TOPIC, {"Name": "orders", "TopicId": bytes(16)})
-
     gone, new = changes(image_of(TOPIC), image_of(again))
-
     assert (gone.subject, gone.after) == ("orders", None)
     assert (new.subject, new.before) == ("orders", None)
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
+    # A secret that changed is told and hidden.
+    cases: list[tuple[tuple[Kind, Any], tuple[Kind, Any]]] = [
         ((Kind.CONFIG, {**PASSWORD, "Value": "hunter2"}), (Kind.CONFIG, {**PASSWORD, "Value": "hunter3"})),
         (
             (Kind.USER_SCRAM_CREDENTIAL, {**CREDENTIAL, "StoredKey": b"hunter2"}),
             (Kind.USER_SCRAM_CREDENTIAL, {**CREDENTIAL, "StoredKey": b"hunter3"}),
         ),
-    ],
-)
-def test_a_secret_that_changed_is_told_and_hidden(before: tuple[Kind, Any], after: tuple[Kind, Any]) -> None:
-    (change,) = changes(image_of(before), image_of(after))
-
-    assert "changed (hidden)" in change.words
-    assert "hunter" not in str(change)
-    assert b"hunter".hex() not in str(change)
+    ]
+    for before, after in cases:
+        (change,) = changes(image_of(before), image_of(after))
+        assert "changed (hidden)" in change.words, (before, after)
+        assert "hunter" not in str(change), (before, after)
+        assert b"hunter".hex() not in str(change), (before, after)
 
 
 def test_no_image_differs_from_itself_and_each_change_has_its_inverse() -> None:

@@ -91,17 +91,10 @@ def test_a_follower_is_told_what_kafka_tells_it_and_the_same_files_go(tmp_path: 
 
 def test_an_empty_follower_is_sent_the_latest_snapshot_though_the_log_begins_at_0() -> None:
     replica = Replica(0, 30, [EpochStart(1, 0)], [SnapshotId(1, 10), SnapshotId(1, 20)])
-
     told = follower_answer(replica, 0, 0)
-
     assert (told.answer, told.end_offset, told.epoch) == (Answer.SNAPSHOT, 20, 1)
-
-
-def test_nobody_is_sent_the_bootstrap_snapshot() -> None:
+    # Nobody is sent the bootstrap snapshot.
     replica = Replica(0, 30, [EpochStart(1, 0)], [SnapshotId(0, 0)])
-
     assert follower_answer(replica, 0, 0).answer is Answer.RECORDS
-
-
-def test_snapshots_order_by_epoch_first() -> None:
+    # Snapshots order by epoch first.
     assert sorted([SnapshotId(2, 10), SnapshotId(1, 20)]) == [SnapshotId(1, 20), SnapshotId(2, 10)]

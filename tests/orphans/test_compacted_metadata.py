@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
-import pytest
-
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import (
     COPIED,
@@ -96,24 +94,24 @@ def log_of(tmp_path: Path, events: Mapping[int, MetadataEvent], *others: Record)
     return EventStream(LogDirectories([tmp_path]))
 
 
-@pytest.mark.parametrize("live", [None, frozenset({TOPIC_ID})], ids=["topics unknown", "topic is live"])
-def test_whatever_events_are_gone_no_live_segment_is_an_orphan(live: frozenset[str] | None) -> None:
+def test_whatever_events_are_gone_no_live_segment_is_an_orphan() -> None:
     alive = [key(2, start=10), key(3, start=10), key(4, start=20)]
-    for kept in SUBSETS:
-        found = statuses(EventStream(Left(LIFE, kept)), [*alive, key(5, start=30)], live)
+    for live in (None, frozenset({TOPIC_ID})):
+        for kept in SUBSETS:
+            found = statuses(EventStream(Left(LIFE, kept)), [*alive, key(5, start=30)], live)
 
-        assert set(found.values()) <= {"owned", "unknown"}, kept
+            assert set(found.values()) <= {"owned", "unknown"}, (live, kept)
 
 
-def test_what_the_events_that_are_left_prove_still_holds() -> None:
+def test_what_the_events_that_are_left_prove_still_holds_and_nothing_else() -> None:
+    # What the events that are left prove still holds.
     found = statuses(EventStream(Left(LIFE, (0, 1, 5, 6))), [key(1)])
     assert found == {key(1): "orphan"}
-
-
-@pytest.mark.parametrize("modified_ms", [OLD_MS, NOW_MS - 50 * HOUR_MS], ids=["before the metadata", "after it began"])
-def test_a_topic_without_events_may_be_this_clusters(modified_ms: int) -> None:
-    other = key(7, partition=replace(PARTITION, topic_id=OTHER_TOPIC_ID))
-    assert statuses(EventStream(Left(LIFE, (0,))), [other], modified_ms=modified_ms) == {other: "unknown"}
+    # A topic without events may be this clusters.
+    cases: list[int] = [OLD_MS, NOW_MS - 50 * HOUR_MS]
+    for modified_ms in cases:
+        other = key(7, partition=replace(PARTITION, topic_id=OTHER_TOPIC_ID))
+        assert statuses(EventStream(Left(LIFE, (0,))), [other], modified_ms=modified_ms) == {other: "unknown"}
 
 
 def test_a_copy_whose_end_is_gone_is_not_given_up_for_a_later_one(tmp_path: Path) -> None:
@@ -126,12 +124,12 @@ def test_a_tombstone_of_another_key_makes_no_orphans(tmp_path: Path) -> None:
     assert statuses(stream, [key(1), key(2)]) == {key(1): "owned", key(2): "unknown"}
 
 
-@pytest.mark.parametrize("kept", [(0, 1), (1, 2, 3), (0, 4, 7), (6,)])
-def test_nothing_is_missing_or_unreferenced_where_events_are_gone(kept: tuple[int, ...]) -> None:
-    result = verified(EventStream(Left(LIFE, kept)))
-
-    assert {finding.code for finding in result.findings} <= {"metadata-compacted", "offset-overlap"}
-    assert not result.complete
+def test_nothing_is_missing_or_unreferenced_where_events_are_gone() -> None:
+    cases: list[tuple[int, ...]] = [(0, 1), (1, 2, 3), (0, 4, 7), (6,)]
+    for kept in cases:
+        result = verified(EventStream(Left(LIFE, kept)))
+        assert {finding.code for finding in result.findings} <= {"metadata-compacted", "offset-overlap"}, kept
+        assert not result.complete, kept
 
 
 def test_a_tombstone_of_another_key_makes_nothing_missing(tmp_path: Path) -> None:

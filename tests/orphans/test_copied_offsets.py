@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -29,7 +30,6 @@ from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.events import (
     EventRecord,
     MetadataEvent,
-    RemoteLogSegmentState,
     RemotePartitionDeleteState,
 )
 from tieredctl.model.findings import exit_code_of
@@ -93,100 +93,60 @@ def verdict(*parts: Timed, start: int = 100, live: frozenset[str] | None = None)
 ORPHAN, UNKNOWN = ("orphan", "no-metadata", None), ("unknown", None, "not-covered")
 
 
-def test_a_segment_whose_events_were_lost_is_unknown_while_nothing_else_has_its_offsets() -> None:
-    assert verdict(FIRST, ELSEWHERE) == UNKNOWN
+DELETED_SINCE = [*copied(3, 100, 199), updated(3, DELETING), updated(3, DELETED)]
+RECOVERED = later(*(replace(event, author=NO_BROKER) for event in copied(3, 90, 199)))
+OVERLAPPING = later(*copied(3, 90, 120), at_ms=BEGINS_MS)
+"""What holds its first offset may end before it does: two leaders' segments have other bounds."""
+AGAIN = copied(3, 100, 199)
+CASES: dict[str, tuple[Sequence[Timed], object]] = {
+    "nothing else has its offsets": ([], UNKNOWN),
+    "it was copied again": ([later(*AGAIN)], ORPHAN),
+    **{
+        f"by a copy from {start} to {end}": ([later(*copied(3, start, end))], ORPHAN)
+        for start, end in ((50, 100), (50, 250), (100, 100))
+    },
+    **{
+        f"a copy of other offsets, {start} to {end}": ([later(*copied(3, start, end))], UNKNOWN)
+        for start, end in ((0, 99), (101, 199))
+    },
+    "by a copy that is being deleted": ([later(*DELETED_SINCE[:3])], ORPHAN),
+    "by a copy that was deleted": ([later(*DELETED_SINCE)], ORPHAN),
+    "a copy that hangs": ([later(started(3, 100, 199))], UNKNOWN),
+    "a copy that failed": ([later(started(3, 100, 199), updated(3, DELETING))], UNKNOWN),
+    "a copy that was cleaned up": (
+        [later(started(3, 100, 199), updated(3, DELETING), updated(3, DELETED))],
+        UNKNOWN,
+    ),
+    "a copy that began again": ([later(*DELETED_SINCE, started(3, 100, 199))], UNKNOWN),
+    "an update of a copy whose beginning was lost": ([later(updated(3, COPIED))], UNKNOWN),
+    "a copy of another partition": ([later(*copied(3, 100, 199, partition=OTHER))], UNKNOWN),
+    "a copy of another topic": (
+        [later(*copied(3, 100, 199, partition=replace(PARTITION, topic_id=IDLE_TOPIC_ID)))],
+        UNKNOWN,
+    ),
+    "a recovery that registered a copy again": ([RECOVERED], UNKNOWN),
+    "and a leader's copy after it": ([RECOVERED, later(*copied(4, 200, 299))], ORPHAN),
+    "a hole after it, where the rest of it may have been": ([OVERLAPPING, later(*copied(4, 200, 299))], UNKNOWN),
+    "no hole after it": ([OVERLAPPING, later(*copied(4, 121, 299))], ORPHAN),
+    "a copy from before it": ([OVERLAPPING], UNKNOWN),
+    "a copy as far after it as clocks may differ": ([later(*AGAIN, at_ms=STORED_MS + MOST_SKEW_MS)], ORPHAN),
+    "a copy before that": ([later(*AGAIN, at_ms=STORED_MS + MOST_SKEW_MS - 1)], UNKNOWN),
+}
 
 
-def test_one_that_was_copied_again_is_an_orphan() -> None:
-    assert verdict(FIRST, later(*copied(3, 100, 199)), ELSEWHERE) == ORPHAN
-
-
-@pytest.mark.parametrize(("start", "end"), [(50, 100), (50, 250), (100, 100)])
-def test_the_copy_may_have_other_bounds_as_another_leaders_segments_have(start: int, end: int) -> None:
-    assert verdict(FIRST, later(*copied(3, start, end)), ELSEWHERE) == ORPHAN
-
-
-@pytest.mark.parametrize(("start", "end"), [(0, 99), (101, 199)])
-def test_a_copy_of_other_offsets_proves_nothing(start: int, end: int) -> None:
-    assert verdict(FIRST, later(*copied(3, start, end)), ELSEWHERE) == UNKNOWN
-
-
-def test_a_copy_that_was_deleted_since_proves_as_much() -> None:
-    deleted = [*copied(3, 100, 199), updated(3, DELETING), updated(3, DELETED)]
-
-    assert verdict(FIRST, later(*deleted[:3]), ELSEWHERE) == ORPHAN
-    assert verdict(FIRST, later(*deleted), ELSEWHERE) == ORPHAN
-
-
-@pytest.mark.parametrize(
-    "states", [(), (DELETING,), (DELETING, DELETED)], ids=["hangs", "failed", "failed, cleaned up"]
-)
-def test_a_copy_that_never_finished_proves_nothing(states: Sequence[RemoteLogSegmentState]) -> None:
-    failed: list[MetadataEvent] = [started(3, 100, 199), *(updated(3, state) for state in states)]
-
-    assert verdict(FIRST, later(*failed), ELSEWHERE) == UNKNOWN
-
-
-def test_what_a_copy_had_before_it_began_again_proves_nothing() -> None:
-    twice = [*copied(3, 100, 199), updated(3, DELETING), updated(3, DELETED), started(3, 100, 199)]
-
-    assert verdict(FIRST, later(*twice), ELSEWHERE) == UNKNOWN
-
-
-def test_an_update_of_a_copy_whose_beginning_was_lost_proves_nothing() -> None:
-    assert verdict(FIRST, later(updated(3, COPIED)), ELSEWHERE) == UNKNOWN
-
-
-def test_a_copy_of_another_partition_or_topic_proves_nothing() -> None:
-    recreated = replace(PARTITION, topic_id=IDLE_TOPIC_ID)
-
-    for other in (OTHER, recreated):
-        assert verdict(FIRST, later(*copied(3, 100, 199, partition=other)), ELSEWHERE) == UNKNOWN
-
-
-def test_a_copy_that_a_recovery_registered_again_did_not_begin_then() -> None:
-    recovered = [replace(event, author=NO_BROKER) for event in copied(3, 90, 199)]
-
-    assert verdict(FIRST, later(*recovered), ELSEWHERE) == UNKNOWN
-    assert verdict(FIRST, later(*recovered), later(*copied(4, 200, 299)), ELSEWHERE) == ORPHAN
-
-
-def test_a_hole_after_it_may_be_where_the_rest_of_it_was() -> None:
-    """What holds its first offset may end before it does: two leaders' segments have other bounds."""
-    overlapping = later(*copied(3, 90, 120), at_ms=BEGINS_MS)
-
-    assert verdict(FIRST, overlapping, later(*copied(4, 200, 299)), ELSEWHERE) == UNKNOWN
-    assert verdict(FIRST, overlapping, later(*copied(4, 121, 299)), ELSEWHERE) == ORPHAN
-
-
-def test_a_hole_before_it_says_nothing_of_it() -> None:
+def test_what_proves_that_its_records_are_elsewhere() -> None:
+    for name, (parts, expected) in CASES.items():
+        assert verdict(FIRST, *parts, ELSEWHERE) == expected, name
+    # A hole before it says nothing of it.
     assert verdict(FIRST, later(*copied(3, 150, 199)), ELSEWHERE, start=150) == ORPHAN
 
 
-def test_copies_from_before_it_do_not_prove_that_a_leader_had_the_rest_of_it() -> None:
-    overlapping = later(*copied(3, 90, 120), at_ms=BEGINS_MS)
-
-    assert verdict(FIRST, overlapping, ELSEWHERE) == UNKNOWN
-
-
-@pytest.mark.parametrize(
-    ("began_ms", "expected"),
-    [(STORED_MS + MOST_SKEW_MS, ORPHAN), (STORED_MS + MOST_SKEW_MS - 1, UNKNOWN)],
-    ids=["as far after as clocks may differ", "before that"],
-)
-def test_clocks_of_brokers_and_store_may_differ(began_ms: int, expected: object) -> None:
-    assert verdict(FIRST, later(*copied(3, 100, 199), at_ms=began_ms), ELSEWHERE) == expected
-
-
-def test_a_topic_that_is_gone_needs_no_records() -> None:
+def test_a_topic_or_partition_that_is_gone_needs_no_records() -> None:
     alive = later(*copied(4, 0, 9, partition=replace(PARTITION, topic_id=IDLE_TOPIC_ID)))
 
     assert verdict(FIRST, ELSEWHERE, alive, live=frozenset({IDLE_TOPIC_ID})) == ("orphan", "topic-gone", None)
-
-
-@pytest.mark.parametrize("state", RemotePartitionDeleteState)
-def test_a_partition_that_is_being_removed_needs_no_records(state: RemotePartitionDeleteState) -> None:
-    assert verdict(FIRST, later(partition_delete(state)), ELSEWHERE) == ("orphan", "partition-gone", None)
+    for state in RemotePartitionDeleteState:
+        assert verdict(FIRST, later(partition_delete(state)), ELSEWHERE) == ("orphan", "partition-gone", None), state
 
 
 def test_a_finding_counts_them_and_leads_to_the_recovery_of_metadata() -> None:
@@ -204,24 +164,19 @@ def test_a_finding_counts_them_and_leads_to_the_recovery_of_metadata() -> None:
     assert exit_code_of(found.findings) is ExitCode.FINDINGS
 
 
-@pytest.mark.parametrize(
-    ("cause", "code", "hint"),
-    [("no-metadata", "world-changed", "recover metadata"), ("topic-gone", "topic-unclear", "")],
-    ids=["by metadata that was whole", "while its topic was known to be gone"],
-)
-def test_an_object_that_was_planned_stays_once_nothing_proves_that_its_records_are_elsewhere(
-    cause: str, code: str, hint: str
-) -> None:
-    source = HistoryInMemory(records(FIRST, ELSEWHERE), METADATA_PARTITIONS)
-    owners = FreshMetadata(FollowedMetadata(lambda: source), LAYOUT, 0, NO_TOPIC_SOURCES, lambda: LATER_MS + HOUR_MS)
-    owners.refresh()
-    planned = PlannedObject(key(100), 5, STORED_MS, "1", "orphan", cause, None)
-
-    with pytest.raises(TieredctlError) as refused:
-        owners.demand_removable([(planned, StoredObject(planned.key, 5, STORED_MS, "1"))], Limits(0, 100.0))
-
-    assert refused.value.code == code
-    assert hint in (refused.value.hint or "")
+def test_an_object_that_was_planned_stays_once_nothing_proves_that_its_records_are_elsewhere() -> None:
+    for cause, code, hint in [
+        ("no-metadata", "world-changed", "recover metadata"),
+        ("topic-gone", "topic-unclear", ""),
+    ]:
+        followed = FollowedMetadata(partial(HistoryInMemory, records(FIRST, ELSEWHERE), METADATA_PARTITIONS))
+        owners = FreshMetadata(followed, LAYOUT, 0, NO_TOPIC_SOURCES, lambda: LATER_MS + HOUR_MS)
+        owners.refresh()
+        planned = PlannedObject(key(100), 5, STORED_MS, "1", "orphan", cause, None)
+        with pytest.raises(TieredctlError) as refused:
+            owners.demand_removable([(planned, StoredObject(planned.key, 5, STORED_MS, "1"))], Limits(0, 100.0))
+        assert refused.value.kind.code == code, (cause, code, hint)
+        assert hint in (refused.value.hint or ""), (cause, code, hint)
 
 
 def held_one_by_one(history: Sequence[EventRecord], owner: TopicIdPartition, start: int, latest_ms: int) -> bool:

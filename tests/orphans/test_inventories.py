@@ -126,27 +126,34 @@ def test_past_generations_are_no_objects(form: dict[str, Any]) -> None:
     assert of_google(google_report([past, current], **form)) == [GOOGLE_OBJECTS[0]._replace(version="9")]
 
 
-@pytest.mark.parametrize(
-    ("root", "keys"),
-    [
+def test_only_what_is_below_the_stores_root_is_the_stores() -> None:
+    cases: list[tuple[str, list[str]]] = [
         (ROOT, ["a"]),
         ("clusters/", ["a/a", "ab/b"]),
         ("", ["clusters/a/", "clusters/a/a", "clusters/ab/b", "other"]),
         ("nothing/", []),
-    ],
-)
-def test_only_what_is_below_the_stores_root_is_the_stores(root: str, keys: list[str]) -> None:
-    rows = s3_rows([MARKER, MARKER._replace(key="a")])
-    rows += [rows[0] | {"Key": "clusters/ab/b"}, rows[0] | {"Key": "other"}]
-
-    found = of_s3(s3_inventory(rows), root)
-
-    assert [stored.key for stored in found if stored.key != "a/"] == keys
+    ]
+    for root, keys in cases:
+        rows = s3_rows([MARKER, MARKER._replace(key="a")])
+        rows += [rows[0] | {"Key": "clusters/ab/b"}, rows[0] | {"Key": "other"}]
+        found = of_s3(s3_inventory(rows), root)
+        assert [stored.key for stored in found if stored.key != "a/"] == keys, (root, keys)
 
 
-def test_a_version_that_is_not_told_is_left_open() -> None:
+def test_what_is_not_told_is_left_open() -> None:
+    # A version that is not told is left open.
     without = [name for name in S3_FIELDS if name != "ETag"]
     assert {stored.version for stored in of_s3(s3_inventory(s3_rows(), fields=without))} == {""}
+    # A report that does not tell when objects were made tells when they were updated.
+    without = [name for name in GOOGLE_FIELDS if name != "timeCreated"]
+    found = of_google(google_report(google_rows(), fields=without))
+    assert [stored.last_modified_ms for stored in found] == [
+        one.last_modified_ms + 5_000 for one in sorted(GOOGLE_OBJECTS)
+    ]
+    # An empty report is an empty listing.
+    assert of_google(google_report([])) == []
+    # Columns of the right types are read.
+    assert of_s3(of_one_row(SIZE, TIME)) == [StoredObject("a", 1, TAKEN_MS, '"x"')]
 
 
 @pytest.mark.parametrize("parquet", S3_FORMS)
@@ -156,33 +163,21 @@ def test_a_storage_class_that_is_not_told_is_left_open(parquet: bool) -> None:
     assert found == sorted(stored._replace(storage_class=None) for stored in S3_OBJECTS)
 
 
-def test_a_report_that_does_not_tell_when_objects_were_made_tells_when_they_were_updated() -> None:
-    without = [name for name in GOOGLE_FIELDS if name != "timeCreated"]
-    found = of_google(google_report(google_rows(), fields=without))
-    assert [stored.last_modified_ms for stored in found] == [
-        one.last_modified_ms + 5_000 for one in sorted(GOOGLE_OBJECTS)
-    ]
-
-
-def test_an_empty_report_is_an_empty_listing() -> None:
-    assert of_google(google_report([])) == []
+MOVES: dict[str, Callable[[str], str]] = {
+    "one configuration's folder": lambda name: name.removeprefix("reports/tiered/"),
+    "the whole bucket": lambda name: "copy/of/" + name,
+    "all files in one folder": lambda name: name.rpartition("/")[2],
+}
 
 
 def moved(files: Files, where: Callable[[str], str]) -> Files:
     return {where(name): data for name, data in files.items()}
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        pytest.param(lambda name: name.removeprefix("reports/tiered/"), id="one configuration's folder"),
-        pytest.param(lambda name: "copy/of/" + name, id="the whole bucket"),
-        pytest.param(lambda name: name.rpartition("/")[2], id="all files in one folder"),
-    ],
-)
-def test_an_inventory_may_be_copied_elsewhere(where: Callable[[str], str]) -> None:
-    files = moved(s3_inventory(s3_rows()), where)
-    assert listed(files, where(S3_MANIFEST), "s3") == sorted(S3_OBJECTS)
+def test_an_inventory_may_be_copied_elsewhere() -> None:
+    for name, where in MOVES.items():
+        files = moved(s3_inventory(s3_rows()), where)
+        assert listed(files, where(S3_MANIFEST), "s3") == sorted(S3_OBJECTS), name
 
 
 def refusal(files: Files, manifest: str = S3_MANIFEST, scheme: str = "s3", code: str = "inventory-unusable") -> str:
@@ -192,113 +187,77 @@ def refusal(files: Files, manifest: str = S3_MANIFEST, scheme: str = "s3", code:
     return raised.value.message
 
 
-def test_a_missing_file_is_an_error() -> None:
-    files = s3_inventory(s3_rows())
-    del files[S3_DATA + "1.csv.gz"]
-
-    assert "is missing" in refusal(files)
+def without(files: Files, ending: str) -> Files:
+    return {name: data for name, data in files.items() if not name.endswith(ending)}
 
 
-def test_a_missing_file_of_a_report_is_an_error() -> None:
-    files = google_report(google_rows())
-    del files[next(name for name in files if name.endswith("_1.csv"))]
-
-    assert "is missing" in refusal(files, GOOGLE_MANIFEST, "gs")
+def with_changed(files: Files, ending: str, change: Callable[[bytes], bytes]) -> Files:
+    return {name: change(data) if name.endswith(ending) else data for name, data in files.items()}
 
 
-def test_a_file_that_was_cut_off_is_an_error() -> None:
-    files = s3_inventory(s3_rows())
-    files[S3_DATA + "1.csv.gz"] = files[S3_DATA + "1.csv.gz"][:-1]
-
-    assert "bytes" in refusal(files)
+def with_flipped_bit(data: bytes) -> bytes:
+    return data[:40] + bytes([data[40] ^ 1]) + data[41:]
 
 
-def test_a_file_with_one_bit_changed_is_an_error() -> None:
-    files = s3_inventory(s3_rows(), parquet=True)
-    data = bytearray(files[S3_DATA + "0.parquet"])
-    data[40] ^= 1
-    files[S3_DATA + "0.parquet"] = bytes(data)
-
-    assert "checksum" in refusal(files)
+def without_last_record(data: bytes) -> bytes:
+    return data[: data.rindex(b"\n", 0, -1) + 1]
 
 
-def test_a_manifest_that_is_not_the_one_that_was_signed_off_is_an_error() -> None:
-    files = s3_inventory(s3_rows())
-    files[S3_CHECKSUM] = b"0" * 32
-
-    assert "checksum" in refusal(files)
+def in_progress(manifest: bytes) -> bytes:
+    return json.dumps(json.loads(manifest) | {"shard_count": 3}).encode()
 
 
-def test_a_report_with_fewer_records_than_were_processed_is_an_error() -> None:
-    files = google_report(google_rows())
-    shard = next(name for name in files if name.endswith("_1.csv"))
-    files[shard] = files[shard][: files[shard].rindex(b"\n", 0, -1) + 1]
-
-    assert "3 records" in refusal(files, GOOGLE_MANIFEST, "gs")
+def of_no_bucket(manifest: bytes) -> bytes:
+    document = json.loads(manifest)
+    del document["report_config"]["objectMetadataReportOptions"]["storageFilters"]
+    return json.dumps(document).encode()
 
 
-def test_a_report_in_progress_is_an_error() -> None:
-    files = google_report(google_rows())
-    manifest = json.loads(files[GOOGLE_MANIFEST])
-    files[GOOGLE_MANIFEST] = json.dumps(manifest | {"shard_count": 3}).encode()
-
-    assert "3 files" in refusal(files, GOOGLE_MANIFEST, "gs")
-
-
-@pytest.mark.parametrize("missing", ["Key", "Size", "LastModifiedDate"])
-@pytest.mark.parametrize("parquet", S3_FORMS)
-def test_an_inventory_that_does_not_tell_what_is_needed_is_refused(missing: str, parquet: bool) -> None:
-    fields = [name for name in S3_FIELDS if name != missing]
-    assert "does not have" in refusal(s3_inventory(s3_rows(), parquet=parquet, fields=fields))
-
-
-def test_another_buckets_inventory_is_refused() -> None:
-    assert "an inventory of s3://other" in refusal(s3_manifest({"a": b""}, sourceBucket="other"))
-
-
-def test_another_clouds_inventory_is_refused() -> None:
-    assert "an inventory of s3://tiered" in refusal(s3_inventory(s3_rows()), scheme="gs")
+def test_an_s3_inventory_that_is_not_whole_is_an_error() -> None:
+    whole = s3_inventory(s3_rows())
+    for name, files in {
+        "a missing file": without(whole, "1.csv.gz"),
+        "a file that was cut off": with_changed(whole, "1.csv.gz", lambda data: data[:-1]),
+        "one bit": with_changed(s3_inventory(s3_rows(), parquet=True), "0.parquet", with_flipped_bit),
+        "another manifest than the one that was signed off": whole | {S3_CHECKSUM: b"0" * 32},
+        "another bucket's": s3_manifest({"a": b""}, sourceBucket="other"),
+        "ORC": s3_manifest({"a": b""}, "ORC"),
+        **{
+            f"no {missing}, Parquet {parquet}": s3_inventory(
+                s3_rows(), parquet=parquet, fields=[one for one in S3_FIELDS if one != missing]
+            )
+            for missing in ("Key", "Size", "LastModifiedDate")
+            for parquet in (False, True)
+        },
+    }.items():
+        assert refusal(files), name
+    assert "an inventory of s3://tiered" in refusal(whole, scheme="gs")
 
 
-def test_a_report_that_leaves_open_of_which_bucket_it_is_must_tell_of_each_object() -> None:
-    files = google_report([row | {"bucket": "other"} for row in google_rows()])
-    manifest = json.loads(files[GOOGLE_MANIFEST])
-    del manifest["report_config"]["objectMetadataReportOptions"]["storageFilters"]
-    files[GOOGLE_MANIFEST] = json.dumps(manifest).encode()
-
-    assert "another bucket" in refusal(files, GOOGLE_MANIFEST, "gs")
-
-
-def test_orc_is_refused_with_what_to_do() -> None:
-    assert "ORC" in refusal(s3_manifest({"a": b""}, "ORC"))
-
-
-@pytest.mark.parametrize("manifest", [b"{", b'{"sourceBucket": {}}', b'{"sourceBucket": "a"}', b'{"a": ' * 100_000])
-def test_a_damaged_manifest_is_refused(manifest: bytes) -> None:
-    refusal({S3_MANIFEST: manifest})
+def test_a_google_report_that_is_not_whole_is_an_error() -> None:
+    whole = google_report(google_rows())
+    others = google_report([row | {"bucket": "other"} for row in google_rows()])
+    for name, files in {
+        "a missing file": without(whole, "_1.csv"),
+        "fewer records than were processed": with_changed(whole, "_1.csv", without_last_record),
+        "one in progress": with_changed(whole, GOOGLE_MANIFEST, in_progress),
+        "another bucket's objects": with_changed(others, GOOGLE_MANIFEST, of_no_bucket),
+    }.items():
+        assert refusal(files, GOOGLE_MANIFEST, "gs"), name
 
 
-@pytest.mark.parametrize("manifest", [b"", b"[]", b"{}", b"\xff", b'"text"', b"[" * 100_000])
-def test_what_is_not_a_manifest_is_a_wrong_argument(manifest: bytes) -> None:
-    refusal({S3_MANIFEST: manifest}, code="usage")
+def test_a_damaged_manifest_is_refused_and_what_is_none_is_a_wrong_argument() -> None:
+    for manifest in (b"{", b'{"sourceBucket": {}}', b'{"sourceBucket": "a"}', b'{"a": ' * 100_000):
+        refusal({S3_MANIFEST: manifest})
+    for manifest in (b"", b"[]", b"{}", b"\xff", b'"text"', b"[" * 100_000):
+        refusal({S3_MANIFEST: manifest}, code="usage")
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"Size": "many"},
-        {"Size": -1},
-        {"Size": None},
-        {"Size": 1 << 63},
-        {"Size": "9" * 5_000},
-        {"Size": "1e3"},
-        {"IsLatest": "perhaps"},
-        {"Bucket": "other"},
-    ],
-    ids=str,
-)
-def test_a_row_that_cannot_be_is_an_error(row: dict[str, object]) -> None:
-    refusal(s3_inventory([*s3_rows(), s3_row(S3_OBJECTS[0]) | row]))
+def test_a_row_that_cannot_be_is_an_error() -> None:
+    sizes: tuple[object, ...] = ("many", -1, None, 1 << 63, "9" * 5_000, "1e3")
+    rows: list[dict[str, object]] = [*({"Size": size} for size in sizes), {"IsLatest": "perhaps"}, {"Bucket": "other"}]
+    for row in rows:
+        refusal(s3_inventory([*s3_rows(), s3_row(S3_OBJECTS[0]) | row]))
 
 
 def of_one_row(size: pa.Array, modified: pa.Array) -> Files:
@@ -314,48 +273,20 @@ SIZE, TIME = pa.array([1], pa.int64()), pa.array([TAKEN_MS], pa.timestamp("ms", 
 MILLISECONDS = pa.timestamp("ms", "UTC")
 
 
-def test_columns_of_the_right_types_are_read() -> None:
-    assert of_s3(of_one_row(SIZE, TIME)) == [StoredObject("a", 1, TAKEN_MS, '"x"')]
-
-
-@pytest.mark.parametrize(
-    "size",
-    [
-        pa.array([-1], pa.int64()),
-        pa.array([1 << 63], pa.uint64()),
-        pa.array([1.0]),
-        pa.array([float("nan")]),
-        pa.array([True]),
-        pa.array(["many"]),
-        pa.array([[1]]),
-        TIME,
-    ],
-    ids=lambda column: f"{column.type} {column[0]}",
-)
-def test_sizes_that_cannot_be_are_an_error(size: pa.Array) -> None:
-    refusal(of_one_row(size, TIME))
-
-
-@pytest.mark.parametrize(
-    "modified",
-    [
-        pa.array([(1 << 63) - 1], MILLISECONDS),
-        pa.array([-(1 << 63)], MILLISECONDS),
-        pa.array([253_402_300_800_000], MILLISECONDS),
-        pa.array([-1], MILLISECONDS),
-        SIZE,
-        pa.array([True]),
-        pa.array([1e300]),
-        pa.array([1], pa.time64("us")),
-        pa.array(["yesterday"]),
-        pa.array(["9999-12-31T23:59:59Z"]),
-        pa.array(["0001-01-01T00:00:00Z"]),
-        pa.array([""]),
-    ],
-    ids=lambda column: f"{column.type}",
-)
-def test_times_that_cannot_be_are_an_error(modified: pa.Array) -> None:
-    refusal(of_one_row(SIZE, modified))
+def test_sizes_and_times_that_cannot_be_are_an_error() -> None:
+    for size in (
+        *(pa.array([-1], pa.int64()), pa.array([1 << 63], pa.uint64()), pa.array([1.0]), pa.array([float("nan")])),
+        *(pa.array([True]), pa.array(["many"]), pa.array([[1]]), TIME),
+    ):
+        assert refusal(of_one_row(size, TIME)), size
+    milliseconds = ((1 << 63) - 1, -(1 << 63), 253_402_300_800_000, -1)
+    texts = ("yesterday", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "")
+    for modified in (
+        *(pa.array([one], MILLISECONDS) for one in milliseconds),
+        *(pa.array([one]) for one in texts),
+        *(SIZE, pa.array([True]), pa.array([1e300]), pa.array([1], pa.time64("us"))),
+    ):
+        assert refusal(of_one_row(SIZE, modified)), modified
 
 
 @settings(max_examples=examples(150))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ import pytest
 from confluent_kafka.admin._acl import AclOperation
 
 from tests.cli.command_line import this_process
-from tests.rigs.access_rules import AUTHORIZER, grant, scram_config
+from tests.rigs.access_rules import grant, scram_config
 from tests.rigs.broker import METADATA_TOPIC
-from tests.rigs.driven_brokers import DrivenBroker, jars_of
 from tests.rigs.leftovers import (
     LEFT_BEHIND,
     ORDERS,
@@ -24,7 +22,6 @@ from tests.rigs.leftovers import (
     TRIMMED,
     TRIMMED_RECORDS,
     Leftovers,
-    leftovers,
     written_values,
 )
 from tests.rigs.opened_clients import opened_clients
@@ -36,14 +33,11 @@ from tieredctl.ops.cluster.offline_cluster import CLOCK_SKEW_MS
 
 pytestmark = pytest.mark.integration
 
-NO_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Leftovers]:
-    """Its plain listener may do all, and other users what they are granted."""
-    with leftovers(jars_of("4.3.1"), **AUTHORIZER) as made:
-        yield made
+@pytest.fixture
+def cluster(leftovers_4: Leftovers) -> Leftovers:
+    """Tests leave the store as it was."""
+    return leftovers_4
 
 
 def store_of(cluster: Leftovers) -> tuple[str, ...]:
@@ -200,17 +194,6 @@ def test_the_log_in_a_running_brokers_log_directory_says_it_too(
 
     assert found[0] == found[1]
     assert {item["topicLive"] for item in found[0][1]} == {True, False}
-
-
-@pytest.mark.parametrize("fixture", ["kafka_4", "kafka_3"])
-def test_every_release_tells_topics_by_id(request: pytest.FixtureRequest, fixture: str) -> None:
-    driven: DrivenBroker = request.getfixturevalue(fixture)
-    topics = driven.cluster.topics.values()
-
-    with closing(TopicsById(driven.broker.bootstrap_server)) as cluster:
-        answers = cluster.ask([*(topic.topic_id for topic in topics), NO_TOPIC_ID])
-
-    assert answers == {topic.topic_id: not topic.deleted for topic in topics} | {NO_TOPIC_ID: False}
 
 
 def test_a_cluster_that_does_not_answer_leaves_every_topic_unknown(cluster: Leftovers) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,34 +91,41 @@ def by_snapshot(
     return live_topics(TopicSources(snapshot=snapshot), first_events_ms, Metadata((), metadata_of)).is_live(TOPIC_ID)
 
 
-def test_without_a_source_nothing_is_known() -> None:
+def test_what_is_live_without_a_source_and_by_a_list_of_ids() -> None:
+    # Without a source nothing is known.
     found = live_topics(TopicSources(), {TOPIC_ID: LONG_AGO_MS}, Metadata(()))
-
     assert found.is_live(TOPIC_ID) is None
     assert found.describe() is None
-
-
-def test_a_list_of_ids_is_all_that_there_is() -> None:
+    # A list of ids is all that there is.
     found = live_topics(TopicSources(frozenset({TOPIC_ID})), {}, Metadata(()))
-
     assert (found.is_live(TOPIC_ID), found.is_live(OTHER_TOPIC_ID)) == (True, False)
+    # A topic is known if the metadata names it or it is live.
+    live = live_topics(TopicSources(frozenset({OTHER_TOPIC_ID})), {}, Metadata(()))
+    known = KnownTopics({TOPIC_ID: 1}, live)
+    assert [one in known for one in (TOPIC_ID, OTHER_TOPIC_ID, THIRD_TOPIC_ID)] == [True, True, False]
+    # A topic that was gone is gone where nobody tells any more.
+    gone: set[str] = set()
+    first = RememberedTopics(live_topics(TopicSources(frozenset({OTHER_TOPIC_ID})), {}, Metadata(())), gone)
+    assert first.is_live(TOPIC_ID) is False
+    silent = RememberedTopics(live_topics(TopicSources(), {}, Metadata(())), gone)
+    assert (silent.is_live(TOPIC_ID), silent.is_live(OTHER_TOPIC_ID)) == (False, None)
 
 
-def test_a_topic_that_a_snapshot_has_is_live() -> None:
+def test_a_snapshot_tells_of_topics_that_were_there_before_it() -> None:
     assert by_snapshot({TOPIC_ID: LONG_AGO_MS}, frozenset({TOPIC_ID})) is True
-
-
-def test_a_topic_that_was_there_before_the_snapshot_and_is_not_in_it_is_gone() -> None:
     assert by_snapshot({TOPIC_ID: LONG_AGO_MS}) is False
-
-
-@pytest.mark.parametrize("first_ms", [AS_OF_MS - CLOCK_SKEW_MS, AS_OF_MS, AS_OF_MS + 1, -1])
-def test_a_topic_that_may_have_been_made_after_the_snapshot_is_not_gone(first_ms: int) -> None:
-    assert by_snapshot({TOPIC_ID: first_ms}) is None
-
-
-def test_a_topic_that_no_event_dates_is_not_gone() -> None:
+    for first_ms in (AS_OF_MS - CLOCK_SKEW_MS, AS_OF_MS, AS_OF_MS + 1, -1):
+        assert by_snapshot({TOPIC_ID: first_ms}) is None, first_ms
     assert by_snapshot({OTHER_TOPIC_ID: LONG_AGO_MS}) is None
+
+
+def test_a_snapshot_of_no_known_cluster_tells_only_if_it_shares_a_topic_with_the_metadata() -> None:
+    """It may be another cluster's, which has none of this one's topics."""
+    for snapshot_of, metadata_of in ((None, CLUSTER_ID), (CLUSTER_ID, None), (None, None)):
+        answer = by_snapshot({TOPIC_ID: LONG_AGO_MS}, snapshot_of=snapshot_of, metadata_of=metadata_of)
+        assert answer is None, (snapshot_of, metadata_of)
+    both = {TOPIC_ID: LONG_AGO_MS, OTHER_TOPIC_ID: LONG_AGO_MS}
+    assert by_snapshot(both, snapshot_of=None) is False
 
 
 def test_a_snapshot_of_another_cluster_is_refused() -> None:
@@ -126,22 +133,6 @@ def test_a_snapshot_of_another_cluster_is_refused() -> None:
         by_snapshot({TOPIC_ID: LONG_AGO_MS}, snapshot_of=OTHER_CLUSTER_ID)
 
     assert refused.value.exit_code is ExitCode.USAGE
-
-
-@pytest.mark.parametrize(("snapshot_of", "metadata_of"), [(None, CLUSTER_ID), (CLUSTER_ID, None), (None, None)])
-def test_a_snapshot_of_no_known_cluster_says_nothing_of_topics_none_of_which_it_has(
-    snapshot_of: str | None, metadata_of: str | None
-) -> None:
-    """It may be another cluster's, which has none of this one's topics."""
-    answer = by_snapshot({TOPIC_ID: LONG_AGO_MS}, snapshot_of=snapshot_of, metadata_of=metadata_of)
-
-    assert answer is None
-
-
-def test_a_snapshot_that_shares_a_topic_with_the_metadata_is_of_its_cluster() -> None:
-    events = {TOPIC_ID: LONG_AGO_MS, OTHER_TOPIC_ID: LONG_AGO_MS}
-
-    assert by_snapshot(events, snapshot_of=None) is False
 
 
 def test_a_cluster_is_asked_at_once_for_all_topics_of_the_metadata_and_for_each_other_one_once() -> None:
@@ -152,13 +143,6 @@ def test_a_cluster_is_asked_at_once_for_all_topics_of_the_metadata_and_for_each_
 
     assert answers == [True, None, False, False]
     assert cluster.asked == [sorted([TOPIC_ID, OTHER_TOPIC_ID]), [THIRD_TOPIC_ID]]
-
-
-def test_a_topic_is_known_if_the_metadata_names_it_or_it_is_live() -> None:
-    live = live_topics(TopicSources(frozenset({OTHER_TOPIC_ID})), {}, Metadata(()))
-    known = KnownTopics({TOPIC_ID: 1}, live)
-
-    assert [one in known for one in (TOPIC_ID, OTHER_TOPIC_ID, THIRD_TOPIC_ID)] == [True, True, False]
 
 
 def test_a_snapshot_is_read_with_its_moment_and_the_cluster_of_its_log_directory(tmp_path: Path) -> None:
@@ -173,11 +157,14 @@ def test_a_snapshot_is_read_with_its_moment_and_the_cluster_of_its_log_directory
     assert (snapshot.committed_ms, snapshot.cluster_id) == (AS_OF_MS, CLUSTER_ID)
 
 
-def test_a_snapshot_elsewhere_is_of_no_known_cluster(tmp_path: Path) -> None:
+def test_a_snapshot_elsewhere_is_of_no_known_cluster_and_one_that_is_missing_a_wrong_argument(tmp_path: Path) -> None:
     file = tmp_path / "copied.checkpoint"
     file.write_bytes(snapshot_bytes(AS_OF_MS, topic_record(TOPIC_ID)))
 
     assert OfflineClusterPlace(file).read().cluster_id is None
+    with pytest.raises(TieredctlError) as missing:
+        OfflineClusterPlace(tmp_path / "none.checkpoint").read()
+    assert missing.value.exit_code is ExitCode.USAGE
 
 
 def test_a_snapshot_that_was_cut_is_refused(tmp_path: Path) -> None:
@@ -239,13 +226,11 @@ def test_the_log_after_the_snapshot_makes_it_current(tmp_path: Path) -> None:
     assert [answers(folder, one) for one in (TOPIC_ID, OTHER_TOPIC_ID, THIRD_TOPIC_ID)] == [False, True, False]
 
 
-@pytest.mark.parametrize("voters", [(), (1, 2, 3)])
-def test_what_one_of_several_voters_removed_after_its_snapshot_may_not_be_committed(
-    tmp_path: Path, voters: tuple[int, ...]
-) -> None:
-    folder = node_of_voters(tmp_path, *voters).path
-
-    assert [answers(folder, one) for one in (TOPIC_ID, OTHER_TOPIC_ID, THIRD_TOPIC_ID)] == [None, True, None]
+def test_what_one_of_several_voters_removed_after_its_snapshot_may_not_be_committed(tmp_path: Path) -> None:
+    for voters in ((), (1, 2, 3)):
+        folder = node_of_voters(tmp_path / str(len(voters)), *voters).path
+        found = [answers(folder, one) for one in (TOPIC_ID, OTHER_TOPIC_ID, THIRD_TOPIC_ID)]
+        assert found == [None, True, None], voters
 
 
 def test_voters_that_the_log_adds_may_undo_what_it_removed(tmp_path: Path) -> None:
@@ -256,41 +241,34 @@ def test_voters_that_the_log_adds_may_undo_what_it_removed(tmp_path: Path) -> No
     assert answers(folder.path, TOPIC_ID) is None
 
 
-@pytest.mark.parametrize(
-    ("times", "committed_ms"),
-    [
-        ((AS_OF_MS, AS_OF_MS + 1), AS_OF_MS + 1),
-        ((AS_OF_MS, AS_OF_MS - CLOCK_SKEW_MS), AS_OF_MS - CLOCK_SKEW_MS),
-        ((AS_OF_MS, AS_OF_MS - CLOCK_SKEW_MS - 1, AS_OF_MS), -1),
-        ((AS_OF_MS, LONG_AGO_MS), -1),
-    ],
-)
-def test_a_clock_that_ran_ahead_makes_no_topic_gone(tmp_path: Path, times: tuple[int, ...], committed_ms: int) -> None:
+def test_a_clock_that_ran_ahead_makes_no_topic_gone(tmp_path: Path) -> None:
     """The last record's time counts, not the greatest; and none where times fall by more than clocks may differ."""
-    folder = node_of_voters(tmp_path, 1)
-    for time in times:
-        folder.append(timestamp=time)
+    for number, (times, committed_ms) in enumerate(
+        [
+            ((AS_OF_MS, AS_OF_MS + 1), AS_OF_MS + 1),
+            ((AS_OF_MS, AS_OF_MS - CLOCK_SKEW_MS), AS_OF_MS - CLOCK_SKEW_MS),
+            ((AS_OF_MS, AS_OF_MS - CLOCK_SKEW_MS - 1, AS_OF_MS), -1),
+            ((AS_OF_MS, LONG_AGO_MS), -1),
+        ]
+    ):
+        folder = node_of_voters(tmp_path / str(number), 1)
+        for time in times:
+            folder.append(timestamp=time)
 
-    cluster = OfflineClusterPlace(folder.path).read()
+        cluster = OfflineClusterPlace(folder.path).read()
 
-    assert cluster.committed_ms == committed_ms
-    assert [finding.code for finding in cluster.findings()] == [FindingCode.KRAFT_CLOCK_WRONG] * (committed_ms < 0)
+        assert cluster.committed_ms == committed_ms, times
+        expected = [FindingCode.KRAFT_CLOCK_WRONG] * (committed_ms < 0)
+        assert [finding.code for finding in cluster.findings()] == expected, times
 
 
-@pytest.mark.parametrize("now_ms", [AS_OF_MS - CLOCK_SKEW_MS, AS_OF_MS, AS_OF_MS + 1])
-def test_nothing_was_committed_after_now(tmp_path: Path, now_ms: int) -> None:
+def test_nothing_was_committed_after_now(tmp_path: Path) -> None:
     cluster = OfflineClusterPlace(node_of_voters(tmp_path, 1).path).read()
 
-    assert cluster.by_the_clock(now_ms).committed_ms == min(AS_OF_MS, now_ms)
-    assert list(cluster.by_the_clock(now_ms).findings()) == []
+    for now_ms in (AS_OF_MS - CLOCK_SKEW_MS, AS_OF_MS, AS_OF_MS + 1):
+        assert cluster.by_the_clock(now_ms).committed_ms == min(AS_OF_MS, now_ms)
+        assert list(cluster.by_the_clock(now_ms).findings()) == []
     assert cluster.by_the_clock(AS_OF_MS - CLOCK_SKEW_MS - 1).committed_ms == -1
-
-
-def test_a_snapshot_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(TieredctlError, match="There is no") as missing:
-        OfflineClusterPlace(tmp_path / "none.checkpoint").read()
-
-    assert missing.value.exit_code is ExitCode.USAGE
 
 
 def test_a_cluster_is_asked_after_the_store_was_listed_and_the_metadata_read() -> None:
@@ -320,49 +298,29 @@ def test_a_cluster_is_asked_after_the_store_was_listed_and_the_metadata_read() -
     assert order == ["listed", "read", "asked"]
 
 
-def test_a_topic_that_was_gone_is_gone_where_nobody_tells_any_more() -> None:
-    gone: set[str] = set()
-    first = RememberedTopics(live_topics(TopicSources(frozenset({OTHER_TOPIC_ID})), {}, Metadata(())), gone)
-    assert first.is_live(TOPIC_ID) is False
-
-    silent = RememberedTopics(live_topics(TopicSources(), {}, Metadata(())), gone)
-
-    assert (silent.is_live(TOPIC_ID), silent.is_live(OTHER_TOPIC_ID)) == (False, None)
-
-
 def scanned(topic_sources: TopicSources, *events: MetadataEvent) -> None:
     """A scan of nothing, by these events."""
     options = ScanOptions(AS_OF_MS, 0, topic_sources)
     Scan(SpooledListing(()), LAYOUT, "memory:", lambda: EventStream(Metadata(events)), options).run()
 
 
-def test_a_list_of_nothing_is_refused() -> None:
-    with pytest.raises(TieredctlError, match="is empty") as refused:
-        TopicSources(frozenset())
-
-    assert refused.value.code == "topics-doubtful"
-
-
-def doubtful(topic_sources: TopicSources, *events: MetadataEvent) -> str:
-    with pytest.raises(TieredctlError) as refused:
-        scanned(topic_sources, *events)
-    assert refused.value.code == "topics-doubtful"
-    return refused.value.message
+def code_of(call: Callable[[], object]) -> str | None:
+    """Of the refusal, if there is one."""
+    try:
+        call()
+    except TieredctlError as error:
+        return error.kind.code
+    return None
 
 
-def test_a_list_of_none_of_the_topics_that_have_segments_is_refused() -> None:
-    assert "none of the topics" in doubtful(TopicSources(frozenset({OTHER_TOPIC_ID})), *copied(1, 0, 9))
+def test_a_list_or_snapshot_of_none_of_the_topics_that_have_segments_is_doubtful() -> None:
+    by_list = TopicSources(frozenset({OTHER_TOPIC_ID}))
+    long_after = TopicSources(snapshot=offline(frozenset({OTHER_TOPIC_ID}), AS_OF_MS * 2))
+    gone = TopicSources(cluster=Answers({TOPIC_ID: False}))
 
-
-def test_a_snapshot_of_none_of_the_topics_that_have_segments_is_refused() -> None:
-    long_after = offline(frozenset({OTHER_TOPIC_ID}), AS_OF_MS * 2)
-
-    assert "some.checkpoint has none" in doubtful(TopicSources(snapshot=long_after), *copied(1, 0, 9))
-
-
-def test_a_cluster_that_has_none_of_the_topics_any_more_is_believed() -> None:
-    scanned(TopicSources(cluster=Answers({TOPIC_ID: False})), *copied(1, 0, 9))
-
-
-def test_topics_whose_segments_are_all_deleted_prove_nothing_of_a_list() -> None:
-    scanned(TopicSources(frozenset({OTHER_TOPIC_ID})), *copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED))
+    assert code_of(lambda: TopicSources(frozenset())) == "topics-doubtful"
+    assert code_of(lambda: scanned(by_list, *copied(1, 0, 9))) == "topics-doubtful"
+    assert code_of(lambda: scanned(long_after, *copied(1, 0, 9))) == "topics-doubtful"
+    assert code_of(lambda: scanned(gone, *copied(1, 0, 9))) is None
+    # Topics whose segments are all deleted prove nothing of a list.
+    assert code_of(lambda: scanned(by_list, *copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED))) is None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import pytest
-
 from tests.event_histories import HistoryInMemory
 from tests.faults.cluster import LAYOUT
 from tests.metadata_logs import FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id
@@ -100,39 +98,27 @@ LATER_MS = BEGINS_MS + 100 * HOUR_MS
 TOPIC = written(*copied_at(BEGINS_MS, 1, 0), *copied_at(LATER_MS, 2, 10))
 
 
-@pytest.mark.parametrize("source", [Source, LogDirectories, Export])
-@pytest.mark.parametrize(
-    ("modified_ms", "expected"),
-    [
+def test_an_object_that_no_event_names_is_an_orphan_only_if_it_came_while_the_metadata_was_kept() -> None:
+    for modified_ms, expected in (
         (BEGINS_MS - 1, "unknown"),
-        (BEGINS_MS + MOST_SKEW_MS - 1, "unknown"),
+        (BEGINS_MS + MOST_SKEW_MS - 1, "unknown"),  # as far after as clocks may differ
         (BEGINS_MS + MOST_SKEW_MS, "orphan"),
         (LATER_MS - MOST_SKEW_MS, "orphan"),
-        (LATER_MS - MOST_SKEW_MS + 1, "unknown"),
+        (LATER_MS - MOST_SKEW_MS + 1, "unknown"),  # as far before the last copy
         (LATER_MS + 1, "in-progress"),
-    ],
-    ids=[
-        *("before", "as far after as clocks may differ", "after that", "before the last copy"),
-        *("as far before it as clocks may differ", "after all events"),
-    ],
-)
-def test_an_object_that_no_event_names_is_an_orphan_only_if_it_came_while_the_metadata_was_kept(
-    source: type[Source], modified_ms: int, expected: str
-) -> None:
-    assert status(TOPIC, key(9), modified_ms=modified_ms, source=source) == expected
+    ):
+        for source in (Source, LogDirectories, Export):
+            assert status(TOPIC, key(9), modified_ms=modified_ms, source=source) == expected, (modified_ms, source)
 
 
 def test_clocks_are_taken_as_they_are_where_no_age_is_asked_for() -> None:
     assert status(TOPIC, key(9), modified_ms=BEGINS_MS, min_age_ms=0) == "orphan"
     assert status(TOPIC, key(9), modified_ms=BEGINS_MS - 1, min_age_ms=0) == "unknown"
-
-
-def test_what_an_event_names_is_judged_by_it_however_old_it_is() -> None:
+    # What an event names is judged by it, however old it is.
     assert status(TOPIC, key(1), modified_ms=BEGINS_MS - 100 * HOUR_MS) == "owned"
 
 
 def test_each_metadata_partition_begins_by_itself() -> None:
-    """One whose only replica lost its disk is empty, and begins again while the others go on."""
     lost = [
         *written(*copied_at(LATER_MS, 2, 10)),
         *written(
@@ -140,12 +126,9 @@ def test_each_metadata_partition_begins_by_itself() -> None:
         ),
     ]
     between_ms = BEGINS_MS + 50 * HOUR_MS
-
     assert status(lost, key(9), modified_ms=between_ms) == "unknown"
     assert status(lost, key(9, ELSEWHERE), modified_ms=between_ms) == "orphan"
-
-
-def test_a_metadata_partition_without_a_record_names_nothing_and_proves_nothing() -> None:
+    # A metadata partition without a record names nothing and proves nothing.
     assert status(TOPIC, key(9, ELSEWHERE), modified_ms=BEGINS_MS + 50 * HOUR_MS) == "unknown"
 
 
@@ -158,27 +141,15 @@ def test_a_half_recovered_topic_begins_when_it_was_recovered() -> None:
     assert status(half, key(9), modified_ms=stored_ms + HOUR_MS) == "unknown"
 
 
-@pytest.mark.parametrize("time_ms", [-1, 0])
-def test_a_log_whose_first_record_has_no_time_proves_nothing(time_ms: int) -> None:
-    untimed = written(*copied_at(time_ms, 1, 0), *copied_at(LATER_MS, 2, 10))
-
-    assert status(untimed, key(9), modified_ms=BEGINS_MS) == "unknown"
-
-
-def test_a_wrong_clock_in_the_middle_of_a_log_makes_nothing_an_orphan() -> None:
+def test_a_log_whose_first_record_has_no_time_or_with_a_wrong_clock_in_it_proves_nothing() -> None:
+    for time_ms in (-1, 0):
+        untimed = written(*copied_at(time_ms, 1, 0), *copied_at(LATER_MS, 2, 10))
+        assert status(untimed, key(9), modified_ms=BEGINS_MS) == "unknown", time_ms
     wrong = written(*copied_at(BEGINS_MS, 1, 0), *copied_at(1_000, 3, 20), *copied_at(LATER_MS, 2, 10))
-
     assert status(wrong, key(9), modified_ms=BEGINS_MS - 1) == "unknown"
 
 
-@pytest.mark.parametrize(
-    ("live", "expected"),
-    [(None, "unknown"), (frozenset({PARTITION.topic_id}), "foreign")],
-    ids=["nobody knows which topics there are", "the cluster does not have it"],
-)
-def test_a_topic_without_events_may_have_had_some_in_metadata_that_was_lost(
-    live: frozenset[str] | None, expected: str
-) -> None:
+def test_a_topic_without_events_may_have_had_some_in_metadata_that_was_lost() -> None:
     idle = key(9, TopicIdPartition(IDLE_TOPIC_ID, "idle", 0))
     records = [
         record
@@ -186,8 +157,9 @@ def test_a_topic_without_events_may_have_had_some_in_metadata_that_was_lost(
         for record in written(*copied_at(BEGINS_MS, 1, 0), partition=number)
     ]
 
-    assert status(records, idle, modified_ms=BEGINS_MS - 1, live=live) == expected
-    assert status(records, idle, modified_ms=LATER_MS, live=live) == "foreign"
+    for live, expected in ((None, "unknown"), (frozenset({PARTITION.topic_id}), "foreign")):
+        assert status(records, idle, modified_ms=BEGINS_MS - 1, live=live) == expected, live
+        assert status(records, idle, modified_ms=LATER_MS, live=live) == "foreign", live
 
 
 def test_a_finding_counts_what_is_older_than_the_metadata_and_leads_to_its_recovery() -> None:

@@ -99,66 +99,54 @@ def refusal(**how: Any) -> str:
     return refused.value.code
 
 
-def test_orphans_of_every_cause_are_planned_and_nothing_else() -> None:
+def test_orphans_of_every_cause_are_planned_with_their_evidence_and_nothing_else() -> None:
+    # Orphans of every cause are planned and nothing else.
     planned = plan()
-
     assert planned.keys == {STUCK, GIVEN_UP, NEVER_NAMED}
     assert planned.totals == PlanTotals(3, 15, 0, 4)
-
-
-def test_each_has_the_evidence_for_it() -> None:
+    # Each has the evidence for it.
     evidence = {one.key: one.evidence for one in plan().objects}
-
     assert evidence[STUCK] == {"state": "DELETE_SEGMENT_STARTED", "metadataPartition": 0, "metadataOffset": 4}
     assert evidence[NEVER_NAMED] == {"metadataPartition": 0, "noEventBefore": len(EVENTS)}
-
-
-def test_the_header_says_how_far_the_metadata_was_read() -> None:
+    # The header says how far the metadata was read.
     header = PLAN_HEADER.decode(plan().lines[0])
-
     assert header.metadata_end_offsets == {0: len(EVENTS)}
     assert (header.created_ms, header.valid_until_ms) == (NOW_MS, NOW_MS + 24 * HOUR_MS)
+    # The roots own quarantine is passed over.
+    planned = plan(TIMES | {f".tieredctl/quarantine/1/{STUCK}": OLD_MS})
+    assert (planned.totals.objects, planned.totals.listed_objects) == (3, 4)
 
 
-@pytest.mark.parametrize(
-    ("cause", "planned"),
-    [
+def test_a_cause_or_a_filter_leaves_the_others_out_and_what_is_young_is_left() -> None:
+    for cause, expected in (
         (OrphanCause.NO_METADATA, {NEVER_NAMED}),
         (OrphanCause.DELETE_NEVER_FINISHED, {STUCK}),
         (OrphanCause.COPY_NEVER_FINISHED, {GIVEN_UP}),
         (OrphanCause.TOPIC_GONE, set()),
-    ],
-)
-def test_a_cause_leaves_the_others_out(cause: OrphanCause, planned: set[str]) -> None:
-    assert plan(options=replace(OPTIONS, causes=frozenset({cause}))).keys == planned
-
-
-def test_a_filter_leaves_the_others_out_but_they_count_as_listed() -> None:
-    planned = plan(selection=Selection.of(segment_id=segment_id(2)))
-
-    assert (planned.keys, planned.totals.listed_objects) == ({STUCK}, 4)
-
-
-def test_what_is_young_is_left() -> None:
+    ):
+        assert plan(options=replace(OPTIONS, causes=frozenset({cause}))).keys == expected, cause
+    filtered = plan(selection=Selection.of(segment_id=segment_id(2)))
+    assert (filtered.keys, filtered.totals.listed_objects) == ({STUCK}, 4)
     assert plan(TIMES | {STUCK: NOW_MS - 23 * HOUR_MS}).keys == {GIVEN_UP, NEVER_NAMED}
 
 
 def test_limits_count_what_they_leave() -> None:
     by_number = plan(options=replace(OPTIONS, max_objects=1))
     by_bytes = plan(options=replace(OPTIONS, max_bytes=14))
-
     assert (by_number.totals.objects, by_number.planning.planned.left) == (1, 2)
     assert (by_bytes.totals.bytes, by_bytes.planning.planned.left) == (10, 1)
-
-
-def test_a_store_of_nothing_gives_a_plan_of_nothing() -> None:
-    assert plan({}).totals == PlanTotals(0, 0, 0, 0)
-
-
-def test_the_share_may_be_reached_and_not_exceeded() -> None:
+    # The share may be reached and not exceeded.
     planned, whole = 3, 4
     for max_percent, is_refused in ((75.0, False), (74.9, True), (0.0, True)):
         assert is_too_large(planned, whole, max_percent) is is_refused, max_percent
+
+
+def test_limits_keep_a_plan_below_the_share_and_an_age_below_the_floor_has_to_be_allowed() -> None:
+    assert plan({}).totals == PlanTotals(0, 0, 0, 0)
+    assert plan(options=replace(OPTIONS, max_percent=25.0, max_objects=1)).totals.objects == 1
+    for min_age_ms, allowed in ((HOUR_MS, False), (HOUR_MS - 1, True), (0, True)):
+        planned = plan(min_age_ms=min_age_ms, options=replace(OPTIONS, allow_young=allowed))
+        assert planned.totals.objects == 3, min_age_ms
 
 
 @given(st.integers(0, 1 << 40).flatmap(lambda whole: st.tuples(st.integers(0, whole), st.just(whole))))
@@ -169,57 +157,29 @@ def test_a_plan_that_is_too_large_names_the_least_whole_share_that_is_enough(sha
     assert share[1] == 0 or enough == 0 or is_too_large(*share, enough - 1)
 
 
-def test_limits_keep_a_plan_below_the_share() -> None:
-    assert plan(options=replace(OPTIONS, max_percent=25.0, max_objects=1)).totals.objects == 1
+FOLDER, _, NAME = STUCK.rpartition("/")
+FOREIGN = {
+    "times": {key(7, partition=OTHER_PARTITION): OLD_MS},
+    "options": replace(OPTIONS, foreign_topic_ids=frozenset({OTHER_PARTITION.topic_id})),
+}
+OTHERS_FIRST = {f"inside/{FOLDER}/{'0' * length}.log": OLD_MS for length in (1, 2, len(NAME))}
+ANOTHER_ROOTS = {".tieredctl/quarantine/1/a": OLD_MS, "b/.tieredctl/lease.json": OLD_MS}
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "an age below the floor": ({"min_age_ms": HOUR_MS - 1}, "age-too-low"),
+    "metadata of other topics": ({"events": copied(1, 0, 9, partition=OTHER_PARTITION)}, "no-overlap"),
+    "a store that no layout explains": ({"times": {"notes.txt": OLD_MS}}, "no-overlap"),
+    "foreign topics alone, though named": (FOREIGN, "no-overlap"),
+    "metadata that names no cluster": ({"options": replace(OPTIONS, cluster_id=None)}, "usage"),
+    "a root inside the root": ({"times": TIMES | {f"inside/{STUCK}": OLD_MS}}, "ambiguous-prefix"),
+    "a root deep inside": ({"times": TIMES | {f"deep/{'down/' * 20}{STUCK}": OLD_MS}}, "ambiguous-prefix"),
+    "a root inside, after other files": (
+        {"times": TIMES | OTHERS_FIRST | {f"inside/{STUCK}": OLD_MS}},
+        "ambiguous-prefix",
+    ),
+    "another root's quarantine": ({"times": TIMES | ANOTHER_ROOTS}, "quarantine-scanned"),
+}
 
 
-@pytest.mark.parametrize(("min_age_ms", "allowed"), [(HOUR_MS, False), (HOUR_MS - 1, True), (0, True)])
-def test_the_age_floor(min_age_ms: int, allowed: bool) -> None:
-    assert plan(min_age_ms=min_age_ms, options=replace(OPTIONS, allow_young=allowed)).totals.objects == 3
-
-
-def test_an_age_below_the_floor_is_refused() -> None:
-    assert refusal(min_age_ms=HOUR_MS - 1) == "age-too-low"
-
-
-def test_metadata_of_other_topics_alone_is_refused() -> None:
-    assert refusal(events=copied(1, 0, 9, partition=OTHER_PARTITION)) == "no-overlap"
-
-
-def test_a_store_that_no_layout_explains_is_refused() -> None:
-    assert refusal(times={"notes.txt": OLD_MS}) == "no-overlap"
-
-
-def test_foreign_topics_alone_are_not_planned_even_if_named() -> None:
-    times = {key(7, partition=OTHER_PARTITION): OLD_MS}
-    options = replace(OPTIONS, foreign_topic_ids=frozenset({OTHER_PARTITION.topic_id}))
-
-    assert refusal(times=times, options=options) == "no-overlap"
-
-
-def test_metadata_that_names_no_cluster_needs_the_id_to_be_said() -> None:
-    assert refusal(options=replace(OPTIONS, cluster_id=None)) == "usage"
-
-
-@pytest.mark.parametrize("name", [f"inside/{STUCK}", f"deep/{'down/' * 20}{STUCK}"])
-def test_a_root_inside_the_root_is_refused(name: str) -> None:
-    assert refusal(times=TIMES | {name: OLD_MS}) == "ambiguous-prefix"
-
-
-def test_a_root_inside_the_root_is_refused_though_other_files_come_first() -> None:
-    folder, _, name = STUCK.rpartition("/")
-    others = {f"inside/{folder}/{'0' * length}.log": OLD_MS for length in (1, 2, len(name))}
-
-    assert refusal(times=TIMES | others | {f"inside/{STUCK}": OLD_MS}) == "ambiguous-prefix"
-
-
-def test_another_roots_quarantine_is_refused() -> None:
-    assert refusal(times=TIMES | {".tieredctl/quarantine/1/a": OLD_MS, "b/.tieredctl/lease.json": OLD_MS}) == (
-        "quarantine-scanned"
-    )
-
-
-def test_the_roots_own_quarantine_is_passed_over() -> None:
-    planned = plan(TIMES | {f".tieredctl/quarantine/1/{STUCK}": OLD_MS})
-
-    assert (planned.totals.objects, planned.totals.listed_objects) == (3, 4)
+def test_what_is_no_place_to_plan_for_is_refused() -> None:
+    for name, (how, code) in REFUSED.items():
+        assert refusal(**how) == code, name

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-
-import pytest
+from typing import Any
 
 from tests.buckets_in_memory import BucketInMemory
 from tests.faults.cluster import LAYOUT, EventsInMemory
@@ -77,138 +76,96 @@ def scan(
     return Scan(SpooledListing(store.list()), LAYOUT, store.url, lambda: EventStream(source(events)), options)
 
 
-def verdict(events: Sequence[MetadataEvent], one: str, **how: object) -> tuple[str, str | None]:
-    (document,) = scan(events, one, **how).documents()  # type: ignore[arg-type]
+def verdict(events: Sequence[MetadataEvent], one: str, **how: Any) -> tuple[str, str | None]:
+    (document,) = scan(events, one, **how).documents()
     return document["status"], document["cause"]
 
 
-def test_a_finished_copy_owns_its_objects() -> None:
-    assert verdict(copied(1, 0, 9), key(1)) == ("owned", None)
+OTHER, ELSEWHERE = replace(PARTITION, topic_id=OTHER_TOPIC_ID), replace(PARTITION, partition=1)
+HANGING = [started(2, 10, 19)]
+LEFT_BEHIND = [*copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED)]
+LIVES = copied(9, 0, 9, partition=TopicIdPartition(OTHER_TOPIC_ID, "u", 0))
+YOUNG, NEWEST = {"modified_ms": NOW_MS - HOUR_MS}, {"modified_ms": FIRST_TIMESTAMP_MS + HOUR_MS}
+OWNED, UNKNOWN, IN_PROGRESS = ("owned", None), ("unknown", None), ("in-progress", None)
+GIVEN_UP = ("orphan", "copy-never-finished")
+Case = tuple[Sequence[MetadataEvent], str, dict[str, Any], tuple[str, str | None]]
+VERDICTS: dict[str, Case] = {
+    "a finished copy owns its objects": (copied(1, 0, 9), key(1), {}, OWNED),
+    "a copy that another displaced is Kafka's": ([*copied(1, 0, 9), *copied(2, 0, 9)], key(1), {}, OWNED),
+    "no layout's key": (copied(1, 0, 9), "notes.txt", {}, UNKNOWN),
+    "a key with more after it": (copied(1, 0, 9), key(1) + ".bak", {}, UNKNOWN),
+    "a key with more before it": (copied(1, 0, 9), "t-0/" + key(1), {}, UNKNOWN),
+    "a topic that was never known": (OF_OLD(1, 0, 9), key(2, partition=OTHER), {}, ("foreign", None)),
+    "a topic that the cluster alone knows": (
+        *(GOING_ON, key(2, partition=OTHER)),
+        *({"live": frozenset({TOPIC_ID, OTHER_TOPIC_ID})}, UNKNOWN),
+    ),
+    "no events, and its records are elsewhere": (GOING_ON, key(2), {}, ("orphan", "no-metadata")),
+    "newer than the last event: it may be announced": (copied(1, 0, 9), key(2), NEWEST, IN_PROGRESS),
+    "young and not owned": (LEFT_BEHIND, key(1), YOUNG, IN_PROGRESS),
+    "young and owned": (copied(1, 0, 9), key(1), YOUNG, OWNED),
+    "a deletion that never finished": (
+        *([*copied(1, 0, 9), updated(1, DELETING)], key(1)),
+        *({}, ("orphan", "delete-never-finished")),
+    ),
+    "a deletion that left objects": (LEFT_BEHIND, key(1), {}, ("orphan", "deleted-but-present")),
+    "a copy that hangs may end": ([*copied(1, 0, 9), *HANGING], key(2, 10), {}, IN_PROGRESS),
+    "another copy of its offsets finished": ([*HANGING, *copied(3, 10, 19)], key(2, 10), {}, GIVEN_UP),
+    "a larger copy of its offsets finished": ([*HANGING, *copied(3, 5, 30)], key(2, 10), {}, GIVEN_UP),
+    # It may have finished, and the event that says so be lost.
+    "a copy holds its last offset": ([*HANGING, *copied(3, 19, 30)], key(2, 10), {}, IN_PROGRESS),
+    "a copy holds its first offset": ([*HANGING, *copied(3, 0, 10)], key(2, 10), {}, IN_PROGRESS),
+    "a copy holds its middle": ([*HANGING, *copied(3, 12, 13)], key(2, 10), {}, IN_PROGRESS),
+    **{
+        f"all of it after {start} to {end}": (
+            *([*HANGING, *copied(3, start, end), *copied(4, 10, 19)], key(2, 10)),
+            *({}, GIVEN_UP),
+        )
+        for start, end in ((19, 30), (0, 10), (12, 13))
+    },
+    "the later copy did not finish either": ([*HANGING, started(3, 10, 19)], key(2, 10), {}, IN_PROGRESS),
+    "none of its offsets began later": ([*copied(3, 10, 19), *HANGING], key(2, 10), {}, IN_PROGRESS),
+    "a later copy after it": ([*copied(1, 10, 19), *HANGING, *copied(3, 20, 29)], key(2, 10), {}, IN_PROGRESS),
+    "a later copy before it": ([*copied(1, 10, 19), *HANGING, *copied(3, 0, 9)], key(2, 10), {}, IN_PROGRESS),
+    "a later copy of another partition": (
+        *([*HANGING, *copied(3, 10, 19, partition=ELSEWHERE)], key(2, 10)),
+        *({}, IN_PROGRESS),
+    ),
+    "it began again itself": ([*HANGING, *HANGING], key(2, 10), {}, IN_PROGRESS),
+    "a topic that is gone": (
+        *([*copied(1, 0, 9), *LIVES], key(1)),
+        *({"live": frozenset({OTHER_TOPIC_ID})}, ("orphan", "topic-gone")),
+    ),
+    "a copy of a topic that is gone": (
+        *([started(1, 0, 9), *LIVES], key(1)),
+        *({"live": frozenset({OTHER_TOPIC_ID})}, GIVEN_UP),
+    ),
+    **{
+        f"a partition in {state.name}": (
+            *([*copied(1, 0, 9), partition_delete(state)], key(1)),
+            *({}, ("orphan", "partition-gone")),
+        )
+        for state in RemotePartitionDeleteState
+    },
+    "an end of a deletion that did not begin": ([*copied(1, 0, 9), updated(1, DELETED)], key(1), {}, OWNED),
+    "a deletion before the copy": ([updated(1, DELETING), *copied(1, 0, 9)], key(1), {}, OWNED),
+    "no event of it": ([*copied(1, 0, 9), updated(8, COPIED)], key(7), {}, UNKNOWN),
+    "no event began it": ([*copied(1, 0, 9), updated(8, COPIED)], key(8), {}, UNKNOWN),
+    "a key with another offset": (copied(1, 0, 9), key(1, start=5), {}, UNKNOWN),
+    "a key in another partition": (
+        *([*copied(1, 0, 9), *copied(2, 0, 9, partition=ELSEWHERE)], key(1, partition=ELSEWHERE)),
+        *({}, UNKNOWN),
+    ),
+    "a segment that two partitions claim": (
+        *([*copied(1, 0, 9), *copied(1, 0, 9, partition=ELSEWHERE), updated(1, DELETING)], key(1)),
+        *({}, UNKNOWN),
+    ),
+}
 
 
-def test_a_copy_that_another_displaced_is_kafkas() -> None:
-    assert verdict([*copied(1, 0, 9), *copied(2, 0, 9)], key(1)) == ("owned", None)
-
-
-@pytest.mark.parametrize("name", ["notes.txt", key(1) + ".bak", "t-0/" + key(1)])
-def test_a_key_that_no_layout_explains_is_unknown(name: str) -> None:
-    assert verdict(copied(1, 0, 9), name) == ("unknown", None)
-
-
-def test_a_topic_that_was_never_known_is_foreign() -> None:
-    other = replace(PARTITION, topic_id=OTHER_TOPIC_ID)
-    assert verdict(OF_OLD(1, 0, 9), key(2, partition=other)) == ("foreign", None)
-
-
-def test_a_topic_that_the_cluster_alone_knows_is_not_foreign() -> None:
-    other = replace(PARTITION, topic_id=OTHER_TOPIC_ID)
-    live = frozenset({TOPIC_ID, OTHER_TOPIC_ID})
-    assert verdict(GOING_ON, key(2, partition=other), live=live) == ("unknown", None)
-
-
-def test_a_segment_without_events_is_an_orphan_where_copies_prove_that_its_records_are_elsewhere() -> None:
-    assert verdict(GOING_ON, key(2)) == ("orphan", "no-metadata")
-
-
-def test_an_object_newer_than_the_last_event_may_still_be_announced() -> None:
-    modified = FIRST_TIMESTAMP_MS + HOUR_MS
-    assert verdict(copied(1, 0, 9), key(2), modified_ms=modified) == ("in-progress", None)
-
-
-def test_a_young_object_that_is_not_owned_is_in_progress() -> None:
-    events = [*copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED)]
-    assert verdict(events, key(1), modified_ms=NOW_MS - HOUR_MS) == ("in-progress", None)
-
-
-def test_a_young_object_of_a_finished_copy_is_owned() -> None:
-    assert verdict(copied(1, 0, 9), key(1), modified_ms=NOW_MS - HOUR_MS) == ("owned", None)
-
-
-def test_a_deletion_that_never_finished() -> None:
-    assert verdict([*copied(1, 0, 9), updated(1, DELETING)], key(1)) == ("orphan", "delete-never-finished")
-
-
-def test_a_deletion_that_finished_and_left_objects() -> None:
-    events = [*copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED)]
-    assert verdict(events, key(1)) == ("orphan", "deleted-but-present")
-
-
-def test_a_copy_that_hangs_may_still_end() -> None:
-    assert verdict([*copied(1, 0, 9), started(2, 10, 19)], key(2, start=10)) == ("in-progress", None)
-
-
-@pytest.mark.parametrize(("start", "end"), [(10, 19), (5, 30)])
-def test_a_copy_is_given_up_once_another_of_its_offsets_began_later_and_finished(start: int, end: int) -> None:
-    events = [started(2, 10, 19), *copied(3, start, end)]
-    assert verdict(events, key(2, start=10)) == ("orphan", "copy-never-finished")
-
-
-@pytest.mark.parametrize(("start", "end"), [(19, 30), (0, 10), (12, 13)])
-def test_it_is_kept_while_no_finished_copy_holds_some_of_its_offsets(start: int, end: int) -> None:
-    """It may have finished, and the event that says so be lost."""
-    events = [started(2, 10, 19), *copied(3, start, end)]
-    assert verdict(events, key(2, start=10)) == ("in-progress", None)
-    assert verdict([*events, *copied(4, 10, 19)], key(2, start=10)) == ("orphan", "copy-never-finished")
-
-
-def test_a_later_copy_that_did_not_finish_either_proves_nothing() -> None:
-    assert verdict([started(2, 10, 19), started(3, 10, 19)], key(2, start=10)) == ("in-progress", None)
-
-
-def test_finished_copies_prove_nothing_while_none_of_its_offsets_began_later() -> None:
-    assert verdict([*copied(3, 10, 19), started(2, 10, 19)], key(2, start=10)) == ("in-progress", None)
-
-
-@pytest.mark.parametrize(("start", "end"), [(20, 29), (0, 9)])
-def test_a_later_copy_of_other_offsets_proves_nothing(start: int, end: int) -> None:
-    events = [*copied(1, 10, 19), started(2, 10, 19), *copied(3, start, end)]
-    assert verdict(events, key(2, start=10)) == ("in-progress", None)
-
-
-def test_a_later_copy_of_another_partition_proves_nothing() -> None:
-    elsewhere = copied(3, 10, 19, partition=replace(PARTITION, partition=1))
-    assert verdict([started(2, 10, 19), *elsewhere], key(2, start=10)) == ("in-progress", None)
-
-
-def test_a_copy_that_began_again_itself_may_still_end() -> None:
-    assert verdict([started(2, 10, 19), started(2, 10, 19)], key(2, start=10)) == ("in-progress", None)
-
-
-def test_a_topic_that_is_gone_owns_nothing() -> None:
-    live, lives = frozenset({OTHER_TOPIC_ID}), copied(9, 0, 9, partition=TopicIdPartition(OTHER_TOPIC_ID, "u", 0))
-    assert verdict([*copied(1, 0, 9), *lives], key(1), live=live) == ("orphan", "topic-gone")
-    assert verdict([started(1, 0, 9), *lives], key(1), live=live) == ("orphan", "copy-never-finished")
-
-
-@pytest.mark.parametrize("state", RemotePartitionDeleteState)
-def test_a_partition_that_is_being_removed_owns_nothing(state: RemotePartitionDeleteState) -> None:
-    events = [*copied(1, 0, 9), partition_delete(state)]
-    assert verdict(events, key(1)) == ("orphan", "partition-gone")
-
-
-def test_what_the_state_machine_forbids_changes_no_verdict() -> None:
-    assert verdict([*copied(1, 0, 9), updated(1, DELETED)], key(1)) == ("owned", None)
-    assert verdict([updated(1, DELETING), *copied(1, 0, 9)], key(1)) == ("owned", None)
-
-
-@pytest.mark.parametrize("number", [7, 8])
-def test_a_segment_that_no_event_could_begin_is_unknown(number: int) -> None:
-    assert verdict([*copied(1, 0, 9), updated(number, COPIED)], key(number)) == ("unknown", None)
-
-
-def test_a_key_that_contradicts_the_metadata_of_its_segment_is_unknown() -> None:
-    elsewhere = replace(PARTITION, partition=1)
-    assert verdict(copied(1, 0, 9), key(1, start=5)) == ("unknown", None)
-    assert verdict([*copied(1, 0, 9), *copied(2, 0, 9, partition=elsewhere)], key(1, partition=elsewhere)) == (
-        "unknown",
-        None,
-    )
-
-
-def test_a_segment_that_two_partitions_claim_is_unknown() -> None:
-    elsewhere = replace(PARTITION, partition=1)
-    events = [*copied(1, 0, 9), *copied(1, 0, 9, partition=elsewhere), updated(1, DELETING)]
-    assert verdict(events, key(1)) == ("unknown", None)
+def test_whose_an_object_is() -> None:
+    for name, (events, one, how, expected) in VERDICTS.items():
+        assert verdict(events, one, **how) == expected, name
 
 
 def test_metadata_that_is_not_whole_makes_no_orphan_of_what_it_does_not_name() -> None:
@@ -274,13 +231,10 @@ def put_back(modified_ms: int, original_ms: int, *events: MetadataEvent) -> str:
     return str(document["status"])
 
 
-def test_what_was_put_back_is_as_old_as_it_was_before() -> None:
+def test_what_was_put_back_is_as_old_as_it_was_before_and_may_have_events_that_were_not_read() -> None:
     deleting = [*copied(1, 0, 9), updated(1, DELETING)]
     young_ms = NOW_MS - HOUR_MS
 
     assert put_back(young_ms, OLD_MS, *deleting) == "orphan"
     assert put_back(young_ms, young_ms, *deleting) == "in-progress"
-
-
-def test_who_put_it_back_may_know_of_events_that_were_not_read() -> None:
-    assert put_back(NOW_MS - HOUR_MS, OLD_MS) == "in-progress"
+    assert put_back(young_ms, OLD_MS) == "in-progress"

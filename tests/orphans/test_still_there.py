@@ -28,8 +28,6 @@ from tieredctl.storage.memory import MemoryStore
 HOUR_MS = 3_600_000
 NOW_MS = FIRST_TIMESTAMP_MS + 100 * HOUR_MS
 OLD_MS = FIRST_TIMESTAMP_MS - 100 * HOUR_MS
-KEPT = (1, 2)
-"""Segments that retention leaves; it takes the third."""
 BEFORE: Sequence[MetadataEvent] = [*copied(1, 0, 9), *copied(2, 10, 19), *copied(3, 20, 29)]
 LEFT_BEHIND: Sequence[MetadataEvent] = [updated(2, DELETING), updated(2, DELETED)]
 """A deletion that failed to delete."""
@@ -65,37 +63,25 @@ class Retention:
         )
 
 
-ENDINGS = pytest.mark.parametrize(
-    "events", [[updated(3, DELETING), updated(3, DELETED)], [updated(3, DELETING)]], ids=["finished", "under way"]
-)
+ENDINGS: dict[str, list[MetadataEvent]] = {
+    "finished": [updated(3, DELETING), updated(3, DELETED)],
+    "under way": [updated(3, DELETING)],
+}
 
 
-@ENDINGS
-def test_what_is_gone_by_then_is_not_reported_and_what_is_left_is(events: list[MetadataEvent]) -> None:
-    scan = Retention(*events).scan()
+def test_what_is_gone_by_then_is_neither_reported_nor_planned_and_what_is_left_is() -> None:
+    for ending, events in ENDINGS.items():
+        scan, retention = Retention(*events).scan(), Retention(*events)
+        options = PlanOptions("0123", cluster_id="rTFWgbQKRvehFNx-PhMpIg", max_percent=100.0)
 
-    found = {document["key"]: document["cause"] for document in scan.documents()}
+        found = {document["key"]: document["cause"] for document in scan.documents()}
+        totals = Planning(retention.scan(), PlanWriter(io.BytesIO()), options).run()
 
-    assert found == dict.fromkeys(objects_of(1)) | dict.fromkeys(objects_of(2), "deleted-but-present")
-    assert scan.summary()["gone"] == len(objects_of(3))
-    assert [finding.evidence["objects"] for finding in scan.findings] == [len(objects_of(2))]
-
-
-@ENDINGS
-def test_what_is_gone_by_then_is_not_planned_and_what_is_left_is(events: list[MetadataEvent]) -> None:
-    retention = Retention(*events)
-    options = PlanOptions("0123", cluster_id="rTFWgbQKRvehFNx-PhMpIg", max_percent=100.0)
-
-    planning = Planning(retention.scan(), PlanWriter(io.BytesIO()), options)
-    totals = planning.run()
-
-    assert (totals.objects, totals.listed_objects) == (len(objects_of(2)), len(objects_of(1) + objects_of(2)))
-
-
-def test_a_list_of_no_store_is_believed() -> None:
-    scan = Retention(updated(3, DELETING), updated(3, DELETED)).scan(asked_again=False)
-
-    assert {document["key"] for document in scan.documents()} >= set(objects_of(3))
+        assert found == dict.fromkeys(objects_of(1)) | dict.fromkeys(objects_of(2), "deleted-but-present"), ending
+        assert scan.summary()["gone"] == len(objects_of(3)), ending
+        assert [finding.evidence["objects"] for finding in scan.findings] == [len(objects_of(2))], ending
+        expected = (len(objects_of(2)), len(objects_of(1) + objects_of(2)))
+        assert (totals.objects, totals.listed_objects) == expected, ending
 
 
 class WrittenAgain(Retention):
@@ -111,16 +97,15 @@ class WrittenAgain(Retention):
         return EventStream(EventsInMemory(self._events))
 
 
-@pytest.mark.parametrize(("age_ms", "status"), [(HOUR_MS, "in-progress"), (48 * HOUR_MS, "unknown")])
-def test_what_became_younger_is_neither_gone_nor_orphaned(age_ms: int, status: str) -> None:
-    scan = WrittenAgain(NOW_MS - age_ms).scan()
+def test_what_became_younger_is_neither_gone_nor_orphaned() -> None:
+    for age_ms, status in ((HOUR_MS, "in-progress"), (48 * HOUR_MS, "unknown")):
+        scan = WrittenAgain(NOW_MS - age_ms).scan()
 
-    found = {document["key"]: document["status"] for document in scan.documents()}
+        found = {document["key"]: document["status"] for document in scan.documents()}
 
-    assert {found[key] for key in objects_of(2)} == {status}
-    assert scan.summary()["gone"] == 0
-    assert scan.summary()["objects"] == len(found) == 3 * len(objects_of(1))
-    assert scan.findings == []
+        assert {found[key] for key in objects_of(2)} == {status}
+        assert (scan.summary()["gone"], scan.findings) == (0, [])
+        assert scan.summary()["objects"] == len(found) == 3 * len(objects_of(1))
 
 
 WHENEVER = 1 << 62
@@ -169,14 +154,23 @@ def test_many_are_found_by_listing_as_few_are_by_name(monkeypatch: pytest.Monkey
     assert found == set(asked) & set(names[::2])
 
 
-def test_many_near_each_other_are_not_asked_for_one_by_one() -> None:
+def test_few_are_asked_for_by_name_and_many_near_each_other_by_listing() -> None:
+    # Many near each other are not asked for one by one.
     store = Counted()
     keys = [f"a/{number:05}" for number in range(3_000)]
     for key in keys:
         store.put(key, b"")
-
     assert asked_again(store, dict.fromkeys(keys, WHENEVER)).same == set(keys)
     assert store.heads == 1
+    # A few far from each other cost no listing.
+    store = Counted()
+    for number in range(3_000):
+        store.put(f"a/{number:05}", b"")
+    assert asked_again(store, dict.fromkeys(["a/00000", "a/02999"], WHENEVER)).same == {"a/00000", "a/02999"}
+    assert store.listed == 0
+    # A list of no store is believed.
+    scan = Retention(updated(3, DELETING), updated(3, DELETED)).scan(asked_again=False)
+    assert {document["key"] for document in scan.documents()} >= set(objects_of(3))
 
 
 def test_names_that_are_not_utf_8_are_found_among_many(tmp_path: Path) -> None:
@@ -197,15 +191,6 @@ def test_a_store_that_lists_in_another_order_is_asked_for_the_rest(monkeypatch: 
         store.put(key, b"")
 
     assert asked_again(store, dict.fromkeys(keys, WHENEVER)).same == set(keys)
-
-
-def test_a_few_far_from_each_other_cost_no_listing() -> None:
-    store = Counted()
-    for number in range(3_000):
-        store.put(f"a/{number:05}", b"")
-
-    assert asked_again(store, dict.fromkeys(["a/00000", "a/02999"], WHENEVER)).same == {"a/00000", "a/02999"}
-    assert store.listed == 0
 
 
 @pytest.mark.parametrize("few", [0, 1_000], ids=["by listing", "by name"])

@@ -46,18 +46,13 @@ def scan(price: StoragePrice | None = PRICE) -> Scan:
     return Scan(SpooledListing(OBJECTS), LAYOUT, "memory:", lambda: EventStream(EventsInMemory(events)), options)
 
 
-def test_each_object_is_shown_with_its_storage_class() -> None:
-    shown = {document["key"]: document["storageClass"] for document in scan().documents()}
-
-    assert shown == {one.key: one.storage_class for one in OBJECTS}
-
-
 def test_each_class_is_counted_and_costs_its_own_price() -> None:
+    # Each object is shown with its storage class.
+    shown = {document["key"]: document["storageClass"] for document in scan().documents()}
+    assert shown == {one.key: one.storage_class for one in OBJECTS}
     found = scan()
     found.run()
-
     summary = found.summary()
-
     assert summary["storageClasses"] == {
         "DEEP_ARCHIVE": {"objects": 1, "bytes": GIB, "monthlyCost": 8.0},
         "GLACIER": {"objects": 1, "bytes": 2 * GIB, "monthlyCost": 2.0},
@@ -66,23 +61,15 @@ def test_each_class_is_counted_and_costs_its_own_price() -> None:
     assert summary["status"]["orphan"] == {"objects": 3, "bytes": 4 * GIB, "monthlyCost": 18.0}
     assert summary["status"]["owned"] == {"objects": 2, "bytes": 5 * GIB, "monthlyCost": 40.0}
     assert summary["classesWithoutPrice"] == ["DEEP_ARCHIVE"]
-
-
-def test_a_row_of_totals_has_all_classes_of_a_topic() -> None:
+    # A row of totals has all classes of a topic.
     found = scan()
     found.run()
-
     rows = [(row["status"], row["objects"], row["bytes"], row["monthlyCost"]) for row in found.totals()]
-
     assert rows == [("orphan", 3, 4 * GIB, 18.0), ("owned", 2, 5 * GIB, 40.0)]
-
-
-def test_without_prices_nothing_is_reported_to_cost_anything() -> None:
+    # Without prices nothing is reported to cost anything.
     found = scan(price=None)
     found.run()
-
     summary = found.summary()
-
     assert (summary["classesWithoutPrice"], summary["currency"]) == ([], None)
     assert summary["storageClasses"]["GLACIER"] == {"objects": 1, "bytes": 2 * GIB}
     assert {row["monthlyCost"] for row in found.totals()} == {None}

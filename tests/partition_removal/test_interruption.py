@@ -42,20 +42,19 @@ def killed_at(boundary: int, scope: RemovalScope, batch_segments: int) -> Remove
     return topic
 
 
-@pytest.mark.parametrize("scope", [GONE, EVENTS_ONLY])
-@pytest.mark.parametrize("batch_segments", [1, 2, 100])
-def test_killed_anywhere_a_second_run_ends_where_one_run_would(scope: RemovalScope, batch_segments: int) -> None:
-    whole = made()
-    assert whole.remove(scope, batch_segments=batch_segments).is_complete
-
-    for boundary in range(1, whole.boundaries + 1):
-        topic = killed_at(boundary, scope, batch_segments)
-        outcome = topic.remove(scope, batch_segments=batch_segments)
-
-        assert outcome.is_complete
-        assert topic.keys() == []
-        assert sorted(told(topic.events)) == sorted(told(whole.events))
-        assert topic.events[-1] == whole.events[-1]
+def test_killed_anywhere_a_second_run_ends_where_one_run_would() -> None:
+    cases: list[RemovalScope] = [GONE, EVENTS_ONLY]
+    for scope in cases:
+        for batch_segments in [1, 2, 100]:
+            whole = made()
+            assert whole.remove(scope, batch_segments=batch_segments).is_complete, (scope, batch_segments)
+            for boundary in range(1, whole.boundaries + 1):
+                topic = killed_at(boundary, scope, batch_segments)
+                outcome = topic.remove(scope, batch_segments=batch_segments)
+                assert outcome.is_complete, (scope, batch_segments)
+                assert topic.keys() == [], (scope, batch_segments)
+                assert sorted(told(topic.events)) == sorted(told(whole.events)), (scope, batch_segments)
+                assert topic.events[-1] == whole.events[-1], (scope, batch_segments)
 
 
 def test_killed_again_and_again_it_still_ends() -> None:
@@ -86,16 +85,15 @@ class Unconfirmed(RemovedTopic):
             raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, "No answer came.")
 
 
-@pytest.mark.parametrize("state", [DELETING.name, DELETED.name, *(state.name for state in RemotePartitionDeleteState)])
-def test_an_event_that_was_written_and_not_confirmed_is_not_written_again(state: str) -> None:
-    topic = Unconfirmed(copied(1, 0, 9))
-    topic.copy(1, 0)
-    topic.state = state
-
-    stopped = topic.remove().stopped
-    again = topic.remove()
-
-    assert stopped is not None
-    assert stopped.code == "broker-unreachable"
-    assert (again.is_complete, topic.keys()) == (True, [])
-    assert [step[0] for step in told(topic.events)].count(state) == 1
+def test_an_event_that_was_written_and_not_confirmed_is_not_written_again() -> None:
+    cases: list[str] = [DELETING.name, DELETED.name, *(state.name for state in RemotePartitionDeleteState)]
+    for state in cases:
+        topic = Unconfirmed(copied(1, 0, 9))
+        topic.copy(1, 0)
+        topic.state = state
+        stopped = topic.remove().stopped
+        again = topic.remove()
+        assert stopped is not None, state
+        assert stopped.kind.code == "broker-unreachable", state
+        assert (again.is_complete, topic.keys()) == (True, []), state
+        assert [step[0] for step in told(topic.events)].count(state) == 1, state

@@ -22,39 +22,33 @@ def removed() -> list[tuple[str, ...]]:
     return told(topic.events[EVENTS_BEFORE:])
 
 
-def test_step_1_the_partition_is_marked_for_deletion() -> None:
+def test_steps_1_3_and_8_the_partition_is_marked_its_deletion_starts_and_is_reported() -> None:
+    # Step 1 the partition is marked for deletion.
     assert removed()[0] == (MARKED.name,)
+    # Step 3 the deletion is reported to have started.
+    assert removed()[1] == (STARTED.name,)
+    # Step 8 the partition is reported as deleted once all segments are.
+    assert removed()[-1] == (FINISHED.name,)
 
 
-def test_step_1_an_event_that_was_published_more_than_once_is_deduplicated() -> None:
+def test_steps_1_and_2_an_event_that_was_published_more_than_once_is_processed_once() -> None:
+    # Step 1 an event that was published more than once is deduplicated.
     topic = RemovedTopic([*copied(1, 0, 9), partition_delete(MARKED), partition_delete(MARKED)])
     topic.copy(1, 0)
-
     topic.remove()
-
     assert [step for step in told(topic.events) if step == (MARKED.name,)] == [(MARKED.name,)] * 2
     assert told(topic.events)[-1] == (FINISHED.name,)
-
-
-def test_step_2_a_mark_that_was_processed_is_not_processed_again() -> None:
+    # Step 2 a mark that was processed is not processed again.
     topic = RemovedTopic([*copied(1, 0, 9), *map(partition_delete, RemotePartitionDeleteState)])
-
     topic.remove()
-
     assert len(topic.events) == len(copied(1, 0, 9)) + len(RemotePartitionDeleteState)
 
 
-def test_step_3_the_deletion_is_reported_to_have_started() -> None:
-    assert removed()[1] == (STARTED.name,)
-
-
-def test_step_4_every_segment_of_the_partition_is_deleted() -> None:
+def test_steps_4_5_and_7_each_segments_deletion_is_reported_to_start_and_to_finish() -> None:
+    # Step 4 every segment of the partition is deleted.
     deleted = [step[1] for step in removed() if step[0] == DELETED.name]
-
     assert deleted == [segment_id(1), segment_id(2)]
-
-
-def test_steps_5_and_7_each_segments_deletion_is_reported_to_start_and_to_finish() -> None:
+    # Steps 5 and 7 each segments deletion is reported to start and to finish.
     assert removed()[2:-1] == [
         (DELETING.name, segment_id(1)),
         (DELETED.name, segment_id(1)),
@@ -73,10 +67,6 @@ def test_step_6_the_segment_is_deleted_between_the_two() -> None:
     topic.remove()
 
     assert found == [*((DELETING.name, left) for left in range(len(keys), 0, -1)), (DELETED.name, 0)]
-
-
-def test_step_8_the_partition_is_reported_as_deleted_once_all_segments_are() -> None:
-    assert removed()[-1] == (FINISHED.name,)
 
 
 def test_the_states_follow_each_other_in_one_order() -> None:

@@ -29,9 +29,15 @@ MARKED, STARTED, FINISHED = "DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED
 METADATA_CODE = "org.apache.kafka.server.log.remote.metadata.storage"
 
 
-@pytest.fixture(scope="module", params=["4.3.1", "3.9.1"])
+OLDER = pytest.param("3.9.1", marks=pytest.mark.exhaustive("partition removal on 3.9.1"))
+
+
+@pytest.fixture(scope="module", params=["4.3.1", OLDER])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Leftovers]:
     """The tests change it one after another."""
+    if request.param == "4.3.1":
+        yield request.getfixturevalue("leftovers_4")
+        return
     with leftovers(jars_of(request.param), **AUTHORIZER) as made:
         yield made
 
@@ -93,43 +99,19 @@ def test_a_plan_tells_what_is_left_and_changes_nothing(cluster: Leftovers, tiere
     assert tieredctl.events(STUCK) == before
 
 
-def test_a_topic_that_brokers_may_still_be_deleting_is_refused(cluster: Leftovers, tieredctl: CommandLine) -> None:
+def test_what_is_refused_changes_nothing(cluster: Leftovers, tieredctl: CommandLine) -> None:
+    stuck, orders = cluster.topic_ids[STUCK], cluster.topic_ids[ORDERS]
     before = tieredctl.events(STUCK)
+    unconfirmed = ("--apply", "--brokers-are-done", "--yes", "--cluster-id", NO_TOPIC_ID)
 
-    outcome = tieredctl.apply(cluster.topic_ids[STUCK], though_just_deleted=False)
-
-    assert (outcome.exit_code, "they may still be deleting" in outcome.err) == (5, True)
+    assert tieredctl.apply(stuck, though_just_deleted=False).exit_code == 5  # brokers may still be deleting it
+    assert tieredctl.apply(orders).exit_code == 2  # the cluster has it
+    assert tieredctl.apply(orders, "--even-if-live").exit_code == 2  # partition delete records of a live topic
+    assert tieredctl.apply(NO_TOPIC_ID).exit_code == 2
+    assert tieredctl.remove(stuck, *unconfirmed).exit_code == 2
     assert tieredctl.events(STUCK) == before
-    assert len(files(cluster, STUCK)) == SEGMENTS * PARTS
-
-
-def test_a_topic_that_the_cluster_has_is_refused(cluster: Leftovers, tieredctl: CommandLine) -> None:
-    outcome = tieredctl.apply(cluster.topic_ids[ORDERS])
-
-    assert (outcome.exit_code, "still has the topic" in outcome.err) == (2, True)
-    assert len(files(cluster, ORDERS)) == SEGMENTS * PARTS
-
-
-def test_partition_delete_records_of_a_live_topic_are_refused(cluster: Leftovers, tieredctl: CommandLine) -> None:
-    outcome = tieredctl.apply(cluster.topic_ids[ORDERS], "--even-if-live")
-
-    assert (outcome.exit_code, "--segment-events-only" in outcome.err) == (2, True)
     assert len(tieredctl.events(ORDERS)) == SEGMENTS * 2
-
-
-def test_a_topic_id_that_nobody_knows_is_refused(cluster: Leftovers, tieredctl: CommandLine) -> None:
-    outcome = tieredctl.apply(NO_TOPIC_ID)
-
-    assert (outcome.exit_code, "no event of topic id" in outcome.err) == (2, True)
-
-
-def test_nothing_is_done_without_confirmation(cluster: Leftovers, tieredctl: CommandLine) -> None:
-    outcome = tieredctl.remove(
-        cluster.topic_ids[STUCK], "--apply", "--brokers-are-done", "--yes", "--cluster-id", NO_TOPIC_ID
-    )
-
-    assert outcome.exit_code == 2
-    assert len(files(cluster, STUCK)) == SEGMENTS * PARTS
+    assert [len(files(cluster, topic)) for topic in (STUCK, ORDERS)] == [SEGMENTS * PARTS] * 2
 
 
 def test_a_user_who_may_not_write_events_changes_nothing(
@@ -197,13 +179,15 @@ def test_a_partition_goes_through_the_states_of_the_kip(
     assert files(cluster, STUCK) == []
 
 
-def test_a_second_run_has_nothing_to_do(cluster: Leftovers, tieredctl: CommandLine) -> None:
-    before = tieredctl.events(STUCK)
+def test_a_second_run_has_nothing_to_do_and_no_segment_is_left(cluster: Leftovers, tieredctl: CommandLine) -> None:
+    before, topic_id = tieredctl.events(STUCK), cluster.topic_ids[STUCK]
 
-    outcome = tieredctl.apply(cluster.topic_ids[STUCK])
+    outcome = tieredctl.apply(topic_id)
+    segments = tieredctl.run("metadata", "segments", "--topic-id", topic_id, "-o", "json")
 
     assert (outcome.exit_code, outcome.document()["summary"]["applied"]) == (0, False)
     assert tieredctl.events(STUCK) == before
+    assert (segments.exit_code, segments.document()["items"]) == (0, [])
 
 
 def test_what_a_versioned_bucket_keeps_is_reported_and_deleted_where_that_is_asked_for(
@@ -225,12 +209,6 @@ def test_what_a_versioned_bucket_keeps_is_reported_and_deleted_where_that_is_ask
         assert "A delete marker was written for 1 object: 5 B stays as noncurrent versions" in removed.err
         assert (again.exit_code, bucket.kept({key})) == (0, (0, 0)), again.err
         assert again.document()["summary"]["stays"]["versionsDeleted"] == 1
-
-
-def test_no_segment_is_left_by_the_metadata(cluster: Leftovers, tieredctl: CommandLine) -> None:
-    outcome = tieredctl.run("metadata", "segments", "--topic-id", cluster.topic_ids[STUCK], "-o", "json")
-
-    assert (outcome.exit_code, outcome.document()["items"]) == (0, [])
 
 
 def test_brokers_continue_and_start_again_without_a_complaint(cluster: Leftovers) -> None:

@@ -52,30 +52,21 @@ def refusal(call: Callable[[], object]) -> tuple[str, ExitCode]:
     return raised.value.code, raised.value.exit_code
 
 
-def test_a_topic_that_is_gone_may_be_removed() -> None:
+def test_which_topics_may_be_removed_and_how() -> None:
+    # A topic that is gone may be removed.
     assert scope_of(False) == RemovalScope()
-
-
-def test_a_topic_that_the_cluster_still_has_is_refused() -> None:
+    # A topic that the cluster still has is refused.
     assert refusal(lambda: scope_of(True)) == ("topic-live", ExitCode.USAGE)
-
-
-def test_a_topic_of_which_the_cluster_does_not_clearly_say_that_it_is_gone_is_refused() -> None:
+    # A topic of which the cluster does not clearly say that it is gone is refused.
     assert refusal(lambda: scope_of(None)) == ("topic-unclear", ExitCode.INCOMPLETE)
-
-
-def test_partition_delete_records_of_a_live_topic_are_refused() -> None:
+    # Partition delete records of a live topic are refused.
     assert refusal(lambda: scope_of(True, even_if_live=True)) == ("usage", ExitCode.USAGE)
-
-
-@pytest.mark.parametrize("answer", [True, None])
-def test_a_live_topic_that_was_named_gets_segment_events(answer: bool | None) -> None:
-    scope = scope_of(answer, segment_events_only=True, even_if_live=True)
-
-    assert scope == RemovalScope(segment_events_only=True, topic_is_live=True)
-
-
-def test_a_topic_that_is_gone_is_not_a_live_one_whatever_was_named() -> None:
+    # A live topic that was named gets segment events.
+    cases: list[bool | None] = [True, None]
+    for answer in cases:
+        scope = scope_of(answer, segment_events_only=True, even_if_live=True)
+        assert scope == RemovalScope(segment_events_only=True, topic_is_live=True), answer
+    # A topic that is gone is not a live one whatever was named.
     assert scope_of(False, even_if_live=True) == RemovalScope()
 
 
@@ -97,17 +88,14 @@ def test_a_topic_whose_brokers_wrote_events_in_the_last_ten_minutes_is_refused(a
         demand()
 
 
-def test_a_topic_id_without_events_is_refused() -> None:
+def test_a_topic_or_partition_without_events_is_refused() -> None:
+    # A topic id without events is refused.
     metadata = RemovedTopic(copied(1, 0, 9)).metadata(OTHER_TOPIC_ID)
     metadata.refresh()
-
     assert refusal(metadata.partitions) == ("unknown-topic", ExitCode.USAGE)
-
-
-def test_a_partition_without_events_is_refused() -> None:
+    # A partition without events is refused.
     metadata = RemovedTopic(copied(1, 0, 9)).metadata(partition=7)
     metadata.refresh()
-
     assert refusal(metadata.partitions) == ("unknown-topic", ExitCode.USAGE)
 
 
@@ -117,10 +105,21 @@ class Truncated(EventsInMemory):
         return [Finding(FindingCode.METADATA_TRUNCATED, "__remote_log_metadata-0", "it starts at offset 7", {})]
 
 
-def test_metadata_that_lost_its_beginning_is_refused() -> None:
+def test_metadata_that_is_not_whole_or_where_it_belongs_is_refused() -> None:
+    # Metadata that lost its beginning is refused.
     metadata = TopicMetadata(TOPIC_ID, None, FollowedMetadata(lambda: Truncated(copied(1, 0, 9))))
-
     assert refusal(metadata.refresh) == ("metadata-incomplete", ExitCode.INCOMPLETE)
+    # Events where the partitioner would not put them are refused.
+    right = metadata_partition(TOPIC_ID, 0, 4)
+    metadata = TopicMetadata(
+        TOPIC_ID, None, FollowedMetadata(lambda: InPartition(copied(1, 0, 9), number=(right + 1) % 4))
+    )
+    assert refusal(metadata.refresh) == ("metadata-incomplete", ExitCode.INCOMPLETE)
+    # Events go to the metadata partition that the partitioner gives.
+    right = metadata_partition(TOPIC_ID, 0, 4)
+    metadata = TopicMetadata(TOPIC_ID, None, FollowedMetadata(lambda: InPartition(copied(1, 0, 9), number=right)))
+    metadata.refresh()
+    assert [metadata.state(one).metadata_partition for one in metadata.partitions()] == [right]
 
 
 @dataclass
@@ -140,31 +139,28 @@ class InPartition(EventsInMemory):
         return super().offset_range(0) if metadata_partition == self.number else OffsetRange(0, 0)
 
 
-def test_events_where_the_partitioner_would_not_put_them_are_refused() -> None:
-    right = metadata_partition(TOPIC_ID, 0, 4)
-    metadata = TopicMetadata(
-        TOPIC_ID, None, FollowedMetadata(lambda: InPartition(copied(1, 0, 9), number=(right + 1) % 4))
-    )
-
-    assert refusal(metadata.refresh) == ("metadata-incomplete", ExitCode.INCOMPLETE)
-
-
-def test_events_go_to_the_metadata_partition_that_the_partitioner_gives() -> None:
-    right = metadata_partition(TOPIC_ID, 0, 4)
-    metadata = TopicMetadata(TOPIC_ID, None, FollowedMetadata(lambda: InPartition(copied(1, 0, 9), number=right)))
-
-    metadata.refresh()
-
-    assert [metadata.state(one).metadata_partition for one in metadata.partitions()] == [right]
-
-
-def test_metadata_that_has_less_than_before_is_refused() -> None:
+def test_metadata_that_became_anothers_is_refused() -> None:
+    # Metadata that has less than before is refused.
     topic = RemovedTopic(copied(1, 0, 9))
     metadata = topic.metadata()
     metadata.refresh()
     del topic.events[1:]
-
     assert refusal(metadata.refresh) == ("world-changed", ExitCode.INCOMPLETE)
+    # Metadata of another cluster than before is refused.
+    source = Identified(copied(1, 0, 9))
+    metadata = TopicMetadata(TOPIC_ID, None, FollowedMetadata(lambda: source))
+    metadata.refresh()
+    source.cluster_id = "two"
+    assert refusal(metadata.refresh) == ("another-cluster", ExitCode.USAGE)
+    # A metadata topic that was made again is refused however many events it has.
+    cases: list[str | None] = [OTHER_TOPIC_ID, None]
+    for found in cases:
+        source = Identified(copied(1, 0, 9))
+        followed = FollowedMetadata(lambda source=source: source)  # type: ignore[misc]
+        metadata = TopicMetadata(TOPIC_ID, None, followed)
+        metadata.refresh()
+        source.metadata_topic_id, source.events = found, [*copied(2, 0, 9), *copied(3, 10, 19)]
+        assert refusal(metadata.refresh) == ("world-changed", ExitCode.INCOMPLETE), found
 
 
 @dataclass
@@ -173,25 +169,6 @@ class Identified(EventsInMemory):
 
     cluster_id: str | None = "one"
     metadata_topic_id: str | None = TOPIC_ID
-
-
-def test_metadata_of_another_cluster_than_before_is_refused() -> None:
-    source = Identified(copied(1, 0, 9))
-    metadata = TopicMetadata(TOPIC_ID, None, FollowedMetadata(lambda: source))
-    metadata.refresh()
-    source.cluster_id = "two"
-
-    assert refusal(metadata.refresh) == ("another-cluster", ExitCode.USAGE)
-
-
-@pytest.mark.parametrize("found", [OTHER_TOPIC_ID, None])
-def test_a_metadata_topic_that_was_made_again_is_refused_however_many_events_it_has(found: str | None) -> None:
-    source = Identified(copied(1, 0, 9))
-    metadata = TopicMetadata(TOPIC_ID, None, FollowedMetadata(lambda: source))
-    metadata.refresh()
-    source.metadata_topic_id, source.events = found, [*copied(2, 0, 9), *copied(3, 10, 19)]
-
-    assert refusal(metadata.refresh) == ("world-changed", ExitCode.INCOMPLETE)
 
 
 def planned(topic: RemovedTopic) -> object:
@@ -203,19 +180,12 @@ def planned(topic: RemovedTopic) -> object:
 def test_a_store_that_has_nothing_of_this_cluster_is_refused() -> None:
     topic = RemovedTopic(copied(1, 0, 9))
     topic.copy(2, 0, replace(PARTITION, topic_id=OTHER_TOPIC_ID))
-
     assert refusal(lambda: planned(topic)) == ("no-overlap", ExitCode.USAGE)
-
-
-def test_a_store_that_has_other_topics_of_the_cluster_may_have_lost_this_one() -> None:
+    # A store that has other topics of the cluster may have lost this one.
     other = replace(PARTITION, topic_id=OTHER_TOPIC_ID)
     topic = RemovedTopic([*copied(1, 0, 9), *copied(2, 0, 9, partition=other)])
     topic.copy(2, 0, other)
-
     assert planned(topic)
-
-
-def test_a_removal_whose_objects_are_all_gone_may_be_ended_in_an_empty_store() -> None:
+    # A removal whose objects are all gone may be ended in an empty store.
     topic = RemovedTopic([*copied(1, 0, 9), updated(1, DELETING)])
-
     assert planned(topic)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from tests.faults.cluster import LAYOUT
 from tests.metadata_logs import (
     COPIED,
@@ -31,232 +29,170 @@ STATES: dict[str, list[MetadataEvent]] = {
 }
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_a_segment_in_any_state_goes_with_its_objects(state: str) -> None:
-    topic = RemovedTopic([*STATES[state]])
-    topic.copy(1, 0)
-
-    outcome = topic.remove()
-
-    written = told(topic.events[len(STATES[state]) :])
-    started_before = [(DELETING.name, segment_id(1))] if state != "deleting" else []
-    assert written == [(MARKED,), (STARTED,), *started_before, (DELETED.name, segment_id(1)), (FINISHED,)]
-    assert (outcome.is_complete, topic.keys()) == (True, [])
-    assert outcome.partitions[0].document()["state"] == FINISHED
-
-
-def test_a_plan_tells_how_far_a_removal_is() -> None:
+def test_a_segment_in_any_state_goes_with_its_objects() -> None:
+    for state, before in STATES.items():
+        topic = RemovedTopic([*before])
+        topic.copy(1, 0)
+        outcome = topic.remove()
+        written = told(topic.events[len(before) :])
+        started_before = [(DELETING.name, segment_id(1))] if state != "deleting" else []
+        assert written == [(MARKED,), (STARTED,), *started_before, (DELETED.name, segment_id(1)), (FINISHED,)], state
+        assert (outcome.is_complete, topic.keys()) == (True, []), state
+        assert outcome.partitions[0].document()["state"] == FINISHED, state
+    # A plan tells how far a removal is.
     topic = RemovedTopic([*copied(1, 0, 9), partition_delete(RemotePartitionDeleteState.DELETE_PARTITION_MARKED)])
     metadata = topic.metadata()
     metadata.refresh()
-
     plan = plan_partition(metadata.state(PARTITION), topic.store, LAYOUT, GONE)
-
     assert plan.document()["state"] == MARKED
 
 
-def test_a_segment_that_is_deleted_gets_no_event_and_loses_what_was_left_of_it() -> None:
+def test_whatever_is_left_of_a_partition_goes() -> None:
+    # A segment that is deleted gets no event and loses what was left of it.
     topic = RemovedTopic([*copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED)])
     topic.copy(1, 0)
-
     topic.remove()
-
     assert told(topic.events[4:]) == [(MARKED,), (STARTED,), (FINISHED,)]
     assert topic.keys() == []
-
-
-def test_objects_without_any_event_go_too() -> None:
+    # Objects without any event go too.
     topic = RemovedTopic(copied(1, 0, 9))
     topic.copy(2, 10)
-
     topic.remove()
-
     assert topic.keys() == []
-
-
-def test_a_transaction_index_goes_too() -> None:
+    # A transaction index goes too.
     topic = RemovedTopic(copied(1, 0, 9))
     (log, *_) = topic.copy(1, 0)
     topic.store.put(log.removesuffix(".log") + ".txnindex", b"bytes")
-
     topic.remove()
-
     assert topic.keys() == []
-
-
-def test_objects_that_are_gone_already_are_no_obstacle() -> None:
+    # Objects that are gone already are no obstacle.
     topic = RemovedTopic([*copied(1, 0, 9), *copied(2, 10, 19)])
     topic.copy(2, 10)
-
     outcome = topic.remove()
-
     assert outcome.is_complete
     assert told(topic.events)[-3:] == [(DELETED.name, segment_id(1)), (DELETED.name, segment_id(2)), (FINISHED,)]
-
-
-def test_what_the_layout_cannot_explain_stays_and_is_counted() -> None:
+    # What the layout cannot explain stays and is counted.
     topic = RemovedTopic(copied(1, 0, 9))
     stray = LAYOUT.partition_prefix(PARTITION) + "notes.txt"
     topic.copy(1, 0)
     topic.store.put(stray, b"bytes")
-
     outcome = topic.remove()
-
     assert topic.keys() == [stray]
     assert outcome.partitions[0].document()["unknownObjects"] == 1
 
 
-def test_other_partitions_of_the_topic_are_left_alone_when_one_is_named() -> None:
+def test_other_partitions_and_topics_are_left_alone() -> None:
+    # Other partitions of the topic are left alone when one is named.
     other = copied(2, 0, 9, partition=SECOND_PARTITION)
     topic = RemovedTopic([*copied(1, 0, 9), *other])
     topic.copy(1, 0)
     kept = topic.copy(2, 0, SECOND_PARTITION)
-
     topic.remove(partition=0)
-
     assert topic.keys() == sorted(kept)
     assert {event.topic_id_partition for event in topic.events[4:]} == {PARTITION}  # type: ignore[union-attr]
-
-
-def test_every_partition_goes_when_none_is_named() -> None:
+    # Every partition goes when none is named.
     topic = RemovedTopic([*copied(1, 0, 9), *copied(2, 0, 9, partition=SECOND_PARTITION)])
     topic.copy(1, 0)
     topic.copy(2, 0, SECOND_PARTITION)
-
     outcome = topic.remove()
-
     assert [one.plan.state.partition for one in outcome.partitions] == [PARTITION, SECOND_PARTITION]
     assert topic.keys() == []
     assert told(topic.events).count((FINISHED,)) == 2
-
-
-def test_other_topics_are_left_alone() -> None:
-    other = replace(PARTITION, topic_id="Ex-aw3fEQIi3do0H9Y7cKQ")
-    topic = RemovedTopic([*copied(1, 0, 9), *copied(2, 0, 9, partition=other)])
+    # Other topics are left alone.
+    namesake = replace(PARTITION, topic_id="Ex-aw3fEQIi3do0H9Y7cKQ")
+    topic = RemovedTopic([*copied(1, 0, 9), *copied(2, 0, 9, partition=namesake)])
     topic.copy(1, 0)
-    kept = topic.copy(2, 0, other)
-
+    kept = topic.copy(2, 0, namesake)
     topic.remove()
-
     assert topic.keys() == sorted(kept)
 
 
-def test_a_second_run_writes_nothing() -> None:
+def test_a_removal_that_began_or_ended_is_not_begun_again() -> None:
+    # A second run writes nothing.
     topic = RemovedTopic(copied(1, 0, 9))
     topic.copy(1, 0)
     topic.remove()
     events = list(topic.events)
-
     outcome = topic.remove()
-
     assert outcome.is_complete
     assert topic.events == events
-
-
-def test_what_comes_after_the_removal_goes_without_an_event() -> None:
+    # What comes after the removal goes without an event.
     topic = RemovedTopic([*copied(1, 0, 9), *map(partition_delete, RemotePartitionDeleteState)])
     topic.copy(1, 0)
-
     outcome = topic.remove()
-
     assert (outcome.is_complete, topic.keys(), topic.events[5:]) == (True, [], [])
+    # A removal that began is not begun again.
+    for done in [1, 2]:
+        states = list(RemotePartitionDeleteState)
+        topic = RemovedTopic([*copied(1, 0, 9), *map(partition_delete, states[:done])])
+        topic.copy(1, 0)
+        topic.remove()
+        steps = [step[0] for step in told(topic.events) if step[0] in (MARKED, STARTED, FINISHED)]
+        assert steps == [MARKED, STARTED, FINISHED], done
 
 
-@pytest.mark.parametrize("done", [1, 2])
-def test_a_removal_that_began_is_not_begun_again(done: int) -> None:
-    states = list(RemotePartitionDeleteState)
-    topic = RemovedTopic([*copied(1, 0, 9), *map(partition_delete, states[:done])])
-    topic.copy(1, 0)
-
-    topic.remove()
-
-    steps = [step[0] for step in told(topic.events) if step[0] in (MARKED, STARTED, FINISHED)]
-    assert steps == [MARKED, STARTED, FINISHED]
-
-
-def test_only_segments_get_events_where_brokers_are_to_be_told_of_nothing_else() -> None:
+def test_what_events_say() -> None:
+    # Only segments get events where brokers are to be told of nothing else.
     topic = RemovedTopic(copied(1, 0, 9))
     topic.copy(1, 0)
-
     outcome = topic.remove(EVENTS_ONLY)
-
     assert told(topic.events[2:]) == [(DELETING.name, segment_id(1)), (DELETED.name, segment_id(1))]
     assert (outcome.is_complete, topic.keys()) == (True, [])
-
-
-def test_events_name_no_broker_and_keep_what_tells_where_the_objects_are() -> None:
+    # Events name no broker and keep what tells where the objects are.
     topic = RemovedTopic([started(1, 0, 9), updated(1, COPIED, custom_metadata=b"prefix")])
     topic.copy(1, 0)
-
     topic.remove()
-
     written = [event for event in topic.events[2:] if isinstance(event, RemoteLogSegmentMetadataUpdate)]
     assert [event.custom_metadata for event in written] == [b"prefix", b"prefix"]
     assert {event.author for event in topic.events[2:]} == {-1}
-
-
-def test_events_are_written_as_the_clusters_own_are() -> None:
+    # Events are written as the clusters own are.
     old = RecordForm.KAFKA_BEFORE_3_6
     topic = RemovedTopic(copied(1, 0, 9, form=old))
     topic.copy(1, 0)
-
     topic.remove()
-
     assert {event.form for event in topic.events[2:]} == {old}
 
 
-def test_a_segment_whose_object_stays_is_not_said_to_be_deleted() -> None:
+def test_a_segment_whose_object_stays_is_left_to_the_next_run() -> None:
+    # A segment whose object stays is not said to be deleted.
     topic = RemovedTopic([*copied(1, 0, 9), *copied(2, 10, 19)])
     refused = topic.copy(1, 0)[0]
     topic.copy(2, 10)
     topic.store.refused = {refused}
-
     outcome = topic.remove()
-
     assert topic.keys() == [refused]
     assert told(topic.events)[-1] == (DELETED.name, segment_id(2))
     assert (outcome.is_complete, outcome.partitions[0].failed) == (False, 1)
-
-
-def test_what_failed_is_done_by_the_next_run() -> None:
+    # What failed is done by the next run.
     topic = RemovedTopic([*copied(1, 0, 9), *copied(2, 10, 19)])
     topic.store.refused = {topic.copy(1, 0)[0]}
     topic.copy(2, 10)
     topic.remove()
     topic.store.refused = set()
     before = len(topic.events)
-
     outcome = topic.remove()
-
     assert told(topic.events[before:]) == [(DELETED.name, segment_id(1)), (FINISHED,)]
     assert (outcome.is_complete, topic.keys()) == (True, [])
-
-
-def test_a_store_that_deletes_nothing_stops_the_run() -> None:
+    # A store that deletes nothing stops the run.
     topic = RemovedTopic(copied(1, 0, 9))
     topic.store.refused = set(topic.copy(1, 0))
-
     outcome = topic.remove()
-
     assert outcome.stopped is not None
     assert outcome.stopped.code == "store-forbidden"
     assert told(topic.events)[-1] == (DELETING.name, segment_id(1))
 
 
-def test_a_broker_that_is_at_work_keeps_the_removal_from_being_finished() -> None:
+def test_what_comes_meanwhile_keeps_the_removal_from_being_finished() -> None:
+    # A broker that is at work keeps the removal from being finished.
     topic = RemovedTopic(copied(1, 0, 9))
     topic.copy(1, 0)
     topic.after_deletion = lambda: topic.events.append(updated(1, DELETED))
-
     outcome = topic.remove()
-
     assert outcome.stopped is not None
     assert outcome.stopped.code == "world-changed"
     assert "Broker 1 wrote events" in outcome.stopped.message
     assert (FINISHED,) not in told(topic.events)
-
-
-def test_objects_that_come_meanwhile_keep_the_removal_from_being_finished() -> None:
+    # Objects that come meanwhile keep the removal from being finished.
     topic = RemovedTopic(copied(1, 0, 9))
     log = topic.copy(1, 0)[0]
 
@@ -264,10 +200,8 @@ def test_objects_that_come_meanwhile_keep_the_removal_from_being_finished() -> N
         topic.store.put(log, b"late")
 
     topic.after_deletion = upload
-
     stopped = topic.remove().stopped
     again = topic.remove()
-
     assert stopped is not None
     assert stopped.code == "removal-failed"
     assert (again.is_complete, topic.keys()) == (True, [])

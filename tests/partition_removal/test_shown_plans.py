@@ -115,26 +115,21 @@ def test_run_again_it_shows_what_is_there_now_and_removes_it(change: Callable[[R
     assert (again.is_complete, topic.keys()) == (True, [])
 
 
-def test_what_became_otherwise_while_an_earlier_partition_was_removed_stops_it() -> None:
+def test_what_comes_while_partitions_are_removed_stops_it() -> None:
+    # What became otherwise while an earlier partition was removed stops it.
     topic = RemovedTopic([*copied(1, 0, 9), *copied(2, 0, 9, partition=SECOND_PARTITION)])
     topic.copy(1, 0)
     kept = topic.copy(2, 0, SECOND_PARTITION)
     topic.after_deletion = lambda: topic.store.put(kept[0], b"other bytes")
-
     outcome = topic.remove()
-
     assert topic.keys() == sorted(kept)
     assert outcome.stopped is not None
     assert kept[0] in outcome.stopped.message
-
-
-def test_what_comes_while_it_is_removed_is_left_and_named() -> None:
+    # What comes while it is removed is left and named.
     topic = made()
     late: list[str] = []
     topic.after_deletion = lambda: late.extend(topic.copy(3, 20))
-
     outcome = topic.remove()
-
     assert topic.keys() == sorted(late)
     assert outcome.stopped is not None
     assert outcome.stopped.exit_code is ExitCode.INCOMPLETE

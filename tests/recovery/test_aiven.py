@@ -87,13 +87,15 @@ def test_the_epochs_of_several_leaders_come_in_their_order(bucket: Path) -> None
     assert rebuilt(bucket).segment_leader_epochs == ((0, 150), (2, 152), (11, 153))
 
 
-@pytest.mark.parametrize("suffix", [".log", ".indexes"])
-def test_an_object_that_was_cut_is_damage(bucket: Path, suffix: str) -> None:
-    file = bucket / f"{STEM}{suffix}"
-    file.write_bytes(file.read_bytes()[:-1])
+def test_an_object_that_was_cut_is_damage(bucket: Path) -> None:
+    for suffix in (".log", ".indexes"):
+        file = bucket / f"{STEM}{suffix}"
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-1])
 
-    with pytest.raises(Unfit, match=f"{suffix[1:]} has"):
-        rebuilt(bucket)
+        with pytest.raises(Unfit, match=f"{suffix[1:]} has"):
+            rebuilt(bucket)
+        file.write_bytes(whole)
 
 
 def test_a_store_that_does_not_answer_is_not_damage(bucket: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,46 +116,34 @@ def test_custom_metadata_comes_back_as_it_was_encoded(fields: CustomMetadata) ->
     assert (encoded is None) == (fields == CustomMetadata())
 
 
-@pytest.mark.parametrize(
-    ("root", "key_prefix", "named"),
-    [
+def test_an_object_prefix_is_the_plugins_whole_key_prefix() -> None:
+    for root, key_prefix, named in [
         ("s3://bucket/", "tiered/", "tiered/"),
         ("s3://bucket/tiered/", "", "tiered/"),
         ("s3://bucket/a/", "b/", "a/b/"),
         ("file:/srv/bucket/", "tiered/", "tiered/"),
         ("gs://bucket/", "", ""),
-    ],
-)
-def test_an_object_prefix_is_the_plugins_whole_key_prefix(root: str, key_prefix: str, named: str) -> None:
-    options = {"custom-metadata-fields": "OBJECT_PREFIX", "key-prefix": key_prefix}
-    layout = replace(cast("AivenLayout", layout_named("aiven", options)), root=root)
-    segment = ExplainedKey("t", "ABEiM0RVZneImaq7zN3u_w", 0, 0, "AQIDBAUGBwgJCgsMDQ4PEA", Part.LOG)
-
-    encoded = layout.custom_metadata(segment, 1_000, None)
-
-    assert read_custom_metadata(encoded or b"") == CustomMetadata(object_prefix=named)
-
-
-@pytest.mark.parametrize(
-    ("root", "key_prefix", "of_another", "named"),
-    [
+    ]:
+        options = {"custom-metadata-fields": "OBJECT_PREFIX", "key-prefix": key_prefix}
+        layout = replace(cast("AivenLayout", layout_named("aiven", options)), root=root)
+        segment = ExplainedKey("t", "ABEiM0RVZneImaq7zN3u_w", 0, 0, "AQIDBAUGBwgJCgsMDQ4PEA", Part.LOG)
+        encoded = layout.custom_metadata(segment, 1_000, None)
+        assert read_custom_metadata(encoded or b"") == CustomMetadata(object_prefix=named), (root, key_prefix, named)
+    # An object prefix is that of the segments own keys whatever another segment has.
+    for root, key_prefix, of_another, named in [
         ("s3://bucket/", "old/", "new/", "old/"),
         ("s3://bucket/old/", "", "new/", "old/"),
         ("s3://bucket/", "", "new/", ""),
         ("s3://bucket/", "old/", "", "old/"),
         ("s3://bucket/a/", "b/", "a/b/", "a/b/"),
         ("file:/srv/bucket/a/", "b/", "a/b/", "a/b/"),
-    ],
-)
-def test_an_object_prefix_is_that_of_the_segments_own_keys_whatever_another_segment_has(
-    root: str, key_prefix: str, of_another: str, named: str
-) -> None:
-    layout = replace(cast("AivenLayout", layout_named("aiven", {"key-prefix": key_prefix})), root=root)
-    segment = ExplainedKey("t", "ABEiM0RVZneImaq7zN3u_w", 0, 0, "AQIDBAUGBwgJCgsMDQ4PEA", Part.LOG)
-
-    encoded = layout.custom_metadata(segment, 1_000, encode_custom_metadata(CustomMetadata(object_prefix=of_another)))
-
-    assert read_custom_metadata(encoded or b"") == CustomMetadata(object_prefix=named)
+    ]:
+        layout = replace(cast("AivenLayout", layout_named("aiven", {"key-prefix": key_prefix})), root=root)
+        segment = ExplainedKey("t", "ABEiM0RVZneImaq7zN3u_w", 0, 0, "AQIDBAUGBwgJCgsMDQ4PEA", Part.LOG)
+        encoded = layout.custom_metadata(
+            segment, 1_000, encode_custom_metadata(CustomMetadata(object_prefix=of_another))
+        )
+        assert read_custom_metadata(encoded or b"") == CustomMetadata(object_prefix=named), root
 
 
 class NamingElsewhere(AivenLayout):
@@ -195,19 +185,17 @@ def test_a_log_start_is_put_back_with_the_leader_epochs_that_were_stored(capture
     assert moved.document() == {"logStartOffset": 0, "leaderEpochCheckpoint": "0\n2\n0 0\n2 145\n"}
 
 
-def test_without_the_private_key_no_leader_epochs_are_named_and_the_plan_says_why(captures: Path) -> None:
+def test_a_log_start_without_the_private_key_or_a_sound_checkpoint_has_no_leader_epochs(
+    captures: Path, bucket: Path
+) -> None:
+    # Without the private key no leader epochs are named and the plan says why.
     moved = moved_above_all(captures / "aiven-zstd-encrypted-4.3.1" / "bucket")
-
     assert moved.document() is None
     assert "how to restore the log start is not known" in moved.finding().message
     assert "there is no private key" in moved.finding().message
-
-
-def test_without_a_sound_checkpoint_no_leader_epochs_are_named(bucket: Path) -> None:
+    # Without a sound checkpoint no leader epochs are named.
     file = bucket / f"{STEM}.indexes"
     file.write_bytes(b"?" * file.stat().st_size)
-
     moved = moved_above_all(bucket)
-
     assert moved.document() is None
     assert "how to restore the log start is not known" in moved.finding().message

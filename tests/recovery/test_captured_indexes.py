@@ -81,24 +81,17 @@ def looked_up(entries: list[OffsetIndexEntry], relative_offset: int) -> int:
     return entries[number - 1].position if number else 0
 
 
-def test_all_parts_are_rebuilt_of_every_segment(segments: list[RebuiltSegment]) -> None:
+def test_time_and_transaction_indexes_are_byte_for_byte_the_brokers(segments: list[RebuiltSegment]) -> None:
+    # All parts are rebuilt of every segment.
     parts = {Part.OFFSET_INDEX, Part.TIME_INDEX, Part.TRANSACTION_INDEX, Part.PRODUCER_SNAPSHOT}
-
     assert len(segments) > 100
     assert all(segment.rebuilt.keys() == parts for segment in segments)
-
-
-def test_time_indexes_are_byte_for_byte_the_brokers(segments: list[RebuiltSegment]) -> None:
+    # Time indexes are byte for byte the brokers.
     wrong = [one.metadata for one in segments if one.rebuilt[Part.TIME_INDEX] != one.written[Part.TIME_INDEX]]
-
     assert wrong == []
-
-
-def test_transaction_indexes_are_byte_for_byte_the_brokers(segments: list[RebuiltSegment]) -> None:
-    """A broker writes none where no transaction was aborted."""
+    # Transaction indexes are byte for byte the brokers. A broker writes none where no transaction was aborted.
     index = Part.TRANSACTION_INDEX
     wrong = [one.metadata for one in segments if one.rebuilt[index] != one.written.get(index, b"")]
-
     assert wrong == []
 
 

@@ -5,27 +5,21 @@ reads them."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command_line import Outcome
 from tests.rigs.broker import METADATA_PARTITIONS
-from tests.rigs.driven_brokers import jars_of
-from tests.rigs.forgetful_cluster import PARTITIONS, ForgetfulCluster, forgetful_cluster
+from tests.rigs.forgetful_cluster import PARTITIONS, ForgetfulCluster
+from tests.shares import divided
 from tieredctl.cli.main import run
 from tieredctl.ops.metadata_recovery.recovery_plan import HOLD_BACK
 
 pytestmark = pytest.mark.integration
 
 INDEXES = ("index", "timeindex", "txnindex", "snapshot")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[ForgetfulCluster]:
-    with forgetful_cluster(jars_of("4.3.1")) as made:
-        yield made
 
 
 def lose_indexes(cluster: ForgetfulCluster) -> None:
@@ -44,8 +38,9 @@ ORDERS_OF_LOSS: dict[str, tuple[Callable[[ForgetfulCluster], None], ...]] = {
 
 
 def test_metadata_and_indexes_lost_in_any_order_come_back_with_all_records(
-    cluster: ForgetfulCluster, capfd: pytest.CaptureFixture[str], tmp_path: Path
+    forgetful_4: ForgetfulCluster, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    cluster = forgetful_4
     live = ("--bootstrap-server", cluster.broker.bootstrap_server)
     store = ("--store", f"file:{cluster.broker.remote_dir}", "--layout", "local", "-o", "json")
     sure = ("--apply", "--yes", "--cluster-id", cluster.broker.cluster_id)
@@ -66,7 +61,7 @@ def test_metadata_and_indexes_lost_in_any_order_come_back_with_all_records(
 
     before = {path.name: path.stat().st_size for path in cluster.broker.remote_dir.glob("orders-*/*")}
     segments = sum(name.endswith(".log") for name in before)
-    for order, losses in ORDERS_OF_LOSS.items():
+    for order, losses in divided([*ORDERS_OF_LOSS.items()]):
         for lose in losses:
             lose(cluster)
         have_moved = cluster.log_starts() != [0] * PARTITIONS

@@ -31,8 +31,6 @@ REBUILT = (Part.OFFSET_INDEX, Part.TIME_INDEX, Part.TRANSACTION_INDEX, Part.PROD
 GARBAGE = b"seven b"
 PRODUCER = 71
 
-each_part = pytest.mark.parametrize("part", REBUILT)
-
 
 @pytest.fixture(scope="module")
 def cluster(captures: Path) -> Cluster:
@@ -96,32 +94,20 @@ def test_nothing_is_to_be_done_about_any_sound_segment(cluster: Cluster) -> None
     assert [segment for segment, planned in found.items() if planned] == []
 
 
-@each_part
-def test_a_part_that_is_missing_is_to_be_put(cluster: Cluster, part: Part) -> None:
-    planned = plan(cluster.without_part(metadata_in(cluster), part))
-
-    assert actions(planned) == {part: Action.PUT}
-
-
-@each_part
-def test_a_part_that_is_damaged_is_to_be_replaced(cluster: Cluster, part: Part) -> None:
-    planned = plan(cluster.with_part(metadata_in(cluster), part, GARBAGE))
-
-    assert actions(planned) == {part: Action.REPLACE}
-
-
-@each_part
-@pytest.mark.parametrize("missing", [True, False])
-def test_a_part_is_mended_byte_for_byte(cluster: Cluster, part: Part, missing: bool) -> None:
+def test_a_part_that_is_missing_or_damaged_is_mended_byte_for_byte(cluster: Cluster) -> None:
     metadata = metadata_in(cluster)
-    broken = cluster.without_part(metadata, part) if missing else cluster.with_part(metadata, part, GARBAGE)
-    mending = recovery(broken)
+    for part in REBUILT:
+        for broken, action in (
+            (cluster.without_part(metadata, part), Action.PUT),
+            (cluster.with_part(metadata, part, GARBAGE), Action.REPLACE),
+        ):
+            mending = recovery(broken)
 
-    outcome = mending.run()
+            outcome = mending.run()
 
-    left = {key: data for key, data in mending.objects().items() if not key.startswith(RESERVED_FOLDER)}
-    assert outcome.is_complete
-    assert left == cluster.objects
+            left = {key: data for key, data in mending.objects().items() if not key.startswith(RESERVED_FOLDER)}
+            assert actions(mending.planned) == {part: action}, (part, action)
+            assert (outcome.is_complete, left == cluster.objects) == (True, True), (part, action)
 
 
 def test_all_parts_are_mended_at_once(cluster: Cluster) -> None:
@@ -135,22 +121,17 @@ def test_all_parts_are_mended_at_once(cluster: Cluster) -> None:
     assert mending.objects() == cluster.objects
 
 
-def test_what_is_replaced_is_kept_in_quarantine(cluster: Cluster) -> None:
+def test_what_is_replaced_is_kept_in_quarantine_and_nothing_is_left_to_do(cluster: Cluster) -> None:
+    # What is replaced is kept in quarantine.
     mending = recovery(cluster.with_part(metadata_in(cluster), Part.TIME_INDEX, GARBAGE))
-
     outcome = mending.run()
-
     (segment,) = outcome.segments
     assert mending.store.read(segment.quarantined[Part.TIME_INDEX]) == GARBAGE
     assert segment.quarantined[Part.TIME_INDEX].startswith(".tieredctl/quarantine/")
-
-
-def test_nothing_is_left_to_do_afterwards(cluster: Cluster) -> None:
+    # Nothing is left to do afterwards.
     mending = recovery(cluster.with_part(metadata_in(cluster), Part.OFFSET_INDEX, GARBAGE))
     mending.run()
-
     again = plan(cluster, mending.store)
-
     assert actions(again) == {}
 
 
@@ -171,51 +152,31 @@ def test_without_the_segment_before_what_needs_no_producers_is_mended(cluster: C
     assert "no segment in remote storage ends at offset 38" in str(planned.impossible()[0].obstacle)
 
 
-@pytest.mark.parametrize(("data", "why"), [(None, "is not in the store"), (GARBAGE, "is damaged")])
-def test_the_producers_of_a_segment_whose_predecessor_lost_its_snapshot_are_not_known(
-    cluster: Cluster, data: bytes | None, why: str
-) -> None:
-    metadata, part = metadata_in(cluster), Part.PRODUCER_SNAPSHOT
-    earlier = before(cluster, metadata)
-    broken = cluster.without_part(metadata, part)
-    broken = broken.without_part(earlier, part) if data is None else broken.with_part(earlier, part, data)
-
-    planned = plan(broken)
-
-    assert actions(planned) == {part: Action.IMPOSSIBLE}
-    obstacle = str(planned.impossible()[0].obstacle)
-    assert f"the producer snapshot of segment {earlier.segment_id}, which must be rebuilt first, {why}" in obstacle
+def test_the_producers_of_a_segment_whose_predecessor_lost_its_snapshot_are_not_known(cluster: Cluster) -> None:
+    cases: list[tuple[bytes | None, str]] = [(None, "is not in the store"), (GARBAGE, "is damaged")]
+    for data, why in cases:
+        metadata, part = metadata_in(cluster), Part.PRODUCER_SNAPSHOT
+        earlier = before(cluster, metadata)
+        broken = cluster.without_part(metadata, part)
+        broken = broken.without_part(earlier, part) if data is None else broken.with_part(earlier, part, data)
+        planned = plan(broken)
+        assert actions(planned) == {part: Action.IMPOSSIBLE}, (data, why)
+        obstacle = str(planned.impossible()[0].obstacle)
+        assert f"the producer snapshot of segment {earlier.segment_id}, which must be rebuilt first, {why}" in obstacle
 
 
 def test_the_segment_before_counts_only_if_the_same_leaders_wrote_it(cluster: Cluster) -> None:
     metadata = metadata_in(cluster)
     elsewhere = ((1, before(cluster, metadata).start_offset),)
     other = cluster.with_start_changed(before(cluster, metadata), segment_leader_epochs=elsewhere)
-
     planned = plan(other.without_part(metadata, Part.PRODUCER_SNAPSHOT))
-
     assert actions(planned) == {Part.PRODUCER_SNAPSHOT: Action.IMPOSSIBLE}
-
-
-def test_the_segment_before_is_not_known_without_the_checkpoint_of_leader_epochs(cluster: Cluster) -> None:
+    # The segment before is not known without the checkpoint of leader epochs.
     metadata = metadata_in(cluster)
     broken = cluster.without_part(metadata, Part.LEADER_EPOCH).without_part(metadata, Part.PRODUCER_SNAPSHOT)
-
     planned = plan(broken)
-
     obstacles = {one.found.part: one.obstacle for one in planned.impossible()}
     assert "does not show which leader wrote what is before it" in str(obstacles[Part.PRODUCER_SNAPSHOT])
-
-
-def test_at_offset_0_there_were_no_producers() -> None:
-    made = made_of([transactions(start_offset=0)])
-    (metadata,) = made.finished()
-    mending_of = made.without_part(metadata, Part.TRANSACTION_INDEX)
-
-    planned = plan(mending_of, segment_id=metadata.segment_id)
-
-    (part,) = planned.to_write()
-    assert part.rebuilt == made.data(metadata, Part.TRANSACTION_INDEX)
 
 
 def marker_alone() -> tuple[WrittenSegment, WrittenSegment]:
@@ -231,44 +192,39 @@ def marker_alone() -> tuple[WrittenSegment, WrittenSegment]:
     return first, last.close(txn_idx_empty=False)
 
 
-def test_an_aborted_transaction_is_missed_that_has_only_its_marker_in_the_segment() -> None:
-    """By the segment alone, as `verify` looks at it, it might have been empty: only the producers before it tell."""
+def test_a_transaction_is_missed_that_has_only_its_marker_in_the_segment() -> None:
+    # An aborted transaction is missed that has only its marker in the segment. By the segment alone, as `verify`
+    # looks at it, it might have been empty: only the producers before it tell.
     first, last = marker_alone()
     made = made_of([first, last])
-
     planned = plan(made, segment_id=last.metadata.segment_id)
-
     (part,) = [one for one in planned.to_write() if one.found.part is Part.TRANSACTION_INDEX]
     assert part.action is Action.PUT
     assert part.rebuilt == encode_transaction_index([AbortedTransaction(PRODUCER, 0, 3, 4)])
     assert made.findings() == []
-
-
-def test_a_transaction_index_without_an_earlier_transaction_is_damaged() -> None:
+    # A transaction index without an earlier transaction is damaged.
     first, last = marker_alone()
     made = made_of([first, last]).with_part(last.metadata, Part.TRANSACTION_INDEX, b"")
-
     planned = plan(made, segment_id=last.metadata.segment_id)
-
     assert actions(planned) == {Part.TRANSACTION_INDEX: Action.REPLACE}
+    # At offset 0 there were no producers.
+    made = made_of([transactions(start_offset=0)])
+    (metadata,) = made.finished()
+    mending_of = made.without_part(metadata, Part.TRANSACTION_INDEX)
+    planned = plan(mending_of, segment_id=metadata.segment_id)
+    (part,) = planned.to_write()
+    assert part.rebuilt == made.data(metadata, Part.TRANSACTION_INDEX)
 
 
-@pytest.mark.parametrize("data", [None, GARBAGE])
-def test_a_transaction_index_that_brokers_would_never_fetch_is_not_made(cluster: Cluster, data: bytes | None) -> None:
-    metadata, part = metadata_in(cluster), Part.TRANSACTION_INDEX
-    told = cluster.with_start_changed(metadata, txn_idx_empty=True)
-    broken = told.without_part(metadata, part) if data is None else told.with_part(metadata, part, data)
-
-    planned = plan(broken)
-
-    assert actions(planned) == {part: Action.IMPOSSIBLE}
-    assert "brokers would never fetch the index" in str(planned.impossible()[0].obstacle)
-
-
-def test_a_checkpoint_of_leader_epochs_is_not_rebuilt(cluster: Cluster) -> None:
-    planned = plan(cluster.without_part(metadata_in(cluster), Part.LEADER_EPOCH))
-
-    assert actions(planned) == {Part.LEADER_EPOCH: Action.IMPOSSIBLE}
+def test_a_transaction_index_that_brokers_would_never_fetch_is_not_made(cluster: Cluster) -> None:
+    cases: list[bytes | None] = [None, GARBAGE]
+    for data in cases:
+        metadata, part = metadata_in(cluster), Part.TRANSACTION_INDEX
+        told = cluster.with_start_changed(metadata, txn_idx_empty=True)
+        broken = told.without_part(metadata, part) if data is None else told.with_part(metadata, part, data)
+        planned = plan(broken)
+        assert actions(planned) == {part: Action.IMPOSSIBLE}, data
+        assert "brokers would never fetch the index" in str(planned.impossible()[0].obstacle), data
 
 
 def test_nothing_is_rebuilt_from_a_log_that_is_not_sound(cluster: Cluster) -> None:
@@ -276,82 +232,70 @@ def test_nothing_is_rebuilt_from_a_log_that_is_not_sound(cluster: Cluster) -> No
     log = bytearray(cluster.data(metadata, Part.LOG))
     log[-1] ^= 1
     broken = cluster.with_part(metadata, Part.LOG, bytes(log)).without_part(metadata, Part.TIME_INDEX)
-
     planned = plan(broken)
-
     assert actions(planned) == {Part.TIME_INDEX: Action.IMPOSSIBLE}
     assert "CRC-32C does not match" in str(planned.log_damage)
-
-
-def test_nothing_is_rebuilt_from_a_log_of_unknown_size(cluster: Cluster) -> None:
+    # Nothing is rebuilt from a log of unknown size.
     metadata = metadata_in(cluster)
     broken = cluster.without_part(metadata, Part.TIME_INDEX).with_start_changed(metadata, segment_size_in_bytes=-1)
-
     with pytest.raises(TieredctlError, match="whether its log is whole is unknown") as error:
         plan(broken)
-
     assert error.value.code is ErrorCode.METADATA_INCOMPLETE
-
-
-def test_nothing_is_rebuilt_without_a_log(cluster: Cluster) -> None:
+    # Nothing is rebuilt without a log.
     metadata = metadata_in(cluster)
     broken = cluster.without_part(metadata, Part.LOG).without_part(metadata, Part.TIME_INDEX)
-
     planned = plan(broken)
-
     assert actions(planned) == {Part.TIME_INDEX: Action.IMPOSSIBLE}
     assert planned.log_damage == "it is not in the store"
+    # A checkpoint of leader epochs is not rebuilt.
+    planned = plan(cluster.without_part(metadata_in(cluster), Part.LEADER_EPOCH))
+    assert actions(planned) == {Part.LEADER_EPOCH: Action.IMPOSSIBLE}
 
 
-def test_a_segment_that_is_being_deleted_is_refused(cluster: Cluster) -> None:
+def test_a_segment_that_is_being_deleted_or_that_nobody_knows_is_refused(cluster: Cluster) -> None:
+    # A segment that is being deleted is refused.
     deleting = update(metadata_in(cluster), RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
-
     with pytest.raises(TieredctlError, match="DELETE_SEGMENT_STARTED"):
         plan(cluster.with_events(deleting))
-
-
-def test_a_segment_that_nobody_knows_is_refused(cluster: Cluster) -> None:
+    # A segment that nobody knows is refused.
     with pytest.raises(TieredctlError, match="no segment") as raised:
         plan(cluster, segment_id="AAAAAAAAAAAAAAAAAAAAAA")
+    assert raised.value.kind.code == "unknown-segment"
 
-    assert raised.value.code == "unknown-segment"
 
-
-def test_nothing_is_written_for_a_segment_that_is_deleted_meanwhile(cluster: Cluster) -> None:
+def test_nothing_is_written_where_the_world_changed_meanwhile(cluster: Cluster) -> None:
+    # Nothing is written for a segment that is deleted meanwhile.
     metadata = metadata_in(cluster)
     mending = recovery(cluster.without_part(metadata, Part.TIME_INDEX))
     gone = cluster.with_events(update(metadata, RemoteLogSegmentState.DELETE_SEGMENT_STARTED))
     objects = mending.objects()
-
     outcome = mending.run(lambda: stream_of(gone))
-
     assert outcome.stopped is not None
     assert mending.objects() == objects
-
-
-@pytest.mark.parametrize("part", [Part.LOG, Part.TIME_INDEX])
-def test_nothing_is_written_over_what_somebody_wrote_meanwhile(cluster: Cluster, part: Part) -> None:
-    metadata = metadata_in(cluster)
-    mending = recovery(cluster.with_part(metadata, Part.TIME_INDEX, GARBAGE))
-    mending.store.put(key_of(metadata, part), b"somebody's")
-
-    outcome = mending.run()
-
-    assert outcome.stopped is not None
-    assert outcome.stopped.code == "world-changed"
-    assert outcome.written == 0
-    assert mending.store.read(key_of(metadata, part)) == b"somebody's"
-
-
-def test_an_object_that_appeared_meanwhile_is_left_alone(cluster: Cluster) -> None:
+    # Nothing is written over what somebody wrote meanwhile.
+    cases: list[Part] = [Part.LOG, Part.TIME_INDEX]
+    for part in cases:
+        metadata = metadata_in(cluster)
+        mending = recovery(cluster.with_part(metadata, Part.TIME_INDEX, GARBAGE))
+        mending.store.put(key_of(metadata, part), b"somebody's")
+        outcome = mending.run()
+        assert outcome.stopped is not None, part
+        assert outcome.stopped.kind.code == "world-changed", part
+        assert outcome.written == 0, part
+        assert mending.store.read(key_of(metadata, part)) == b"somebody's", part
+    # An object that appeared meanwhile is left alone.
     metadata = metadata_in(cluster)
     mending = recovery(cluster.without_part(metadata, Part.TIME_INDEX))
     mending.store.put(key_of(metadata, Part.TIME_INDEX), b"somebody's")
-
     outcome = mending.run()
-
     assert outcome.stopped is not None
     assert mending.store.read(key_of(metadata, Part.TIME_INDEX)) == b"somebody's"
+    # A write whose answer was lost counts.
+    metadata = metadata_in(cluster)
+    mending = recovery(cluster.without_part(metadata, Part.TIME_INDEX))
+    mending.store.put(key_of(metadata, Part.TIME_INDEX), cluster.data(metadata, Part.TIME_INDEX))
+    outcome = mending.run()
+    assert outcome.is_complete
 
 
 def test_a_store_without_conditions_on_writes_is_refused() -> None:
@@ -361,14 +305,4 @@ def test_a_store_without_conditions_on_writes_is_refused() -> None:
     with pytest.raises(TieredctlError) as raised:
         demand_conditional_writes(store)
 
-    assert raised.value.code == "store-incapable"
-
-
-def test_a_write_whose_answer_was_lost_counts(cluster: Cluster) -> None:
-    metadata = metadata_in(cluster)
-    mending = recovery(cluster.without_part(metadata, Part.TIME_INDEX))
-    mending.store.put(key_of(metadata, Part.TIME_INDEX), cluster.data(metadata, Part.TIME_INDEX))
-
-    outcome = mending.run()
-
-    assert outcome.is_complete
+    assert raised.value.kind.code == "store-incapable"

@@ -19,7 +19,6 @@ from tieredctl.formats.record_batches import ControlType
 from tieredctl.ports.layout import Part
 
 PRODUCERS = (7, 8, 9)
-FIRST_TIMESTAMP = 1_700_000_000_000
 
 plain = st.tuples(st.just("plain"), st.integers(1, 5), st.integers(-2_000, 2_000))
 sent = st.tuples(st.just("sent"), st.sampled_from(PRODUCERS), st.integers(1, 4))

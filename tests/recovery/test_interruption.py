@@ -37,23 +37,20 @@ def told(events: list[MetadataEvent]) -> list[tuple[str, str]]:
     return [(event.state.name, getattr(event, "segment_id", "")) for event in events]
 
 
-@pytest.mark.parametrize("batch_segments", [1, 2, 100])
-def test_killed_anywhere_a_second_run_ends_where_one_run_would(batch_segments: int) -> None:
-    whole = made()
-    assert whole.recover(batch_segments=batch_segments).is_complete
-
-    for boundary in range(1, whole.boundaries + 1):
-        cluster = made()
-        cluster.kill_at = boundary
-        with pytest.raises(Killed):
-            cluster.recover(batch_segments=batch_segments)
-        cluster.kill_at = None
-
-        outcome = cluster.recover(batch_segments=batch_segments)
-
-        assert outcome.is_complete
-        assert cluster.events == whole.events
-        assert cluster.fates() == dict.fromkeys((1, 3, 4, 9), Fate.IN_METADATA) | {2: Fate.SUPERSEDED}
+def test_killed_anywhere_a_second_run_ends_where_one_run_would() -> None:
+    for batch_segments in [1, 2, 100]:
+        whole = made()
+        assert whole.recover(batch_segments=batch_segments).is_complete, batch_segments
+        for boundary in range(1, whole.boundaries + 1):
+            cluster = made()
+            cluster.kill_at = boundary
+            with pytest.raises(Killed):
+                cluster.recover(batch_segments=batch_segments)
+            cluster.kill_at = None
+            outcome = cluster.recover(batch_segments=batch_segments)
+            assert outcome.is_complete, batch_segments
+            assert cluster.events == whole.events, batch_segments
+            assert cluster.fates() == dict.fromkeys((1, 3, 4, 9), Fate.IN_METADATA) | {2: Fate.SUPERSEDED}
 
 
 def test_what_an_earlier_run_began_otherwise_is_begun_again() -> None:
@@ -70,19 +67,28 @@ def test_what_an_earlier_run_began_otherwise_is_begun_again() -> None:
     ] * 2
 
 
-def test_a_broker_that_goes_away_in_the_middle_is_reported_and_the_next_run_continues() -> None:
+def test_a_broker_that_goes_away_in_the_middle_leaves_the_rest_to_the_next_run() -> None:
+    # A broker that goes away in the middle is reported and the next run continues.
     cluster = made()
     cluster.kill_at = 4
     cluster.killed_by = TieredctlError(ErrorCode.BROKER_UNREACHABLE, "It is gone.")
-
     stopped = cluster.recover(batch_segments=1)
-
     cluster.kill_at = None
     assert (stopped.is_complete, stopped.stopped) == (False, cluster.killed_by)
     assert cluster.recover().is_complete
+    # A partition that was not reached is left as a whole.
+    cluster = LostMetadata()
+    for number in range(1, 5):
+        cluster.copy(number, number * 10, number * 10 + 9)
+        cluster.copy(number + 4, number * 10, number * 10 + 9, partition=OTHER)
+    cluster.kill_at = 3
+    cluster.killed_by = TieredctlError(ErrorCode.BROKER_UNREACHABLE, "It is gone.")
+    outcome = cluster.recover(batch_segments=1)
+    assert [(one.done, one.left) for one in outcome.partitions] == [(1, 3), (0, 4)]
 
 
-def test_a_log_start_that_moves_after_the_plan_stops_it() -> None:
+def test_what_went_or_moved_after_the_plan_is_left() -> None:
+    # A log start that moves after the plan stops it.
     cluster = made()
     cluster.live = led(0, 40, 45)
 
@@ -90,38 +96,19 @@ def test_a_log_start_that_moves_after_the_plan_stops_it() -> None:
         cluster.live = led(40, 40, 45)
 
     cluster.before_writing = restart
-
     outcome = cluster.recover()
-
     assert outcome.stopped is not None
     assert outcome.stopped.code == "world-changed"
     assert cluster.boundaries == 0
-
-
-def test_a_segment_whose_object_went_after_the_plan_is_left() -> None:
+    # A segment whose object went after the plan is left.
     cluster = LostMetadata()
     cluster.copy(1, 0, 9)
     gone = cluster.copy(2, 10, 19)
     cluster.before_writing = lambda: cluster.lose(gone, Part.OFFSET_INDEX)
-
     outcome = cluster.recover()
-
     (partition,) = outcome.partitions
     assert (outcome.is_complete, partition.done, partition.left) == (False, 1, 1)
     assert {segment for _, segment in told(cluster.events)} == {segment_id(1)}
-
-
-def test_a_partition_that_was_not_reached_is_left_as_a_whole() -> None:
-    cluster = LostMetadata()
-    for number in range(1, 5):
-        cluster.copy(number, number * 10, number * 10 + 9)
-        cluster.copy(number + 4, number * 10, number * 10 + 9, partition=OTHER)
-    cluster.kill_at = 3
-    cluster.killed_by = TieredctlError(ErrorCode.BROKER_UNREACHABLE, "It is gone.")
-
-    outcome = cluster.recover(batch_segments=1)
-
-    assert [(one.done, one.left) for one in outcome.partitions] == [(1, 3), (0, 4)]
 
 
 @dataclass

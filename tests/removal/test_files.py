@@ -161,14 +161,14 @@ def test_a_receipt_that_was_cut_off_is_dropped(tmp_path: Path, receipts: list[Re
     assert list(ReceiptFile.opened(path).entries()) == receipts
 
 
-@pytest.mark.parametrize("cut", range(0, 200, 7))
-def test_a_header_of_receipts_that_was_cut_off_is_written_again(tmp_path: Path, cut: int) -> None:
+def test_a_header_of_receipts_that_was_cut_off_is_written_again(tmp_path: Path) -> None:
     header = ReceiptsHeader("0123", "digest", "cluster", "file:/store", "aiven", RemovalMode.QUARANTINE)
-    (tmp_path / "receipts").write_bytes(RECEIPTS_HEADER.encode(header)[:cut])
+    for cut in range(0, 200, 7):
+        (tmp_path / "receipts").write_bytes(RECEIPTS_HEADER.encode(header)[:cut])
 
-    ReceiptFile.begun(tmp_path / "receipts", header)
+        ReceiptFile.begun(tmp_path / "receipts", header)
 
-    assert ReceiptFile.opened(tmp_path / "receipts").header == header
+        assert ReceiptFile.opened(tmp_path / "receipts").header == header, cut
 
 
 def altered(plan: Path, data: bytes) -> str:
@@ -190,13 +190,13 @@ def test_a_plan_of_which_any_bit_was_turned_is_refused(plan: Path) -> None:
     assert codes == {"plan-altered", "plan-unsigned"}
 
 
-@pytest.mark.parametrize("key", [None, OTHER_KEY])
-def test_a_plan_that_was_not_signed_with_the_key_is_readable_and_refused(plan: Path, key: bytes | None) -> None:
-    write(plan, HEADER, LINES, key)
+def test_a_plan_that_was_not_signed_with_the_key_is_readable_and_refused(plan: Path) -> None:
+    for key in (None, OTHER_KEY):
+        write(plan, HEADER, LINES, key)
 
-    assert not read_plan(plan, KEY).is_signed
-    assert altered(plan, plan.read_bytes()) == "plan-unsigned"
-    assert not read_plan(plan, None).is_signed
+        assert not read_plan(plan, KEY).is_signed, key
+        assert altered(plan, plan.read_bytes()) == "plan-unsigned", key
+        assert not read_plan(plan, None).is_signed, key
 
 
 def test_lines_that_were_sealed_again_without_the_key_are_not_signed(plan: Path) -> None:
@@ -208,30 +208,19 @@ def test_lines_that_were_sealed_again_without_the_key_are_not_signed(plan: Path)
         assert altered(plan, forged + encode_seal(seal)) == "plan-unsigned"
 
 
-def test_a_plan_that_was_cut_short_is_refused(plan: Path) -> None:
+def test_a_plan_that_was_cut_short_or_added_to_is_refused(plan: Path, tmp_path: Path) -> None:
     data = plan.read_bytes()
+    lines = data.splitlines(keepends=True)
+    write(tmp_path / "other", replace(HEADER, plan_id="4567"), LINES)
+    digest_of_another = (tmp_path / "other").read_bytes().splitlines(keepends=True)[-1]
 
     assert {altered(plan, data[:end]) for end in range(len(data))} == {"plan-altered"}
-
-
-@pytest.mark.parametrize("more", [b"\n", b" ", b"{}\n", encode_planned(LINES[0])])
-def test_a_plan_that_was_added_to_is_refused(plan: Path, more: bytes) -> None:
-    assert altered(plan, plan.read_bytes() + more) == "plan-altered"
-
-
-@pytest.mark.parametrize("line", range(5))
-def test_a_plan_that_lacks_a_line_or_has_it_twice_is_refused(plan: Path, line: int) -> None:
-    lines = plan.read_bytes().splitlines(keepends=True)
-
-    assert altered(plan, b"".join(lines[:line] + lines[line + 1 :])) == "plan-altered"
-    assert altered(plan, b"".join(lines[: line + 1] + lines[line:])) == "plan-altered"
-
-
-def test_a_plan_with_the_digest_of_another_is_refused(plan: Path, tmp_path: Path) -> None:
-    write(tmp_path / "other", replace(HEADER, plan_id="4567"), LINES)
-    other = (tmp_path / "other").read_bytes().splitlines(keepends=True)
-
-    assert altered(plan, b"".join([*plan.read_bytes().splitlines(keepends=True)[:-1], other[-1]])) == "plan-altered"
+    for more in (b"\n", b" ", b"{}\n", encode_planned(LINES[0])):
+        assert altered(plan, data + more) == "plan-altered", more
+    for line in range(5):
+        assert altered(plan, b"".join(lines[:line] + lines[line + 1 :])) == "plan-altered", line
+        assert altered(plan, b"".join(lines[: line + 1] + lines[line:])) == "plan-altered", line
+    assert altered(plan, b"".join([*lines[:-1], digest_of_another])) == "plan-altered"
 
 
 def test_a_plan_that_another_took_the_place_of_is_not_read_on(plan: Path) -> None:

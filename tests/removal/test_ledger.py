@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tieredctl.errors import TieredctlError
@@ -52,23 +54,18 @@ def ledger(store: MemoryStore) -> Ledger:
     return Ledger(store, RECORD, PLAN_ID)
 
 
-@pytest.mark.parametrize("kind", [MemoryStore, PlainStore])
-def test_how_far_a_plan_went_is_remembered_in_every_store(kind: type[MemoryStore]) -> None:
-    store, uses = kind(), []
-
-    for use in PlanUse:
-        ledger(store).record(use)
-        uses.append(ledger(store).use())
-
-    assert uses == list(PlanUse)
-
-
-def test_what_else_is_known_of_a_plan_stays() -> None:
+def test_how_far_a_plan_went_is_remembered_in_every_store() -> None:
+    cases: list[type[MemoryStore]] = [MemoryStore, PlainStore]
+    for kind in cases:
+        store, uses = kind(), []
+        for use in PlanUse:
+            ledger(store).record(use)
+            uses.append(ledger(store).use())
+        assert uses == list(PlanUse), kind
+    # What else is known of a plan stays.
     store = MemoryStore()
     ledger(store).record(PlanUse.APPLYING)
-
     Ledger(store, PlanRecord(PlanUse.APPLYING, "?", "?", None), PLAN_ID).record(PlanUse.RESTORED)
-
     found = plan_record(store, PLAN_ID)
     assert found is not None
     assert found.use is PlanUse.RESTORED
@@ -79,17 +76,16 @@ def test_what_else_is_known_of_a_plan_stays() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [WeakStore, RefusingStore, ForgetfulStore])
-def test_a_store_that_never_takes_a_record_is_given_up(kind: type[MemoryStore]) -> None:
-    store = kind()
-    if kind is WeakStore:
-        ledger(store).record(PlanUse.APPLYING)
-
-    with pytest.raises(TieredctlError) as caught:
-        ledger(store).record(PlanUse.APPLIED)
-
-    assert caught.value.code == "store-incapable"
-    assert getattr(store, "refused", 0) < 50
+def test_a_store_that_never_takes_a_record_is_given_up() -> None:
+    cases: list[type[MemoryStore]] = [WeakStore, RefusingStore, ForgetfulStore]
+    for kind in cases:
+        store = kind()
+        if kind is WeakStore:
+            ledger(store).record(PlanUse.APPLYING)
+        with pytest.raises(TieredctlError) as caught:
+            ledger(store).record(PlanUse.APPLIED)
+        assert caught.value.kind.code == "store-incapable", kind
+        assert getattr(store, "refused", 0) < 50, kind
 
 
 DAMAGED = [
@@ -110,24 +106,16 @@ DAMAGED = [
 ]
 
 
-@pytest.mark.parametrize("data", DAMAGED)
-def test_a_plan_whose_record_cannot_be_read_is_not_used(data: bytes) -> None:
-    store = MemoryStore()
-    store.put(ledger_key(PLAN_ID), data)
-
-    for attempt in (ledger(store).use, lambda: ledger(store).record(PlanUse.APPLYING)):
-        with pytest.raises(TieredctlError) as caught:
-            attempt()
-
-        assert caught.value.code == "ledger-damaged"
-    assert store.read(ledger_key(PLAN_ID)) == data
-
-
-@pytest.mark.parametrize("data", DAMAGED)
-def test_it_is_undone_all_the_same(data: bytes) -> None:
-    store = MemoryStore()
-    store.put(ledger_key(PLAN_ID), data)
-
-    ledger(store).record(PlanUse.RESTORED)
-
-    assert ledger(store).use() is PlanUse.RESTORED
+def test_a_plan_whose_record_cannot_be_read_is_not_used_and_undone_all_the_same() -> None:
+    # A plan whose record cannot be read is not used.
+    for data in DAMAGED:
+        store = MemoryStore()
+        store.put(ledger_key(PLAN_ID), data)
+        for attempt in (ledger(store).use, partial(ledger(store).record, PlanUse.APPLYING)):
+            with pytest.raises(TieredctlError) as caught:
+                attempt()
+            assert caught.value.kind.code == "ledger-damaged", data
+        assert store.read(ledger_key(PLAN_ID)) == data, data
+        # It is undone all the same.
+        ledger(store).record(PlanUse.RESTORED)
+        assert ledger(store).use() is PlanUse.RESTORED, data

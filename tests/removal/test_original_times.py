@@ -54,25 +54,20 @@ def the_note(store: MemoryStore) -> StoredObject:
 
 def test_an_object_is_as_old_as_the_note_of_it_says() -> None:
     store, young = store_with_a_note()
-
     times = read_original_times(store, KEY, FOLDER)
-
     assert (times.noted_ms(young), times.of(young)) == (LONG_AGO_MS, LONG_AGO_MS)
-
-
-def test_a_note_makes_nothing_younger() -> None:
+    # A note makes nothing younger.
     old = StoredObject("a", 5, LONG_AGO_MS, "1")
-
     times = OriginalTimes([OriginalTime(*old[:4], NOW_MS)])
-
     assert times.of(old) == LONG_AGO_MS
-
-
-def test_of_two_notes_the_younger_time_counts() -> None:
+    # Of two notes the younger time counts.
     young = StoredObject("a", 5, NOW_MS, "1")
     early, late = noted(young), noted(young)._replace(original_ms=LONG_AGO_MS + 1)
-
     assert [OriginalTimes(both).of(young) for both in ([early, late], [late, early])] == [LONG_AGO_MS + 1] * 2
+    # A listing may tell the time more exactly.
+    store, young = store_with_a_note()
+    times = read_original_times(store, KEY, FOLDER)
+    assert times.of(young._replace(last_modified_ms=young.last_modified_ms + 999)) == LONG_AGO_MS
 
 
 OTHERS: dict[str, Callable[[StoredObject], StoredObject]] = {
@@ -83,21 +78,11 @@ OTHERS: dict[str, Callable[[StoredObject], StoredObject]] = {
 }
 
 
-@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
-def test_a_note_is_of_one_version_of_one_object(other: Callable[[StoredObject], StoredObject]) -> None:
-    store, young = store_with_a_note()
-
-    times = read_original_times(store, KEY, FOLDER)
-
-    assert times.of(other(young)) >= NOW_MS
-
-
-def test_a_listing_may_tell_the_time_more_exactly() -> None:
-    store, young = store_with_a_note()
-
-    times = read_original_times(store, KEY, FOLDER)
-
-    assert times.of(young._replace(last_modified_ms=young.last_modified_ms + 999)) == LONG_AGO_MS
+def test_a_note_is_of_one_version_of_one_object() -> None:
+    for other in OTHERS.values():
+        store, young = store_with_a_note()
+        times = read_original_times(store, KEY, FOLDER)
+        assert times.of(other(young)) >= NOW_MS, other
 
 
 def sealed(body: bytes, key: bytes = KEY) -> bytes:
@@ -129,13 +114,12 @@ FORGERIES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
-def test_what_was_not_sealed_so_makes_nothing_old(forge: Callable[[bytes], bytes]) -> None:
-    store, young = store_with_a_note()
-    note = the_note(store)
-    store.write(note.key, forge(store.read(note.key)))
-
-    assert read_original_times(store, KEY, FOLDER).of(young) == NOW_MS
+def test_what_was_not_sealed_so_makes_nothing_old() -> None:
+    for forge in FORGERIES.values():
+        store, young = store_with_a_note()
+        note = the_note(store)
+        store.write(note.key, forge(store.read(note.key)))
+        assert read_original_times(store, KEY, FOLDER).of(young) == NOW_MS, forge
 
 
 @given(st.data())
@@ -162,26 +146,18 @@ def test_columns_say_what_rows_do(drawn: Sequence[tuple[str, bool, bool]]) -> No
     assert found.tolist() == [times.of(one) if asked else NOW_MS for one, asked in zip(objects, among, strict=True)]
 
 
-def test_without_a_key_nothing_is_noted_and_nothing_believed() -> None:
+def test_where_nothing_is_noted_nothing_is_believed() -> None:
+    # Without a key nothing is noted and nothing believed.
     store, young = store_with_a_note()
-
     note_original_times(store, None, FOLDER, [noted(young)])
-
     assert len(list(store.list(FOLDER))) == 1
     assert read_original_times(store, None, FOLDER).of(young) == NOW_MS
-
-
-def test_where_copies_have_the_times_of_their_originals_nothing_is_noted() -> None:
-    store = MemoryStore()
-
-    note_original_times(store, KEY, FOLDER, [noted(store.put("a", b"bytes", NOW_MS))])
-
-    assert list(store.list(FOLDER)) == []
-
-
-def test_notes_older_than_what_looks_young_are_not_read() -> None:
+    # Where copies have the times of their originals nothing is noted.
+    faithful = MemoryStore()
+    note_original_times(faithful, KEY, FOLDER, [noted(faithful.put("a", b"bytes", NOW_MS))])
+    assert list(faithful.list(FOLDER)) == []
+    # Notes older than what looks young are not read.
     store, young = store_with_a_note()
-
     assert read_original_times(store, KEY, FOLDER, NOW_MS).of(young) == LONG_AGO_MS
     assert read_original_times(store, KEY, FOLDER, NOW_MS + 1).of(young) == NOW_MS
 
@@ -195,22 +171,18 @@ class Refusing(BucketInMemory):
         raise TieredctlError(self.code, f"{key} cannot be read.")
 
 
-def test_a_note_that_may_not_be_read_makes_nothing_old() -> None:
+def test_a_note_that_may_not_be_read_makes_nothing_old_but_a_silent_store_is_not_one_without_notes() -> None:
+    # A note that may not be read makes nothing old.
     store = Refusing(NOW_MS)
     young = store.write("a", b"bytes")
     note_original_times(store, KEY, FOLDER, [noted(young)])
-
     assert read_original_times(store, KEY, FOLDER).of(young) == NOW_MS
-
-
-def test_a_store_that_does_not_answer_is_not_a_store_without_notes() -> None:
+    # A store that does not answer is not a store without notes.
     store = Refusing(NOW_MS)
     store.code = ErrorCode.STORE_UNREACHABLE
     note_original_times(store, KEY, FOLDER, [noted(store.write("a", b"bytes"))])
-
     with pytest.raises(TieredctlError) as raised:
         read_original_times(store, KEY, FOLDER)
-
     assert raised.value.code is ErrorCode.STORE_UNREACHABLE
 
 
@@ -238,21 +210,19 @@ def test_what_is_put_back_from_a_noted_copy_is_noted() -> None:
     assert (back.last_modified_ms, read_original_times(store, KEY, FOLDER).of(back)) == (NOW_MS, LONG_AGO_MS)
 
 
-@pytest.mark.parametrize("case", ["no note", "a copy that was written again", "what is there already"])
-def test_receipts_and_the_names_of_copies_prove_no_age(case: str) -> None:
-    store = BucketInMemory(NOW_MS)
-    receipt, copy = removed(store)
-    times = NO_ORIGINAL_TIMES if case == "no note" else OriginalTimes([noted(copy)])
-    if case == "a copy that was written again":
-        store.write(copy.key, b"bytes")
-    if case == "what is there already":
-        store.write("a", b"bytes")
-
-    back = put_back(store, receipt, NOW_MS, accepting(store), times)
-    note_times(store, KEY, [back])
-
-    assert back.receipt.step is ReceiptStep.RESTORED
-    assert (back.time, list(store.list(FOLDER))) == (None, [])
+def test_receipts_and_the_names_of_copies_prove_no_age() -> None:
+    for case in ["no note", "a copy that was written again", "what is there already"]:
+        store = BucketInMemory(NOW_MS)
+        receipt, copy = removed(store)
+        times = NO_ORIGINAL_TIMES if case == "no note" else OriginalTimes([noted(copy)])
+        if case == "a copy that was written again":
+            store.write(copy.key, b"bytes")
+        if case == "what is there already":
+            store.write("a", b"bytes")
+        back = put_back(store, receipt, NOW_MS, accepting(store), times)
+        note_times(store, KEY, [back])
+        assert back.receipt.step is ReceiptStep.RESTORED, case
+        assert (back.time, list(store.list(FOLDER))) == (None, []), case
 
 
 def test_a_note_stays_as_long_as_one_of_its_objects_is_as_it_was() -> None:
@@ -260,19 +230,13 @@ def test_a_note_stays_as_long_as_one_of_its_objects_is_as_it_was() -> None:
     both = [store.write(key, b"bytes") for key in "ab"]
     note_original_times(store, KEY, FOLDER, [noted(one) for one in both])
     store.delete(both[:1])
-
     forget_original_times(store, KEY, FOLDER)
     kept = len(list(store.list(FOLDER)))
     store.write("b", b"bytes")
     forget_original_times(store, KEY, FOLDER)
-
     assert (kept, list(store.list(FOLDER))) == (1, [])
-
-
-def test_a_note_of_another_key_is_not_ours_to_delete() -> None:
+    # A note of another key is not ours to delete.
     store = BucketInMemory(NOW_MS)
     note_original_times(store, OTHER_KEY, FOLDER, [OriginalTime("gone", 1, NOW_MS, "1", LONG_AGO_MS)])
-
     forget_original_times(store, KEY, FOLDER)
-
     assert len(list(store.list(FOLDER))) == 1

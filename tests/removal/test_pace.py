@@ -24,52 +24,25 @@ class Clock:
         self.now += seconds
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-def test_the_first_objects_are_not_waited_for(clock: Clock) -> None:
-    Pace(10, clock.time, clock.sleep)(500)
-
-    assert clock.now == 100
-
-
-def test_the_next_wait_until_those_before_are_paid_for(clock: Clock) -> None:
+def test_those_before_are_paid_for_by_waiting_and_slow_work_saves_up_nothing() -> None:
+    clock = Clock()
     pace = Pace(10, clock.time, clock.sleep)
-    pace(500)
 
-    pace(500)
+    moments = []
+    for seconds_of_work in (0, 0, 30, 1_000, 0):
+        clock.now += seconds_of_work
+        pace(500)
+        moments.append(clock.now)
 
-    assert clock.now == 150
-
-
-def test_time_that_the_work_took_is_not_waited_again(clock: Clock) -> None:
-    pace = Pace(10, clock.time, clock.sleep)
-    pace(500)
-    clock.now += 30
-
-    pace(500)
-
-    assert clock.slept[-1] == 20
+    assert moments == [100, 150, 200, 1_200, 1_250]
 
 
-def test_slow_work_saves_up_nothing(clock: Clock) -> None:
-    pace = Pace(10, clock.time, clock.sleep)
-    pace(500)
-    clock.now += 1_000
-    pace(500)
+def test_over_the_whole_run_the_rate_is_kept() -> None:
+    for objects_a_second in (0.5, 3, 1_000):
+        clock = Clock()
+        pace = Pace(objects_a_second, clock.time, clock.sleep)
 
-    pace(500)
+        for _ in range(20):
+            pace(7)
 
-    assert clock.slept[-1] == 50
-
-
-@pytest.mark.parametrize("objects_a_second", [0.5, 3, 1_000])
-def test_over_the_whole_run_the_rate_is_kept(clock: Clock, objects_a_second: float) -> None:
-    pace = Pace(objects_a_second, clock.time, clock.sleep)
-
-    for _ in range(20):
-        pace(7)
-
-    assert (clock.now - 100) * objects_a_second == pytest.approx(19 * 7)
+        assert (clock.now - 100) * objects_a_second == pytest.approx(19 * 7), objects_a_second

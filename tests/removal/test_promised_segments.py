@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pytest
-
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETING, FIRST_TIMESTAMP_MS, PARTITION, TOPIC_ID, copied, segment_id, started, updated
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import MetadataEvent
-from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphan_removal.limits import PlanOptions
@@ -95,59 +92,36 @@ def code_of(world: World) -> ErrorCode | None:
     return None
 
 
-@pytest.mark.parametrize("part", range(len(objects_of(1))))
-def test_a_plan_is_refused_while_any_promised_part_is_missing(part: int) -> None:
-    world = World()
-    world.delete(objects_of(1)[part])
-
-    assert code_of(world) is ErrorCode.PROMISED_MISSING
-    assert world.plan(max_missing=1)
-
-
-def test_a_scan_that_finds_orphans_is_incomplete_while_a_promised_object_is_missing() -> None:
-    world, missing = World(), objects_of(1)[0]
-    whole = world.scan()
-    whole.run()
-    world.delete(missing)
-
-    scan = world.scan()
-    scan.run()
-
-    added = [finding for finding in scan.findings if finding.code not in {one.code for one in whole.findings}]
-    assert [(one.code, one.evidence) for one in added] == [("promised-objects-missing", {"objects": 1, "key": missing})]
-    assert exit_code_of(scan.findings) is ExitCode.INCOMPLETE
-
-
-def test_where_nothing_looks_orphaned_a_scan_says_nothing_of_what_is_missing() -> None:
-    world = World()
-    for key in (objects_of(1)[0], *objects_of(3)):
-        world.delete(key)
-
-    scan = world.scan()
-    scan.run()
-
-    assert scan.findings == []
-
-
-def test_where_all_that_is_promised_is_there_orphans_are_planned() -> None:
+def test_a_plan_is_refused_while_any_promised_part_is_missing() -> None:
+    # Where all that is promised is there orphans are planned.
     assert World().plan() == len(objects_of(3))
-
-
-def test_an_object_in_the_folder_of_another_partition_is_not_the_promised_one() -> None:
+    for part in range(len(objects_of(1))):
+        world = World()
+        world.delete(objects_of(1)[part])
+        assert code_of(world) is ErrorCode.PROMISED_MISSING, part
+        assert world.plan(max_missing=1), part
+    # An object in the folder of another partition is not the promised one.
     world = World()
     for key in objects_of(2):
         world.delete(key)
         world.store.put(key.replace("-0-", "-1-", 1), b"bytes", OLD_MS)
-
     assert code_of(world) is ErrorCode.PROMISED_MISSING
 
 
-def test_what_retention_deleted_since_the_metadata_was_read_is_not_missing() -> None:
+def test_what_is_no_more_promised_or_not_listed_is_not_missing() -> None:
+    # What retention deleted since the metadata was read is not missing.
     world = World(meanwhile=[updated(2, DELETING)])
     for key in objects_of(2):
         world.delete(key)
-
     assert code_of(world) is None
+    # What is no more promised is not missing. A copy that never ended, and one whose deletion began.
+    world = World()
+    world.events += [started(4, 30, 39)]
+    for key in objects_of(3)[1:]:
+        world.delete(key)
+    assert world.plan() == 1
+    # What is not listed is asked for by name.
+    assert World(unlisted=3).plan() == len(objects_of(3))
 
 
 def test_a_later_reading_of_metadata_that_lost_events_excuses_nothing() -> None:
@@ -157,20 +131,6 @@ def test_a_later_reading_of_metadata_that_lost_events_excuses_nothing() -> None:
             world.delete(key)
 
         assert code_of(world) is ErrorCode.METADATA_INCOMPLETE, what
-
-
-def test_what_is_no_more_promised_is_not_missing() -> None:
-    """A copy that never ended, and one whose deletion began."""
-    world = World()
-    world.events += [started(4, 30, 39)]
-    for key in objects_of(3)[1:]:
-        world.delete(key)
-
-    assert world.plan() == 1
-
-
-def test_what_is_not_listed_is_asked_for_by_name() -> None:
-    assert World(unlisted=3).plan() == len(objects_of(3))
 
 
 def test_what_a_plan_removed_is_missing_of_a_live_topic_and_where_only_an_unsealed_note_says_so() -> None:

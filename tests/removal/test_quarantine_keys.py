@@ -23,7 +23,6 @@ def test_all_of_it_is_found_again(cluster_id: str, key: str, size: int, ms: int,
 
 def test_keys_that_are_no_text_are_found_again_too() -> None:
     name = quarantine_key("c", PLAN_ID, StoredObject("a/\udcff~1~2~3", 1, 2, "~\udcfe/"))
-
     found = quarantined(name)
     assert found is not None
     assert found.key == "a/\udcff~1~2~3"

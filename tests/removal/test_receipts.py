@@ -10,7 +10,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.ops.orphan_removal.receipts import ReceiptFile
 
 
-@pytest.mark.parametrize("device", ["/dev/full", "/dev/zero", "/dev/null"])
-def test_a_device_is_refused_and_not_read_for_ever(device: str) -> None:
-    with pytest.raises(TieredctlError, match=f"{device} exists and is not a regular file"):
-        ReceiptFile.opened(Path(device))
+def test_a_device_is_refused_and_not_read_for_ever() -> None:
+    for device in ["/dev/full", "/dev/zero", "/dev/null"]:
+        with pytest.raises(TieredctlError, match=f"{device} exists and is not a regular file"):
+            ReceiptFile.opened(Path(device))

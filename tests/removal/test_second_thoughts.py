@@ -71,9 +71,8 @@ def test_an_object_is_put_back_from_a_copy_that_was_made_once_more() -> None:
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 
 
-@pytest.mark.parametrize(
-    ("key", "receipts_in_store", "sealed_with", "is_verified"),
-    [
+def test_receipts_count_only_where_no_seal_is_to_be_expected() -> None:
+    cases: list[tuple[bytes | None, bool, bytes | None, bool]] = [
         (None, False, None, True),
         (None, True, None, False),
         (None, False, KEY, False),
@@ -81,22 +80,17 @@ KEY, OTHER_KEY = b"k" * 32, b"o" * 32
         (KEY, True, None, False),
         (KEY, False, OTHER_KEY, False),
         (KEY, True, KEY, True),
-    ],
-)
-def test_receipts_count_only_where_no_seal_is_to_be_expected(
-    key: bytes | None, receipts_in_store: bool, sealed_with: bytes | None, is_verified: bool
-) -> None:
-    store = MemoryStore()
-    receipt = removed(store, "a", b"bytes")
-    copy = store.head(quarantine_key("cluster", PLAN_ID, StoredObject("a", 5, 0, "1")))
-    assert copy is not None
-    assert receipt.checksums is not None
-    note_bytes(store, sealed_with, PLAN_ID, [copied_bytes(copy, receipt.checksums)])
-
-    back = put_back(store, receipt, 0, Evidence(store, key, PLAN_ID, receipts_in_store)).receipt
-
-    assert (back.step is ReceiptStep.RESTORED) == is_verified, back.error
-    assert is_verified or str(back.error).startswith("copy-unverified")
+    ]
+    for key, receipts_in_store, sealed_with, is_verified in cases:
+        store = MemoryStore()
+        receipt = removed(store, "a", b"bytes")
+        copy = store.head(quarantine_key("cluster", PLAN_ID, StoredObject("a", 5, 0, "1")))
+        assert copy is not None, (key, receipts_in_store, sealed_with, is_verified)
+        assert receipt.checksums is not None, (key, receipts_in_store, sealed_with, is_verified)
+        note_bytes(store, sealed_with, PLAN_ID, [copied_bytes(copy, receipt.checksums)])
+        back = put_back(store, receipt, 0, Evidence(store, key, PLAN_ID, receipts_in_store)).receipt
+        assert (back.step is ReceiptStep.RESTORED) == is_verified, back.error
+        assert is_verified or str(back.error).startswith("copy-unverified"), key
 
 
 def test_a_sealed_note_of_another_plan_or_store_tells_nothing() -> None:
@@ -131,46 +125,35 @@ def test_what_is_absent_was_removed_only_by_a_receipt_of_its_copy_and_with_its_b
 NOW_MS = 1_700_000_000_000
 
 
-@pytest.mark.parametrize(
-    ("modified_ms", "put_back_as"), [(5, 5), (NOW_MS + 9, NOW_MS), (-1 << 70, 0)], ids=["past", "to come", "absurd"]
-)
-def test_an_object_that_is_put_back_is_as_old_as_it_was(modified_ms: int, put_back_as: int) -> None:
-    store = MemoryStore()
-    receipt = removed(store, "a", b"bytes")._replace(modified_ms=modified_ms)
-
-    put_back(store, receipt, NOW_MS, evidence(store))
-
-    found = store.head("a")
-    assert found is not None
-    assert found.last_modified_ms == put_back_as
-
-
-def test_the_quarantine_alone_tells_how_old_an_object_was() -> None:
+def test_an_object_that_is_put_back_is_as_old_as_it_was() -> None:
+    cases: list[tuple[int, int]] = [(5, 5), (NOW_MS + 9, NOW_MS), (-1 << 70, 0)]
+    for modified_ms, put_back_as in cases:
+        store = MemoryStore()
+        receipt = removed(store, "a", b"bytes")._replace(modified_ms=modified_ms)
+        put_back(store, receipt, NOW_MS, evidence(store))
+        found = store.head("a")
+        assert found is not None, (modified_ms, put_back_as)
+        assert found.last_modified_ms == put_back_as, (modified_ms, put_back_as)
+    # The quarantine alone tells how old an object was.
     store = MemoryStore()
     copy = store.put(quarantine_key("cluster", PLAN_ID, store.put("a", b"bytes", 5)), b"bytes")
     kept = QuarantinedCopy(copy.key, copy.size, copy.last_modified_ms, copy.version)
     store.delete([one for one in store.list() if one.key == "a"])
-
     put_back(store, Receipt(ReceiptStep.COPIED, "a", 0, 5, kept), NOW_MS, evidence(store, accept_unverified=True))
-
     found = store.head("a")
     assert found is not None
     assert found.last_modified_ms == 5
 
 
-def test_an_object_that_was_never_deleted_is_back_without_a_copy() -> None:
+def test_what_is_put_back_without_a_copy() -> None:
+    # An object that was never deleted is back without a copy.
     store = MemoryStore()
     found = store.put("a", b"bytes")
-
     back = put_back(store, Receipt(ReceiptStep.DELETING, "a", 0, 5, version=found.version), 0, evidence(store)).receipt
-
     assert (back.step, back.size) == (ReceiptStep.RESTORED, 5)
-
-
-def test_an_object_that_was_deleted_without_a_copy_cannot_be_put_back() -> None:
+    # An object that was deleted without a copy cannot be put back.
     store = MemoryStore()
     back = put_back(store, Receipt(ReceiptStep.DELETING, "a", 0, 5), 0, evidence(store)).receipt
-
     assert back.step is ReceiptStep.FAILED
     assert back.error is not None
     assert "without a copy" in back.error

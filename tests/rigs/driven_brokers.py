@@ -10,6 +10,8 @@ import pytest
 from tests.rigs.access_rules import AUTHORIZER
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.broker import OUTLASTS_PAUSES, KafkaBroker
+from tests.rigs.forgetful_cluster import ForgetfulCluster, forgetful_cluster
+from tests.rigs.leftovers import Leftovers, leftovers
 from tests.rigs.maven import KafkaJars, kafka_jars
 from tests.rigs.prerequisites import RigMissing
 from tests.rigs.secure_listeners import USERNAME
@@ -39,10 +41,25 @@ def kafka_3() -> Iterator[DrivenBroker]:
     yield from _driven_broker("3.9.1")
 
 
-@pytest.fixture(params=["kafka_4", "kafka_3"])
+@pytest.fixture(params=["kafka_4", pytest.param("kafka_3", marks=pytest.mark.exhaustive)])
 def driven(request: pytest.FixtureRequest) -> DrivenBroker:
-    """Each of the two, one after the other."""
+    """Each of the two, one after the other; the older one for a share of the tests."""
     return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="session")
+def leftovers_4() -> Iterator[Leftovers]:
+    """A cluster of 4.3.1 that has what deleted topics left. Its plain listener may do all, other users what they are
+    granted. Tests that remove what is left, or grant more, are in the folders that come last."""
+    with leftovers(jars_of("4.3.1"), **AUTHORIZER) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def forgetful_4() -> Iterator[ForgetfulCluster]:
+    """A cluster of 4.3.1 whose metadata topic tests lose, and recover."""
+    with forgetful_cluster(jars_of("4.3.1")) as made:
+        yield made
 
 
 def jars_of(version: str) -> KafkaJars:

@@ -42,9 +42,7 @@ def test_the_request_has_the_bytes_of_the_schema() -> None:
     snapshot_id = partitions.SnapshotId(end_offset=1000, epoch=5)
     asked = partitions(partition=0, current_leader_epoch=0, snapshot_id=snapshot_id, position=0)
     topic = topics(name="__cluster_metadata", partitions=[asked])
-
     request = FetchSnapshotRequest(version=0, replica_id=2, max_bytes=(1 << 31) - 1, topics=[topic])
-
     assert request.encode().hex() == (
         "000000027fffffff02135f5f636c75737465725f6d6574616461746102000000000000000000000000000003e800000005"
         "000000000000000000000000"
@@ -215,26 +213,20 @@ def test_another_leader_in_the_middle_has_other_bytes_and_it_begins_again(
     assert (outcome.exit_code, fetch.left()) == (CLEAN, {NAME: OTHER_SNAPSHOT}), outcome
 
 
-@pytest.mark.parametrize(
-    ("top_level", "code", "sentence", "hint"),
-    [
+def test_every_refusal_has_its_sentence(fetch: Fetch, controller: ScriptedController) -> None:
+    cases: list[tuple[int, int, str, str]] = [
         (31, FAILED, "The user may not fetch the metadata log.", "ClusterAction"),
         (104, USAGE, "belongs to another cluster than AQIDBAUGBwgJCgsMDQ4PEA.", "--cluster-id"),
         (35, FAILED, "knows no version of the request", "Kafka 3.3"),
         (42, FAILED, "answered INVALID_REQUEST.", ""),
         (9999, FAILED, "answered ", ""),
-    ],
-)
-def test_every_refusal_has_its_sentence(
-    fetch: Fetch, controller: ScriptedController, top_level: int, code: int, sentence: str, hint: str
-) -> None:
-    controller.top_level_error = top_level
-
-    outcome = fetch("--cluster-id", TOPIC_ID)
-
-    assert (outcome.exit_code, fetch.left()) == (code, {})
-    assert sentence in outcome.err
-    assert hint in outcome.err
+    ]
+    for top_level, code, sentence, hint in cases:
+        controller.top_level_error = top_level
+        outcome = fetch("--cluster-id", TOPIC_ID)
+        assert (outcome.exit_code, fetch.left()) == (code, {}), (top_level, code, sentence, hint)
+        assert sentence in outcome.err, (top_level, code, sentence, hint)
+        assert hint in outcome.err, (top_level, code, sentence, hint)
 
 
 def test_a_brokers_listener_is_not_a_controllers(fetch: Fetch, controller: ScriptedController) -> None:
@@ -274,27 +266,26 @@ def test_a_size_that_is_not_the_snapshots_is_noticed(fetch: Fetch, controller: S
     assert NAME not in fetch.left()
 
 
-@pytest.mark.parametrize(
-    "garbage",
-    [b"", b"\xff" * 50, b"\0" * 3, b"\0" * 7, struct.pack(">ih", 0, 0) + b"\xff\xff\xff\xff\x0f", b"\0" * 500],
-    ids=["nothing", "ones", "cut", "no topics", "4 billion topics", "zeros"],
-)
-def test_an_answer_that_is_none_ends_in_a_sentence(
-    fetch: Fetch, controller: ScriptedController, garbage: bytes
-) -> None:
-    controller.garbage = garbage
-    fetch.be_patient(1000)
+def test_an_answer_that_is_none_ends_in_a_sentence(fetch: Fetch, controller: ScriptedController) -> None:
+    cases: list[bytes] = [
+        b"",
+        b"\xff" * 50,
+        b"\0" * 3,
+        b"\0" * 7,
+        struct.pack(">ih", 0, 0) + b"\xff\xff\xff\xff\x0f",
+        b"\0" * 500,
+    ]
+    for garbage in cases:
+        controller.garbage = garbage
+        fetch.be_patient(1000)
+        outcome = fetch()
+        assert (outcome.exit_code, fetch.left()) == (FAILED, {}), outcome
+        assert outcome.err.startswith("tieredctl: "), garbage
+        assert "fault" not in outcome.err, garbage
 
-    outcome = fetch()
 
-    assert (outcome.exit_code, fetch.left()) == (FAILED, {}), outcome
-    assert outcome.err.startswith("tieredctl: ")
-    assert "fault" not in outcome.err
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
+def test_wrong_options_are_refused(fetch: Fetch) -> None:
+    cases: list[tuple[tuple[str, ...], str]] = [
         (("--snapshot", "47"), "'47' does not name a snapshot."),
         (("--snapshot", "-1-5"), "does not name a snapshot."),
         (("--snapshot", "0-0"), "does not name a snapshot."),
@@ -305,13 +296,11 @@ def test_an_answer_that_is_none_ends_in_a_sentence(
         (("--max-bytes", "many"), "'many' is not a number of bytes."),
         (("--bootstrap-server", "localhost:1"), "--bootstrap-controller and --bootstrap-server exclude each other."),
         (("--bootstrap-controller", "nowhere"), "'nowhere' is not HOST:PORT."),
-    ],
-)
-def test_wrong_options_are_refused(fetch: Fetch, words: tuple[str, ...], sentence: str) -> None:
-    outcome = fetch(*words)
-
-    assert (outcome.exit_code, fetch.left()) == (USAGE, {})
-    assert sentence in outcome.err
+    ]
+    for words, sentence in cases:
+        outcome = fetch(*words)
+        assert (outcome.exit_code, fetch.left()) == (USAGE, {}), (words, sentence)
+        assert sentence in outcome.err, (words, sentence)
 
 
 def test_without_a_controller_it_says_which_options_name_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -30,8 +30,7 @@ def tieredctl(capfd: pytest.CaptureFixture[str], *words: str | Path) -> Outcome:
     return Outcome(code, *capfd.readouterr())
 
 
-@pytest.mark.parametrize("by", ["--bootstrap-controller", "--bootstrap-server"])
-@pytest.mark.parametrize("chunk", ["1KiB", "8MiB"])
+@pytest.mark.parametrize(("by", "chunk"), [("--bootstrap-controller", "1KiB"), ("--bootstrap-server", "8MiB")])
 def test_the_file_is_the_controllers_own(
     driven: DrivenBroker, tmp_path: Path, capfd: pytest.CaptureFixture[str], by: str, chunk: str
 ) -> None:

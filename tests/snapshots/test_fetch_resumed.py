@@ -77,9 +77,7 @@ def test_what_differs_only_at_the_end_of_what_is_left_is_noticed_too(tmp_path: P
     before, now = snapshot_of(1000, TOPIC_ID, MANY), snapshot_of(1000, TOPIC_ID, [*MANY[:-1], "another"])
     assert len(before) == len(now)
     (tmp_path / PART).write_bytes(before[:-1])
-
     done = resumed(Leader(now), tmp_path, 1 << 14)
-
     assert (done.path.read_bytes(), done.resumed_from) == (now, 0)
 
 

@@ -61,15 +61,14 @@ def printed(files: list[Path]) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def test_documents(files: list[Path], printed: dict[str, list[dict[str, Any]]]) -> None:
+def test_documents_and_lines(files: list[Path], printed: dict[str, list[dict[str, Any]]]) -> None:
+    # Documents.
     assert len(files) >= 30
     for file in files:
         listing = RecordListing(record_files([file]), lambda _: True)
         assert list(listing) == printed[str(file)]
         assert not listing.faults
-
-
-def test_lines(files: list[Path], printed: dict[str, list[dict[str, Any]]]) -> None:
+    # Lines.
     for file in files:
         listing = RecordListing(record_files([file]), lambda _: True)
         lines = "".join(listing.json_lines()).splitlines()

@@ -8,13 +8,10 @@ from tieredctl.ops.tiering.topic_status import TieringAbility, tiering_ability
 WITHOUT = {**BROKER, "remote.log.storage.system.enable": "false"}
 
 
-def test_nodes_that_are_set_up_for_it_can_tier() -> None:
+def test_which_nodes_can_tier() -> None:
+    # Nodes that are set up for it can tier.
     assert tiering_ability(ModelCluster()) == TieringAbility([], [])
-
-
-def test_nodes_that_are_not_told_so_cannot() -> None:
+    # Nodes that are not told so cannot.
     assert tiering_ability(ModelCluster(broker=WITHOUT, voters=(2,))) == TieringAbility([1, 2, 3], [2])
-
-
-def test_of_controllers_that_are_nodes_of_their_own_nothing_is_known() -> None:
+    # Of controllers that are nodes of their own nothing is known.
     assert tiering_ability(ModelCluster(voters=(4, 5, 6))) == TieringAbility([], None)

@@ -61,7 +61,9 @@ class Deaths:
             self.die()
 
 
-@pytest.fixture(scope="module", params=["4.3.1", "3.9.1"])
+@pytest.fixture(
+    scope="module", params=["4.3.1", pytest.param("3.9.1", marks=pytest.mark.exhaustive("three brokers of 3.9.1"))]
+)
 def three(request: pytest.FixtureRequest) -> Iterator[ThreeBrokers]:
     with three_brokers(jars_of(request.param)) as brokers:
         yield brokers
@@ -189,7 +191,14 @@ def test_a_broker_that_starts_is_not_at_a_standstill(three: ThreeBrokers) -> Non
     assert [found for _, found in looks if found is not None] == []
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9], ids=["at the first checks", "at the estimate", "at the end"])
+@pytest.mark.parametrize(
+    "share",
+    [
+        pytest.param(0.1, id="at the first checks", marks=pytest.mark.exhaustive),
+        pytest.param(0.5, id="at the estimate"),
+        pytest.param(0.9, id="at the end", marks=pytest.mark.exhaustive),
+    ],
+)
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_the_others_carry_it_through(
     three: ThreeBrokers,

@@ -3,7 +3,7 @@ live stays as it was, nothing is half done, and another run finishes the work.""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +14,7 @@ import pytest
 from tests.cli.command_line import Outcome
 from tests.metadata_logs import COPIED, started, updated
 from tests.rigs.broker import METADATA_PARTITIONS
-from tests.rigs.driven_brokers import jars_of
-from tests.rigs.forgetful_cluster import ORDERS, ForgetfulCluster, forgetful_cluster
+from tests.rigs.forgetful_cluster import ORDERS, ForgetfulCluster
 from tests.rigs.stopped_process import (
     FINISHING,
     FULL_DISK,
@@ -46,11 +45,14 @@ SEGMENTS = 3
 COPIED_STATES = ["COPY_SEGMENT_STARTED"] * SEGMENTS + ["COPY_SEGMENT_FINISHED"] * SEGMENTS
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[ForgetfulCluster]:
+@pytest.fixture
+def cluster(forgetful_4: ForgetfulCluster) -> ForgetfulCluster:
     """Each test leaves `orders` and its metadata as they were."""
-    with forgetful_cluster(jars_of("4.3.1")) as made:
-        yield made
+    return forgetful_4
+
+
+SELDOM = pytest.mark.exhaustive
+"""For stops of which another of the same kind always runs."""
 
 
 @dataclass(frozen=True)
@@ -141,14 +143,14 @@ LEASE_RENEWED, OBJECT_REMOVED = f"rename {LEASE_KEY}", "remove gone-"
 @pytest.mark.parametrize(
     ("stop", "moment"),
     [
-        pytest.param(KILL, Moment(LEASE_RENEWED, 2), id="killed-once-it-was-marked"),
-        pytest.param(TERM, Moment(LEASE_RENEWED, 4), id="terminated-before-the-first-deletion"),
-        pytest.param(INT, Moment(OBJECT_REMOVED, 1), id="interrupted-at-the-first-deletion"),
+        pytest.param(KILL, Moment(LEASE_RENEWED, 2), id="killed-once-it-was-marked", marks=SELDOM),
+        pytest.param(TERM, Moment(LEASE_RENEWED, 4), id="terminated-before-the-first-deletion", marks=SELDOM),
+        pytest.param(INT, Moment(OBJECT_REMOVED, 1), id="interrupted-at-the-first-deletion", marks=SELDOM),
         pytest.param(KILL, Moment(OBJECT_REMOVED, 7), id="killed-between-deletions"),
         pytest.param(TERM, Moment(OBJECT_REMOVED, 7), id="terminated-between-deletions"),
-        pytest.param(TWICE, Moment(OBJECT_REMOVED, 7), id="interrupted-twice-between-deletions"),
-        pytest.param(KILL, Moment(LEASE_RENEWED, 5), id="killed-once-all-was-deleted"),
-        pytest.param(FULL_DISK, Moment(LEASE_RENEWED, 1), id="full-at-once"),
+        pytest.param(TWICE, Moment(OBJECT_REMOVED, 7), id="interrupted-twice-between-deletions", marks=SELDOM),
+        pytest.param(KILL, Moment(LEASE_RENEWED, 5), id="killed-once-all-was-deleted", marks=SELDOM),
+        pytest.param(FULL_DISK, Moment(LEASE_RENEWED, 1), id="full-at-once", marks=SELDOM),
         pytest.param(FULL_DISK, Moment(OBJECT_REMOVED, 1), id="full-at-the-first-deletion"),
     ],
 )
@@ -180,7 +182,7 @@ def test_a_removal_that_is_stopped_touches_nothing_live_and_is_finished_by_anoth
     assert (tieredctl.live_objects(), tieredctl.states(ORDERS)) == (live, live_states)
 
 
-@pytest.mark.parametrize("stop", [INT, TERM])
+@pytest.mark.parametrize("stop", [TERM, pytest.param(INT, marks=SELDOM)])
 def test_a_signal_in_the_last_step_of_a_removal_finds_nothing_left_to_end(
     tieredctl: CommandLine, gone_topic: GoneTopic, stop: Stop
 ) -> None:
@@ -199,10 +201,10 @@ def test_a_signal_in_the_last_step_of_a_removal_finds_nothing_left_to_end(
 @pytest.mark.parametrize(
     ("stop", "moment"),
     [
-        pytest.param(KILL, Moment(LEASE_RENEWED, 1), id="killed-before-the-first-partition"),
-        pytest.param(TERM, Moment(LEASE_RENEWED, 2), id="terminated-between-partitions"),
+        pytest.param(KILL, Moment(LEASE_RENEWED, 1), id="killed-before-the-first-partition", marks=SELDOM),
+        pytest.param(TERM, Moment(LEASE_RENEWED, 2), id="terminated-between-partitions", marks=SELDOM),
         pytest.param(KILL, Moment(LEASE_RENEWED, 2), id="killed-between-partitions"),
-        pytest.param(TWICE, Moment(LEASE_RENEWED, 3), id="interrupted-twice-while-it-reads-back"),
+        pytest.param(TWICE, Moment(LEASE_RENEWED, 3), id="interrupted-twice-while-it-reads-back", marks=SELDOM),
         pytest.param(FULL_DISK, Moment(LEASE_RENEWED, 2), id="full-between-partitions"),
     ],
 )
@@ -227,7 +229,7 @@ def test_a_recovery_of_metadata_that_is_stopped_is_finished_by_another_run(
     assert cluster.read() == cluster.written
 
 
-@pytest.mark.parametrize("stop", [INT, TERM])
+@pytest.mark.parametrize("stop", [TERM, pytest.param(INT, marks=SELDOM)])
 def test_a_signal_while_a_recovery_reads_back_finds_nothing_left_to_end(
     cluster: ForgetfulCluster, tieredctl: CommandLine, stop: Stop
 ) -> None:

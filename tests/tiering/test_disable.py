@@ -29,9 +29,7 @@ def found(outcome: Outcome) -> dict[str, str]:
 
 def test_deletion_tells_what_goes_and_what_part_is_nowhere_else(topic_command: TopicCommand) -> None:
     cluster = tiered()
-
     outcome = topic_command(cluster, "disable", "--delete")
-
     summary = outcome.document()["summary"]
     (partition,) = summary["partitions"]
     assert (outcome.exit_code, found(outcome)) == (3, {"topic-disable-deletes": "warning"})
@@ -39,60 +37,59 @@ def test_deletion_tells_what_goes_and_what_part_is_nowhere_else(topic_command: T
     assert partition["offsetsOnlyRemote"] == [0, 149]
     assert [broker["localBytesNeeded"] for broker in summary["brokers"]] == [1500] * 3
     assert cluster.alterations == []
-
-
-def test_where_the_local_log_begins_nobody_knows_all_may_be_nowhere_else(topic_command: TopicCommand) -> None:
+    # Where the local log begins nobody knows all may be nowhere else.
     outcome = topic_command(tiered(earliest_local=None), "disable", "--delete")
-
     summary = outcome.document()["summary"]
     (partition,) = summary["partitions"]
     assert (summary["bytesOnlyRemote"], partition["offsetsOnlyRemote"]) == (3000, [0, 299])
 
 
-@pytest.mark.parametrize("level", [LEVEL_3_9, LEVEL_4_3])
-def test_deletion_is_one_request(applied: TopicCommand, level: int) -> None:
-    cluster = tiered(level=level)
-
-    outcome = applied(cluster, "disable", "--delete")
-
-    assert outcome.exit_code == 0, outcome.err
-    assert cluster.alterations == [{"remote.storage.enable": "false", "remote.log.delete.on.disable": "true"}]
-
-
-def test_deletion_after_copying_was_stopped_leaves_no_trace_of_that(applied: TopicCommand) -> None:
+def test_deletion_is_one_request(applied: TopicCommand) -> None:
+    cases: list[int] = [LEVEL_3_9, LEVEL_4_3]
+    for level in cases:
+        cluster = tiered(level=level)
+        outcome = applied(cluster, "disable", "--delete")
+        assert outcome.exit_code == 0, outcome.err
+        assert cluster.alterations == [{"remote.storage.enable": "false", "remote.log.delete.on.disable": "true"}]
+    # Deletion after copying was stopped leaves no trace of that.
     cluster = tiered(own={"remote.storage.enable": "true", "remote.log.copy.disable": "true"})
-
     applied(cluster, "disable", "--delete")
-
     assert "remote.log.copy.disable" not in cluster.own
 
 
-def test_deletion_needs_a_leader_of_every_partition(applied: TopicCommand) -> None:
+def test_deletion_needs_leaders_and_whole_metadata(applied: TopicCommand) -> None:
+    # Deletion needs a leader of every partition.
     cluster = tiered(leader=None)
-
     outcome = applied(cluster, "disable", "--delete")
-
     assert (outcome.exit_code, found(outcome)["topic-without-leader"]) == (3, "error")
+    assert cluster.alterations == []
+    # Nothing is deleted while the metadata topic cannot record it.
+    cluster = tiered(metadata_leader=None)
+    outcome = applied(cluster, "disable", "--delete")
+    (without,) = (item for item in outcome.document()["items"] if item["code"] == "topic-without-leader")
+    assert (outcome.exit_code, without["subject"]) == (3, "topic __remote_log_metadata")
+    assert cluster.alterations == []
+    # Metadata that cannot be read whole does not prove that nothing goes.
+    cluster = tiered()
+    cluster.source_findings = [
+        Finding(FindingCode.METADATA_TRUNCATED, "__remote_log_metadata-0", "it begins at offset 7")
+    ]
+    outcome = applied(cluster, "disable", "--delete")
+    assert (outcome.exit_code, "metadata-truncated" in outcome.err) == (5, True)
     assert cluster.alterations == []
 
 
 def test_stopping_deletes_nothing_and_keeps_locally_what_all_of_retention_keeps(applied: TopicCommand) -> None:
     cluster = tiered()
-
     outcome = applied(cluster, "disable", "--stop-copying")
-
     assert (outcome.exit_code, found(outcome)) == (0, {})
     assert cluster.alterations == [
         {"remote.log.copy.disable": "true", "local.retention.ms": "-2", "local.retention.bytes": "-2"}
     ]
-
-
-def test_local_retention_that_is_the_total_one_stays(applied: TopicCommand) -> None:
+    # Local retention that is the total one stays.
     own = {"remote.storage.enable": "true", "local.retention.ms": DEFAULTS["retention.ms"]}
     cluster = tiered(own=own)
-
     applied(cluster, "disable", "--stop-copying")
-
     assert cluster.alterations == [{"remote.log.copy.disable": "true"}]
 
 
@@ -103,115 +100,78 @@ def test_disks_that_may_not_hold_it_are_named(topic_command: TopicCommand) -> No
     assert (finding["code"], finding["subject"]) == ("topic-disable-fills-disks", "broker 1")
 
 
-@pytest.mark.parametrize("form", ["--delete", "--stop-copying"])
-def test_releases_before_3_9_are_refused_with_the_way_around(applied: TopicCommand, form: str) -> None:
-    cluster = tiered(level=LEVEL_3_8)
-
-    outcome = applied(cluster, "disable", form)
-
-    summary = outcome.document()["summary"]
-    assert (outcome.exit_code, found(outcome)) == (3, {"topic-disable-unsupported": "error"})
-    assert any("--create --topic t.local" in step for step in summary["steps"])
-    assert any("tieredctl partition remove" in step for step in summary["steps"])
-    assert all(step in outcome.err for step in summary["steps"])
-    assert cluster.alterations == []
+def test_releases_before_3_9_are_refused_with_the_way_around(applied: TopicCommand) -> None:
+    for form in ["--delete", "--stop-copying"]:
+        cluster = tiered(level=LEVEL_3_8)
+        outcome = applied(cluster, "disable", form)
+        summary = outcome.document()["summary"]
+        assert (outcome.exit_code, found(outcome)) == (3, {"topic-disable-unsupported": "error"}), form
+        assert any("--create --topic t.local" in step for step in summary["steps"]), form
+        assert any("tieredctl partition remove" in step for step in summary["steps"]), form
+        assert all(step in outcome.err for step in summary["steps"]), form
+        assert cluster.alterations == [], form
 
 
-@pytest.mark.parametrize(
-    ("level", "remedy"), [(LEVEL_3_8, "tieredctl topic enable t"), (LEVEL_3_9, "tieredctl partition remove")]
-)
-def test_what_is_left_of_a_topic_that_is_not_tiered_is_found(
-    topic_command: TopicCommand, level: int, remedy: str
-) -> None:
-    outcome = topic_command(tiered(own={}, level=level), "disable", "--delete")
-
-    (left,) = outcome.document()["items"]
-    assert (outcome.exit_code, left["code"], left["evidence"]["segments"]) == (3, "remote-data-left", 3)
-    assert left["remedy"].startswith(remedy)
+def test_what_is_left_of_a_topic_that_is_not_tiered_is_found(topic_command: TopicCommand) -> None:
+    cases: list[tuple[int, str]] = [(LEVEL_3_8, "tieredctl topic enable t"), (LEVEL_3_9, "tieredctl partition remove")]
+    for level, remedy in cases:
+        outcome = topic_command(tiered(own={}, level=level), "disable", "--delete")
+        (left,) = outcome.document()["items"]
+        assert (outcome.exit_code, left["code"], left["evidence"]["segments"]) == (3, "remote-data-left", 3), level
+        assert left["remedy"].startswith(remedy), (level, remedy)
 
 
-@pytest.mark.parametrize("form", ["--delete", "--stop-copying"])
-def test_a_topic_that_is_not_tiered_is_left_alone(applied: TopicCommand, form: str) -> None:
-    cluster = ModelCluster()
-
-    outcome = applied(cluster, "disable", form)
-
-    assert (outcome.exit_code, found(outcome), cluster.alterations) == (0, {}, [])
-
-
-def test_a_topic_that_is_not_copied_any_more_is_left_alone(applied: TopicCommand) -> None:
+def test_a_topic_that_is_not_tiered_or_not_copied_any_more_is_left_alone(applied: TopicCommand) -> None:
+    # A topic that is not tiered is left alone.
+    for form in ["--delete", "--stop-copying"]:
+        cluster = ModelCluster()
+        outcome = applied(cluster, "disable", form)
+        assert (outcome.exit_code, found(outcome), cluster.alterations) == (0, {}, []), form
+    # A topic that is not copied any more is left alone.
     cluster = tiered(own={"remote.storage.enable": "true", "remote.log.copy.disable": "true"})
-
     outcome = applied(cluster, "disable", "--stop-copying")
-
     assert (outcome.exit_code, cluster.alterations) == (0, [])
     assert "is no longer copied: nothing to change" in outcome.err
 
 
-@pytest.mark.parametrize("forms", [(), ("--delete", "--stop-copying")])
-def test_one_form_has_to_be_named(topic_command: TopicCommand, forms: tuple[str, ...]) -> None:
-    outcome = topic_command(tiered(), "disable", *forms)
-
-    assert (outcome.exit_code, "--stop-copying and --delete" in outcome.err) == (2, True)
-
-
-def test_metadata_that_cannot_be_read_whole_does_not_prove_that_nothing_goes(applied: TopicCommand) -> None:
-    cluster = tiered()
-    cluster.source_findings = [
-        Finding(FindingCode.METADATA_TRUNCATED, "__remote_log_metadata-0", "it begins at offset 7")
-    ]
-
-    outcome = applied(cluster, "disable", "--delete")
-
-    assert (outcome.exit_code, "metadata-truncated" in outcome.err) == (5, True)
-    assert cluster.alterations == []
+def test_one_form_has_to_be_named(topic_command: TopicCommand) -> None:
+    cases: list[tuple[str, ...]] = [(), ("--delete", "--stop-copying")]
+    for forms in cases:
+        outcome = topic_command(tiered(), "disable", *forms)
+        assert (outcome.exit_code, "--stop-copying and --delete" in outcome.err) == (2, True), forms
+    # At once says nothing about stopping.
+    outcome = topic_command(tiered(), "disable", "--stop-copying", "--at-once")
+    assert (outcome.exit_code, "--at-once is for --delete" in outcome.err) == (2, True)
 
 
-def test_so_much_that_brokers_hear_of_nothing_meanwhile_is_not_deleted_at_once(applied: TopicCommand) -> None:
+def test_so_much_that_brokers_hear_of_nothing_meanwhile_is_deleted_at_once_only_where_that_is_asked_for(
+    applied: TopicCommand,
+) -> None:
+    # So much that brokers hear of nothing meanwhile is not deleted at once.
     cluster = tiered(remote_segments=MANY)
-
     outcome = applied(cluster, "disable", "--delete")
-
     steps = outcome.document()["summary"]["steps"]
     assert (outcome.exit_code, found(outcome)["topic-disable-at-once"]) == (3, "error")
     assert f"leaders would delete {len(MANY)} segments" in outcome.out
     assert ("--stop-copying" in steps[0], "retention.ms=1000" in steps[2]) == (True, True)
     assert all(step in outcome.err for step in steps)
     assert cluster.alterations == []
-
-
-@pytest.mark.parametrize(("segments", "words"), [(MANY, ("--at-once",)), (dict(list(MANY.items())[1:]), ())])
-def test_it_is_where_that_is_asked_for_or_there_is_little(
-    applied: TopicCommand, segments: dict[int, tuple[int, int]], words: tuple[str, ...]
-) -> None:
-    cluster = tiered(remote_segments=segments)
-
-    outcome = applied(cluster, "disable", "--delete", *words)
-
-    assert (outcome.exit_code, len(cluster.alterations), outcome.document()["summary"]["steps"]) == (0, 1, [])
-    assert found(outcome).get("topic-disable-at-once") == ("warning" if words else None)
+    # It is where that is asked for or there is little.
+    cases: list[tuple[dict[int, tuple[int, int]], tuple[str, ...]]] = [
+        (MANY, ("--at-once",)),
+        (dict(list(MANY.items())[1:]), ()),
+    ]
+    for segments, words in cases:
+        cluster = tiered(remote_segments=segments)
+        outcome = applied(cluster, "disable", "--delete", *words)
+        assert (outcome.exit_code, len(cluster.alterations), outcome.document()["summary"]["steps"]) == (0, 1, [])
+        assert found(outcome).get("topic-disable-at-once") == ("warning" if words else None), (segments, words)
 
 
 def test_what_is_to_be_confirmed_names_the_number_of_segments(topic_command: TopicCommand) -> None:
     outcome = topic_command(tiered(remote_segments=MANY), "disable", "--delete", "--at-once", "--apply")
 
     assert (outcome.exit_code, f"deleting {len(MANY)} segments" in outcome.err) == (2, True), outcome.err
-
-
-def test_nothing_is_deleted_while_the_metadata_topic_cannot_record_it(applied: TopicCommand) -> None:
-    cluster = tiered(metadata_leader=None)
-
-    outcome = applied(cluster, "disable", "--delete")
-
-    (without,) = (item for item in outcome.document()["items"] if item["code"] == "topic-without-leader")
-    assert (outcome.exit_code, without["subject"]) == (3, "topic __remote_log_metadata")
-    assert cluster.alterations == []
-
-
-def test_at_once_says_nothing_about_stopping(topic_command: TopicCommand) -> None:
-    outcome = topic_command(tiered(), "disable", "--stop-copying", "--at-once")
-
-    assert (outcome.exit_code, "--at-once is for --delete" in outcome.err) == (2, True)
 
 
 @pytest.mark.parametrize(("form", "exit_code"), [("--delete", 5), ("--stop-copying", 0)])

@@ -22,19 +22,14 @@ def found(outcome: Outcome) -> dict[str, str]:
     return {item["code"]: item["severity"] for item in outcome.document()["items"]}
 
 
-def test_a_sound_topic_on_a_sound_cluster_is_clean_and_unchanged(topic_command: TopicCommand) -> None:
+def test_what_speaks_against_it_is_found(topic_command: TopicCommand) -> None:
+    # A sound topic on a sound cluster is clean and unchanged.
     cluster = ModelCluster()
-
     outcome = topic_command(cluster, "enable", *LOCAL)
-
     assert outcome.exit_code == 0, outcome.out
     assert found(outcome) == {}
     assert cluster.alterations == []
-
-
-@pytest.mark.parametrize(
-    ("broken", "code", "severity"),
-    [
+    cases: list[tuple[dict[str, Any], str, str]] = [
         ({"own": {"cleanup.policy": "compact,delete"}}, "topic-config-cleanup-policy", "error"),
         ({"broker": {}}, "broker-config-tiering-off", "error"),
         ({"own": {"retention.ms": "3600000"}}, "topic-config-local-retention", "error"),
@@ -43,40 +38,27 @@ def test_a_sound_topic_on_a_sound_cluster_is_clean_and_unchanged(topic_command: 
         ({"leader": None}, "topic-without-leader", "warning"),
         ({"voters": (101, 102, 103)}, "check-not-made", "warning"),
         ({"level": LEVEL_3_8}, "release-early-access", "warning"),
-    ],
-)
-def test_what_speaks_against_it_is_found(
-    topic_command: TopicCommand, broken: dict[str, Any], code: str, severity: str
-) -> None:
-    outcome = topic_command(ModelCluster(**broken), "enable", *LOCAL)
-
-    assert found(outcome).get(code) == severity
-    assert set(found(outcome)) <= {code, "topic-change-refused", "topic-config-segment-exceeds-local-retention"}
-    assert outcome.exit_code == (5 if code == "check-not-made" else 3)
+    ]
+    for broken, code, severity in cases:
+        outcome = topic_command(ModelCluster(**broken), "enable", *LOCAL)
+        assert found(outcome).get(code) == severity, (broken, code, severity)
+        assert set(found(outcome)) <= {code, "topic-change-refused", "topic-config-segment-exceeds-local-retention"}
+        assert outcome.exit_code == (5 if code == "check-not-made" else 3), (broken, code, severity)
 
 
-def test_an_error_refuses_the_change(applied: TopicCommand) -> None:
+def test_an_error_refuses_the_change_and_a_warning_does_not(applied: TopicCommand) -> None:
+    # An error refuses the change.
     cluster = ModelCluster(broker={})
-
     outcome = applied(cluster, "enable", *LOCAL)
-
     assert (outcome.exit_code, "Nothing was changed" in outcome.err) == (3, True)
     assert cluster.alterations == []
-
-
-def test_a_warning_does_not(applied: TopicCommand) -> None:
+    # A warning does not.
     cluster = ModelCluster(metadata_replicas=1)
-
     outcome = applied(cluster, "enable", *LOCAL)
-
     assert (outcome.exit_code, len(cluster.alterations)) == (0, 1)
-
-
-def test_all_settings_are_changed_in_one_request(applied: TopicCommand) -> None:
+    # All settings are changed in one request.
     cluster = ModelCluster()
-
     outcome = applied(cluster, "enable", *LOCAL, "--local-retention-bytes", SEGMENT_BYTES)
-
     assert outcome.exit_code == 0, outcome.err
     assert cluster.alterations == [
         {
@@ -87,71 +69,49 @@ def test_all_settings_are_changed_in_one_request(applied: TopicCommand) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("deleted", "retention", "severity"),
-    [
+def test_what_was_deleted_from_remote_storage_is_never_copied_again(applied: TopicCommand) -> None:
+    cases: list[tuple[bool, tuple[Any, ...], str | None]] = [
         (True, LOCAL, "error"),
         (True, ("--local-retention-bytes", SEGMENT_BYTES), "error"),
         (True, (), "warning"),
         (True, ("--local-retention-ms", 240 * HOUR_MS), "warning"),
         (False, LOCAL, None),
-    ],
-)
-def test_what_was_deleted_from_remote_storage_is_never_copied_again(
-    applied: TopicCommand, deleted: bool, retention: tuple[Any, ...], severity: str | None
-) -> None:
-    events = [*copied(1, 0, 399), *(updated(1, state) for state in (DELETING, DELETED) if deleted)]
-    cluster = ModelCluster(events=events, earliest_local=100, copied_once=399)
-
-    outcome = applied(cluster, "enable", *retention)
-
-    told = [item["evidence"] for item in outcome.document()["items"] if item["code"] == "never-copied-again"]
-    assert found(outcome).get("never-copied-again") == severity
-    assert [evidence["partitions"] for evidence in told] == [[{"partition": 0, "offsets": [100, 399]}]] * len(told)
-    assert bool(cluster.alterations) == (severity != "error")
-
-
-def test_a_failed_copy_that_was_removed_is_copied_again(applied: TopicCommand) -> None:
+    ]
+    for deleted, retention, severity in cases:
+        told_of = [*copied(1, 0, 399), *(updated(1, state) for state in (DELETING, DELETED) if deleted)]
+        cluster = ModelCluster(events=told_of, earliest_local=100, copied_once=399)
+        outcome = applied(cluster, "enable", *retention)
+        told = [item["evidence"] for item in outcome.document()["items"] if item["code"] == "never-copied-again"]
+        assert found(outcome).get("never-copied-again") == severity, (deleted, retention, severity)
+        assert [evidence["partitions"] for evidence in told] == [[{"partition": 0, "offsets": [100, 399]}]] * len(told)
+        assert bool(cluster.alterations) == (severity != "error"), (deleted, retention, severity)
+    # A failed copy that was removed is copied again.
     events: list[MetadataEvent] = [started(1, 0, 399), updated(1, DELETING), updated(1, DELETED)]
-
     outcome = applied(ModelCluster(events=events, earliest_local=100, copied_once=-1), "enable", *LOCAL)
-
     assert (outcome.exit_code, found(outcome)) == (0, {})
-
-
-def test_what_is_below_the_local_log_start_was_not_left_to_copy(applied: TopicCommand) -> None:
+    # What is below the local log start was not left to copy.
     events = [*copied(1, 0, 399), updated(1, DELETING), updated(1, DELETED)]
-
     outcome = applied(ModelCluster(events=events, earliest_local=400, copied_once=399), "enable", *LOCAL)
-
     assert (outcome.exit_code, found(outcome)) == (0, {})
-
-
-def test_what_let_an_earlier_disable_delete_is_taken_away(applied: TopicCommand) -> None:
-    cluster = ModelCluster(own={"remote.log.delete.on.disable": "true", "remote.storage.enable": "false"})
-
-    applied(cluster, "enable", *LOCAL)
-
-    assert "remote.log.delete.on.disable" not in cluster.own
 
 
 def test_a_topic_that_is_not_copied_any_more_is_copied_again(applied: TopicCommand) -> None:
+    # What let an earlier disable delete is taken away.
+    cluster = ModelCluster(own={"remote.log.delete.on.disable": "true", "remote.storage.enable": "false"})
+    applied(cluster, "enable", *LOCAL)
+    assert "remote.log.delete.on.disable" not in cluster.own
     cluster = ModelCluster(own={"remote.storage.enable": "true", "remote.log.copy.disable": "true"})
-
     outcome = applied(cluster, "enable")
-
     assert outcome.exit_code == 0
     assert cluster.alterations == [{"remote.log.copy.disable": None}]
-
-
-@pytest.mark.parametrize("deletes", ["true", "false"])
-def test_a_topic_that_is_tiered_is_left_alone(applied: TopicCommand, deletes: str) -> None:
-    cluster = ModelCluster(own={"remote.storage.enable": "true", "remote.log.delete.on.disable": deletes}, broker={})
-
-    outcome = applied(cluster, "enable")
-
-    assert (outcome.exit_code, found(outcome), cluster.alterations) == (0, {}, [])
-    assert "nothing to change" in outcome.err
+    # A topic that is tiered is left alone.
+    for deletes in ["true", "false"]:
+        cluster = ModelCluster(
+            own={"remote.storage.enable": "true", "remote.log.delete.on.disable": deletes}, broker={}
+        )
+        outcome = applied(cluster, "enable")
+        assert (outcome.exit_code, found(outcome), cluster.alterations) == (0, {}, []), deletes
+        assert "nothing to change" in outcome.err, deletes
 
 
 def test_the_settings_before_and_after_are_reported(topic_command: TopicCommand) -> None:
@@ -165,7 +125,6 @@ def test_the_settings_before_and_after_are_reported(topic_command: TopicCommand)
 
 def test_the_estimate_is_of_every_broker(topic_command: TopicCommand) -> None:
     estimate = topic_command(ModelCluster(), "enable", *LOCAL).document()["summary"]["estimate"]
-
     size = 10 * SEGMENT_BYTES
     leader, *followers = estimate["brokers"]
     assert (estimate["bytesToCopy"], estimate["segments"], estimate["requestsAtLeast"]) == (size, 10, 30)
@@ -173,31 +132,30 @@ def test_the_estimate_is_of_every_broker(topic_command: TopicCommand) -> None:
     assert [broker["bytesToCopy"] for broker in followers] == [0, 0]
     # Half of the offsets are older than what local retention keeps, on each broker.
     assert [broker["freedBytes"] for broker in estimate["brokers"]] == [size // 2] * len(BROKERS)
-
-
-def test_the_time_is_not_known_without_a_quota(topic_command: TopicCommand) -> None:
+    # The time is not known without a quota.
     cluster = ModelCluster()
     del cluster.broker["remote.log.manager.copy.max.bytes.per.second"]
-
     outcome = topic_command(cluster, "enable", *LOCAL)
-
     assert outcome.document()["summary"]["estimate"]["seconds"] is None
     assert found(outcome) == {"broker-config-copy-quota": "info"}
-
-
-def test_what_is_tiered_already_is_not_copied_again(topic_command: TopicCommand) -> None:
+    # What is tiered already is not copied again.
     own = {"remote.storage.enable": "true", "remote.log.copy.disable": "true"}
-
     estimate = topic_command(ModelCluster(own=own, latest_tiered=899), "enable").document()["summary"]["estimate"]
-
     assert estimate["bytesToCopy"] == SEGMENT_BYTES
-
-
-def test_local_retention_by_size_frees_what_is_above_it(topic_command: TopicCommand) -> None:
+    # Local retention by size frees what is above it.
     outcome = topic_command(ModelCluster(), "enable", "--local-retention-bytes", 3 * SEGMENT_BYTES)
-
     brokers = outcome.document()["summary"]["estimate"]["brokers"]
     assert [broker["freedBytes"] for broker in brokers] == [7 * SEGMENT_BYTES] * len(BROKERS)
+    # What the copy lag keeps out of remote storage is reported.
+    cases: list[tuple[dict[str, str], int]] = [
+        ({}, 0),
+        ({"remote.copy.lag.ms": str(HOUR_MS)}, 5 * SEGMENT_BYTES),
+        ({"remote.copy.lag.ms": str(HOUR_MS), "remote.copy.lag.bytes": str(SEGMENT_BYTES)}, SEGMENT_BYTES),
+    ]
+    for own, waiting in cases:
+        outcome = topic_command(ModelCluster(own=own, size=10 * SEGMENT_BYTES), "enable", *LOCAL)
+        assert outcome.document()["summary"]["estimate"]["waitingBytes"] == waiting, (own, waiting)
+        assert ("The copy lag keeps part of it out" in outcome.err) is bool(waiting), (own, waiting)
 
 
 def test_it_costs_what_the_configuration_says(
@@ -236,7 +194,8 @@ def test_a_log_directory_without_the_topic_proves_nothing(topic_command: TopicCo
     assert (outcome.exit_code, found(outcome)) == (5, {"check-not-made": "warning"})
 
 
-def test_a_topic_that_was_made_again_meanwhile_is_not_changed(applied: TopicCommand) -> None:
+def test_what_changed_meanwhile_is_not_changed(applied: TopicCommand) -> None:
+    # A topic that was made again meanwhile is not changed.
     cluster = ModelCluster()
     planned = cluster.topic
 
@@ -247,14 +206,10 @@ def test_a_topic_that_was_made_again_meanwhile_is_not_changed(applied: TopicComm
         return described
 
     cluster.topic = made_anew  # type: ignore[method-assign]
-
     outcome = applied(cluster, "enable", *LOCAL)
-
     assert (outcome.exit_code, "deleted and recreated" in outcome.err) == (5, True)
     assert cluster.alterations == []
-
-
-def test_settings_that_somebody_changed_meanwhile_are_not_changed(applied: TopicCommand) -> None:
+    # Settings that somebody changed meanwhile are not changed.
     cluster = ModelCluster()
     validated = cluster.alter_topic_configs
 
@@ -263,9 +218,7 @@ def test_settings_that_somebody_changed_meanwhile_are_not_changed(applied: Topic
         cluster.own["retention.bytes"] = "1000"
 
     cluster.alter_topic_configs = changed_meanwhile  # type: ignore[method-assign]
-
     outcome = applied(cluster, "enable", *LOCAL)
-
     assert (outcome.exit_code, "changed meanwhile" in outcome.err) == (5, True)
     assert cluster.alterations == []
 
@@ -277,20 +230,3 @@ def test_nothing_is_changed_without_confirmation(topic_command: TopicCommand, wo
     outcome = topic_command(cluster, "enable", *LOCAL, *words)
 
     assert (outcome.exit_code, cluster.alterations) == (2, [])
-
-
-@pytest.mark.parametrize(
-    ("own", "waiting"),
-    [
-        ({}, 0),
-        ({"remote.copy.lag.ms": str(HOUR_MS)}, 5 * SEGMENT_BYTES),
-        ({"remote.copy.lag.ms": str(HOUR_MS), "remote.copy.lag.bytes": str(SEGMENT_BYTES)}, SEGMENT_BYTES),
-    ],
-)
-def test_what_the_copy_lag_keeps_out_of_remote_storage_is_reported(
-    topic_command: TopicCommand, own: dict[str, str], waiting: int
-) -> None:
-    outcome = topic_command(ModelCluster(own=own, size=10 * SEGMENT_BYTES), "enable", *LOCAL)
-
-    assert outcome.document()["summary"]["estimate"]["waitingBytes"] == waiting
-    assert ("The copy lag keeps part of it out" in outcome.err) is bool(waiting)

@@ -30,35 +30,25 @@ class Remade(ModelCluster):
         return found
 
 
-def test_a_topic_that_keeps_all_is_taken() -> None:
+def test_a_topic_that_would_lose_what_is_written_is_refused() -> None:
+    # A topic that keeps all is taken.
     faults = metadata_topic_faults(Remade(own=TIERED))
-
     demand_lasting(faults)
     assert faults == []
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
+    cases: list[tuple[Mapping[str, str], str]] = [
         ({"retention.ms": "604800000"}, "metadata is deleted after 604800000 ms"),
         ({"retention.bytes": "1000000"}, "retention.bytes is 1000000"),
         ({"cleanup.policy": "compact"}, "cleanup.policy is compact"),
         ({"cleanup.policy": "compact,delete"}, "cleanup.policy is compact,delete"),
-    ],
-)
-def test_a_topic_that_would_lose_what_is_written_is_refused(settings: Mapping[str, str], said: str) -> None:
-    faults = metadata_topic_faults(Remade(own=TIERED, settings=settings))
-
-    with pytest.raises(TieredctlError) as refused:
-        demand_lasting(faults)
-
-    assert (refused.value.code, refused.value.exit_code) == ("metadata-topic-unsafe", ExitCode.USAGE)
-    assert said in refused.value.message
-
-
-def test_fewer_replicas_than_there_are_brokers_for_are_found_and_refuse_nothing() -> None:
+    ]
+    for settings, said in cases:
+        faults = metadata_topic_faults(Remade(own=TIERED, settings=settings))
+        with pytest.raises(TieredctlError) as refused:
+            demand_lasting(faults)
+        assert (refused.value.kind.code, refused.value.exit_code) == ("metadata-topic-unsafe", ExitCode.USAGE), settings
+        assert said in refused.value.message, (settings, said)
+    # Fewer replicas than there are brokers for are found and refuse nothing.
     faults = metadata_topic_faults(Remade(own=TIERED, metadata_replicas=1))
-
     demand_lasting(faults)
     assert [one.code for one in faults] == ["topic-config-metadata-replication"]
 

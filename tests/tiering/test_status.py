@@ -31,7 +31,6 @@ def items(outcome: Outcome) -> dict[str, dict[str, Any]]:
 
 def test_the_tiered_topics_are_listed_with_what_the_store_has_of_them(driven: DrivenBroker) -> None:
     outcome = topic(driven, "list")
-
     listed = items(outcome)
     assert outcome.exit_code == 0
     assert sorted(listed) == TIERED
@@ -39,47 +38,34 @@ def test_the_tiered_topics_are_listed_with_what_the_store_has_of_them(driven: Dr
         name: log_bytes(driven, name) for name in TIERED
     }
     assert {row["tiering"] for row in listed.values()} == {"on"}
-
-
-def test_all_topics_are_listed_on_request(driven: DrivenBroker) -> None:
+    # All topics are listed on request.
     listed = items(topic(driven, "list", "--all"))
-
     assert listed["untiered"]["tiering"] == "off"
     assert listed["untiered"]["localBytes"] > 0
 
 
-def test_a_topics_partitions_tell_what_is_tiered_and_what_is_not(driven: DrivenBroker) -> None:
+def test_a_topics_status_tells_what_is_tiered_where_settings_come_from_and_which_nodes_are_able(
+    driven: DrivenBroker,
+) -> None:
+    # A topics partitions tell what is tiered and what is not.
     outcome = topic(driven, "status", "ledger")
-
     (row,) = outcome.document()["items"]
     assert outcome.exit_code == 0
     assert row["notTiered"] == row["latest"] - (row["latestTiered"] + 1) > 0
     assert 0 < row["notTieredBytes"] <= row["localBytes"]
     assert row["lagMs"] > 0
     assert row["unfinished"] == 0
-
-
-def test_a_topic_that_is_tiered_whole_does_not_lag(driven: DrivenBroker) -> None:
+    # A topic that is tiered whole does not lag.
     rows = topic(driven, "status", "orders").document()["items"]
-
     assert [(row["notTiered"], row["lagMs"]) for row in rows] == [(0, 0)] * 3
-
-
-def test_settings_tell_where_each_comes_from(driven: DrivenBroker) -> None:
+    # Settings tell where each comes from.
     settings = topic(driven, "status", "orders").document()["summary"]["settings"]
-
     assert settings["remote.storage.enable"] == {"value": "true", "source": "DYNAMIC_TOPIC_CONFIG"}
     assert settings["cleanup.policy"] == {"value": "delete", "source": "DEFAULT_CONFIG"}
-
-
-def test_all_nodes_are_able_to_tier(driven: DrivenBroker) -> None:
+    # All nodes are able to tier.
     summary = topic(driven, "status", "orders").document()["summary"]
-
     assert (summary["brokersUnable"], summary["controllersUnable"]) == ([], [])
-
-
-def test_a_topic_that_is_not_there_is_a_mistake_of_usage(driven: DrivenBroker) -> None:
+    # A topic that is not there is a mistake of usage.
     outcome = topic(driven, "status", "no-such-topic")
-
     assert outcome.exit_code == 2
     assert "Traceback" not in outcome.err

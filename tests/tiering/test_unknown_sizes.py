@@ -29,18 +29,15 @@ def asked(*words: str) -> Outcome:
     return this_process(*words, "--bootstrap-server", "model:9092")
 
 
-def test_a_topics_sum_is_unknown_in_the_list(cluster: ModelCluster) -> None:
+def test_a_sum_is_unknown_in_lists_and_status(cluster: ModelCluster) -> None:
+    # A topics sum is unknown in the list.
     table, document = asked("topic", "list"), asked("topic", "list", "-o", "json").document()
-
     assert table.out.splitlines()[1].split()[:5] == ["t", "on", "1", "3", "unknown"]
     assert (document["items"][0]["remoteBytes"], document["summary"]["remoteBytes"]) == (None, None)
     assert UNKNOWN in table.err
     assert table.exit_code == 3
-
-
-def test_a_partitions_sum_is_unknown_in_its_status(cluster: ModelCluster) -> None:
+    # A partitions sum is unknown in its status.
     table, document = asked("topic", "status", "t"), asked("topic", "status", "t", "-o", "json").document()
-
     assert "unknown" in table.out
     assert (document["items"][0]["remoteBytes"], document["summary"]["remoteBytes"]) == (None, None)
     assert UNKNOWN in table.err

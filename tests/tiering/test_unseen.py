@@ -42,78 +42,54 @@ def test_bytes_that_may_not_be_seen_are_unknown_in_the_plan_to_enable(topic_comm
 
 def test_its_effect_is_waited_for_all_the_same(applied: TopicCommand) -> None:
     cluster = ModelCluster(denied=CLUSTER_RIGHTS, looks_until_tiered=4)
-
     outcome = applied(cluster, "enable")
-
     assert (outcome.exit_code, "has its first segment in remote storage" in outcome.err) == (0, True), outcome.err
-
-
-def test_where_nothing_is_seen_to_come_that_is_incomplete(applied: TopicCommand) -> None:
+    # Where nothing is seen to come that is incomplete.
     cluster = ModelCluster(denied=CLUSTER_RIGHTS, looks_until_tiered=10**9)
-
     outcome = applied(cluster, "enable", "--timeout", "0s")
-
     assert (outcome.exit_code, "no closed segment yet" in outcome.err) == (5, False)
-
-
-def test_a_quota_that_may_not_be_seen_is_not_said_to_be_none(topic_command: TopicCommand) -> None:
-    outcome = topic_command(ModelCluster(denied=["broker_configs"]), "enable")
-
-    assert ("at an unknown quota" in outcome.err, "without a quota" in outcome.err) == (True, False)
-
-
-def test_free_space_that_may_not_be_seen_makes_the_plan_to_stop_incomplete(topic_command: TopicCommand) -> None:
+    # A deletion needs no right to see disks.
     cluster = ModelCluster(own=dict(TIERED), remote_segments=THREE, earliest_local=150, denied=CLUSTER_RIGHTS)
+    outcome = applied(cluster, "disable", "--delete")
+    assert (outcome.exit_code, outcome.document()["summary"]["bytesOnlyRemote"]) == (0, 1500)
 
+
+def test_quotas_and_free_space_that_may_not_be_seen_are_unknown(topic_command: TopicCommand) -> None:
+    # A quota that may not be seen is not said to be none.
+    outcome = topic_command(ModelCluster(denied=["broker_configs"]), "enable")
+    assert ("at an unknown quota" in outcome.err, "without a quota" in outcome.err) == (True, False)
+    # Free space that may not be seen makes the plan to stop incomplete.
+    cluster = ModelCluster(own=dict(TIERED), remote_segments=THREE, earliest_local=150, denied=CLUSTER_RIGHTS)
     outcome = topic_command(cluster, "disable", "--stop-copying")
-
     brokers = outcome.document()["summary"]["brokers"]
     assert (outcome.exit_code, not_looked_at(outcome)) == (5, {"free bytes on disks"})
     assert {one["freeBytes"] for one in brokers} == {None}
     assert "free disk is unknown" in outcome.err
 
 
-def test_a_deletion_needs_no_right_to_see_disks(applied: TopicCommand) -> None:
-    cluster = ModelCluster(own=dict(TIERED), remote_segments=THREE, earliest_local=150, denied=CLUSTER_RIGHTS)
-
-    outcome = applied(cluster, "disable", "--delete")
-
-    assert (outcome.exit_code, outcome.document()["summary"]["bytesOnlyRemote"]) == (0, 1500)
-
-
 def test_status_and_list_say_what_they_could_not_see() -> None:
     cluster = ModelCluster(own=dict(TIERED), denied=CLUSTER_RIGHTS)
-
     found = topic_status(cluster, TOPIC, {}, NOW_MS, 0)
     (listed, *_), unseen = topic_list(cluster, {})
-
     summary = found.summary()
     assert (found.rows[0]["localBytes"], summary["localBytes"], summary["brokersUnable"]) == (None, None, None)
     assert [finding.subject for finding in found.findings] == ["bytes on disks"]
     assert (listed["localBytes"], listed["partitions"], len(unseen)) == (None, 1, 1)
-
-
-def test_bytes_on_the_disks_of_a_broker_that_is_down_are_unknown_and_partitions_are_all_counted() -> None:
+    # Bytes on the disks of a broker that is down are unknown and partitions are all counted.
     cluster = ModelCluster(own=dict(TIERED), reporting=(1, 3))
-
     (listed, *_), (finding,) = topic_list(cluster, {})
-
     assert (listed["localBytes"], listed["partitions"]) == (None, 1)
     assert finding.message == "Replicas whose bytes are unknown: those on broker 2, which may be down."
     assert finding.kind.incomplete
-
-
-def test_the_doctor_counts_no_brokers_that_it_may_not_see() -> None:
+    # The doctor counts no brokers that it may not see.
     cluster = ModelCluster(own=dict(TIERED), denied=CLUSTER_RIGHTS)
-
     summary = diagnose(gather_settings(cluster, Clock(NOW_MS, 0), None)).summary()
-
     assert (summary["brokers"], summary["topics"], summary["complete"]) == (None, 1, False)
 
 
-@pytest.mark.parametrize(("denied", "leader"), [(["replica_bytes"], 1), ((), None)])
-def test_an_estimate_that_rests_on_bytes_is_not_made_without_them(denied: list[str], leader: int | None) -> None:
-    cluster = ModelCluster(denied=denied, leader=leader, topic_id=TOPIC_ID)
-
-    with pytest.raises(TieredctlError):
-        leader_bytes(cluster, TOPIC, cluster.topic(TOPIC).partitions[0])
+def test_an_estimate_that_rests_on_bytes_is_not_made_without_them() -> None:
+    cases: list[tuple[list[str], int | None]] = [(["replica_bytes"], 1), ([], None)]
+    for denied, leader in cases:
+        cluster = ModelCluster(denied=denied, leader=leader, topic_id=TOPIC_ID)
+        with pytest.raises(TieredctlError):
+            leader_bytes(cluster, TOPIC, cluster.topic(TOPIC).partitions[0])

@@ -16,8 +16,15 @@ THREE = {1: (0, 99), 2: (100, 199), 3: (200, 299)}
 
 def test_the_first_segment_is_waited_for(applied: TopicCommand) -> None:
     outcome = applied(ModelCluster(looks_until_tiered=4), "enable")
-
     assert (outcome.exit_code, "has its first segment in remote storage" in outcome.err) == (0, True)
+    # A small segment is closed by its age.
+    outcome = applied(ModelCluster(size=1000, first_young_offset=None), "enable")
+    assert "has its first segment in remote storage" in outcome.err
+    # What does not come in time is incomplete.
+    outcome = applied(ModelCluster(looks_until_tiered=10**9), "enable", "--timeout", "0s")
+    (finding,) = [item for item in outcome.document()["items"] if item["code"] == "tiering-not-seen"]
+    assert outcome.exit_code == 5
+    assert "the change was made, but no segment was seen" in finding["message"]
 
 
 def taken_out(applied: TopicCommand, **cluster: Any) -> ModelCluster:
@@ -27,73 +34,39 @@ def taken_out(applied: TopicCommand, **cluster: Any) -> ModelCluster:
     return made
 
 
-def test_what_was_copied_before_the_topic_was_taken_out_is_not_a_first_segment(applied: TopicCommand) -> None:
+def test_only_a_first_segment_after_the_topic_was_taken_out_is_one(applied: TopicCommand) -> None:
+    # What was copied before the topic was taken out is not a first segment.
     cluster = taken_out(applied, looks_until_tiered=10**9)
-
     outcome = applied(cluster, "enable", "--timeout", "0s")
-
     assert (outcome.exit_code, "first segment in remote storage" in outcome.err) == (5, False), outcome.err
-
-
-def test_the_first_segment_after_it_was_taken_out_is(applied: TopicCommand) -> None:
+    # The first segment after it was taken out is.
     cluster = taken_out(applied, looks_until_tiered=4)
-
     outcome = applied(cluster, "enable")
-
     assert (outcome.exit_code, "has its first segment in remote storage" in outcome.err) == (0, True), outcome.err
-
-
-def test_a_first_segment_is_not_said_where_what_was_there_before_is_unknown(applied: TopicCommand) -> None:
+    # A first segment is not said where what was there before is unknown.
     cluster = taken_out(applied)
     cluster.denied = ["source"]
-
     outcome = applied(cluster, "enable")
-
     unseen = {item["subject"] for item in outcome.document()["items"] if item["code"] == "check-not-made"}
     assert (outcome.exit_code, unseen) == (0, {"what was in remote storage before"})
     assert "has its first segment" not in outcome.err
     assert "had in remote storage before is unknown" in outcome.err
 
 
-def test_nobody_waits_where_nothing_is_closed(applied: TopicCommand) -> None:
+def test_nobody_waits_for_what_does_not_come(applied: TopicCommand) -> None:
+    # Nobody waits where nothing is closed.
     outcome = applied(ModelCluster(size=1000, first_young_offset=0, looks_until_tiered=10), "enable")
-
     assert (outcome.exit_code, "no closed segment yet" in outcome.err) == (0, True)
-
-
-def test_a_small_segment_is_closed_by_its_age(applied: TopicCommand) -> None:
-    outcome = applied(ModelCluster(size=1000, first_young_offset=None), "enable")
-
-    assert "has its first segment in remote storage" in outcome.err
-
-
-def test_what_does_not_come_in_time_is_incomplete(applied: TopicCommand) -> None:
-    outcome = applied(ModelCluster(looks_until_tiered=10**9), "enable", "--timeout", "0s")
-
-    (finding,) = [item for item in outcome.document()["items"] if item["code"] == "tiering-not-seen"]
-    assert outcome.exit_code == 5
-    assert "the change was made, but no segment was seen" in finding["message"]
-
-
-def test_nobody_waits_who_does_not_want_to(applied: TopicCommand) -> None:
+    # Nobody waits who does not want to.
     cluster = ModelCluster(looks_until_tiered=10**9)
-
     outcome = applied(cluster, "enable", "--no-wait")
-
     assert (outcome.exit_code, cluster.own["remote.storage.enable"]) == (0, "true")
-
-
-def test_nobody_waits_for_a_topic_that_was_copied_before(applied: TopicCommand) -> None:
+    # Nobody waits for a topic that was copied before.
     cluster = ModelCluster(own={"remote.storage.enable": "true"}, looks_until_tiered=10**9)
-
     outcome = applied(cluster, "enable", "--local-retention-ms", 3_600_000, "--timeout", "0s")
-
     assert (outcome.exit_code, cluster.alterations) == (0, [{"local.retention.ms": "3600000"}])
-
-
-def test_brokers_that_do_not_tell_are_not_waited_for(applied: TopicCommand) -> None:
+    # Brokers that do not tell are not waited for.
     outcome = applied(ModelCluster(level=LEVEL_3_8), "enable")
-
     assert (outcome.exit_code, "do not report what is tiered" in outcome.err) == (0, True)
 
 
@@ -113,27 +86,19 @@ def test_what_ends_the_wait_is_told_with_the_change_that_is_made(
 
 def test_the_last_deletion_is_waited_for(applied: TopicCommand) -> None:
     outcome = applied(ModelCluster(own=TIERED, remote_segments=THREE), "disable", "--delete")
-
     assert (outcome.exit_code, "nothing left in remote storage" in outcome.err) == (0, True)
-
-
-def test_deletions_that_do_not_end_in_time_are_incomplete_and_found_by_another_run(applied: TopicCommand) -> None:
+    # Deletions that do not end in time are incomplete and found by another run.
     cluster = ModelCluster(own=TIERED, remote_segments=THREE, deletes=False)
-
     outcome = applied(cluster, "disable", "--delete", "--timeout", "0s")
     again = applied(cluster, "disable", "--delete")
-
     (left,) = again.document()["items"]
     assert outcome.exit_code == 5
     assert (again.exit_code, left["code"], left["evidence"]["segments"]) == (3, "remote-data-left", 3)
 
 
-@pytest.mark.parametrize("style", ["auto", "bar", "plain", "none"])
-def test_progress_is_none_of_the_answer(applied: TopicCommand, style: str) -> None:
-    outcome = applied(ModelCluster(), "enable", "--progress", style)
-
-    assert (outcome.exit_code, outcome.document()["summary"]["applied"]) == (0, True)
-
-
-def test_quiet_says_nothing(applied: TopicCommand) -> None:
+def test_progress_is_none_of_the_answer(applied: TopicCommand) -> None:
+    for style in ["auto", "bar", "plain", "none"]:
+        outcome = applied(ModelCluster(), "enable", "--progress", style)
+        assert (outcome.exit_code, outcome.document()["summary"]["applied"]) == (0, True), style
+    # Quiet says nothing.
     assert applied(ModelCluster(), "enable", "--quiet").err == ""
