@@ -39,7 +39,7 @@ def test_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(TieredctlError) as refused:
             ask(monkeypatch, typed)
 
-        assert refused.value.kind.code == "not-confirmed", typed
+        assert refused.value.code == "not-confirmed", typed
 
 
 def test_places_that_nobody_typed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

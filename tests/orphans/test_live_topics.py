@@ -309,7 +309,7 @@ def code_of(call: Callable[[], object]) -> str | None:
     try:
         call()
     except TieredctlError as error:
-        return error.kind.code
+        return error.code
     return None
 
 

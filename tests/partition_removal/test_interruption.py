@@ -94,6 +94,6 @@ def test_an_event_that_was_written_and_not_confirmed_is_not_written_again() -> N
         stopped = topic.remove().stopped
         again = topic.remove()
         assert stopped is not None, state
-        assert stopped.kind.code == "broker-unreachable", state
+        assert stopped.code == "broker-unreachable", state
         assert (again.is_complete, topic.keys()) == (True, []), state
         assert [step[0] for step in told(topic.events)].count(state) == 1, state

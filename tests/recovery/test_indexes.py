@@ -260,7 +260,7 @@ def test_a_segment_that_is_being_deleted_or_that_nobody_knows_is_refused(cluster
     # A segment that nobody knows is refused.
     with pytest.raises(TieredctlError, match="no segment") as raised:
         plan(cluster, segment_id="AAAAAAAAAAAAAAAAAAAAAA")
-    assert raised.value.kind.code == "unknown-segment"
+    assert raised.value.code == "unknown-segment"
 
 
 def test_nothing_is_written_where_the_world_changed_meanwhile(cluster: Cluster) -> None:
@@ -280,7 +280,7 @@ def test_nothing_is_written_where_the_world_changed_meanwhile(cluster: Cluster) 
         mending.store.put(key_of(metadata, part), b"somebody's")
         outcome = mending.run()
         assert outcome.stopped is not None, part
-        assert outcome.stopped.kind.code == "world-changed", part
+        assert outcome.stopped.code == "world-changed", part
         assert outcome.written == 0, part
         assert mending.store.read(key_of(metadata, part)) == b"somebody's", part
     # An object that appeared meanwhile is left alone.
@@ -305,4 +305,4 @@ def test_a_store_without_conditions_on_writes_is_refused() -> None:
     with pytest.raises(TieredctlError) as raised:
         demand_conditional_writes(store)
 
-    assert raised.value.kind.code == "store-incapable"
+    assert raised.value.code == "store-incapable"

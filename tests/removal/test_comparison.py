@@ -76,7 +76,7 @@ def test_one_byte_that_differs_is_found_wherever_it_is() -> None:
     one, other = store.put("a", b"bytes"), store.put("b", b"other")
     with pytest.raises(TieredctlError, match="does not hold the same bytes") as raised:
         demand_same(store, one, other)
-    assert raised.value.kind.code == "removal-failed"
+    assert raised.value.code == "removal-failed"
     assert [stored.key for stored in store.list()] == ["a"]
 
 

@@ -149,7 +149,7 @@ def test_a_lease_that_was_broken_is_lost_and_one_that_was_renewed_is_not_broken(
         assert break_lease(store, held)
         with pytest.raises(TieredctlError) as caught:
             lease.renew()
-    assert caught.value.kind.code == "lease-lost"
+    assert caught.value.code == "lease-lost"
     # A lease that was renewed since it was looked at is not broken.
     store = ClockedStore()
     with lease_held(store, "orphans apply", lambda: NOW_MS) as lease:

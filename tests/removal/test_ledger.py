@@ -84,7 +84,7 @@ def test_a_store_that_never_takes_a_record_is_given_up() -> None:
             ledger(store).record(PlanUse.APPLYING)
         with pytest.raises(TieredctlError) as caught:
             ledger(store).record(PlanUse.APPLIED)
-        assert caught.value.kind.code == "store-incapable", kind
+        assert caught.value.code == "store-incapable", kind
         assert getattr(store, "refused", 0) < 50, kind
 
 
@@ -114,7 +114,7 @@ def test_a_plan_whose_record_cannot_be_read_is_not_used_and_undone_all_the_same(
         for attempt in (ledger(store).use, partial(ledger(store).record, PlanUse.APPLYING)):
             with pytest.raises(TieredctlError) as caught:
                 attempt()
-            assert caught.value.kind.code == "ledger-damaged", data
+            assert caught.value.code == "ledger-damaged", data
         assert store.read(ledger_key(PLAN_ID)) == data, data
         # It is undone all the same.
         ledger(store).record(PlanUse.RESTORED)

@@ -45,7 +45,7 @@ def test_a_topic_that_would_lose_what_is_written_is_refused() -> None:
         faults = metadata_topic_faults(Remade(own=TIERED, settings=settings))
         with pytest.raises(TieredctlError) as refused:
             demand_lasting(faults)
-        assert (refused.value.kind.code, refused.value.exit_code) == ("metadata-topic-unsafe", ExitCode.USAGE), settings
+        assert (refused.value.code, refused.value.exit_code) == ("metadata-topic-unsafe", ExitCode.USAGE), settings
         assert said in refused.value.message, (settings, said)
     # Fewer replicas than there are brokers for are found and refuse nothing.
     faults = metadata_topic_faults(Remade(own=TIERED, metadata_replicas=1))
