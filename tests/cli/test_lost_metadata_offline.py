@@ -152,6 +152,8 @@ def _holds(copy: RemoteLogSegmentMetadata, other: RemoteLogSegmentMetadata) -> b
 
 
 LOSSES = [recreated, half_recovered, one_partition_recreated, emptied, lost_from_the_middle]
+OF_DELETIONS = (one_partition_recreated, lost_from_the_middle)
+"""After these some orphans are left, beside objects that are promised again, and missing: their deletions were lost."""
 Lose = Callable[[Path], None]
 
 
@@ -173,7 +175,8 @@ def test_no_object_becomes_an_orphan_by_what_was_lost_nor_goes_by_any_plan(
     scanned = lost.scan("-o", "jsonl")
     left = statuses(scanned)
     orphans = [one for one in scanned.lines() if one["status"] == "orphan"]
-    assert (scanned.exit_code, left.keys()) == (3 if is_said_complete else 5, before.keys())
+    is_complete = is_said_complete and lose not in OF_DELETIONS
+    assert (scanned.exit_code, left.keys()) == (3 if is_complete else 5, before.keys())
     assert {one["key"] for one in orphans} <= were_orphans
     assert not [one for one in orphans if one["cause"] == "no-metadata"]
 

@@ -185,7 +185,7 @@ def _unproven(opened: ShownScanSources) -> str:
 def _doubts(opened: ShownScanSources, places: ScanPlaces) -> Iterator[str]:
     """What a scan did not see."""
     if not opened.scan.summary()["complete"]:
-        yield "The metadata is incomplete: there may be more orphans."
+        yield "The scan is incomplete: its findings say why."
     if silence := opened.topics.silence:
         yield silence
     if witness := _unproven(opened) or opened.topics.lone_witness:
@@ -219,7 +219,7 @@ def _headline(found: ShownScan) -> str:
     found_of_all = f"{orphans['objects']} of {counted(summary['objects'], 'object')}"
     are = "is" if orphans["objects"] == 1 else "are"
     what = f"{found_of_all}, {size_text(orphans['bytes'])}{cost}, {are} orphaned."
-    return what if summary["complete"] else f"{what} The metadata is incomplete: there may be more."
+    return what if summary["complete"] else f"{what} The scan is incomplete: its findings say why."
 
 
 def _unknown(summary: Document) -> str:

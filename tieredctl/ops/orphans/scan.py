@@ -103,6 +103,8 @@ class Scan:
     known: KnownOwners | None = None
     promised: PromisedSegments | None = None
     """What of the promised objects is listed, once the metadata was read."""
+    is_doubted: bool = False
+    """Whether promised objects are missing, so that what looks orphaned may be these."""
     unreserved: UnreservedObjects | None = None
     """The objects of the listing, once it was made."""
     lists_all: bool = True
@@ -177,6 +179,7 @@ class Scan:
         """What looks orphaned may be promised objects under other keys: what forbids a plan makes a scan incomplete."""
         has_orphans = any(group.status is ObjectStatus.ORPHAN for group in self.groups)
         if has_orphans and self.metadata_is_whole and (missing := self.missing()):
+            self.is_doubted = True
             self.findings.append(promised_objects_missing(missing, self.subject))
 
     def _still_there(
@@ -212,9 +215,9 @@ class Scan:
 
     def summary(self) -> Document:
         """Objects and bytes by status and storage class, orphans by cause, what of tieredctl's own was passed over, how
-        much was gone by the time that it was judged, and whether the metadata was whole."""
+        much was gone by the time that it was judged, and whether all could be judged."""
         reserved = self.unreserved.summary() if self.unreserved else None
-        return self._totals.summary(reserved, self.gone, is_whole=self.metadata_is_whole)
+        return self._totals.summary(reserved, self.gone, is_whole=self.metadata_is_whole and not self.is_doubted)
 
     @property
     def _totals(self) -> ScanTotals:
