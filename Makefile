@@ -69,13 +69,16 @@ test: lint ## Lint, then run all tests, of the exhaustive ones a share; CONTRIBU
 exhaustive: $(VENV)/development.installed $(VENV)/packages.installed ## Run the exhaustive tests, all or SHARE=2/8
 	@TIEREDCTL_SHARE=$(SHARE) $(RUN_TESTS) --numprocesses 3 -m 'exhaustive or divided or hypothesis'
 
-lint: $(VENV)/development.installed $(VENV)/packages.installed ## Check style, types, the direction of imports, and who changes stores
+lint: $(VENV)/development.installed $(VENV)/packages.installed ## Check style, types, the direction of imports, who changes stores, and subjects of commits
 	@echo "Checking style, types and the direction of imports"
 	@$(BIN)/ruff check --quiet --output-format concise .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary $(CODE)
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m pytest --quiet --quiet --no-header tests/house/test_store_changes.py
+	@# Subjects of before that date were sentences of any length.
+	@! git log --since=2026-11-25 --format=%s 2>/dev/null | grep -E '^.{73}' || \
+		{ echo "These commits' subjects pass 72 characters" >&2; exit 1; }
 
 bench: $(VENV)/development.installed $(VENV)/packages.installed ## Measure speed and memory
 	@$(BIN)/python -m benchmarks
