@@ -108,6 +108,16 @@ def test_coverage_says_by_topic_what_is_not_known_to_be_sound(
     assert none["segmentsNeverRead"] == counts["segmentsNeverRead"]
 
 
+def test_a_budget_that_leaves_segments_unread_makes_the_answer_incomplete(
+    spark: SparkSession, kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = job.main([*arguments(kafka_4, tmp_path), "--max-bytes", "1MiB"])
+
+    counts = json.loads(capsys.readouterr().out)["summary"]
+    assert (code, counts["exitCode"], counts["complete"]) == (ExitCode.INCOMPLETE, ExitCode.INCOMPLETE, False)
+    assert counts["segments"] > 0 < counts["postponed"]
+
+
 def test_coverage_has_no_sum_of_a_topic_with_a_segment_of_unknown_size(
     spark: SparkSession, kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

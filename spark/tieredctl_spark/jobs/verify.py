@@ -23,7 +23,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.clock import Clock
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.quantities import byte_count, duration_ms
@@ -121,8 +121,11 @@ class _Started:
 def _write(verified: Verified, started: _Started) -> ExitCode:
     result, output, recorded = verified.result, started.output, started.recorded
     output.write_table(f"findings/run={recorded.run}", finding_table(result.findings))
+    counts = result.summary() | recorded.counts(result.segments)
     code = exit_code_of(result.findings)
-    counts = result.summary() | recorded.counts(result.segments) | {"run": recorded.run, "exitCode": int(code)}
+    if counts.get("postponed"):  # the budget left some of what was asked for
+        counts["complete"], code = False, worst(code, ExitCode.INCOMPLETE)
+    counts |= {"run": recorded.run, "exitCode": int(code)}
     document = _document(verified.source | {"engine": "spark"}, counts)
     if isinstance(recorded, CoverageEngine):
         document["items"] = recorded.topics()
