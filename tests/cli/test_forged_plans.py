@@ -28,6 +28,7 @@ from tests.cli.crashed_cluster import (
     put,
     without_own,
 )
+from tieredctl.storage.file import FileStore
 
 Line = dict[str, Any]
 TRUSTED = ("--trust-plan", "--min-age", "1h", "--max-percent", "100")
@@ -232,3 +233,23 @@ def test_the_second_of_two_plans_is_not_too_large_for_what_the_first_removed(
     assert 0 < few < several
     assert [outcome.exit_code for outcome in applied] == [0, 0]
     assert not (planned_keys(first.plan_file) | planned_keys(second.plan_file)) & set(cluster.objects())
+
+
+def test_a_made_up_time_makes_what_is_named_no_older(planned: CrashedClusterOnDisk) -> None:
+    put(planned, UNKNOWN)
+    os.utime(planned.bucket / UNKNOWN)
+    young = FileStore(str(planned.bucket)).head(UNKNOWN)
+    assert young is not None
+
+    def change(lines: list[Line]) -> None:
+        lines[0] |= {"unknownKeys": [UNKNOWN]}
+        lines[1:-1] = [named(planned, UNKNOWN, "unknown", lastModifiedMs=1_000, version=young.version)]
+
+    rewrite(planned.plan_file, change)
+
+    refused = planned.apply(*TRUSTED, "--unknown", UNKNOWN)
+    was_left = UNKNOWN in planned.objects()
+    allowed = planned.apply(*TRUSTED[:1], "--min-age", "0s", "--allow-young", *TRUSTED[3:], "--unknown", UNKNOWN)
+
+    assert (refused.exit_code, was_left) == (5, True)
+    assert (allowed.exit_code, UNKNOWN in planned.objects()) == (0, False)

@@ -9,8 +9,9 @@ from typing import Any
 
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETING, FIRST_TIMESTAMP_MS, PARTITION, TOPIC_ID, copied, segment_id, started, updated
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.events import MetadataEvent
+from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphan_removal.limits import PlanOptions
@@ -106,6 +107,31 @@ def test_a_plan_is_refused_while_any_promised_part_is_missing() -> None:
         world.delete(key)
         world.store.put(key.replace("-0-", "-1-", 1), b"bytes", OLD_MS)
     assert code_of(world) is ErrorCode.PROMISED_MISSING
+
+
+def test_a_scan_that_finds_orphans_is_incomplete_while_a_promised_object_is_missing() -> None:
+    world, missing = World(), objects_of(1)[0]
+    whole = world.scan()
+    whole.run()
+    world.delete(missing)
+
+    scan = world.scan()
+    scan.run()
+
+    added = [finding for finding in scan.findings if finding.code not in {one.code for one in whole.findings}]
+    assert [(one.code, one.evidence) for one in added] == [("promised-objects-missing", {"objects": 1, "key": missing})]
+    assert (exit_code_of(scan.findings), scan.summary()["complete"]) == (ExitCode.INCOMPLETE, False)
+
+
+def test_where_nothing_looks_orphaned_a_scan_says_nothing_of_what_is_missing() -> None:
+    world = World()
+    for key in (objects_of(1)[0], *objects_of(3)):
+        world.delete(key)
+
+    scan = world.scan()
+    scan.run()
+
+    assert scan.findings == []
 
 
 def test_what_is_no_more_promised_or_not_listed_is_not_missing() -> None:

@@ -173,14 +173,18 @@ def test_verify_reads_local_logs_before_the_metadata(places: Places) -> None:
     assert trimmed == whole
 
 
-def test_a_scan_lists_the_store_first_and_asks_for_orphans_again_last(places: Places) -> None:
+WITH_PROMISES = [STORE, METADATA, TOPICS, OBJECTS, METADATA, OBJECTS, METADATA, STORE]
+"""Of a store that lacks a promised object: it is asked for by name, and whether it is promised is asked again: twice."""
+
+
+def test_a_scan_lists_the_store_first_and_asks_for_orphans_and_promises_again(places: Places) -> None:
     orphan = with_an_orphan(places)
 
     with opened_scan(places.to_scan(), ScanOptions(NOW_MS, 0)) as opened:
         orphans = [one["key"] for one in opened.scan.documents() if one["status"] == "orphan"]
 
     assert [Path(key).name for key in orphans] == [orphan.name]
-    assert places.order == [STORE, METADATA, TOPICS, OBJECTS]
+    assert places.order == WITH_PROMISES
 
 
 def test_what_stands_for_a_store_is_not_asked_again_by_a_scan(places: Places, tmp_path: Path) -> None:
@@ -204,8 +208,7 @@ def test_a_plan_is_made_of_a_scan_in_the_same_order(places: Places, tmp_path: Pa
     written = write_plan(places.to_scan(), ScanOptions(NOW_MS, 0), options, tmp_path / "plan.jsonl", lambda: NOW_MS)
 
     assert written.totals.objects == 1
-    # The object that is missing is asked for by name, and whether it is promised is asked again: twice.
-    assert places.order == [STORE, METADATA, TOPICS, OBJECTS, METADATA, OBJECTS, METADATA, STORE]
+    assert places.order == WITH_PROMISES
 
 
 REFUSED: list[Callable[[Places], object]] = [

@@ -169,7 +169,8 @@ def _as_configured(places: ScanPlaces, options: ScanOptions) -> ScanOptions:
 @contextmanager
 def opened_scan(places: ScanPlaces, options: ScanOptions) -> Iterator[OpenedScan]:
     """Which segment owns each object, to be read while this is open. The store is listed first, then the metadata is
-    read, then the cluster is asked which topics exist, and last the store again for what looks orphaned.
+    read, then the cluster is asked which topics exist, then the store again for what looks orphaned, and if anything
+    does, for promised objects that were not listed.
 
     Sets `options.topic_sources`, `options.key` if the user has one, and `options.price` from the configuration if it is
     not given. Metadata that cannot be read, or is not kept in the topic, is refused before the store is listed. Raises

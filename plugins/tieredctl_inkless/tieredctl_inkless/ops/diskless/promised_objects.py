@@ -64,7 +64,7 @@ def missing_objects(numbers: Sequence[int], bucket: DisklessBucket) -> Iterator[
 
 def keys_missing(findings: Iterable[Finding]) -> list[str]:
     """The keys of promised objects that are not there, by what was found."""
-    return [str(one.evidence["key"]) for one in findings if one.code is FindingCode.OBJECT_MISSING]
+    return [one.subject for one in findings if one.code is FindingCode.OBJECT_MISSING]
 
 
 @dataclass(frozen=True, slots=True)
