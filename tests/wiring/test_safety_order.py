@@ -174,7 +174,7 @@ def test_verify_reads_local_logs_before_the_metadata(places: Places) -> None:
 
 
 WITH_PROMISES = [STORE, METADATA, TOPICS, OBJECTS, METADATA, OBJECTS, METADATA, STORE]
-"""Of a store that lacks a promised object: it is asked for by name, and whether it is promised is asked again: twice."""
+"""Where a promised object is missing: it is asked for by name, and whether it is promised is asked again, twice."""
 
 
 def test_a_scan_lists_the_store_first_and_asks_for_orphans_and_promises_again(places: Places) -> None:

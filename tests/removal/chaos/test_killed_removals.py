@@ -29,7 +29,7 @@ from tests.shares import divided
 from tieredctl.model.removal import RemovalMode
 
 SEEDS = int(os.environ.get("TIEREDCTL_CHAOS_SEEDS", "584"))
-MOST_SEEDS_TO_FIND_OUT = 600
+MOST_SEEDS_TO_FIND_OUT = 1_200
 
 QUARANTINE = Setting(seed=1)
 IN_STORE = Setting(seed=2, receipts_in_store=True)
