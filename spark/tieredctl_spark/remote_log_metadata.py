@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyspark
@@ -87,14 +87,20 @@ class _Reader(DataSourceReader):
 
 
 class _NoStream(DataSourceStreamReader):
-    """Says that this release of PySpark has no such streams, when it asks where to begin: PySpark 4.1 hides what
+    """Says that this release of PySpark has no such streams, whichever end it asks for first: PySpark 4.1 hides what
     `streamReader` itself raises."""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        return self._refuse()
+
+    def latestOffset(self, *_: Any, **__: Any) -> dict[str, Any]:  # noqa: N802 - as above; later releases give more
+        return self._refuse()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise AssertionError(f"{partition} of a stream that never began")
+
+    def _refuse(self) -> NoReturn:
         hint = "Read it in batches: spark.read instead of spark.readStream."
         message = f"A stream of {_NAME} needs PySpark {_STREAMS_SINCE} or later; this is {pyspark.__version__}. {hint}"
         with one_sentence():
             raise TieredctlError(ErrorCode.MISSING_EXTRA, message, hint=hint)
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        raise AssertionError(f"{partition} of a stream that never began")
