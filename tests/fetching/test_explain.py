@@ -56,6 +56,7 @@ def consumed(driven: DrivenBroker, topic: str, offset: int) -> int | str:
         "bootstrap.servers": driven.broker.bootstrap_server,
         "group.id": "explain",
         "auto.offset.reset": "error",
+        "enable.auto.commit": False,  # of the cluster that others look at, groups and all
         "log_level": 0,
     }
     with closing(Consumer(settings)) as consumer:
