@@ -365,40 +365,32 @@ def test_the_test_of_a_section_is_there(kip: str) -> None:
             assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), (section, test)
 
 
-SETTINGS_OF_KIP_1176 = (
-    "remote.wal.storage.enable",
-    "remote.log.wal.storage.manager.impl.prefix",
-    "remote.log.wal.storage.system.enable",
-    "remote.log.wal.storage.manager.class.name",
-    "remote.log.wal.storage.manager.class.path",
-    "remote.wal.log.manager.thread.pool.size",
-    "remote.wal.log.manager.combiner.thread.pool.size",
-    "remote.wal.log.manager.combiner.queue.size",
-    "remote.wal.log.manager.combiner.task.interval.ms",
-    "remote.wal.log.manager.combiner.task.upload.bytes",
-)
+SETTINGS = {
+    ("docs/wal.md", "\n## Settings\n"): (
+        "remote.wal.storage.enable",
+        "remote.log.wal.storage.manager.impl.prefix",
+        "remote.log.wal.storage.system.enable",
+        "remote.log.wal.storage.manager.class.name",
+        "remote.log.wal.storage.manager.class.path",
+        "remote.wal.log.manager.thread.pool.size",
+        "remote.wal.log.manager.combiner.thread.pool.size",
+        "remote.wal.log.manager.combiner.queue.size",
+        "remote.wal.log.manager.combiner.task.interval.ms",
+        "remote.wal.log.manager.combiner.task.upload.bytes",
+    ),
+    ("docs/diskless.md", "\n### Settings\n"): (
+        "diskless.metadata.topic.num.partitions",
+        "diskless.coordinator.orphan.scan.interval.ms",
+        "diskless.coordinator.orphan.scan.grace.period.ms",
+    ),
+}
+"""Of KIP-1176 and KIP-1164, by the page and its heading."""
 
 
-def test_every_setting_of_kip_1176_has_its_counterpart() -> None:
-    page = (ROOT / "docs/wal.md").read_text(encoding="utf-8")
-    table = page.split("\n## Settings\n")[1].split("\n## ")[0]
+def test_every_setting_of_the_proposals_has_its_counterpart() -> None:
+    for (page, heading), settings in SETTINGS.items():
+        table = (ROOT / page).read_text(encoding="utf-8").split(heading)[1].split("\n## ")[0]
 
-    named = [name for line in table.splitlines() for name in QUOTED.findall(line.partition(" | ")[0])]
+        named = [name for line in table.splitlines() for name in QUOTED.findall(line.partition(" | ")[0])]
 
-    assert sorted(named) == sorted(SETTINGS_OF_KIP_1176)
-
-
-SETTINGS_OF_KIP_1164 = (
-    "diskless.metadata.topic.num.partitions",
-    "diskless.coordinator.orphan.scan.interval.ms",
-    "diskless.coordinator.orphan.scan.grace.period.ms",
-)
-
-
-def test_every_setting_of_kip_1164_has_its_counterpart() -> None:
-    page = (ROOT / "docs/diskless.md").read_text(encoding="utf-8")
-    table = page.split("\n### Settings\n")[1].split("\n### ")[0]
-
-    named = [name for line in table.splitlines() for name in QUOTED.findall(line.partition(" | ")[0])]
-
-    assert named == [*SETTINGS_OF_KIP_1164]
+        assert sorted(named) == sorted(settings), page

@@ -24,6 +24,10 @@ from tieredctl.kafka.tracing import traced_answer, traced_request
 if TYPE_CHECKING:
     from kafka.errors import KafkaError
 
+_Answer = TypeVar("_Answer")
+
+TOPIC_DENIED, CLUSTER_DENIED = 29, 31
+"""Kafka's codes of two errors of authorization."""
 
 _SECONDS_BETWEEN_TRIES = 0.1
 _LEAST_SECONDS_A_TRY = 1.0
@@ -133,11 +137,6 @@ def _is_away(error: KafkaError) -> bool:
     from kafka.errors import KafkaConnectionError, NodeNotReadyError, UnknownBrokerIdError
 
     return isinstance(error, KafkaConnectionError | NodeNotReadyError | UnknownBrokerIdError)
-
-
-TOPIC_DENIED, CLUSTER_DENIED = 29, 31
-
-_Answer = TypeVar("_Answer")
 
 
 class PatientCluster:

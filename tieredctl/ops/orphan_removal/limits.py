@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.counted import counted
 from tieredctl.model.ownership import OrphanCause
 from tieredctl.model.removal import PlannedObject, RemovalMode
 from tieredctl.ops.orphan_removal.plan_file import PlanFile, PlanWriter
 from tieredctl.ops.orphans.object_columns import ObjectColumns
+from tieredctl.ops.orphans.promised_segments import lacks_promised
 from tieredctl.ops.remote.inventory import Totals
 from tieredctl.process.interruption import pause
 
@@ -130,8 +130,7 @@ def demand_promised(missing: Sequence[str], max_missing: int, subject: str) -> N
     """Raises TieredctlError `promised-objects-missing` if a store lacks more of what is promised than allowed: what
     looks orphaned in it may be that, under other keys. `missing` are the keys."""
     if len(missing) > max_missing:
-        lacks = counted(len(missing), "object that is promised", "objects that are promised")
-        message = f"{subject} lacks {lacks}, such as {min(missing)}: what looks orphaned may be theirs."
+        message = f"{lacks_promised(missing, subject)}, such as {min(missing)}: what looks orphaned may be theirs."
         raise TieredctlError(ErrorCode.PROMISED_MISSING, message)
 
 

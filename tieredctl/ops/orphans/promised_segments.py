@@ -130,10 +130,14 @@ class PromisedSegments:
 
 def promised_objects_missing(missing: Sequence[str], store_url: str) -> Finding:
     """That what looks orphaned in a store may be objects that the metadata promises. `missing` are their keys."""
-    lacks = counted(len(missing), "object that is promised", "objects that are promised")
-    message = f"{store_url} lacks {lacks}: what looks orphaned may be theirs"
+    message = f"{lacks_promised(missing, store_url)}: what looks orphaned may be theirs"
     evidence = {"objects": len(missing), "key": min(missing)}
     return Finding(FindingCode.PROMISED_OBJECTS_MISSING, store_url, message, evidence)
+
+
+def lacks_promised(missing: Sequence[str], store_url: str) -> str:
+    """Words for how many promised objects a store lacks."""
+    return f"{store_url} lacks {counted(len(missing), 'object that is promised', 'objects that are promised')}"
 
 
 def _identity(partition: TopicIdPartition, segment_id: str, start_offset: int) -> ExplainedKey:

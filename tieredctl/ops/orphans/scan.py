@@ -102,7 +102,7 @@ class Scan:
     """What objects are judged by, and `known` whose they may be, once the metadata was read."""
     known: KnownOwners | None = None
     promised: PromisedSegments | None = None
-    """What of the promised objects is listed, once the metadata was read."""
+    """What of the promised objects is listed, once the metadata was read; None for a list of keys alone."""
     is_doubted: bool = False
     """Whether promised objects are missing, so that what looks orphaned may be these."""
     unreserved: UnreservedObjects | None = None
@@ -143,12 +143,14 @@ class Scan:
             self.judge = judge = self._judge(events, live, stream)
             begins = MetadataBegins.of(stream.coverage, events.first_records_ms)
             self.known = known = KnownOwners(events.partitions, KnownTopics(events.first_events_ms, live), begins)
-            self.promised = promised = PromisedSegments(judge.segments, live, self.layout)
+            if self.store is not None:
+                self.promised = PromisedSegments(judge.segments, live, self.layout)
             self.unreserved = unreserved = UnreservedObjects(listing)
             has_any = False
             for objects, found in judged_objects(judge, known, unreserved.batches(), self.layout):
                 has_any |= len(objects.sizes) > 0
-                promised.take(objects, found)
+                if self.promised is not None:
+                    self.promised.take(objects, found)
                 there, verdicts = self._still_there(judge, moved, objects, found)
                 self._count(there, verdicts)
                 note_more("objects judged", len(there.sizes))
