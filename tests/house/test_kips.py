@@ -254,7 +254,7 @@ Use separate KRaft quorum
 def rows(kip: str) -> list[tuple[str, str, str | None]]:
     """(section, place, test) of each row of a KIP's table."""
     text = PAGE.read_text(encoding="utf-8")
-    table = text.split(f"\n## {kip}\n")[1].split("\n## ")[0]
+    table = text.split(f"\n## {kip}\n")[1].split("\n## ")[0].split("\n### ")[0]
     found = [match for line in table.splitlines() if (match := ROW.match(line))]
     return [(one["section"], one["place"], one["test"]) for one in found if one["section"] not in ("section", "---")]
 
@@ -389,7 +389,7 @@ SETTINGS = {
 
 def test_every_setting_of_the_proposals_has_its_counterpart() -> None:
     for (page, heading), settings in SETTINGS.items():
-        table = (ROOT / page).read_text(encoding="utf-8").split(heading)[1].split("\n## ")[0]
+        table = (ROOT / page).read_text(encoding="utf-8").split(heading)[1].split("\n## ")[0].split("\n### ")[0]
 
         named = [name for line in table.splitlines() for name in QUOTED.findall(line.partition(" | ")[0])]
 
