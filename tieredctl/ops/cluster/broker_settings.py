@@ -53,8 +53,8 @@ class BrokerSettings:
         """The value, its default where it is not stated, or None."""
         if name in self.values:
             return self.values[name]
-        found = self.definition(name)
-        return None if found is None else found.default
+        setting = self.definition(name)
+        return None if setting is None else setting.default
 
     def number(self, name: str) -> int | None:
         """The value as a number; None where there is none, or it is hidden or not a number."""
@@ -75,8 +75,8 @@ class BrokerSettings:
         full = self.metadata_name(name)
         if full in self.values:
             return as_number(self.values[full])
-        found = definition(SettingKind.METADATA_TOPIC, name, self.line)
-        return None if found is None else as_number(found.default)
+        setting = definition(SettingKind.METADATA_TOPIC, name, self.line)
+        return None if setting is None else as_number(setting.default)
 
     @property
     def line(self) -> tuple[int, int] | None:
@@ -145,5 +145,5 @@ def managers_of(cluster: Cluster) -> list[str]:
         configs = cluster.broker_configs()
     except TieredctlError:
         return []
-    found = (settings.get(METADATA_CLASS) for settings in configs.values())
-    return sorted({setting.value for setting in found if setting is not None and setting.value})
+    classes = (settings.get(METADATA_CLASS) for settings in configs.values())
+    return sorted({setting.value for setting in classes if setting is not None and setting.value})

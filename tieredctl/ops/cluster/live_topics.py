@@ -154,8 +154,8 @@ def doubt_about(sources: TopicSources, metadata: MetadataSource) -> TieredctlErr
     Such a source is good enough for a look, but nothing may be removed by it.
     """
     topic_id = metadata.metadata_topic_id
-    told = sources.topic_ids if sources.snapshot is None else sources.snapshot.topic_ids
-    if told is None or topic_id is None or topic_id in told:
+    topic_ids = sources.topic_ids if sources.snapshot is None else sources.snapshot.topic_ids
+    if topic_ids is None or topic_id is None or topic_id in topic_ids:
         return None
     message = f"{_named(sources)} lacks {topic_id}, the id of {METADATA_TOPIC}: it does not have all topics."
     return TieredctlError(ErrorCode.TOPICS_DOUBTFUL, message)

@@ -144,21 +144,21 @@ class MetadataLogBeside:
 
         `topic_ids` are those that the metadata names, `read_until_ms` is the time of its last record.
         """
-        found = self.found
-        if isinstance(found, str):
-            return found
-        if found.cluster_id is None or found.cluster_id != metadata.cluster_id:
-            return f"{found.path} is not known to be of the metadata's cluster."
-        if metadata.metadata_topic_id not in found.topic_ids:
-            return f"{found.path} does not have {METADATA_TOPIC}: it is of another cluster, or not whole."
-        if not found.image.is_certain:
-            return f"{found.path} has records that are not understood."
-        if found.committed_ms < 0:
-            return f"Nothing in {found.path} is certainly committed, or a controller's clock was wrong."
-        if read_until_ms is None or found.image.as_of_ms < read_until_ms - CLOCK_SKEW_MS:
-            return f"{found.path} ends before {METADATA_TOPIC} does."
-        if found.topic_ids.isdisjoint(topic_ids):
-            return f"{found.path} has none of the topics in {METADATA_TOPIC}."
+        offline = self.found
+        if isinstance(offline, str):
+            return offline
+        if offline.cluster_id is None or offline.cluster_id != metadata.cluster_id:
+            return f"{offline.path} is not known to be of the metadata's cluster."
+        if metadata.metadata_topic_id not in offline.topic_ids:
+            return f"{offline.path} does not have {METADATA_TOPIC}: it is of another cluster, or not whole."
+        if not offline.image.is_certain:
+            return f"{offline.path} has records that are not understood."
+        if offline.committed_ms < 0:
+            return f"Nothing in {offline.path} is certainly committed, or a controller's clock was wrong."
+        if read_until_ms is None or offline.image.as_of_ms < read_until_ms - CLOCK_SKEW_MS:
+            return f"{offline.path} ends before {METADATA_TOPIC} does."
+        if offline.topic_ids.isdisjoint(topic_ids):
+            return f"{offline.path} has none of the topics in {METADATA_TOPIC}."
         return None
 
 
@@ -201,14 +201,14 @@ class ImageCluster:
 
     def topic(self, name: str) -> TopicDescription:
         image = self.offline.image
-        found = image.topics_named(name)
-        if not found and not self.offline.has_all_topics:
+        topic_ids = image.topics_named(name)
+        if not topic_ids and not self.offline.has_all_topics:
             message = f"It is unknown whether there is a topic {name}: {self.offline.path} does not say for certain."
             raise TieredctlError(ErrorCode.TOPIC_UNCLEAR, message, hint="Give --bootstrap-server once brokers are up.")
-        if not found:
+        if not topic_ids:
             message = f"There is no topic {name} in {self.offline.path}."
             raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=nearest_hint(name, self.topic_names()) or "")
-        return TopicDescription(name, uuid_text(found[-1]), self._partitions(found[-1]))
+        return TopicDescription(name, uuid_text(topic_ids[-1]), self._partitions(topic_ids[-1]))
 
     def topic_partitions(self) -> Mapping[str, Sequence[PartitionDescription]]:
         named = self.offline.image.topics_named
@@ -223,7 +223,7 @@ class ImageCluster:
     def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
         """The topics' own settings, and what of others the cluster's own defaults decide. The rest is in brokers'
         files, and has no value."""
-        known, configs, inherited = set(self.topic_names()), self.offline.image.configs, self._inherited()
+        names_here, configs, inherited = set(self.topic_names()), self.offline.image.configs, self._inherited()
         return {
             name: inherited
             | {
@@ -231,7 +231,7 @@ class ImageCluster:
                 for setting, value in configs.get((TOPIC_RESOURCE, name), {}).items()
             }
             for name in names
-            if name in known
+            if name in names_here
         }
 
     def _inherited(self) -> dict[str, ConfigValue]:

@@ -66,17 +66,17 @@ def release(text: str) -> Release:
     match = _RELEASE.fullmatch(text)
     if match is None:
         raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a Kafka release.", hint="For example 3.9.1, or 3.9.")
-    found = Release(int(match[1]), int(match[2]), None if match[3] is None else int(match[3]))
-    last = _LAST_PATCH_OF_LINE.get(found.line)
+    parsed = Release(int(match[1]), int(match[2]), None if match[3] is None else int(match[3]))
+    last = _LAST_PATCH_OF_LINE.get(parsed.line)
     if last is None:
         lines = [f"{major}.{minor}" for major, minor in (min(_LAST_PATCH_OF_LINE), max(_LAST_PATCH_OF_LINE))]
         hint = f"This tieredctl knows lines {lines[0]} to {lines[1]}."
         raise TieredctlError(ErrorCode.USAGE, f"This tieredctl knows no Kafka release {text}.", hint=hint)
-    if found.patch is not None and found.patch > last + (found.line in _STILL_PATCHED):
-        line = f"{found.major}.{found.minor}"
+    if parsed.patch is not None and parsed.patch > last + (parsed.line in _STILL_PATCHED):
+        line = f"{parsed.major}.{parsed.minor}"
         hint = f"The last known one of this line is {line}.{last}; {line} alone means the line."
         raise TieredctlError(ErrorCode.USAGE, f"This tieredctl knows no Kafka release {text}.", hint=hint)
-    return found
+    return parsed
 
 
 def release_of_metadata_version(level: int) -> Release | None:
@@ -157,11 +157,11 @@ def bug_findings(release: Release, *, has_size_retention: bool) -> Iterator[Find
             threatened = presence is Presence.PERHAPS and bug.deletes_by_size and has_size_retention
             severity = Severity.WARNING if harmful or threatened else Severity.INFO
             yield Finding(
-                FindingCode.RELEASE_BUG, bug.issue, _said(bug, presence, release), _evidence(bug, release), severity
+                FindingCode.RELEASE_BUG, bug.issue, _sentence(bug, presence, release), _evidence(bug, release), severity
             )
 
 
-def _said(bug: KnownBug, presence: Presence, release: Release) -> str:
+def _sentence(bug: KnownBug, presence: Presence, release: Release) -> str:
     if not bug.fixed_in:
         return f"{bug.meaning}; no release is confirmed to fix it"
     fixed = " and ".join(map(str, bug.fixed_in))

@@ -57,7 +57,7 @@ class PartitionFacts:
         return self.in_state(RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
 
     def in_state(self, state: RemoteLogSegmentState) -> list[RemoteLogSegmentMetadata]:
-        return [known.metadata for known in self.segments if known.metadata.state is state]
+        return [segment.metadata for segment in self.segments if segment.metadata.state is state]
 
     @property
     def on_disk_too(self) -> list[RemoteLogSegmentMetadata]:

@@ -71,8 +71,8 @@ class TopicSettings:
         return int(self._default(name)) if number is None else number
 
     def _default(self, name: str) -> str:
-        found = definition(SettingKind.TOPIC, name, None if self.release is None else self.release.line)
-        return "" if found is None or found.default is None else found.default
+        setting = definition(SettingKind.TOPIC, name, None if self.release is None else self.release.line)
+        return "" if setting is None or setting.default is None else setting.default
 
     def is_true(self, name: str) -> bool:
         return self.text(name).strip().lower() == "true"
@@ -193,21 +193,21 @@ class ReadableSettings:
 
 def readable_topic_configs(cluster: Cluster, names: Sequence[str]) -> ReadableSettings:
     """Asks for all at once, and for fewer where that is refused. Raises TieredctlError as the cluster does."""
-    found = ReadableSettings()
+    readable = ReadableSettings()
     left = [list(names)]
     while left:
         asked = left.pop()
         try:
-            found.settings |= cluster.topic_configs(asked)
+            readable.settings |= cluster.topic_configs(asked)
         except TieredctlError as error:
             if error.code is not ErrorCode.BROKER_REFUSED:
                 raise
             if len(asked) == 1:
-                found.denied[asked[0]] = error
+                readable.denied[asked[0]] = error
             else:
                 middle = len(asked) // 2
                 left += [asked[middle:], asked[:middle]]
-    return found
+    return readable
 
 
 def unreadable_settings(denied: Mapping[str, TieredctlError]) -> list[Finding]:

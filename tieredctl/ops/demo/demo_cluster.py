@@ -54,8 +54,8 @@ class Fault:
         """Whether this finding, as `-o json` has it, names the fault and its exact place."""
         evidence = finding["evidence"]
         offsets = list(self.offsets) if self.offsets else None
-        told = (finding["code"], finding["subject"], evidence.get("position"), evidence.get("offsets"))
-        return told == (self.code, self.subject, self.position, offsets)
+        identity = (finding["code"], finding["subject"], evidence.get("position"), evidence.get("offsets"))
+        return identity == (self.code, self.subject, self.position, offsets)
 
 
 def unpack_cluster(folder: Path) -> None:

@@ -34,9 +34,9 @@ def broker_findings(settings: BrokerSettings) -> list[Finding]:
     invalid = dict(_invalid_values(settings))
     usual = {name: _likely(settings.values[name], setting) for name, setting in invalid.items()}
     mended = replace(settings, values={**settings.values, **usual})
-    found = _judged(mended)
-    wanted = usual | {one.about.name: one.about.wanted for one in found if isinstance(one.about, SettingSubject)}
-    kept = [one for one in found if setting_name(one) not in invalid]
+    findings = _judged(mended)
+    wanted = usual | {one.about.name: one.about.wanted for one in findings if isinstance(one.about, SettingSubject)}
+    kept = [one for one in findings if setting_name(one) not in invalid]
     refused = (_invalid_value(settings, name, setting, wanted[name]) for name, setting in invalid.items())
     return [*refused, *unknown_names(settings), *kept]
 
@@ -59,9 +59,9 @@ def _invalid_values(settings: BrokerSettings) -> Iterator[tuple[str, SettingDefi
     """The stated settings whose values Kafka refuses, each with its definition."""
     for name, stated in settings.values.items():
         kind, own = _kind_of(settings, name)
-        found = definition(kind, own, settings.line)
-        if stated is not None and found is not None and not is_allowed(kind, own, stated, settings.line):
-            yield name, found
+        setting = definition(kind, own, settings.line)
+        if stated is not None and setting is not None and not is_allowed(kind, own, stated, settings.line):
+            yield name, setting
 
 
 def _kind_of(settings: BrokerSettings, name: str) -> tuple[SettingKind, str]:
@@ -99,8 +99,8 @@ def _managers(settings: BrokerSettings) -> Iterator[Finding]:
             "no listener is set by which the metadata manager reaches the metadata topic",
         )
     elif listener and settings.listener_names and listener not in settings.listener_names:
-        known = ", ".join(settings.listener_names)
-        yield _missing(settings, names.METADATA_LISTENER, f"{listener} is not one of the listeners ({known})")
+        listeners = ", ".join(settings.listener_names)
+        yield _missing(settings, names.METADATA_LISTENER, f"{listener} is not one of the listeners ({listeners})")
 
 
 def _missing(settings: BrokerSettings, name: str, message: str) -> Finding:

@@ -55,17 +55,17 @@ def diagnose_file(
 ) -> Diagnosis:
     """Checks a broker's or controller's properties file, the settings of a topic that is to be tiered, if any, and the
     node's cluster, if it is known."""
-    found = broker_findings(node) if cluster is None else [*cluster.not_looked_at, *node_in_cluster(node, cluster)]
+    findings = broker_findings(node) if cluster is None else [*cluster.not_looked_at, *node_in_cluster(node, cluster)]
     if node.is_true(SYSTEM_ENABLE) and not node.is_only_controller:
-        found += custom_metadata_findings(node, () if cluster is None else cluster.topics)
+        findings += custom_metadata_findings(node, () if cluster is None else cluster.topics)
     if topic is not None:
         stated = {REMOTE_STORAGE_ENABLE: "true", **topic_defaults(node), **topic}
         settings = TopicSettings("TOPIC", stated, node.release)
-        found += topic_findings(settings)
-        if _METADATA_RETENTION not in {finding.code for finding in found}:
-            found += metadata_retention(node, [("this topic", settings.number(RETENTION_MS))])
+        findings += topic_findings(settings)
+        if _METADATA_RETENTION not in {finding.code for finding in findings}:
+            findings += metadata_retention(node, [("this topic", settings.number(RETENTION_MS))])
     looked_at = {"release": None if node.release is None else str(node.release), "settings": len(node.values)}
-    return Diagnosis(looked_at, _ordered(found))
+    return Diagnosis(looked_at, _ordered(findings))
 
 
 def diagnose_settings(cluster: ClusterSnapshot) -> Diagnosis:
@@ -75,7 +75,7 @@ def diagnose_settings(cluster: ClusterSnapshot) -> Diagnosis:
 
 def diagnose(cluster: ClusterSnapshot) -> Diagnosis:
     """Checks everything of a live cluster."""
-    found = [
+    findings = [
         *release_findings(cluster),
         *_of_settings(cluster),
         *cluster.odd,
@@ -85,7 +85,7 @@ def diagnose(cluster: ClusterSnapshot) -> Diagnosis:
         *group_findings(cluster),
         *(cluster.objects.findings if cluster.objects else ()),
     ]
-    return Diagnosis(_looked_at(cluster), _ordered(found))
+    return Diagnosis(_looked_at(cluster), _ordered(findings))
 
 
 def diagnose_standstill(standstill: Finding) -> Diagnosis:
@@ -145,11 +145,11 @@ def custom_metadata_findings(settings: BrokerSettings, topics: Iterable[str]) ->
         return
     prefix = settings.text(names.STORAGE_PREFIX) or ""
     own = {name.removeprefix(prefix): value or "" for name, value in settings.values.items() if name.startswith(prefix)}
-    known = max(topics, key=len, default=None)
-    length = LONGEST_TOPIC_NAME if known is None else len(known)
+    longest_topic = max(topics, key=len, default=None)
+    length = LONGEST_TOPIC_NAME if longest_topic is None else len(longest_topic)
     largest = manager.largest_custom_metadata(own, length)
     if largest is not None and largest > limit:
-        whose = f"a topic name of {length} characters" if known is None else f"topic {known}"
+        whose = f"a topic name of {length} characters" if longest_topic is None else f"topic {longest_topic}"
         message = (
             f"up to {largest} bytes of custom metadata ({whose}), but {names.CUSTOM_METADATA_MAX_BYTES} is {limit}"
         )
@@ -170,20 +170,20 @@ def group_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
     expired: dict[tuple[str, str], list[_Behind]] = defaultdict(list)
     tiered: dict[tuple[str, str], list[_Behind]] = defaultdict(list)
     for committed in cluster.group_offsets:
-        known = facts.get((committed.topic, committed.partition))
-        if known is None or known.earliest is None:
+        partition_facts = facts.get((committed.topic, committed.partition))
+        if partition_facts is None or partition_facts.earliest is None:
             continue
-        if committed.offset < known.earliest:
-            expired[committed.group, committed.topic].append((committed, known))
-        elif known.earliest_local is not None and committed.offset < known.earliest_local:
-            tiered[committed.group, committed.topic].append((committed, known))
+        if committed.offset < partition_facts.earliest:
+            expired[committed.group, committed.topic].append((committed, partition_facts))
+        elif partition_facts.earliest_local is not None and committed.offset < partition_facts.earliest_local:
+            tiered[committed.group, committed.topic].append((committed, partition_facts))
     for (group, topic), behind in expired.items():
-        lost = sum((known.earliest or 0) - committed.offset for committed, known in behind)
+        lost = sum((partition_facts.earliest or 0) - committed.offset for committed, partition_facts in behind)
         lost_offsets = counted(lost, "offset was", "offsets were")
         message = f"its offsets in {_partitions(behind)} are below the log start: {lost_offsets} deleted unread"
         yield _finding(FindingCode.GROUP_OFFSET_BELOW_LOG_START, group, topic, message, behind)
     for (group, topic), behind in tiered.items():
-        remote = sum((known.earliest_local or 0) - committed.offset for committed, known in behind)
+        remote = sum((partition_facts.earliest_local or 0) - committed.offset for committed, partition_facts in behind)
         offsets = counted(remote, "offset lies", "offsets lie")
         message = f"it reads {_partitions(behind)} from remote storage: {offsets} before the local logs"
         yield _finding(FindingCode.GROUP_READS_REMOTE, group, topic, message, behind)
@@ -198,10 +198,10 @@ def _finding(code: FindingCode, group: str, topic: str, message: str, behind: Se
         {
             "partition": committed.partition,
             "committedOffset": committed.offset,
-            "earliest": known.earliest,
-            "earliestLocal": known.earliest_local,
+            "earliest": facts.earliest,
+            "earliestLocal": facts.earliest_local,
         }
-        for committed, known in behind
+        for committed, facts in behind
     ]
     return Finding(
         code, f"group {group}, topic {topic}", message, {"group": group, "topic": topic, "partitions": partitions}

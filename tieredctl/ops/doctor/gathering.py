@@ -134,7 +134,7 @@ def of_stopped_cluster(settings: ClusterSnapshot, open_events: Callable[[], Even
     if read is None:
         return replace(settings, not_looked_at=looking.findings)
     stores, replay, odd = read
-    unfinished = [known for store in stores for _, known in store.known(store.in_states(_UNFINISHED))]
+    unfinished = [segment for store in stores for _, segment in store.known(store.in_states(_UNFINISHED))]
     failing = [one for store in stores for one in failing_copies(store, settings.clock.now_ms)]
     return replace(
         settings, unfinished=unfinished, failing=failing, replay=replay, odd=odd, not_looked_at=looking.findings
@@ -183,16 +183,16 @@ def with_metadata(
     """The snapshot with what the metadata has of each partition; it is read only if there is such a topic. Gaps are
     looked for where `leaders` can be asked again."""
     looking = Looking(list(cluster.not_looked_at))
-    found = looking.at(METADATA_RECORDS, read) if cluster.has_metadata_topic else None
-    if found is None:
+    metadata = looking.at(METADATA_RECORDS, read) if cluster.has_metadata_topic else None
+    if metadata is None:
         return replace(cluster, not_looked_at=looking.findings)
-    stores, replay, odd = found
-    gaps = None if leaders is None or not found.is_whole else _gaps(cluster, stores, leaders, looking)
+    stores, replay, odd = metadata
+    gaps = None if leaders is None or not metadata.is_whole else _gaps(cluster, stores, leaders, looking)
     partitions = [_with_segments(facts, stores) for facts in cluster.partitions]
     there = {facts.partition for facts in partitions}
     tried = (one for store in stores for one in failing_copies(store, cluster.clock.now_ms))
     failing = [one for one in tried if one.partition in there]
-    unfinished = [known for store in stores for _, known in store.known(store.in_states(_UNFINISHED))]
+    unfinished = [segment for store in stores for _, segment in store.known(store.in_states(_UNFINISHED))]
     return replace(
         cluster,
         partitions=partitions,
@@ -212,11 +212,11 @@ def _gaps(
     """None where the brokers keep their metadata elsewhere, or may do so."""
     if not cluster.brokers or not all(node.uses_topic_based_metadata for node in cluster.brokers.values()):
         return None
-    found: list[Finding] = []
+    gaps: list[Finding] = []
     for name in cluster.topics:
         parts = [facts for facts in cluster.partitions if facts.partition.topic == name]
-        found += looking.at(f"gaps of {name}", partial(gaps_of_topic, leaders, name, parts, stores)) or []
-    return found
+        gaps += looking.at(f"gaps of {name}", partial(gaps_of_topic, leaders, name, parts, stores)) or []
+    return gaps
 
 
 def with_group_offsets(cluster: ClusterSnapshot, groups: ConsumerGroups) -> ClusterSnapshot:
@@ -232,8 +232,8 @@ def with_metadata_logs(
     """The snapshot with nodes' metadata logs: those on disk, and the leader's by its own answers."""
     looking = Looking(list(cluster.not_looked_at))
     answered = None if leader is None else looking.at("the leader's snapshot", lambda: _leaders_log(leader))
-    seen = {log.node_id for log in on_disk}
-    logs = [*on_disk, *([] if answered is None or answered.node_id in seen else [answered])]
+    node_ids = {log.node_id for log in on_disk}
+    logs = [*on_disk, *([] if answered is None or answered.node_id in node_ids else [answered])]
     return replace(cluster, metadata_logs=logs, not_looked_at=looking.findings)
 
 
@@ -261,11 +261,13 @@ def with_objects(
     looking = Looking(list(cluster.not_looked_at))
     state = looking.at("what new followers need", lambda: auxiliary_state(cluster.partitions, store, layout))
     indexes = looking.at("transaction indexes", lambda: transaction_indexes(cluster.partitions, store, layout))
-    found = [finding for one in (state, indexes) if one is not None for finding in one.findings]
-    if found:
+    findings = [finding for one in (state, indexes) if one is not None for finding in one.findings]
+    if findings:
         kept = looking.at("a second read of the metadata", lambda: _finished_segments(open_events())) or frozenset()
-        found = [finding for finding in found if kept.issuperset(finding.about.segment_ids)]
-    objects = ObjectFacts(state and state.objects, indexes and indexes.objects, indexes and indexes.passed_over, found)
+        findings = [finding for finding in findings if kept.issuperset(finding.about.segment_ids)]
+    objects = ObjectFacts(
+        state and state.objects, indexes and indexes.objects, indexes and indexes.passed_over, findings
+    )
     return replace(cluster, objects=objects, not_looked_at=looking.findings)
 
 
@@ -280,8 +282,8 @@ def _release_of(supported: Mapping[str, int]) -> Release | None:
 
 
 def _oldest(releases: Mapping[int, Release | None]) -> Release | None:
-    known = [release for release in releases.values() if release is not None]
-    return min(known) if known and len(known) == len(releases) else None
+    known_releases = [release for release in releases.values() if release is not None]
+    return min(known_releases) if known_releases and len(known_releases) == len(releases) else None
 
 
 def _finalized(features: Mapping[int, BrokerFeatures]) -> Release | None:
@@ -319,9 +321,9 @@ def _metadata_topic(cluster: Cluster, looking: Looking) -> tuple[bool, MetadataT
 
 def _tiered_topics(cluster: Cluster, release: Release | None, looking: Looking) -> dict[str, TopicSettings]:
     names = [name for name in cluster.topic_names() if name != METADATA_TOPIC]
-    seen = readable_topic_configs(cluster, names)
-    looking.findings += unreadable_settings(seen.denied)
-    every = (TopicSettings(name, _values(one), release) for name, one in seen.settings.items())
+    readable = readable_topic_configs(cluster, names)
+    looking.findings += unreadable_settings(readable.denied)
+    every = (TopicSettings(name, _values(one), release) for name, one in readable.settings.items())
     return {settings.topic: settings for settings in every if settings.is_tiered}
 
 
@@ -355,12 +357,12 @@ def _first_young(
 
 
 def _read(stream: EventStream) -> ReadMetadata:
-    found = statistics(stream, is_described=True)
-    total = found.total
+    counted = statistics(stream, is_described=True)
+    total = counted.total
     replay = ReplayFacts(
-        total["events"], total["deadRatio"], total["replaySeconds"], total["unkeyed"], found.last_unkeyed
+        total["events"], total["deadRatio"], total["replaySeconds"], total["unkeyed"], counted.last_unkeyed
     )
-    return ReadMetadata(found.stores, replay, stream.findings)
+    return ReadMetadata(counted.stores, replay, stream.findings)
 
 
 def _partition(

@@ -48,10 +48,10 @@ def metadata_topic_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
 
 def _under_replicated(partition: PartitionDescription) -> Iterator[Finding]:
     if partition.leader is None:
-        said = "it has no leader: the user partitions whose metadata it holds are not tiered"
+        message = "it has no leader: the user partitions whose metadata it holds are not tiered"
     elif len(partition.in_sync_replicas) < len(partition.replicas):
         missing = sorted(set(partition.replicas) - set(partition.in_sync_replicas))
-        said = f"out-of-sync replicas on brokers: {', '.join(map(str, missing))}"
+        message = f"out-of-sync replicas on brokers: {', '.join(map(str, missing))}"
     else:
         return
     evidence: dict[str, object] = {
@@ -60,7 +60,7 @@ def _under_replicated(partition: PartitionDescription) -> Iterator[Finding]:
         "inSyncReplicas": list(partition.in_sync_replicas),
     }
     yield Finding(
-        FindingCode.METADATA_TOPIC_UNDER_REPLICATED, f"{METADATA_TOPIC}-{partition.partition}", said, evidence
+        FindingCode.METADATA_TOPIC_UNDER_REPLICATED, f"{METADATA_TOPIC}-{partition.partition}", message, evidence
     )
 
 
@@ -80,8 +80,8 @@ def _durability(topic: MetadataTopicFacts) -> Iterator[Finding]:
 def _retention(topic: MetadataTopicFacts, cluster: ClusterSnapshot) -> Iterator[Finding]:
     code = FindingCode.TOPIC_CONFIG_METADATA_RETENTION
     time, size = as_number(topic.settings.get(RETENTION_MS)), as_number(topic.settings.get(RETENTION_BYTES))
-    known = ((name, one) for name, one in cluster.topics.items() if one.is_known(RETENTION_MS))
-    kept = [(f"topic {name}", one.number(RETENTION_MS)) for name, one in known]
+    topics = ((name, one) for name, one in cluster.topics.items() if one.is_known(RETENTION_MS))
+    kept = [(f"topic {name}", one.number(RETENTION_MS)) for name, one in topics]
     if time is not None and (fault := retention_fault(time, kept)):
         yield Finding(code, METADATA_TOPIC, fault, _evidence(topic, RETENTION_MS, "-1"))
     if size is not None and size >= 0:
@@ -112,11 +112,11 @@ def _compactable(topic: MetadataTopicFacts, cluster: ClusterSnapshot) -> Iterato
     }
     state = f"{keyed} of {replay.events} records have keys; {CLEANUP_POLICY} is {policy}"
     if replay.unkeyed:
-        said = f"{state}: it cannot be compacted while it has records without keys"
+        message = f"{state}: it cannot be compacted while it has records without keys"
     else:
-        said = f"{state}: no record without a key prevents compaction"
+        message = f"{state}: no record without a key prevents compaction"
     writes = "no release up to 4.4 writes keys" if version is None else f"remote.log.metadata.version is {version}"
-    yield Finding(FindingCode.METADATA_TOPIC_COMPACTION, METADATA_TOPIC, f"{said}; {writes} (KIP-1266)", evidence)
+    yield Finding(FindingCode.METADATA_TOPIC_COMPACTION, METADATA_TOPIC, f"{message}; {writes} (KIP-1266)", evidence)
 
 
 def _bloat(cluster: ClusterSnapshot) -> Iterator[Finding]:
@@ -178,8 +178,10 @@ def expiring_events(topic: MetadataTopicFacts, cluster: ClusterSnapshot) -> Iter
             for one in first
         ],
     }
-    said = counted(len(expiring), "live segment has", "live segments have")
-    message = f"{said} only events without keys, which {RETENTION_MS}={retention} deletes; {gone} of them from now on"
+    segments = counted(len(expiring), "live segment has", "live segments have")
+    message = (
+        f"{segments} only events without keys, which {RETENTION_MS}={retention} deletes; {gone} of them from now on"
+    )
     yield Finding(FindingCode.METADATA_EVENTS_EXPIRE, METADATA_TOPIC, message, evidence)
 
 
@@ -187,7 +189,7 @@ def _expiring(cluster: ClusterSnapshot, retention: int) -> Iterator[_Expiring]:
     assert cluster.replay is not None
     until = cluster.replay.last_unkeyed
     for store in cluster.stores:
-        for partition, known in store.segments():
-            if known.metadata.state in _LIVE and known.metadata_offset <= until.get(known.metadata_partition, -1):
-                expires_ms = known.metadata.event_timestamp_ms + retention
-                yield _Expiring(expires_ms, partition, known.metadata.segment_id)
+        for partition, segment in store.segments():
+            if segment.metadata.state in _LIVE and segment.metadata_offset <= until.get(segment.metadata_partition, -1):
+                expires_ms = segment.metadata.event_timestamp_ms + retention
+                yield _Expiring(expires_ms, partition, segment.metadata.segment_id)

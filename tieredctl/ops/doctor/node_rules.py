@@ -42,24 +42,24 @@ def node_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
 def node_in_cluster(node: BrokerSettings, cluster: ClusterSnapshot) -> list[Finding]:
     """Findings for one node's settings, given the cluster's topics."""
     uses_tiering = bool(cluster.topics) or any(one.is_true(names.SYSTEM_ENABLE) for one in cluster.brokers.values())
-    found = broker_findings(node)
+    findings = broker_findings(node)
     if uses_tiering:
-        found = [tiering_off(node, Severity.ERROR) if one.code == _TIERING_OFF else one for one in found]
-    kept = [one for one in found if not (cluster.has_metadata_topic and one.code in _OF_A_TOPIC_TO_BE_MADE)]
+        findings = [tiering_off(node, Severity.ERROR) if one.code == _TIERING_OFF else one for one in findings]
+    kept = [one for one in findings if not (cluster.has_metadata_topic and one.code in _OF_A_TOPIC_TO_BE_MADE)]
     return [*kept, *_metadata_partitions(node, cluster)]
 
 
 def _metadata_partitions(node: BrokerSettings, cluster: ClusterSnapshot) -> Iterator[Finding]:
     """The partition count that a node is configured with against the metadata topic's own."""
-    told = node.metadata_number(names.METADATA_PARTITIONS) if node.uses_topic_based_metadata else None
-    if told is None or cluster.metadata_topic is None or not node.is_true(names.SYSTEM_ENABLE):
+    configured = node.metadata_number(names.METADATA_PARTITIONS) if node.uses_topic_based_metadata else None
+    if configured is None or cluster.metadata_topic is None or not node.is_true(names.SYSTEM_ENABLE):
         return
     there = len(cluster.metadata_topic.description.partitions)
-    if told != there:
+    if configured != there:
         name = node.metadata_name(names.METADATA_PARTITIONS)
         evidence = {"name": name, "stated": node.values.get(name), "value": str(there)}
         partitions = counted(there, "partition")
-        message = f"the metadata topic has {partitions}, but {name} is {told}"
+        message = f"the metadata topic has {partitions}, but {name} is {configured}"
         yield Finding(FindingCode.BROKER_CONFIG_METADATA_PARTITIONS, node.subject, message, evidence)
 
 
@@ -97,9 +97,9 @@ def release_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
 def _differences(cluster: ClusterSnapshot) -> Iterator[Finding]:
     lines = {broker: str(release) for broker, release in cluster.broker_releases.items() if release is not None}
     if len(set(lines.values())) > 1:
-        said = ", ".join(f"broker {broker} runs {line}" for broker, line in lines.items())
+        releases = ", ".join(f"broker {broker} runs {line}" for broker, line in lines.items())
         yield Finding(
-            FindingCode.RELEASE_MIXED, "the cluster", said, {"releases": {str(key): lines[key] for key in lines}}
+            FindingCode.RELEASE_MIXED, "the cluster", releases, {"releases": {str(key): lines[key] for key in lines}}
         )
     finalized, oldest = cluster.finalized_release, min(lines.values(), default=None)
     if finalized is not None and oldest is not None and str(finalized) != oldest and len(set(lines.values())) == 1:
@@ -112,9 +112,9 @@ def disk_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
     """Of every replica of a tiered partition."""
     facts = {one.partition: one for one in cluster.partitions}
     for replica in cluster.replicas or ():
-        known = facts.get(replica.partition)
-        if known is not None and not cluster.topics[replica.partition.topic].is_true(COPY_DISABLE):
-            yield from _without_snapshot(replica, known)
+        partition_facts = facts.get(replica.partition)
+        if partition_facts is not None and not cluster.topics[replica.partition.topic].is_true(COPY_DISABLE):
+            yield from _without_snapshot(replica, partition_facts)
 
 
 def _without_snapshot(replica: LocalReplica, facts: PartitionFacts) -> Iterator[Finding]:

@@ -35,7 +35,7 @@ class LookedAt(NamedTuple):
 def auxiliary_state(partitions: Iterable[PartitionFacts], store: ObjectStore, layout: Layout) -> LookedAt:
     """Asks for the objects by key from which a new follower of each partition builds its leader epochs and producers.
     Raises TieredctlError as the store does."""
-    asked, found, forms = 0, list[Finding](), OtherForms(store, layout)
+    asked, reported, forms = 0, list[Finding](), OtherForms(store, layout)
     for facts in partitions:
         for segment in _segments_for_followers(facts):
             promised = layout.promised_objects(segment)
@@ -47,14 +47,14 @@ def auxiliary_state(partitions: Iterable[PartitionFacts], store: ObjectStore, la
                     message = f"{promised[part]} is not in the store: a new follower cannot build its state"
                     findings.add(FindingCode.FOLLOWER_STATE_MISSING, part, message)
             elsewhere = forms.not_judged(segment) if len(findings.found) == len(needed) > 0 else None
-            found += [elsewhere] if elsewhere else findings.found
-    return LookedAt(asked, 0, found)
+            reported += [elsewhere] if elsewhere else findings.found
+    return LookedAt(asked, 0, reported)
 
 
 def transaction_indexes(partitions: Iterable[PartitionFacts], store: ObjectStore, layout: Layout) -> LookedAt:
     """Reads the transaction indexes of each partition's latest segments, where there are any. Raises TieredctlError as
     the store and the layout do."""
-    read, passed_over, found = 0, 0, list[Finding]()
+    read, passed_over, reported = 0, 0, list[Finding]()
     for facts in partitions:
         for segment in sorted(_in_use(facts), key=lambda one: one.start_offset)[-INDEXES_A_PARTITION:]:
             keys = layout.promised_objects(segment) | layout.optional_objects(segment)
@@ -69,8 +69,8 @@ def transaction_indexes(partitions: Iterable[PartitionFacts], store: ObjectStore
             except DecodeError as error:
                 part = Part.TRANSACTION_INDEX
                 findings.add(FindingCode.TRANSACTION_INDEX_DAMAGED, part, error.message, position=error.position)
-            found += findings.found
-    return LookedAt(read, passed_over, found)
+            reported += findings.found
+    return LookedAt(read, passed_over, reported)
 
 
 def _in_use(facts: PartitionFacts) -> list[RemoteLogSegmentMetadata]:
@@ -85,13 +85,13 @@ def _segments_for_followers(facts: PartitionFacts) -> list[RemoteLogSegmentMetad
     ends = {max(segment.end_offset for segment in segments)} if segments else set()
     if facts.earliest_local:
         ends.add(facts.earliest_local - 1)
-    found = {}
+    chosen_by_id = {}
     for end in sorted(ends):
         holding = [one for one in segments if one.start_offset <= end <= one.end_offset]
         if holding:
             chosen = max(holding, key=lambda segment: segment.segment_leader_epochs[-1:])
-            found[chosen.segment_id] = chosen
-    return list(found.values())
+            chosen_by_id[chosen.segment_id] = chosen
+    return list(chosen_by_id.values())
 
 
 def _index_size(segment: RemoteLogSegmentMetadata, keys: dict[Part, str], store: ObjectStore, layout: Layout) -> int:

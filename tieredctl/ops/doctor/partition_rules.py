@@ -49,8 +49,8 @@ def partition_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
         yield from _kept_twice(facts, settings)
 
 
-def _age_ms(known: KnownSegment, clock: Clock) -> int:
-    return clock.now_ms - known.entered_ms
+def _age_ms(segment: KnownSegment, clock: Clock) -> int:
+    return clock.now_ms - segment.entered_ms
 
 
 def _counted_unfinished(facts: PartitionFacts, settings: TopicSettings, release: Release | None) -> Iterator[Finding]:
@@ -87,15 +87,15 @@ def _below_log_start(facts: PartitionFacts, clock: Clock) -> Iterator[Finding]:
     log_start = facts.earliest
     deleting = [one for one in facts.segments if one.metadata.state is RemoteLogSegmentState.DELETE_SEGMENT_STARTED]
     # The leader raises the log start first, and then deletes one segment after the other.
-    if log_start is None or any(_age_ms(known, clock) <= clock.older_than_ms for known in deleting):
+    if log_start is None or any(_age_ms(one, clock) <= clock.older_than_ms for one in deleting):
         return
     below = [segment for segment in facts.finished if segment.end_offset < log_start]
     if below:
         size = SizeSum.of(segment.known_size for segment in below)
         message = f"{counted(len(below), 'segment')} ({size}) below the log start offset {log_start}"
         evidence = {"logStartOffset": log_start, "bytes": size.known, "segmentIds": [one.segment_id for one in below]}
-        found = _finding(FindingCode.SEGMENTS_BELOW_LOG_START, facts, message, evidence)
-        yield replace(found, about=SegmentsSubject(tuple(one.segment_id for one in below)))
+        finding = _finding(FindingCode.SEGMENTS_BELOW_LOG_START, facts, message, evidence)
+        yield replace(finding, about=SegmentsSubject(tuple(one.segment_id for one in below)))
 
 
 def _overlapping(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
@@ -150,8 +150,8 @@ def _seam(facts: PartitionFacts) -> Iterator[Finding]:
     if facts.latest_tiered is None or tiered is None or local is None or local <= tiered + 1:
         return
     message = f"offsets {tiered + 1} to {local - 1} are neither in a segment of the metadata nor in the local log"
-    found = _finding(FindingCode.LOCAL_REMOTE_GAP, facts, message, {"offsets": [tiered + 1, local - 1]})
-    yield replace(found, about=PartitionSubject(facts.partition, (tiered + 1, local - 1)))
+    finding = _finding(FindingCode.LOCAL_REMOTE_GAP, facts, message, {"offsets": [tiered + 1, local - 1]})
+    yield replace(finding, about=PartitionSubject(facts.partition, (tiered + 1, local - 1)))
 
 
 class Untiered(NamedTuple):
@@ -189,10 +189,10 @@ def untiered(facts: PartitionFacts, settings: TopicSettings, tiered_end: int | N
 
 
 def _behind(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
-    found = None if settings.is_true(names.COPY_DISABLE) else untiered(facts, settings, facts.tiered_end)
-    if found is None:
+    waiting = None if settings.is_true(names.COPY_DISABLE) else untiered(facts, settings, facts.tiered_end)
+    if waiting is None:
         return
-    first, end, waits, size, lag = found
+    first, end, waits, size, lag = waiting
     if waits and lag is not None:
         message = f"about {size_text(waits)} waits for the copy lag, and is not in remote storage yet"
         yield _finding(

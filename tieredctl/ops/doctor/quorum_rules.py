@@ -202,8 +202,8 @@ def _not_looked_into(cluster: ClusterSnapshot) -> Iterator[Finding]:
     """The nodes whose snapshots are not known, where those of others are: only its disk shows a follower's."""
     if not cluster.metadata_logs or cluster.quorum is None:
         return
-    seen = {log.node_id for log in cluster.metadata_logs}
-    nodes = sorted({one.node_id for one in (*cluster.quorum.voters, *cluster.quorum.observers)} - seen)
+    nodes_with_logs = {log.node_id for log in cluster.metadata_logs}
+    nodes = sorted({one.node_id for one in (*cluster.quorum.voters, *cluster.quorum.observers)} - nodes_with_logs)
     if nodes:
         listed = ", ".join(map(str, nodes))
         message = (

@@ -42,7 +42,7 @@ def gaps_of_topic(
     topic = cluster.topic(name)
     log_starts = _offsets(cluster, topic, OffsetSpec.EARLIEST)
     local_starts = _offsets(cluster, topic, OffsetSpec.EARLIEST_LOCAL)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for facts in doubtful:
         partition = facts.partition
         if topic.topic_id != partition.topic_id or facts.earliest_local is None:
@@ -60,8 +60,8 @@ def gaps_of_topic(
             epochs = read_leader_log(cluster, one).log.leader_epochs
             # Leaders forget the epochs below a log start that rises meanwhile.
             log = LocalLog(epochs, local_start, _offsets(cluster, one, OffsetSpec.EARLIEST).get(number))
-        found += _gaps(partition, metadata, rows, log)
-    return found
+        findings += _gaps(partition, metadata, rows, log)
+    return findings
 
 
 def _offsets(cluster: Cluster, topic: TopicDescription, spec: OffsetSpec) -> dict[int, int]:

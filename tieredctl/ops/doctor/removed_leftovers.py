@@ -41,12 +41,12 @@ def left_unfinished(unfinished: Iterable[KnownSegment], clock: Clock, notes: Rem
     old = [one for one in every if clock.now_ms - one.entered_ms > clock.older_than_ms]
     removed = RemovedSegments(lambda: notes.read(notes.store))
     gone = set[str]()
-    for known in old:
-        keys = list(notes.layout.promised_objects(known.metadata).values())
+    for segment in old:
+        keys = list(notes.layout.promised_objects(segment.metadata).values())
         plan = removed.plan_of_any(keys)
         if plan is not None and not any(in_parallel(notes.store, notes.store.head, keys)):
-            gone.add(known.metadata.segment_id)
-            removed.add(known.metadata.topic_id_partition, plan)
+            gone.add(segment.metadata.segment_id)
+            removed.add(segment.metadata.topic_id_partition, plan)
     return Leftovers([one for one in every if one.metadata.segment_id not in gone], removed.findings())
 
 

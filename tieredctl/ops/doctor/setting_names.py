@@ -44,21 +44,21 @@ _MOST_MISSPELT = 1000
 def has_any_setting(stated: Collection[str]) -> bool:
     """Whether any of these names may be meant for a node or a plugin of it, misspelt or not: else they are of a file of
     another kind."""
-    known = setting_names(SettingKind.BROKER) | setting_names(SettingKind.TOPIC)
-    known = known.union(*(manager.names for manager in installed_managers()))
-    if any(name in known or name.startswith(_OF_NODES) for name in stated):
+    valid_names = setting_names(SettingKind.BROKER) | setting_names(SettingKind.TOPIC)
+    valid_names = valid_names.union(*(manager.names for manager in installed_managers()))
+    if any(name in valid_names or name.startswith(_OF_NODES) for name in stated):
         return True
-    return any(_meant(name, known) is not None for name in islice(stated, _MOST_MISSPELT))
+    return any(_meant(name, valid_names) is not None for name in islice(stated, _MOST_MISSPELT))
 
 
 def unknown_names(settings: BrokerSettings) -> Iterator[Finding]:
     """Names in a node's settings that neither its release nor its managers have."""
-    known = _known(settings)
+    valid_names = _valid_names(settings)
     for name, stated in settings.values.items():
-        if name in known:
+        if name in valid_names:
             yield from _unknown_to_the_release(settings, name)
         elif not name.startswith(_of_clients(settings)):
-            yield from _unknown_name(settings, name, stated, known)
+            yield from _unknown_name(settings, name, stated, valid_names)
 
 
 def missing_in(kind: SettingKind, name: str, release: Release, since: Line | None = None) -> str | None:
@@ -83,15 +83,17 @@ def _unknown_to_the_release(settings: BrokerSettings, name: str) -> Iterator[Fin
         yield Finding(FindingCode.BROKER_CONFIG_NAME_UNKNOWN, settings.subject, message, {"misspelt": name})
 
 
-def _unknown_name(settings: BrokerSettings, name: str, stated: str | None, known: frozenset[str]) -> Iterator[Finding]:
-    meant = _meant_of_manager(name, settings) or INHERITED.get(name) or _meant(name, known)
+def _unknown_name(
+    settings: BrokerSettings, name: str, stated: str | None, valid_names: frozenset[str]
+) -> Iterator[Finding]:
+    meant = _meant_of_manager(name, settings) or INHERITED.get(name) or _meant(name, valid_names)
     is_managers = name.startswith((settings.text(names.STORAGE_PREFIX) or " ", settings.metadata_name("") or " "))
     if meant is None and (unknown := _unknown_to_plugin(name, settings)) is not None:
         yield unknown
     elif meant is not None or (not is_managers and name.startswith((*_OF_TIERING, *_PROPOSED))):
         evidence: dict[str, object] = {"misspelt": name, "stated": stated, **_correction(name, meant, stated)}
         severity = Severity.INFO if meant is None and name.startswith(_OF_FORKS) else None
-        message = _said(name, meant)
+        message = _sentence(name, meant)
         yield Finding(FindingCode.BROKER_CONFIG_NAME_UNKNOWN, settings.subject, message, evidence, severity)
 
 
@@ -105,10 +107,10 @@ def _correction(name: str, meant: str | None, stated: str | None) -> dict[str, o
 
 def unknown_topic_names(settings: TopicSettings) -> Iterator[Finding]:
     """Names that are not topic settings: Kafka refuses them."""
-    known = setting_names(SettingKind.TOPIC)
+    valid_names = setting_names(SettingKind.TOPIC)
     for name, stated in settings.values.items():
-        if name not in known:
-            meant = _meant(name, known)
+        if name not in valid_names:
+            meant = _meant(name, valid_names)
             correction = _correction(name, meant, stated)
             value = correction.get("value")
             about = Subject() if meant is None else SettingSubject(meant, value if isinstance(value, str) else None)
@@ -123,7 +125,7 @@ def setting_name(finding: Finding) -> str | None:
     return finding.about.name if isinstance(finding.about, SettingSubject) else None
 
 
-def _said(name: str, meant: str | None) -> str:
+def _sentence(name: str, meant: str | None) -> str:
     if name in setting_names(SettingKind.TOPIC):
         whose = f"{name} is a topic setting: a broker ignores it"
     else:
@@ -133,11 +135,11 @@ def _said(name: str, meant: str | None) -> str:
     return whose if meant is None else f"{whose}; {meant} is probably meant"
 
 
-def _known(settings: BrokerSettings) -> frozenset[str]:
-    known = setting_names(SettingKind.BROKER)
+def _valid_names(settings: BrokerSettings) -> frozenset[str]:
+    valid_names = setting_names(SettingKind.BROKER)
     if settings.uses_topic_based_metadata:
-        known |= {settings.metadata_name(name) for name in setting_names(SettingKind.METADATA_TOPIC)}
-    return known
+        valid_names |= {settings.metadata_name(name) for name in setting_names(SettingKind.METADATA_TOPIC)}
+    return valid_names
 
 
 def _of_clients(settings: BrokerSettings) -> tuple[str, ...]:
@@ -145,16 +147,16 @@ def _of_clients(settings: BrokerSettings) -> tuple[str, ...]:
     return tuple(settings.metadata_name(f"remote.log.metadata.{client}.") for client in _CLIENTS)
 
 
-def _meant(name: str, known: Collection[str]) -> str | None:
+def _meant(name: str, valid_names: Collection[str]) -> str | None:
     """The known name that was probably meant: it differs by a prefix, by the order of its words, or by a letter or
     two."""
     words = name.split(".")
     if len(words) >= _TELLING_WORDS and _WORDS_OF_TIERING.intersection(words):
-        moved = [one for one in known if one.endswith(f".{name}") or name.endswith(f".{one}")]
-        ordered = moved or [one for one in known if sorted(one.split(".")) == sorted(words)]
+        moved = [one for one in valid_names if one.endswith(f".{name}") or name.endswith(f".{one}")]
+        ordered = moved or [one for one in valid_names if sorted(one.split(".")) == sorted(words)]
         if len(ordered) == 1:
             return ordered[0]
-    return next(iter(get_close_matches(name, known, 1, _ALIKE)), None)
+    return next(iter(get_close_matches(name, valid_names, 1, _ALIKE)), None)
 
 
 def _meant_of_manager(name: str, settings: BrokerSettings) -> str | None:
@@ -198,10 +200,10 @@ def _unknown_to_plugin(name: str, settings: BrokerSettings) -> Finding | None:
     own = name.removeprefix(prefix)
     if manager is None or not name.startswith(prefix) or own in manager.names or own.startswith(manager.groups):
         return None
-    known = sorted(manager.names)
+    plugin_names = sorted(manager.names)
     message = f"{manager.whose} is not known to have a setting {own}, and ignores what it does not have; "
-    message += f"it has {', '.join(known)}"
-    evidence: dict[str, object] = {"misspelt": name, "stated": settings.values[name], "known": known}
+    message += f"it has {', '.join(plugin_names)}"
+    evidence: dict[str, object] = {"misspelt": name, "stated": settings.values[name], "known": plugin_names}
     return Finding(FindingCode.BROKER_CONFIG_NAME_UNKNOWN, settings.subject, message, evidence, Severity.INFO)
 
 

@@ -32,12 +32,12 @@ Rule = Callable[[TopicSettings], Iterator[Finding]]
 
 def topic_findings(settings: TopicSettings) -> list[Finding]:
     """All findings that follow from a topic's settings alone; if it is not tiered, only invalid values."""
-    found = [*_invalid_values(settings), *unknown_topic_names(settings)]
-    refused = set(map(setting_name, found))
+    findings = [*_invalid_values(settings), *unknown_topic_names(settings)]
+    refused = set(map(setting_name, findings))
     if settings.is_tiered:
         judged = [finding for rule in TIERED_RULES for finding in _as_far_as_known(rule, settings)]
-        found += [one for one in judged if setting_name(one) not in refused]
-    return found
+        findings += [one for one in judged if setting_name(one) not in refused]
+    return findings
 
 
 def _as_far_as_known(rule: Rule, settings: TopicSettings) -> Iterator[Finding]:
@@ -49,9 +49,9 @@ def _as_far_as_known(rule: Rule, settings: TopicSettings) -> Iterator[Finding]:
 def _invalid_values(settings: TopicSettings) -> Iterator[Finding]:
     line = None if settings.release is None else settings.release.line
     for name, stated in settings.values.items():
-        found = definition(SettingKind.TOPIC, name, line)
-        if stated is not None and found is not None and not is_allowed(SettingKind.TOPIC, name, stated, line):
-            message = f"{name} is {stated!r}, not {found.demand}"
+        setting = definition(SettingKind.TOPIC, name, line)
+        if stated is not None and setting is not None and not is_allowed(SettingKind.TOPIC, name, stated, line):
+            message = f"{name} is {stated!r}, not {setting.demand}"
             yield _finding(FindingCode.TOPIC_CONFIG_VALUE_INVALID, settings, name, message)
 
 

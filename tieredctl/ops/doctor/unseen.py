@@ -27,24 +27,24 @@ def with_unseen(cluster: ClusterSnapshot, live: Cluster, topics: TopicLookup) ->
 
 
 def _live_segments(stores: Sequence[ReplayedMetadata]) -> Mapping[TopicIdPartition, int]:
-    found: Counter[TopicIdPartition] = Counter()
+    counts: Counter[TopicIdPartition] = Counter()
     for metadata in stores:
         of_partitions = Counter(metadata.rows.partitions[metadata.in_states(STORED_STATES)].tolist())
-        found.update({metadata.partitions[number]: count for number, count in of_partitions.items()})
-    return found
+        counts.update({metadata.partitions[number]: count for number, count in of_partitions.items()})
+    return counts
 
 
 def _with_first_records(partitions: Sequence[PartitionFacts], live: Cluster, looking: Looking) -> list[PartitionFacts]:
     names = sorted({facts.partition.topic for facts in partitions if facts.is_start_unexplained})
-    found = {
+    first_records = {
         name: looking.at(f"offsets of {name} by time", partial(_first_records, live, name)) or {} for name in names
     }
 
-    def known(facts: PartitionFacts) -> PartitionFacts:
-        first = found.get(facts.partition.topic, {}).get(facts.partition.partition)
+    def with_first_record(facts: PartitionFacts) -> PartitionFacts:
+        first = first_records.get(facts.partition.topic, {}).get(facts.partition.partition)
         return facts if first is None or first.error else replace(facts, first_record_ms=first.timestamp_ms)
 
-    return [known(facts) for facts in partitions]
+    return [with_first_record(facts) for facts in partitions]
 
 
 def _first_records(live: Cluster, name: str) -> Mapping[int, ListedOffset]:

@@ -73,13 +73,13 @@ def cost_estimate(
     least = [price.monthly_cost(topic.bytes) for _, topic in topics]
     parts = [cost for cost in (*least, *(row["putsCost"] for row in rows)) if cost is not None]
     unknown = sum(topic.segments_of_unknown_size for _, topic in topics)
-    known = [*parts, *([] if gets_cost is None else [gets_cost])]
+    known_costs = [*parts, *([] if gets_cost is None else [gets_cost])]
     summary = {
         "bytes": known_sum(row["bytes"] for row in rows),
         "puts": sum(row["puts"] for row in rows),
         "gets": gets,
         "getsCost": gets_cost,
-        "cost": round(sum(known), _DIGITS),
+        "cost": round(sum(known_costs), _DIGITS),
         "currency": price.currency,
         "notKnown": _not_known(price, gets, unknown),
     }

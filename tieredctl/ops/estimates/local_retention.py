@@ -61,9 +61,9 @@ def local_estimates(
     disks: list[tuple[str | None, Sequence[LocalSegment]]]
     if replicas is None:
         used = (one for one in segments_in_use(remote) if one.start_offset >= first_offset)
-        known = sorted(used, key=lambda one: one.start_offset)
-        disks = [(None, _by_metadata(known, first_offset, local_bytes, now_ms))]
-        is_exact = all(one.known_size is not None for one in known)
+        used_in_order = sorted(used, key=lambda one: one.start_offset)
+        disks = [(None, _by_metadata(used_in_order, first_offset, local_bytes, now_ms))]
+        is_exact = all(one.known_size is not None for one in used_in_order)
     else:
         disks = [(replica.folder, replica.segments) for replica in replicas]
         is_exact = True
@@ -74,10 +74,10 @@ def local_estimates(
 
 
 def _by_metadata(
-    known: Sequence[RemoteLogSegmentMetadata], first_offset: int, local_bytes: int, now_ms: int
+    remote_segments: Sequence[RemoteLogSegmentMetadata], first_offset: int, local_bytes: int, now_ms: int
 ) -> list[LocalSegment]:
     """The remote segments from an offset on, and one active segment, of now, with the rest of the bytes."""
-    segments = [LocalSegment(one.start_offset, one.known_size or 0, one.max_timestamp_ms) for one in known]
-    behind = known[-1].end_offset + 1 if known else first_offset
+    segments = [LocalSegment(one.start_offset, one.known_size or 0, one.max_timestamp_ms) for one in remote_segments]
+    behind = remote_segments[-1].end_offset + 1 if remote_segments else first_offset
     rest = max(0, local_bytes - sum(segment.size for segment in segments))
     return [*segments, LocalSegment(behind, rest, now_ms)]

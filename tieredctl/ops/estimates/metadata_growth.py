@@ -59,13 +59,13 @@ def stated_metadata(segments: int) -> MetadataEstimate:
 def read_metadata(stream: EventStream, cluster: Cluster | None) -> MetadataEstimate:
     """For what a source holds; by broker where there is a cluster to ask who has which partition. Raises TieredctlError
     as these do."""
-    found = statistics(stream, is_described=True)
-    events = {document["metadataPartition"]: document["events"] for document in found.partitions}
+    counted = statistics(stream, is_described=True)
+    events = {document["metadataPartition"]: document["events"] for document in counted.partitions}
     by_partition: dict[TopicIdPartition, CacheSize] = defaultdict(CacheSize)
-    for metadata in found.stores:
+    for metadata in counted.stores:
         for partition, segments, leader_epochs in metadata.sizes_of_partitions():
             by_partition[partition] = _size([by_partition[partition], CacheSize(segments, leader_epochs)])
-    total = found.total
+    total = counted.total
     if cluster is None:
         rows = [_row(None, len(by_partition), _size(by_partition.values()), total["events"])]
     else:

@@ -49,38 +49,40 @@ def explain_live(
     Raises TieredctlError as the cluster does.
     """
     topic = only_partition(cluster.topic(place.topic), place.partition)
-    found = ListedOffset(place.offset) if place.timestamp_ms is None else _looked_up(cluster, topic, place.timestamp_ms)
-    if found.offset is None:
+    looked_up = (
+        ListedOffset(place.offset) if place.timestamp_ms is None else _looked_up(cluster, topic, place.timestamp_ms)
+    )
+    if looked_up.offset is None:
         return None
     answers = read_leader_log(cluster, topic)
-    log, offset = answers.log, found.offset
+    log, offset = answers.log, looked_up.offset
     selection = Selection.of(place.topic, topic.topic_id, place.partition)
     partition = TopicIdPartition(topic.topic_id, place.topic, place.partition)
     store = replayed(stream, selection)
     remote = store.caches.get(partition, RemoteLogMetadataCache())
-    known = KnownLog(log.leader_epochs, log.local_log_start_offset, log.log_start_offset, log.end_offset)
+    log_facts = KnownLog(log.leader_epochs, log.local_log_start_offset, log.log_start_offset, log.end_offset)
     epoch = epoch_for_offset(log.leader_epochs, offset) if offset < log.end_offset else None
     segment = None if epoch is None else remote.remote_log_segment_metadata(epoch, offset)
     return Explanation(
         partition,
         offset,
-        timestamp_ms=found.timestamp_ms,
+        timestamp_ms=looked_up.timestamp_ms,
         leader_epoch=epoch,
         segment=segment,
         other_segments=_others(remote, offset, segment),
         highest_remote_offset=highest_remote_offset(log.leader_epochs, log.end_offset, remote),
-        timeline=_timeline(stream, store, partition, known),
+        timeline=_timeline(stream, store, partition, log_facts),
         live=_live(answers, remote, offset, believed_epoch, tiered=is_tiered(cluster, place.topic)),
     )
 
 
 def _looked_up(cluster: Cluster, topic: TopicDescription, timestamp_ms: int) -> ListedOffset:
     number = topic.partitions[0].partition
-    found = cluster.list_offsets(topic, timestamp_ms)[number]
-    if found.error:
-        message = f"The leader of {topic.topic}-{number} could not look up the time: {found.error}."
+    listed = cluster.list_offsets(topic, timestamp_ms)[number]
+    if listed.error:
+        message = f"The leader of {topic.topic}-{number} could not look up the time: {listed.error}."
         raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message, hint="")
-    return found
+    return listed
 
 
 def _live(
@@ -109,8 +111,10 @@ def explain_metadata(stream: EventStream, selection: Selection, offset: int, epo
     partition = one_partition(store.caches, selection, stream)
     remote = store.caches[partition]
     epochs = remote.epochs() if epoch is None else [epoch]
-    found = ((one, remote.remote_log_segment_metadata(one, offset)) for one in reversed(epochs))
-    leader_epoch, segment = next(((one, known) for one, known in found if known), (None, None))
+    lookups = ((one, remote.remote_log_segment_metadata(one, offset)) for one in reversed(epochs))
+    leader_epoch, segment = next(
+        ((one, segment_of_epoch) for one, segment_of_epoch in lookups if segment_of_epoch), (None, None)
+    )
     highest = [remote.highest_offset_for_epoch(one) for one in remote.epochs()]
     return Explanation(
         partition,
@@ -134,9 +138,9 @@ def _timeline(
 
 def _others(remote: RemoteLogMetadataCache, offset: int, segment: KnownSegment | None) -> list[KnownSegment]:
     return [
-        known
-        for known in remote.list_remote_log_segments()
-        if known is not segment and known.metadata.start_offset <= offset <= known.metadata.end_offset
+        other
+        for other in remote.list_remote_log_segments()
+        if other is not segment and other.metadata.start_offset <= offset <= other.metadata.end_offset
     ]
 
 

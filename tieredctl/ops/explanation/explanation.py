@@ -88,21 +88,21 @@ class Explanation:
         return Place.REMOTE if self.segment else Place.LOST
 
 
-def explanation_document(found: Explanation, objects: Sequence[Document] | None) -> Document:
+def explanation_document(explanation: Explanation, objects: Sequence[Document] | None) -> Document:
     """One item. What only a leader knows is null where none was asked, as is anything unknown."""
     document: Document = {
-        **partition_document(found.partition),
-        "offset": found.offset,
-        "timestampMs": found.timestamp_ms,
-        "place": found.place.value,
-        "leaderEpoch": found.leader_epoch,
-        "segment": segment_document(found.segment) if found.segment else None,
-        "otherSegments": [segment_document(known) for known in found.other_segments],
+        **partition_document(explanation.partition),
+        "offset": explanation.offset,
+        "timestampMs": explanation.timestamp_ms,
+        "place": explanation.place.value,
+        "leaderEpoch": explanation.leader_epoch,
+        "segment": segment_document(explanation.segment) if explanation.segment else None,
+        "otherSegments": [segment_document(other) for other in explanation.other_segments],
         "objects": None if objects is None else list(objects),
-        "highestRemoteOffset": found.highest_remote_offset,
-        "timeline": ranges_document(found.timeline),
+        "highestRemoteOffset": explanation.highest_remote_offset,
+        "timeline": ranges_document(explanation.timeline),
     }
-    return document | _live(found.live)
+    return document | _live(explanation.live)
 
 
 def _live(live: LiveExplanation | None) -> Document:

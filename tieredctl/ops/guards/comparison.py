@@ -72,12 +72,12 @@ def demand_same(store: WritableObjectStore, original: StoredObject, copy: Stored
 
     Raises TieredctlError `removal-failed` if it does not. Such a copy is deleted, so that nobody relies on it.
     """
-    found = same_bytes(store, original, copy)
-    if found is None:
+    sameness = same_bytes(store, original, copy)
+    if sameness is None:
         if is_there(store, original):
             store.delete([copy])
         raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"The copy of {original.key} does not hold the same bytes.")
-    return found
+    return sameness
 
 
 def same_bytes(store: ObjectStore, one: StoredObject, other: StoredObject) -> Sameness | None:
@@ -103,7 +103,7 @@ def same_bytes(store: ObjectStore, one: StoredObject, other: StoredObject) -> Sa
     return Sameness(by, {**checksums, **(computed or {})})
 
 
-def held_by(store: ObjectStore, stored: StoredObject, known: KnownBytes, *, must_be_untouched: bool) -> str | None:
+def held_by(store: ObjectStore, stored: StoredObject, expected: KnownBytes, *, must_be_untouched: bool) -> str | None:
     """How an object was found to hold known bytes, as in `Sameness.by`, or VERSION; None if it does not, or that cannot
     be established.
 
@@ -111,11 +111,11 @@ def held_by(store: ObjectStore, stored: StoredObject, known: KnownBytes, *, must
     known, or, with `must_be_untouched`, reports that the object was written since. Raises TieredctlError as reading
     does.
     """
-    if stored.size != known.size:
+    if stored.size != expected.size:
         return None
-    kept, is_untouched = store.checksums(stored), known.is_untouched(stored)
-    common = [name for name in known.checksums if name in kept]
-    equal = [name for name in common if kept[name] == known.checksums[name]]
+    kept, is_untouched = store.checksums(stored), expected.is_untouched(stored)
+    common = [name for name in expected.checksums if name in kept]
+    equal = [name for name in common if kept[name] == expected.checksums[name]]
     if any(name not in equal and not name.endswith(_OF_PARTS) for name in common):
         return None
     # Other bytes with the same CRC are easily made.
@@ -123,8 +123,8 @@ def held_by(store: ObjectStore, stored: StoredObject, known: KnownBytes, *, must
     if vouching and (is_untouched or not must_be_untouched):
         return vouching[0]
     for name in _COMPUTED:
-        if name in known.checksums:
-            is_it = digest_of(store, stored, name) == known.checksums[name] and is_there(store, stored)
+        if name in expected.checksums:
+            is_it = digest_of(store, stored, name) == expected.checksums[name] and is_there(store, stored)
             return name + _READ if is_it else None
     if vouching:
         return vouching[0]
@@ -169,5 +169,5 @@ def _digest_if_same(store: ObjectStore, one: StoredObject, other: StoredObject) 
 
 def is_there(store: ObjectStore, stored: StoredObject) -> bool:
     """Whether this version of an object exists now."""
-    found = store.head(stored.key)
-    return found is not None and found.version == stored.version
+    current = store.head(stored.key)
+    return current is not None and current.version == stored.version

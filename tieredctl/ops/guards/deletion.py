@@ -15,18 +15,18 @@ def delete_surely(store: WritableObjectStore, objects: Sequence[StoredObject]) -
     Another version that exists now was written after the deletion. An object that could not be looked at counts as
     failed: trying again is safe.
     """
-    return in_parallel(store, lambda deletion: _looked_at(store, deletion), store.delete(objects))
+    return in_parallel(store, lambda deletion: _checked(store, deletion), store.delete(objects))
 
 
-def _looked_at(store: WritableObjectStore, deletion: Deletion) -> Deletion:
+def _checked(store: WritableObjectStore, deletion: Deletion) -> Deletion:
     if deletion.outcome is not DeletionOutcome.GONE:
         return deletion
     stored = deletion.stored
     try:
-        found = store.head(stored.key)
+        current = store.head(stored.key)
     except TieredctlError as error:
         return Deletion(stored, DeletionOutcome.FAILED, error)
-    if found is None or found.version != stored.version:
+    if current is None or current.version != stored.version:
         return deletion
     message = f"{store.url} reported {stored.key} as deleted, but it still exists."
     return Deletion(stored, DeletionOutcome.FAILED, TieredctlError(ErrorCode.REMOVAL_FAILED, message))

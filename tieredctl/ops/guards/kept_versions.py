@@ -42,9 +42,9 @@ def delete_versions(store: WritableObjectStore, keys: Iterable[str]) -> DeletedV
 
 
 def _delete_all(store: WritableObjectStore, key: str, done: DeletedVersions) -> None:
-    found = [kept for kept in store.kept_versions(key) if kept.key == key]
+    versions = [kept for kept in store.kept_versions(key) if kept.key == key]
     # The marker is deleted last: without it, the newest other version would become the object again.
-    for kept in sorted(found, key=lambda one: one.is_delete_marker):
+    for kept in sorted(versions, key=lambda one: one.is_delete_marker):
         store.delete_version(kept)
         done.versions += not kept.is_delete_marker
         done.markers += kept.is_delete_marker

@@ -68,13 +68,13 @@ def find_lease(store: ObjectStore) -> FoundLease | None:
     )
 
 
-def break_lease(store: WritableObjectStore, found: FoundLease) -> bool:
+def break_lease(store: WritableObjectStore, lease: FoundLease) -> bool:
     """Frees the lease; False if it was renewed, taken or released since it was found.
 
     The run that held it notices before its next deletion.
     """
     return (
-        store.replace(found.stored, _lease_text(found.holder, found.purpose, found.since_ms, _RELEASED_MS)) is not None
+        store.replace(lease.stored, _lease_text(lease.holder, lease.purpose, lease.since_ms, _RELEASED_MS)) is not None
     )
 
 
@@ -121,21 +121,21 @@ class Lease:
 
     def _taken(self) -> StoredObject:
         for _ in range(2):
-            found = find_lease(self._store)
-            if found is None:
+            lease = find_lease(self._store)
+            if lease is None:
                 taken = self._store.put_if_absent(LEASE_KEY, self._text())
-            elif found.is_held(self.clock()):
-                raise self._locked(found)
+            elif lease.is_held(self.clock()):
+                raise self._locked(lease)
             else:
-                taken = self._store.replace(found.stored, self._text())
+                taken = self._store.replace(lease.stored, self._text())
             if taken is not None:
                 return taken
         raise TieredctlError(ErrorCode.LOCKED, f"{self._store.url} is locked by a run that started at the same time.")
 
-    def _locked(self, found: FoundLease) -> TieredctlError:
+    def _locked(self, lease: FoundLease) -> TieredctlError:
         # A time in the future counts as now: nobody waits longer than a lease lasts.
-        left_ms = min(found.until_ms - self.clock(), LEASE_MS)
-        how = f"by {found.holder} ({found.purpose}) for {left_ms // 1000 + 1} s"
+        left_ms = min(lease.until_ms - self.clock(), LEASE_MS)
+        how = f"by {lease.holder} ({lease.purpose}) for {left_ms // 1000 + 1} s"
         return TieredctlError(ErrorCode.LOCKED, f"{self._store.url} is locked {how}.")
 
     def _text(self) -> bytes:

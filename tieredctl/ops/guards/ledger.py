@@ -49,19 +49,19 @@ class Ledger:
 
     def _known_as_less_than(self, use: PlanUse) -> PlanRecord | None:
         try:
-            found = plan_record(self._store, self._plan_id)
+            recorded = plan_record(self._store, self._plan_id)
         except TieredctlError as error:
             # Undoing needs no proof of what was done, and puts the plan on record again.
             if error.code is ErrorCode.LEDGER_DAMAGED and use is PlanUse.RESTORED:
                 return None
             raise
-        if found is None:
+        if recorded is None:
             return None
-        known = _same_plan(self._store, self._record, found, self._plan_id).use
-        if _ORDER.index(known) > _ORDER.index(use):
-            message = f"Another run took over this plan, which is now {known.value}."
+        recorded_use = _same_plan(self._store, self._record, recorded, self._plan_id).use
+        if _ORDER.index(recorded_use) > _ORDER.index(use):
+            message = f"Another run took over this plan, which is now {recorded_use.value}."
             raise TieredctlError(ErrorCode.LEASE_LOST, message)
-        return found
+        return recorded
 
     def _is_written(self, current: StoredObject | None, text: bytes) -> bool:
         if Capability.CONDITIONAL_WRITE not in self._store.capabilities:
@@ -75,14 +75,14 @@ class Ledger:
 def plan_use(store: ObjectStore, record: PlanRecord, plan_id: str) -> PlanUse | None:
     """How far the plan of a record was applied; None if that never began. Raises TieredctlError `plan-altered` if
     another plan with this id was used, `ledger-damaged` if the record in the store cannot be read."""
-    found = plan_record(store, plan_id)
-    return None if found is None else _same_plan(store, record, found, plan_id).use
+    recorded = plan_record(store, plan_id)
+    return None if recorded is None else _same_plan(store, record, recorded, plan_id).use
 
 
-def _same_plan(store: ObjectStore, record: PlanRecord, found: PlanRecord, plan_id: str) -> PlanRecord:
-    if None not in (found.plan_digest, record.plan_digest) and found.plan_digest != record.plan_digest:
+def _same_plan(store: ObjectStore, record: PlanRecord, recorded: PlanRecord, plan_id: str) -> PlanRecord:
+    if None not in (recorded.plan_digest, record.plan_digest) and recorded.plan_digest != record.plan_digest:
         raise TieredctlError(ErrorCode.PLAN_ALTERED, f"{ledger_key(plan_id)} in {store.url} belongs to another plan.")
-    return found
+    return recorded
 
 
 def plan_record(store: ObjectStore, plan_id: str) -> PlanRecord | None:

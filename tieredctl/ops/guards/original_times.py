@@ -103,8 +103,8 @@ def forget_original_times(store: WritableObjectStore, key: bytes | None, folder:
     def is_needed(body: bytes) -> bool:
         noted = _copied(body, store.url)
         times = OriginalTimes(noted)
-        found = (store.head(one.key) for one in noted)
-        return not noted or any(stored is not None and times.noted_ms(stored) is not None for stored in found)
+        current = (store.head(one.key) for one in noted)
+        return not noted or any(stored is not None and times.noted_ms(stored) is not None for stored in current)
 
     with suppress(TieredctlError):
         delete_stale_notes(store, list(read_notes(store, key, folder, most=_MOST_NOTES)), is_needed)

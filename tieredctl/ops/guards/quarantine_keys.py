@@ -61,17 +61,17 @@ def quarantined(key: str) -> Quarantined | None:
         plan_id, slash, original = key.removeprefix(QUARANTINE).partition("/")
         return Quarantined(plan_id, original) if slash and original else None
     parts = key.removeprefix(_BY_CLUSTER).split("/", 2)
-    found = _SUFFIX.fullmatch(parts[2]) if len(parts) == 3 else None
-    if found is None:
+    match = _SUFFIX.fullmatch(parts[2]) if len(parts) == 3 else None
+    if match is None:
         return None
     cluster_id = unquote(parts[0])
     return Quarantined(
         parts[1],
-        found["key"],
+        match["key"],
         None if cluster_id == _UNKNOWN_CLUSTER else cluster_id,
-        int(found["size"]),
-        int(found["time"]),
-        unquote(found["version"]) or None,
+        int(match["size"]),
+        int(match["time"]),
+        unquote(match["version"]) or None,
     )
 
 
@@ -97,12 +97,12 @@ def copies_by_plan(
 def copies_of(store: ObjectStore, plan: ReceiptsHeader) -> dict[str, list[QuarantinedCopy]]:
     """The copies that a plan made, by the keys of their originals. A copy whose size differs from its original's does
     not count."""
-    found: dict[str, list[QuarantinedCopy]] = {}
+    copies: dict[str, list[QuarantinedCopy]] = {}
     for copy, original in copies_by_plan(store, plan.cluster_id or None, plan.plan_id):
         if original.size in (None, copy.size):
             kept = QuarantinedCopy(copy.key, copy.size, copy.last_modified_ms, copy.version)
-            found.setdefault(original.key, []).append(kept)
-    return found
+            copies.setdefault(original.key, []).append(kept)
+    return copies
 
 
 def _copies_below(store: ObjectStore, folder: str) -> Iterator[tuple[StoredObject, Quarantined]]:

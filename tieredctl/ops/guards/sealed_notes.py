@@ -133,11 +133,11 @@ class Sealer:
         return Seal(self._digest.hexdigest(), None if self._signature is None else self._signature.hexdigest())
 
 
-def is_signed_alike(found: Seal, made: Seal) -> bool:
+def is_signed_alike(stored: Seal, made: Seal) -> bool:
     """Whether a seal that was found has the same signature as one made with the key."""
-    if found.signature is None or made.signature is None:
+    if stored.signature is None or made.signature is None:
         return False
-    return hmac.compare_digest(found.signature.encode(), made.signature.encode())
+    return hmac.compare_digest(stored.signature.encode(), made.signature.encode())
 
 
 class NotedBytes(NamedTuple):

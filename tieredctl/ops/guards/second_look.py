@@ -28,12 +28,12 @@ def look_twice(
 ) -> tuple[_Seen, list[Finding]]:
     """What was seen last, and what was found in it. `look` reads everything from the first source on; it is called
     again only where a finding is in doubt, or `besides` doubts what was seen for another reason."""
-    seen = look()
-    found = list(findings_of(seen))
-    if not (are_in_doubt(found) or besides(seen)):
-        return seen, found
-    seen = look()
-    return seen, confirmed(found, findings_of(seen))
+    reading = look()
+    findings = list(findings_of(reading))
+    if not (are_in_doubt(findings) or besides(reading)):
+        return reading, findings
+    reading = look()
+    return reading, confirmed(findings, findings_of(reading))
 
 
 def are_in_doubt(findings: Iterable[Finding]) -> bool:

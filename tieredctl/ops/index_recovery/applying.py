@@ -179,8 +179,8 @@ class IndexRecovery:
         return key
 
     def _is_there(self, key: str, data: bytes) -> bool:
-        found = self.store.head(key)
-        return found is not None and found.size == len(data) and self.store.read(key) == data
+        stored = self.store.head(key)
+        return stored is not None and stored.size == len(data) and self.store.read(key) == data
 
 
 _CACHED = (SegmentPart.OFFSET_INDEX, SegmentPart.TIME_INDEX, SegmentPart.TRANSACTION_INDEX)

@@ -60,7 +60,7 @@ def diagnose(
 ) -> IndexDiagnosis:
     """Reads a whole segment. Raises TieredctlError where the store does not answer, or the layout lacks a key."""
     keys = layout.promised_objects(metadata) | layout.optional_objects(metadata)
-    stored = {part: found for part, key in keys.items() if (found := store.head(key))}
+    stored = {part: current for part, key in keys.items() if (current := store.head(key))}
     task = SegmentTask(metadata, {part: keys[part] for part in stored}, Level.FULL, index_interval_bytes)
     report = check_segment(task, store, layout)
     if no_key := private_key_error(report.unread):
@@ -87,17 +87,17 @@ def with_earlier_transactions(
     such a transaction may have been empty, and then it has no entry; by the producers as of its first offset it was
     not.
     """
-    found = next((one for one in diagnosis.parts if one.part is Part.TRANSACTION_INDEX), None)
-    if Part.TRANSACTION_INDEX not in rebuilt or (found and found.condition is not Condition.SOUND):
+    original = next((one for one in diagnosis.parts if one.part is Part.TRANSACTION_INDEX), None)
+    if Part.TRANSACTION_INDEX not in rebuilt or (original and original.condition is not Condition.SOUND):
         return diagnosis
     expected = _transactions(rebuilt[Part.TRANSACTION_INDEX])
-    indexed = _transactions(segment.read(Part.TRANSACTION_INDEX)) if found else set()
+    indexed = _transactions(segment.read(Part.TRANSACTION_INDEX)) if original else set()
     if expected == indexed:
         return diagnosis
-    condition, size = (Condition.DAMAGED, found.size) if found else (Condition.MISSING, None)
+    condition, size = (Condition.DAMAGED, original.size) if original else (Condition.MISSING, None)
     producers = ", ".join(str(producer) for producer in sorted({producer for producer, _, _ in expected ^ indexed}))
     reason = f"its entries for transactions that began before the segment are wrong (producers: {producers})"
-    others = [one for one in diagnosis.parts if one is not found]
+    others = [one for one in diagnosis.parts if one is not original]
     return replace(diagnosis, parts=[*others, FoundPart(Part.TRANSACTION_INDEX, condition, size, reason)])
 
 
@@ -172,7 +172,7 @@ def read_verified_segments(path: Path) -> VerifiedSegments:
 
 def _segment_id(item: dict[str, Any]) -> str | None:
     """Of a finding about a part that may be made again; an id that is none is a fault of the file."""
-    found = item["evidence"].get("segmentId") if item["code"] in _MENDED else None
-    if found is not None and not (isinstance(found, str) and is_uuid(found)):
-        raise ValueError(found)
-    return found
+    segment_id = item["evidence"].get("segmentId") if item["code"] in _MENDED else None
+    if segment_id is not None and not (isinstance(segment_id, str) and is_uuid(segment_id)):
+        raise ValueError(segment_id)
+    return segment_id

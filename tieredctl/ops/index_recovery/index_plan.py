@@ -89,8 +89,8 @@ class IndexRecoveryPlan:
     @property
     def rebuilt_snapshot(self) -> bytes | None:
         """The producer snapshot that is to be written, if one is."""
-        found = (one.rebuilt for one in self.to_write() if one.found.part is Part.PRODUCER_SNAPSHOT)
-        return next(found, None)
+        snapshots = (one.rebuilt for one in self.to_write() if one.found.part is Part.PRODUCER_SNAPSHOT)
+        return next(snapshots, None)
 
     @property
     def rebuilt_bytes(self) -> int:
@@ -148,35 +148,35 @@ class SegmentsOnce:
             demand_whole(self.findings)
         selection.demand_known(self._state.partitions, "The metadata has no event of")
         rows = segments(self._state, selection, RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
-        return [known.metadata.segment_id for _, known in self._state.known(rows)]
+        return [segment.metadata.segment_id for _, segment in self._state.known(rows)]
 
     def in_order(self, segment_ids: Collection[str]) -> list[str]:
         """These segments, once each, in that order; then those that are not among the segments in it."""
         wanted = {*segment_ids}
-        known = [one for one in self.ids(Selection()) if one in wanted]
-        return [*known, *sorted(wanted - {*known})]
+        ordered = [one for one in self.ids(Selection()) if one in wanted]
+        return [*ordered, *sorted(wanted - {*ordered})]
 
     def finished(self, segment_id: str) -> KnownSegmentOfPartition:
         """A segment whose objects are promised. Raises TieredctlError: `unknown-segment`; `metadata-incomplete` where
         it may be in what was lost, and where its log's size is unknown; `usage` where it is still copied, or being
         deleted."""
-        found = next(self._state.known(segments(self._state, Selection.of(segment_id=segment_id))), None)
-        if found is None:
+        row = next(self._state.known(segments(self._state, Selection.of(segment_id=segment_id))), None)
+        if row is None:
             demand_whole(self.findings)
             message = f"The metadata has no segment {segment_id}, or it was deleted."
             raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, message)
-        partition, known = found
-        if known.metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
-            message = f"Segment {segment_id} is in {known.metadata.state.name}: its objects are not promised."
+        partition, segment = row
+        if segment.metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+            message = f"Segment {segment_id} is in {segment.metadata.state.name}: its objects are not promised."
             hint = "Only indexes of segments in COPY_SEGMENT_FINISHED are rebuilt."
             raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
-        if known.metadata.known_size is None:
-            message = f"The metadata gives segment {segment_id} {known.metadata.segment_size_in_bytes} bytes"
+        if segment.metadata.known_size is None:
+            message = f"The metadata gives segment {segment_id} {segment.metadata.segment_size_in_bytes} bytes"
             why = "whether its log is whole is unknown, and nothing is rebuilt from it"
             raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, f"{message}: {why}.", hint=_CHECK)
         if partition not in self._caches:
             self._caches = {partition: self._state.caches[partition]}
-        return KnownSegmentOfPartition(known.metadata, self._caches[partition])
+        return KnownSegmentOfPartition(segment.metadata, self._caches[partition])
 
 
 def plan_index_recovery(
@@ -213,18 +213,18 @@ def _planned(
 ) -> list[PlannedPart]:
     keys = layout.promised_objects(metadata) | layout.optional_objects(metadata)
     planned = []
-    for found in diagnosis.parts:
-        data = rebuilt.get(found.part)
-        key, stored = keys.get(found.part, keys.get(Part.INDEXES)), diagnosis.stored.get(found.part)
+    for part in diagnosis.parts:
+        data = rebuilt.get(part.part)
+        key, stored = keys.get(part.part, keys.get(Part.INDEXES)), diagnosis.stored.get(part.part)
         action, obstacle = Action.REPLACE if stored else Action.PUT, None
-        if found.condition is Condition.SOUND:
+        if part.condition is Condition.SOUND:
             action, data = Action.NONE, None
         elif data is None:
             action = Action.IMPOSSIBLE
-            obstacle = _NOT_IN_THE_LOG if found.part is Part.LEADER_EPOCH else why_not_rebuilt
-        elif found.part not in layout.verbatim_parts:
+            obstacle = _NOT_IN_THE_LOG if part.part is Part.LEADER_EPOCH else why_not_rebuilt
+        elif part.part not in layout.verbatim_parts:
             action, obstacle = Action.IMPOSSIBLE, f"recover indexes cannot write the layout {layout.name} yet"
-        elif found.part is Part.TRANSACTION_INDEX and metadata.txn_idx_empty and data:
+        elif part.part is Part.TRANSACTION_INDEX and metadata.txn_idx_empty and data:
             action, obstacle = Action.IMPOSSIBLE, _NEVER_LOOKED_AT
-        planned.append(PlannedPart(found, action, key, stored, data, obstacle))
+        planned.append(PlannedPart(part, action, key, stored, data, obstacle))
     return planned

@@ -89,10 +89,10 @@ def earlier_producers(
     if metadata.start_offset == 0:
         return EarlierProducers([])
     candidates = [
-        known.metadata
-        for known in cache.list_remote_log_segments()
-        if known.metadata.end_offset == metadata.start_offset - 1
-        and known.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+        other.metadata
+        for other in cache.list_remote_log_segments()
+        if other.metadata.end_offset == metadata.start_offset - 1
+        and other.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
     ]
     if not candidates:
         return EarlierProducers(None, f"no segment in remote storage ends at offset {metadata.start_offset - 1}")

@@ -32,7 +32,7 @@ def last_broker_events(
     chunk: EventChunk, selects: Callable[[TopicIdPartition], bool]
 ) -> Mapping[TopicIdPartition, BrokerEvent]:
     """The last event of a broker in a chunk, by selected user partition."""
-    found: dict[TopicIdPartition, tuple[int, int]] = {}
+    last_events: dict[TopicIdPartition, tuple[int, int]] = {}
     """The number of its record, and the broker."""
     for group in chunk.groups:
         rows, last = by_brokers(group), np.full(len(group.partitions), -1)
@@ -40,15 +40,15 @@ def last_broker_events(
         for partition, row in zip(group.partitions, last.tolist(), strict=True):
             if row >= 0 and selects(partition):
                 event = int(group.rows[row]), int(group.columns["BrokerId"][row])
-                found[partition] = max(event, found.get(partition, event))
+                last_events[partition] = max(event, last_events.get(partition, event))
     for number, record in chunk.records:
         one = record.event
         if isinstance(one, RemoteLogSegmentMetadataSnapshot) or one.author == NO_BROKER:
             continue
         if selects(partition := one.topic_id_partition):
             event = number, one.author
-            found[partition] = max(event, found.get(partition, event))
+            last_events[partition] = max(event, last_events.get(partition, event))
     return {
         partition: BrokerEvent(author, int(chunk.offsets[number]), int(chunk.timestamps[number]))
-        for partition, (number, author) in found.items()
+        for partition, (number, author) in last_events.items()
     }

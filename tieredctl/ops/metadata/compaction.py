@@ -81,17 +81,17 @@ class MetadataCompaction:
         """The finding about it; None where nothing is known to be gone."""
         if not self.is_shown:
             return None
-        said, evidence = [], dict[str, object](metadataPartition=self.metadata_partition)
+        sentences, evidence = [], dict[str, object](metadataPartition=self.metadata_partition)
         if self.first_gap is not None:
             records = "1 record is" if self.missing == 1 else f"{self.missing} records are"
-            said.append(f"{records} gone from the log, the first at offset {self.first_gap[0]}")
+            sentences.append(f"{records} gone from the log, the first at offset {self.first_gap[0]}")
             evidence |= {"missingRecords": self.missing, "offsets": list(self.first_gap)}
         if self.first_unknown_tombstone is not None:
             have = "1 tombstone has" if self.unknown_tombstones == 1 else f"{self.unknown_tombstones} tombstones have"
-            said.append(f"{have} a key of an unknown form, the first at offset {self.first_unknown_tombstone}")
+            sentences.append(f"{have} a key of an unknown form, the first at offset {self.first_unknown_tombstone}")
             evidence |= {"unknownTombstones": self.unknown_tombstones, "metadataOffset": self.first_unknown_tombstone}
         about = MetadataSubject(self.metadata_partition, self.first_unknown_tombstone, self.first_gap)
-        message = f"{'; '.join(said)}: what they reported is unknown"
+        message = f"{'; '.join(sentences)}: what they reported is unknown"
         return Finding(COMPACTED, f"{METADATA_TOPIC}-{self.metadata_partition}", message, evidence, about=about)
 
     def _note_gap(self, first: int, last: int) -> None:
@@ -113,8 +113,8 @@ class CompactionSigns:
 
     def begin(self, metadata_partition: int, offset: int, *, is_damaged: bool = False) -> MetadataCompaction:
         """A partition that is read from an offset on."""
-        found = MetadataCompaction(metadata_partition, None if is_damaged else offset, is_damaged)
-        return self.by_partition.setdefault(metadata_partition, found)
+        compaction = MetadataCompaction(metadata_partition, None if is_damaged else offset, is_damaged)
+        return self.by_partition.setdefault(metadata_partition, compaction)
 
     @property
     def shown(self) -> set[int]:

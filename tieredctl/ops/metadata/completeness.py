@@ -80,8 +80,8 @@ def lost_between(earlier: ReadStream, later: ReadStream) -> list[Finding]:
 
     What such a later reading does not say is no movement: it excuses nothing that was found by the earlier one.
     """
-    said = {(one.code, one.subject) for one in earlier.findings}
-    lost = [one for one in doubts(later.findings) if (one.code, one.subject) not in said]
+    earlier_findings = {(one.code, one.subject) for one in earlier.findings}
+    lost = [one for one in doubts(later.findings) if (one.code, one.subject) not in earlier_findings]
     there = {*later.source.metadata_partitions()}
     for number in earlier.source.metadata_partitions():
         before, now = earlier.end_offset(number), later.end_offset(number) if number in there else 0

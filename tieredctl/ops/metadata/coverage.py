@@ -69,11 +69,11 @@ class MetadataCoverage:
         """The first finding about metadata that is surely incomplete."""
         if not self.is_broken:
             return None
-        missing, found = self.missing, numbers_text(self.here)
+        missing, numbers = self.missing, numbers_text(self.here)
         if missing:
-            message = f"{_named(missing)} missing here (found {found}): what {_they(missing)} is unknown"
+            message = f"{_named(missing)} missing here (found {numbers}): what {_they(missing)} is unknown"
         else:
-            message = f"no partition count explains where all events are (found {found})"
+            message = f"no partition count explains where all events are (found {numbers})"
         evidence = {"metadataPartitions": list(self.here), "missingMetadataPartitions": missing}
         return Finding(MISSING, METADATA_TOPIC, message, evidence)
 
@@ -108,11 +108,11 @@ class MetadataPlaces:
                 hashed = partition_hash(partition.topic_id, partition.partition)
                 self.divided = gcd(self.divided, hashed - metadata_partition)
 
-    def coverage(self, here: Sequence[int], told: int | None) -> MetadataCoverage:
+    def coverage(self, here: Sequence[int], stated: int | None) -> MetadataCoverage:
         """Of a source that has these metadata partitions, and may know how many there are."""
         fewest = max(here, default=-1) + 1
-        if told is not None and fewest <= told <= _MOST_PARTITIONS:
-            return MetadataCoverage(here, (told,))
+        if stated is not None and fewest <= stated <= _MOST_PARTITIONS:
+            return MetadataCoverage(here, (stated,))
         if not self.divided:
             return MetadataCoverage(here, None)
         return MetadataCoverage(here, [one for one in _divisors(self.divided) if fewest <= one <= _MOST_PARTITIONS])

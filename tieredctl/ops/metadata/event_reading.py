@@ -34,11 +34,11 @@ def selected_records(stream: EventStream, selection: Selection) -> Iterator[Even
     others are not made objects of."""
     for metadata_partition, chunk in stream.chunks():
         decoded = event_chunk(stream, metadata_partition, chunk)
-        found = [record for _, record in decoded.records if _is_selected(record, selection)]
+        records = [record for _, record in decoded.records if _is_selected(record, selection)]
         rows = [group.rows[_selected(group, selection)] for group in decoded.groups]
         if rows:
-            found += stream.decode(metadata_partition, chunk, np.concatenate(rows).tolist())
-        yield from sorted(found, key=lambda record: record.metadata_offset)
+            records += stream.decode(metadata_partition, chunk, np.concatenate(rows).tolist())
+        yield from sorted(records, key=lambda record: record.metadata_offset)
 
 
 def _selected(group: EventGroup, selection: Selection) -> Flags:

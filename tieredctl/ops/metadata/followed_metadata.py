@@ -84,24 +84,24 @@ class FollowedMetadata:
             self._source = None
 
     def _demand_same_cluster(self, source: MetadataSource) -> None:
-        found = source.cluster_id
-        if found is not None:
-            self.cluster_id = self.cluster_id or found
-            if found != self.cluster_id:
-                message = f"This metadata belongs to cluster {found}, not to {self.cluster_id}."
+        cluster_id = source.cluster_id
+        if cluster_id is not None:
+            self.cluster_id = self.cluster_id or cluster_id
+            if cluster_id != self.cluster_id:
+                message = f"This metadata belongs to cluster {cluster_id}, not to {self.cluster_id}."
                 raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message)
-        known, numbers = sorted(self._end_offsets or self.read_before), source.metadata_partitions()
-        if known and set(numbers) < set(known):
-            MetadataCoverage(numbers, [max(known) + 1]).demand_all("The metadata was complete before")
-        if known and known != numbers:
-            message = f"{METADATA_TOPIC} had {len(known)} partitions, and now has {len(numbers)}."
+        earlier_numbers, numbers = sorted(self._end_offsets or self.read_before), source.metadata_partitions()
+        if earlier_numbers and set(numbers) < set(earlier_numbers):
+            MetadataCoverage(numbers, [max(earlier_numbers) + 1]).demand_all("The metadata was complete before")
+        if earlier_numbers and earlier_numbers != numbers:
+            message = f"{METADATA_TOPIC} had {len(earlier_numbers)} partitions, and now has {len(numbers)}."
             raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message)
 
     def _demand_same_topic(self, source: MetadataSource) -> None:
-        found = source.metadata_topic_id
-        self._topic_id = self._topic_id or found
-        if found != self._topic_id:
-            message = f"{METADATA_TOPIC} had the id {self._topic_id}, and has {found or 'an unknown one'} now"
+        topic_id = source.metadata_topic_id
+        self._topic_id = self._topic_id or topic_id
+        if topic_id != self._topic_id:
+            message = f"{METADATA_TOPIC} had the id {self._topic_id}, and has {topic_id or 'an unknown one'} now"
             hint = "Was it deleted and recreated? Then the history is lost; see `tieredctl recover metadata`."
             raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{message}: it is another topic.", hint=hint)
 
@@ -114,8 +114,8 @@ class FollowedMetadata:
             if ends[number] < before:
                 message = f"{METADATA_TOPIC}-{number} ends at {ends[number]}, but was read up to {before} before."
                 raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Is this replica lagging?")
-        known, self._end_offsets = self._end_offsets, ends
-        return known != ends
+        earlier_ends, self._end_offsets = self._end_offsets, ends
+        return earlier_ends != ends
 
 
 @dataclass(slots=True)

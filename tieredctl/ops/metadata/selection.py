@@ -97,21 +97,21 @@ class Selection:
         yield from (replace(partitions, topic_ids=(one,)) for one in self.topic_ids)
         yield from (replace(partitions, numbers=(one,)) for one in self.numbers)
 
-    def demand_known(self, known: Collection[TopicIdPartition], said: str, hint: str | None = None) -> None:
+    def demand_known(self, present: Collection[TopicIdPartition], said: str, hint: str | None = None) -> None:
         """Raises TieredctlError `unknown-topic` if a topic, an id or a partition that was named is not among those
         that are known, with the nearest names, else a `hint`: a typo must not look like a clean result, nor vanish
         beside what is known. `said` begins the sentence: `The metadata has no event of`."""
         for one in self.each():
-            if not any(map(one.has, known)):
-                raise one.unknown(known, said, hint)
+            if not any(map(one.has, present)):
+                raise one.unknown(present, said, hint)
 
-    def unknown(self, known: Collection[TopicIdPartition], said: str, hint: str | None = None) -> TieredctlError:
+    def unknown(self, present: Collection[TopicIdPartition], said: str, hint: str | None = None) -> TieredctlError:
         """The error of `demand_known`."""
-        others = [one for one in known if replace(self.partitions, numbers=()).has(one)]
+        others = [one for one in present if replace(self.partitions, numbers=()).has(one)]
         if self.topics and not others:
-            names = {one.topic for one in known}
-            ids = sorted({one.topic_id for one in known if one.topic in self.topics})
-            alike = next((found for topic in self.topics if (found := nearest_hint(topic, names))), None)
+            names = {one.topic for one in present}
+            ids = sorted({one.topic_id for one in present if one.topic in self.topics})
+            alike = next((nearest for topic in self.topics if (nearest := nearest_hint(topic, names))), None)
             of_topic = f"Topic {', '.join(self.topics)} has the {'id' if len(ids) == 1 else 'ids'} {', '.join(ids)}."
             hint = of_topic if ids else alike or hint
         besides = _besides(others) if self.topics or self.topic_ids else ""
@@ -121,40 +121,40 @@ class Selection:
         return self.names_segment(segment_id) and self.has(partition)
 
 
-def one_partition(known: Iterable[TopicIdPartition], selection: Selection, stream: ReadStream) -> TopicIdPartition:
+def one_partition(present: Iterable[TopicIdPartition], selection: Selection, stream: ReadStream) -> TopicIdPartition:
     """The one partition that a selection of one topic and partition means, of those that a stream made known.
 
     Raises TieredctlError where none is known, or where the topic was recreated and its name means several;
     `metadata-incomplete` where it may be in metadata that is not here, or was lost.
     """
-    candidates = list(known)
-    found = [partition for partition in candidates if selection.has(partition)]
-    if len(found) > 1:
-        ids = ", ".join(sorted(partition.topic_id for partition in found))
+    candidates = list(present)
+    selected = [partition for partition in candidates if selection.has(partition)]
+    if len(selected) > 1:
+        ids = ", ".join(sorted(partition.topic_id for partition in selected))
         raise TieredctlError(
             ErrorCode.AMBIGUOUS_TOPIC, f"Topic {selection.topics[0]} was recreated: it has the topic ids {ids}."
         )
-    if not found:
+    if not selected:
         why = _why_unknown(candidates, selection)
         demand_nothing_lost(stream, why)
         alike = nearest_hint(selection.topics[0], {one.topic for one in candidates})
         raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, why, hint=alike)
     selection.demand_known(candidates, "The metadata has no event of")
-    return found[0]
+    return selected[0]
 
 
-def _besides(known: Iterable[TopicIdPartition]) -> str:
+def _besides(present: Iterable[TopicIdPartition]) -> str:
     """The partitions of a topic whose selected one is unknown, after a sentence."""
-    numbers = sorted({one.partition for one in known})
+    numbers = sorted({one.partition for one in present})
     if not numbers:
         return ""
     are = "is partition" if len(numbers) == 1 else "are partitions"
     return f"; of that topic there {are} {numbers_text(numbers)}"
 
 
-def _why_unknown(known: list[TopicIdPartition], selection: Selection) -> str:
+def _why_unknown(present: list[TopicIdPartition], selection: Selection) -> str:
     topic = selection.topics[0]
-    partitions = sorted({tip.partition for tip in known if tip.topic == topic})
+    partitions = sorted({tip.partition for tip in present if tip.topic == topic})
     if partitions:
         listed = ", ".join(map(str, partitions))
         numbered = f"{'partition' if len(partitions) == 1 else 'partitions'} {listed}"

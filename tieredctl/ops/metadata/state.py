@@ -53,14 +53,14 @@ def segments(metadata: ReplayedMetadata, selection: Selection, state: RemoteLogS
 
 
 def partition_of_today(
-    known: Iterable[TopicIdPartition],
+    present: Iterable[TopicIdPartition],
     selection: Selection,
     stream: EventStream,
     topic_id_of: Callable[[str], str | None],
 ) -> TopicIdPartition:
     """The one partition that is selected; where its topic was recreated, the one that has the topic id of today,
     which `topic_id_of` gives by name, None where that is unknown. Raises TieredctlError as `one_partition` does."""
-    partitions = list(known)
+    partitions = list(present)
     try:
         return one_partition(partitions, selection, stream)
     except TieredctlError as error:
@@ -87,8 +87,8 @@ class Lookup:
 
 def lookup(cache: RemoteLogMetadataCache, epoch: int, offset: int) -> Lookup:
     """What a broker's remoteLogSegmentMetadata(epoch, offset) gives for a partition."""
-    known = cache.remote_log_segment_metadata(epoch, offset)
-    return Lookup(known, None if known else _why_not(cache, epoch, offset))
+    segment = cache.remote_log_segment_metadata(epoch, offset)
+    return Lookup(segment, None if segment else _why_not(cache, epoch, offset))
 
 
 def _why_not(cache: RemoteLogMetadataCache, epoch: int, offset: int) -> str:
@@ -102,9 +102,9 @@ def _why_not(cache: RemoteLogMetadataCache, epoch: int, offset: int) -> str:
         return f"offset {offset} is above {highest}, the highest copied for leader epoch {epoch}"
     held = [
         (start, end)
-        for known in cache.list_remote_log_segments(epoch)
-        if known.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-        for e, start, end in known.metadata.epoch_ranges()
+        for segment in cache.list_remote_log_segments(epoch)
+        if segment.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+        for e, start, end in segment.metadata.epoch_ranges()
         if e == epoch
     ]
     if not held:
@@ -121,10 +121,10 @@ def leader_epochs(partition: TopicIdPartition, cache: RemoteLogMetadataCache) ->
     the same epoch.
     """
     for epoch in cache.epochs():
-        known = cache.list_remote_log_segments(epoch)
+        of_epoch = cache.list_remote_log_segments(epoch)
         ranges = sorted(
             (start, end)
-            for segment in known
+            for segment in of_epoch
             if segment.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
             for e, start, end in segment.metadata.epoch_ranges()
             if e == epoch
@@ -136,7 +136,7 @@ def leader_epochs(partition: TopicIdPartition, cache: RemoteLogMetadataCache) ->
             "startOffset": ranges[0][0] if ranges else None,
             "endOffset": max(end for _, end in ranges) if ranges else None,
             "highestOffsetForEpoch": cache.highest_offset_for_epoch(epoch),
-            "segments": len(known),
+            "segments": len(of_epoch),
             "gaps": gaps,
             "overlaps": overlaps,
         }
@@ -169,8 +169,8 @@ def stuck(store: ReplayedMetadata, selection: Selection, clock: Clock) -> Stuck:
     times = store.entered_ms(rows)
     old = np.flatnonzero(clock.now_ms - times > clock.older_than_ms)
     oldest_first = rows[old[np.argsort(times[old], kind="stable")]]
-    found = [stuck_finding(known, clock.now_ms) for _, known in store.known(oldest_first)]
-    return Stuck(found, _undated(times.tolist(), clock.now_ms))
+    findings = [stuck_finding(segment, clock.now_ms) for _, segment in store.known(oldest_first)]
+    return Stuck(findings, _undated(times.tolist(), clock.now_ms))
 
 
 def ages_unknown(store: ReplayedMetadata, now_ms: int) -> list[Finding]:
@@ -183,14 +183,14 @@ def unfinished(store: ReplayedMetadata) -> list[KnownSegment]:
     """The segments that are neither in COPY_SEGMENT_FINISHED nor gone, those first that have been so for longest."""
     rows = store.in_states(_STUCK)
     oldest_first = rows[np.argsort(store.entered_ms(rows), kind="stable")]
-    return [known for _, known in store.known(oldest_first)]
+    return [segment for _, segment in store.known(oldest_first)]
 
 
 def stuck_among(unfinished: Sequence[KnownSegment], clock: Clock) -> Stuck:
     """The same of segments that neither are in COPY_SEGMENT_FINISHED nor gone, in their order."""
-    old = [known for known in unfinished if clock.now_ms - known.entered_ms > clock.older_than_ms]
-    found = [stuck_finding(known, clock.now_ms) for known in old]
-    return Stuck(found, _undated([known.entered_ms for known in unfinished], clock.now_ms))
+    old = [segment for segment in unfinished if clock.now_ms - segment.entered_ms > clock.older_than_ms]
+    findings = [stuck_finding(segment, clock.now_ms) for segment in old]
+    return Stuck(findings, _undated([segment.entered_ms for segment in unfinished], clock.now_ms))
 
 
 def _undated(times: Iterable[int], now_ms: int) -> list[Finding]:
@@ -202,20 +202,22 @@ def _undated(times: Iterable[int], now_ms: int) -> list[Finding]:
     return [Finding(FindingCode.CHECK_NOT_MADE, "ages", message, {"segments": len(later), "nowMs": now_ms})]
 
 
-def stuck_finding(known: KnownSegment, now_ms: int) -> Finding:
+def stuck_finding(segment: KnownSegment, now_ms: int) -> Finding:
     """A segment that is neither in COPY_SEGMENT_FINISHED nor gone, as a finding with its age."""
-    metadata = known.metadata
+    metadata = segment.metadata
     code, what = _STUCK[metadata.state]
-    age_ms, last_ms = now_ms - known.entered_ms, max(0, now_ms - metadata.event_timestamp_ms)
+    age_ms, last_ms = now_ms - segment.entered_ms, max(0, now_ms - metadata.event_timestamp_ms)
     began = f"{what} {age_text(age_ms)} ago"
     tried = f"by broker {metadata.author} and never ended"
-    if known.tries > 1:
-        tried = f"and never ended in {known.tries} tries, the last {age_text(last_ms)} ago by broker {metadata.author}"
+    if segment.tries > 1:
+        tried = (
+            f"and never ended in {segment.tries} tries, the last {age_text(last_ms)} ago by broker {metadata.author}"
+        )
     return Finding(
         code,
         f"{metadata.topic_id_partition} {metadata.segment_id}",
         f"{began} {tried}",
-        segment_document(known) | {"ageMs": age_ms, "tries": known.tries},
+        segment_document(segment) | {"ageMs": age_ms, "tries": segment.tries},
         about=SegmentSubject(metadata.topic_id_partition, None, metadata.segment_id),
     )
 
@@ -300,8 +302,8 @@ def epochs_with(cache: RemoteLogMetadataCache, offset: int) -> list[int]:
 def _epoch_starts(cache: RemoteLogMetadataCache) -> dict[int, int]:
     """The first offset that a segment has of each leader epoch."""
     starts: dict[int, int] = {}
-    for known in cache.list_remote_log_segments():
-        for epoch, start, _ in known.metadata.epoch_ranges():
+    for segment in cache.list_remote_log_segments():
+        for epoch, start, _ in segment.metadata.epoch_ranges():
             starts[epoch] = min(start, starts.get(epoch, start))
     return starts
 

@@ -98,20 +98,20 @@ def statistics(stream: EventStream, *, is_described: bool = False) -> MetadataSt
     for number, tally in tallies.items():
         compaction = stream.compaction.by_partition.get(number)
         tally.tombstones = compaction.tombstones if compaction else 0
-        found, metadata = tally.closed()
+        partition_statistics, metadata = tally.closed()
         stream.findings += stream.not_explained(metadata.findings)
-        documents.append(_partition_document(stream, number, found))
-        every.append(found)
+        documents.append(_partition_document(stream, number, partition_statistics))
+        every.append(partition_statistics)
         stores.append(metadata)
     total = _together(every).document()
     total |= {"assumedEventsPerSecond": ASSUMED_EVENTS_PER_SECOND}
     return MetadataStatistics(documents, total, stores, last_unkeyed)
 
 
-def _partition_document(stream: EventStream, metadata_partition: int, found: EventStatistics) -> Document:
+def _partition_document(stream: EventStream, metadata_partition: int, counted: EventStatistics) -> Document:
     start, end = stream.source.offset_range(metadata_partition)
     place = {"metadataPartition": metadata_partition, "startOffset": start, "endOffset": end}
-    return place | found.document()
+    return place | counted.document()
 
 
 def _together(every: Sequence[EventStatistics]) -> EventStatistics:

@@ -54,12 +54,12 @@ def cut_to(chunks: Iterable[RecordChunk], offsets: OffsetRange, damage: list[Fin
         pending += chunk.findings
         if not len(chunk):
             continue
-        found = np.asarray(chunk.offsets, np.int64)
-        place = int(found[0]) if next_offset is None else next_offset
+        chunk_offsets = np.asarray(chunk.offsets, np.int64)
+        place = int(chunk_offsets[0]) if next_offset is None else next_offset
         if offsets.start <= place < offsets.end:
             damage += pending
-        pending, next_offset = [], int(found[-1]) + 1
-        yield chunk.at(np.flatnonzero((offsets.start <= found) & (found < offsets.end)))
+        pending, next_offset = [], int(chunk_offsets[-1]) + 1
+        yield chunk.at(np.flatnonzero((offsets.start <= chunk_offsets) & (chunk_offsets < offsets.end)))
     if next_offset is None or offsets.start <= next_offset < offsets.end:
         damage += pending
 
@@ -100,8 +100,8 @@ def log_findings(stream: EventStream) -> list[Finding]:
 
 def end_offsets(source: MetadataSource) -> dict[int, int]:
     """Where each metadata partition ends: of logs that do not tell, what was added since is read."""
-    found = {}
+    ends = {}
     for number in source.metadata_partitions():
         deque(source.chunks(number, source.offset_range(number).end), maxlen=0)
-        found[number] = source.offset_range(number).end
-    return found
+        ends[number] = source.offset_range(number).end
+    return ends

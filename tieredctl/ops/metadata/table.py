@@ -101,8 +101,8 @@ def _tombstone_keys(chunk: RecordChunk, offsets: Ints) -> pa.BinaryArray:
 def _row_table(stream: EventStream, metadata_partition: int, chunk: RecordChunk, rows: Ints) -> pa.Table:
     documents = []
     for row in rows.tolist():
-        found = [_row(event_document(record)) for record in stream.decode(metadata_partition, chunk, [row])]
-        documents += found or [{}]
+        decoded = [_row(event_document(record)) for record in stream.decode(metadata_partition, chunk, [row])]
+        documents += decoded or [{}]
     return pa.Table.from_pylist(documents, _EVENT_SCHEMA)
 
 
@@ -113,25 +113,25 @@ def _row(document: Document) -> Document:
 
 def _group_table(data: NDArray[np.uint8], group: EventGroup) -> pa.Table:
     columns = group.columns
-    found: dict[str, Any] = {
+    arrays: dict[str, Any] = {
         "type": _repeated(_TYPE_NAMES[group.api_key], len(group.rows)),
         "dialect": _repeated(group.form.dialect, len(group.rows)),
         **_partition_columns(group),
         **{name: number_array(columns[path]) for path, name in _NUMBERS.items() if path in columns},
     }
     if group.api_key == PARTITION_DELETE:
-        found["state"] = _names(columns["RemotePartitionDeleteState"], RemotePartitionDeleteState)
+        arrays["state"] = _names(columns["RemotePartitionDeleteState"], RemotePartitionDeleteState)
     else:
-        found["state"] = _names(columns["RemoteLogSegmentState"], RemoteLogSegmentState)
-        found["segmentId"] = uuid_columns(columns["RemoteLogSegmentId.Id"]).text_array()
+        arrays["state"] = _names(columns["RemoteLogSegmentState"], RemoteLogSegmentState)
+        arrays["segmentId"] = uuid_columns(columns["RemoteLogSegmentId.Id"]).text_array()
     if "CustomMetadata" in columns:
-        found["customMetadata"] = _binary(data, columns["CustomMetadata"])
+        arrays["customMetadata"] = _binary(data, columns["CustomMetadata"])
     if group.api_key == SEGMENT_METADATA:
-        found["segmentLeaderEpochs"] = _epochs(columns["SegmentLeaderEpochs"])
+        arrays["segmentLeaderEpochs"] = _epochs(columns["SegmentLeaderEpochs"])
         none_said = np.zeros(len(group.rows), np.bool_)
-        found["txnIdxEmpty"] = flag_array(columns.get("TxnIndexEmpty", none_said).astype(np.bool_))
+        arrays["txnIdxEmpty"] = flag_array(columns.get("TxnIndexEmpty", none_said).astype(np.bool_))
     absent = {field.name: pa.nulls(len(group.rows), field.type) for field in _EVENT_SCHEMA}
-    return pa.table(absent | found, _EVENT_SCHEMA)
+    return pa.table(absent | arrays, _EVENT_SCHEMA)
 
 
 def _partition_columns(group: EventGroup) -> dict[str, Any]:

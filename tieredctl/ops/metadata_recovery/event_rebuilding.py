@@ -194,17 +194,17 @@ def _indexes_transactions(stored: StoredSegment) -> bool:
 def _demand_own_objects(promised: Mapping[Part, str], stored: StoredSegment) -> None:
     """Raises Unfit if brokers would look for the segment's objects elsewhere."""
     for part, key in promised.items():
-        found = stored.objects.get(part)
-        if found is not None and found.key != key:
-            raise Unfit(f"its metadata would name {key}, but the object is {found.key}")
+        stored_object = stored.objects.get(part)
+        if stored_object is not None and stored_object.key != key:
+            raise Unfit(f"its metadata would name {key}, but the object is {stored_object.key}")
 
 
 def _demand_agreement(recorded: RecordedMetadata, stored: StoredSegment) -> None:
     """Raises Unfit if a size shows that an object was cut short, or belongs to another segment."""
     for part, size in recorded.stored_sizes.items():
-        found = stored.objects[part]
-        if found.size != size:
-            raise Unfit(f"{found.key} has {found.size} of {size} bytes")
+        stored_object = stored.objects[part]
+        if stored_object.size != size:
+            raise Unfit(f"{stored_object.key} has {stored_object.size} of {size} bytes")
 
 
 class BrokerTraits(NamedTuple):
@@ -306,10 +306,10 @@ class StoreListing:
     def partitions(self) -> Iterator[tuple[TopicIdPartition, list[StoredSegment]]]:
         """Every partition with its segments, by start offset. Keys come sorted, so a partition's are together."""
         for partition, rows in groupby(self._explained(), key=itemgetter(0)):
-            found: dict[str, tuple[ExplainedKey, dict[Part, StoredObject]]] = {}
+            by_segment: dict[str, tuple[ExplainedKey, dict[Part, StoredObject]]] = {}
             for _, explained, stored in rows:
-                found.setdefault(explained.segment_id, (explained, {}))[1][explained.part] = stored
-            segments = [StoredSegment(explained, objects) for explained, objects in found.values()]
+                by_segment.setdefault(explained.segment_id, (explained, {}))[1][explained.part] = stored
+            segments = [StoredSegment(explained, objects) for explained, objects in by_segment.values()]
             yield partition, sorted(segments, key=lambda one: (one.identity.start_offset, one.identity.segment_id))
 
     def _explained(self) -> Iterator[tuple[TopicIdPartition, ExplainedKey, StoredObject]]:

@@ -66,7 +66,7 @@ class KnownMetadata:
 
     def segments(self, partition: TopicIdPartition) -> dict[str, RemoteLogSegmentMetadata]:
         """A partition's segments after replay, by segment id, without those that are gone."""
-        return {known.metadata.segment_id: known.metadata for known in self._replay.known.segments_of(partition)}
+        return {segment.metadata.segment_id: segment.metadata for segment in self._replay.known.segments_of(partition)}
 
     def deleted(self, segment_ids: Sequence[str]) -> set[str]:
         """Which of these are deleted or being deleted by some event, whether or not their first event is known."""
@@ -83,10 +83,10 @@ class KnownMetadata:
         """Of which segments the metadata has at most the start of their copy."""
         if self.is_removed(partition):
             return set()
-        known = self._replay.known
-        rows = known.named(segment_ids, known.rows_of(partition))
-        went_on = rows[known.rows.states[rows] != RemoteLogSegmentState.COPY_SEGMENT_STARTED]
-        further = known.rows.segment_ids.at(went_on).texts()
+        metadata = self._replay.known
+        rows = metadata.named(segment_ids, metadata.rows_of(partition))
+        went_on = rows[metadata.rows.states[rows] != RemoteLogSegmentState.COPY_SEGMENT_STARTED]
+        further = metadata.rows.segment_ids.at(went_on).texts()
         return {*segment_ids} - {*further} - self.deleted(segment_ids)
 
     def is_removed(self, partition: TopicIdPartition) -> bool:
@@ -99,9 +99,9 @@ class KnownMetadata:
 
     def _judge(self, stream: EventStream) -> Iterable[Finding]:
         self.metadata_partitions = len(stream.source.metadata_partitions())
-        found = [_expected(finding) for finding in stream.findings]
-        self.findings = found or self.findings
-        for finding in doubts_since_it_begins(found):
+        findings = [_expected(finding) for finding in stream.findings]
+        self.findings = findings or self.findings
+        for finding in doubts_since_it_begins(findings):
             if finding.code == MISSING:
                 demand_whole([finding])
             message = f"{finding.code}: {finding.subject}: {finding.message}."
@@ -118,7 +118,7 @@ _RETENTION, _REPLICATION = FindingCode.TOPIC_CONFIG_METADATA_RETENTION, FindingC
 _NO_CLOCK = Clock(0, 0)
 
 
-def demand_configured_partitions(cluster: Cluster, found: int, stated: int | None) -> None:
+def demand_configured_partitions(cluster: Cluster, partition_count: int, stated: int | None) -> None:
     """Returns if the topic has as many partitions as brokers are configured with.
 
     `stated` is the user's word for that count, for brokers that do not report it. Raises TieredctlError
@@ -134,8 +134,8 @@ def demand_configured_partitions(cluster: Cluster, found: int, stated: int | Non
             raise TieredctlError(
                 ErrorCode.METADATA_PARTITIONS, f"{who} does not report its {METADATA_PARTITIONS}.", hint=hint
             )
-        if configured != found:
-            partitions = counted(found, "partition")
+        if configured != partition_count:
+            partitions = counted(partition_count, "partition")
             message = f"{METADATA_TOPIC} has {partitions}, but {METADATA_PARTITIONS} of {who} is {configured}."
             raise TieredctlError(ErrorCode.METADATA_PARTITIONS, message)
 
@@ -145,11 +145,11 @@ def metadata_topic_faults(cluster: Cluster) -> list[Finding]:
     Raises TieredctlError as the cluster does."""
     snapshot = gather_settings(cluster, _NO_CLOCK, None)
     topic = snapshot.metadata_topic
-    found = [one for one in metadata_topic_findings(snapshot) if one.code in (_RETENTION, _REPLICATION)]
+    findings = [one for one in metadata_topic_findings(snapshot) if one.code in (_RETENTION, _REPLICATION)]
     replicas = 0 if topic is None else min((len(one.replicas) for one in topic.description.partitions), default=0)
     could_have_more = len(snapshot.broker_releases) > replicas
     unseen = [one for one in snapshot.not_looked_at if one.subject in (METADATA_TOPIC_SETTINGS, TOPIC_SETTINGS)]
-    return [*(one for one in found if one.code == _RETENTION or could_have_more), *unseen]
+    return [*(one for one in findings if one.code == _RETENTION or could_have_more), *unseen]
 
 
 def demand_lasting(faults: Sequence[Finding]) -> None:

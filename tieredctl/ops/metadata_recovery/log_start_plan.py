@@ -126,20 +126,20 @@ def log_starts_in(path: Path, checkpoint: bytes) -> dict[tuple[str, int], int]:
 
 def plan_log_starts(wanted: WantedLogStarts, node: NodeLogStarts) -> LogStartPlan:
     """Decides each partition by the node's own files. Raises TieredctlError `not-a-log-dir` if none of them is here."""
-    found = [
+    judged = [
         judged_replica(one, node.replicas.get((one.partition.topic, one.partition.partition))) for one in wanted.starts
     ]
-    if found and all(one.action is Action.NOT_HERE for one in found):
+    if judged and all(one.action is Action.NOT_HERE for one in judged):
         message = f"{node.log_dir} has none of the partitions whose log starts the plan puts back."
         hint = "Give the log directory that has them: each of a node's log directories, on each node, has its own."
         raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, message, hint=hint)
     unknown = [JudgedReplica(one, Action.UNKNOWN, "the plan does not know its leader epochs") for one in wanted.unknown]
     moved = {
         (one.partition.topic, one.partition.partition): one.restored_log_start_offset
-        for one in found
+        for one in judged
         if one.action is Action.RESTORE
     }
-    return LogStartPlan(node, [*found, *unknown], _with_log_starts(node.checkpoint, moved))
+    return LogStartPlan(node, [*judged, *unknown], _with_log_starts(node.checkpoint, moved))
 
 
 def _with_log_starts(checkpoint: bytes, moved: Mapping[tuple[str, int], int | None]) -> bytes:

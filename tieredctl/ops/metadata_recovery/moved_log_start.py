@@ -156,7 +156,7 @@ def _may_be_of(metadata: RemoteLogSegmentMetadata, log: LeaderLog) -> bool:
 
 def _joined(before: Sequence[EpochEntry], log: LeaderLog) -> list[EpochEntry]:
     """The store's epochs, then the leader's later ones: an epoch that both have begins where the store says."""
-    known = {entry.epoch for entry in before}
-    last = max(known, default=-1)
+    stored_epochs = {entry.epoch for entry in before}
+    last = max(stored_epochs, default=-1)
     after = [EpochEntry(epoch, offset) for epoch, offset in log.leader_epochs if epoch > last]
     return [*before, *after]

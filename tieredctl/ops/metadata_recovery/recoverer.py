@@ -178,14 +178,14 @@ class Recoverer:
             if wanted.segment_id in deleted or not is_finished:
                 yield wanted.segment_id in deleted and not is_finished
                 continue
-            found = there[wanted.segment_id]
-            same = replace(found, author=wanted.author, event_timestamp_ms=wanted.event_timestamp_ms)
-            yield found.author != NO_BROKER or same == wanted
+            current = there[wanted.segment_id]
+            same = replace(current, author=wanted.author, event_timestamp_ms=wanted.event_timestamp_ms)
+            yield current.author != NO_BROKER or same == wanted
 
 
 def _is_finished(there: Mapping[str, RemoteLogSegmentMetadata], segment: RemoteLogSegmentMetadata) -> bool:
-    found = there.get(segment.segment_id)
-    return found is not None and found.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+    current = there.get(segment.segment_id)
+    return current is not None and current.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 
 
 def _segment_id(segment: JudgedSegment) -> str:

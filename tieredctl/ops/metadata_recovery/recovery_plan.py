@@ -45,8 +45,8 @@ class PartitionRecovery:
     def to_recover(self) -> list[JudgedSegment]:
         """In the order in which they were stored, then by offset: which of two overlapping copies a broker uses may
         depend on which it learns of last."""
-        found = [one for one in self.segments if one.fate is Fate.RECOVER]
-        return sorted(found, key=lambda one: (one.stored.stored_ms, one.stored.identity.start_offset))
+        segments = [one for one in self.segments if one.fate is Fate.RECOVER]
+        return sorted(segments, key=lambda one: (one.stored.stored_ms, one.stored.identity.start_offset))
 
     @property
     def is_in_doubt(self) -> bool:
@@ -323,8 +323,12 @@ _FILES = (
 def steps(recovery: Recovery, *, is_live: bool) -> list[str]:
     """One sentence per step; none if there is nothing to do."""
     if recovery.moved:
-        known = any(one.moved is not None and one.moved.unknown_because is None for one in recovery.moved)
-        return _put_back() if known else [_GIVEN_UP, "Otherwise, see each partition's log-start-above-store finding."]
+        has_offsets = any(one.moved is not None and one.moved.unknown_because is None for one in recovery.moved)
+        return (
+            _put_back()
+            if has_offsets
+            else [_GIVEN_UP, "Otherwise, see each partition's log-start-above-store finding."]
+        )
     if not recovery.to_recover:
         return []
     without_indexes = any(segment.lacks for one in recovery.partitions for segment in one.to_recover())

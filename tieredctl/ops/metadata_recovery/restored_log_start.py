@@ -135,13 +135,13 @@ def _joined(present: Sequence[EpochEntry], wanted: WantedLogStart) -> list[Epoch
     if present[0].start_offset > wanted.moved_to:
         raise _Refused(f"its first leader epoch begins at {present[0].start_offset}, after its log start")
     plan = wanted.leader_epochs
-    known = [entry for entry in present if entry.epoch <= plan[-1].epoch]
-    since = present[len(known) :]
-    if not known:
+    shared = [entry for entry in present if entry.epoch <= plan[-1].epoch]
+    since = present[len(shared) :]
+    if not shared:
         if since[0].start_offset != wanted.moved_to:
             raise _Refused("it has none of the plan's leader epochs")
         return [*(entry for entry in plan if entry.start_offset < wanted.moved_to), *since]
-    first, *later = known
+    first, *later = shared
     earlier = [entry for entry in plan if entry.epoch <= first.epoch]
     if not earlier or earlier[-1].epoch != first.epoch or earlier[-1].start_offset > first.start_offset:
         raise _Refused(f"its first leader epoch is {first.epoch} from offset {first.start_offset}, not as in the plan")

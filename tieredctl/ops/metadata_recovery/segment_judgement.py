@@ -88,7 +88,7 @@ class SegmentJudge:
         self, partition: TopicIdPartition, segments: Sequence[StoredSegment], live: LivePartition | None
     ) -> list[JudgedSegment]:
         """The fate of each of a partition's segments. Raises TieredctlError if the store does not answer."""
-        known = self.known.segments(partition)
+        recorded = self.known.segments(partition)
         ids = [stored.identity.segment_id for stored in segments]
         deleted = {*ids} if self.known.is_removed(partition) else self.known.deleted(ids)
 
@@ -96,23 +96,23 @@ class SegmentJudge:
             segment_id = stored.identity.segment_id
             if segment_id in deleted:
                 return JudgedSegment(stored, Fate.DELETED, "by the metadata, it is deleted or being deleted")
-            return self._judge_one(stored, known.get(segment_id), partition, live)
+            return self._judge_one(stored, recorded.get(segment_id), partition, live)
 
         judged = in_parallel(self.store, judge_one, segments)
-        reached = _served(judged, known.values())
+        reached = _served(judged, recorded.values())
         return [one if _is_served(one, reached) else _superseded(one) for one in judged]
 
     def _judge_one(
         self,
         stored: StoredSegment,
-        known: RemoteLogSegmentMetadata | None,
+        recorded: RemoteLogSegmentMetadata | None,
         partition: TopicIdPartition,
         live: LivePartition | None,
     ) -> JudgedSegment:
-        if known is not None and _is_finished(known):
-            return JudgedSegment(stored, Fate.IN_METADATA, metadata=known)
-        if known is not None and known.author != NO_BROKER and not _must_have_finished(known, live):
-            reason = f"broker {known.author} began to copy it, and has not recorded that the copy finished"
+        if recorded is not None and _is_finished(recorded):
+            return JudgedSegment(stored, Fate.IN_METADATA, metadata=recorded)
+        if recorded is not None and recorded.author != NO_BROKER and not _must_have_finished(recorded, live):
+            reason = f"broker {recorded.author} began to copy it, and has not recorded that the copy finished"
             return JudgedSegment(stored, Fate.COPY_NOT_FINISHED, reason)
         missing = stored.missing(self.layout)
         partial = JudgedSegment(stored, Fate.PARTIAL, f"the store lacks its {', '.join(missing)}")
@@ -126,13 +126,13 @@ class SegmentJudge:
             return JudgedSegment(stored, Fate.DAMAGED, str(unfit))
         if missing and not _must_have_finished(metadata, live):
             return partial
-        if known is not None and known.author != NO_BROKER:
+        if recorded is not None and recorded.author != NO_BROKER:
             # A log with only an aborted transaction's marker does not tell whether it had data; the broker knew.
-            metadata = replace(metadata, txn_idx_empty=known.txn_idx_empty)
-            if not _is_same_copy(known, metadata):
+            metadata = replace(metadata, txn_idx_empty=recorded.txn_idx_empty)
+            if not _is_same_copy(recorded, metadata):
                 return JudgedSegment(stored, Fate.DAMAGED, "it differs from what the broker began to copy")
         fate, reason = (Fate.RECOVER, "") if live is None or live.log is None else _placed(metadata, live.log)
-        return JudgedSegment(stored, fate, reason, metadata, known, missing)
+        return JudgedSegment(stored, fate, reason, metadata, recorded, missing)
 
 
 def _must_have_finished(begun: RemoteLogSegmentMetadata, live: LivePartition | None) -> bool:
@@ -168,10 +168,10 @@ def _placed(metadata: RemoteLogSegmentMetadata, log: LeaderLog) -> tuple[Fate, s
     return Fate.RECOVER, ""
 
 
-def _served(judged: Sequence[JudgedSegment], known: Iterable[RemoteLogSegmentMetadata]) -> set[str]:
+def _served(judged: Sequence[JudgedSegment], recorded: Iterable[RemoteLogSegmentMetadata]) -> set[str]:
     """The segments that a broker uses, by the order in which their objects were stored, or of their events if there are
     no objects."""
-    copies = {one.segment_id: (one.event_timestamp_ms, one) for one in known if _is_finished(one)}
+    copies = {one.segment_id: (one.event_timestamp_ms, one) for one in recorded if _is_finished(one)}
     for one in judged:
         if one.metadata is not None and one.fate in (Fate.RECOVER, Fate.IN_METADATA):
             copies[one.metadata.segment_id] = (one.stored.stored_ms, one.metadata)

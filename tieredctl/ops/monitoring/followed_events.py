@@ -185,14 +185,14 @@ class FollowedEvents:
     def _figures(self, source: MetadataSource, starts: Mapping[int, int]) -> FollowedFigures:
         if self._known is None:
             self._known = ReplayedMetadata(self._events)
-        metadata, found = self._known, list(self._findings.values())
+        metadata, findings = self._known, list(self._findings.values())
         odd = [one for one in metadata.findings if not any(signs.explains(one) for signs in self._compactions)]
         return FollowedFigures(
             source.cluster_id,
             metadata,
             self._statistics(metadata),
-            Counter((one.code.value, one.severity.label) for one in [*found, *odd]),
-            self._coverage.is_broken or not is_whole([*found, *odd]),
+            Counter((one.code.value, one.severity.label) for one in [*findings, *odd]),
+            self._coverage.is_broken or not is_whole([*findings, *odd]),
             not self._coverage.is_certain,
             starts,
         )

@@ -68,18 +68,18 @@ def topic_figures(
     metadata: ReplayedMetadata | None, cluster: ClusterSnapshot | None, clock: Clock
 ) -> list[TopicFigures]:
     """Of every topic that the metadata or the cluster has, by name. `metadata` is None where it is not known whole."""
-    found: dict[str, TopicFigures] = {}
+    by_topic: dict[str, TopicFigures] = {}
     if metadata is not None:
-        found = {one.topic: one for one in _of_metadata(metadata, clock)}
+        by_topic = {one.topic: one for one in _of_metadata(metadata, clock)}
     if cluster is not None:
         partitions = defaultdict[str, list[PartitionFacts]](list)
         for facts in cluster.partitions:
             partitions[facts.partition.topic].append(facts)
         tiered = _tiering(metadata, clock)
         for name, settings in cluster.topics.items():
-            known = found.get(name) or _without_segments(name, is_known=metadata is not None)
-            found[name] = _with_lag(known, partitions[name], settings, tiered, metadata is not None)
-    return [found[name] for name in sorted(found)]
+            figures = by_topic.get(name) or _without_segments(name, is_known=metadata is not None)
+            by_topic[name] = _with_lag(figures, partitions[name], settings, tiered, metadata is not None)
+    return [by_topic[name] for name in sorted(by_topic)]
 
 
 def _without_segments(topic: str, *, is_known: bool) -> TopicFigures:
@@ -145,14 +145,14 @@ def _tiering(metadata: ReplayedMetadata | None, clock: Clock) -> Callable[[Topic
 
 
 def _with_lag(
-    known: TopicFigures,
+    figures: TopicFigures,
     partitions: Sequence[PartitionFacts],
     settings: TopicSettings,
     tiering: Callable[[TopicIdPartition], Tiering | None],
     sees_records: bool,
 ) -> TopicFigures:
     if not partitions:
-        return replace(known, is_in_cluster=True)  # no leader answered
+        return replace(figures, is_in_cluster=True)  # no leader answered
     offsets: list[int | None] = []
     sizes: list[int | None] = []
     segments: list[float] = []
@@ -171,7 +171,7 @@ def _with_lag(
         if tiered is not None and tiered.newest_ms is not None and offsets[-1]:
             since.append(tiered.newest_ms)
     return replace(
-        known,
+        figures,
         is_in_cluster=True,
         local_bytes=known_sum(facts.local_bytes for facts in partitions),
         lag_offsets=known_sum(offsets),
