@@ -210,9 +210,9 @@ class Removal:
         plan_id = self.plan.header.plan_id
         note_bytes(self.store, self.key, plan_id, [one.copied for one in copied if one.copied is not None])
         times = [
-            OriginalTime(copy.key, copy.size, copy.last_modified_ms, copy.version, self.owners.modified_ms(found))
-            for copy, found in ((one.copy, one.found) for one in copied)
-            if copy is not None and found is not None
+            OriginalTime(copy.key, copy.size, copy.last_modified_ms, copy.version, self.owners.modified_ms(original))
+            for copy, original in ((one.copy, one.found) for one in copied)
+            if copy is not None and original is not None
         ]
         note_original_times(self.store, self.key, times_of_copies(plan_id), times)
 
@@ -229,8 +229,8 @@ class Removal:
         return in_parallel(self.store, lambda one: preparation.prepare(one, self._before(one.planned)), looked_at)
 
     def _demand_removable(self, prepared: Sequence[Prepared]) -> None:
-        found = [(one.planned, one.found) for one in prepared if one.found is not None]
-        self.owners.demand_removable(found, self.limits)
+        removable = [(one.planned, one.found) for one in prepared if one.found is not None]
+        self.owners.demand_removable(removable, self.limits)
 
     def _delete(self, doomed: Sequence[Prepared]) -> list[Receipt]:
         self.owners.refresh()
@@ -240,10 +240,10 @@ class Removal:
     @critical_section()
     def _delete_and_record(self, doomed: Sequence[Prepared]) -> list[Receipt]:
         note_removed(self.store, self.key, self.plan.header.plan_id, [one.planned.key for one in doomed])
-        found = [one.found for one in doomed if one.found is not None]
-        self.owners.announce(self.store, found, self.lease)
+        objects = [one.found for one in doomed if one.found is not None]
+        self.owners.announce(self.store, objects, self.lease)
         self.lease.renew()
-        deletions = delete_surely(self.store, found)
+        deletions = delete_surely(self.store, objects)
         receipts = [self._deleted(one, deletion) for one, deletion in zip(doomed, deletions, strict=True)]
         self._record(receipts)
         changed = (one for one in deletions if one.outcome is DeletionOutcome.CHANGED)
@@ -278,8 +278,8 @@ class Removal:
 
     def _begun_upload(self, planned: PlannedUpload) -> StoredObject:
         """The object that it would become, dated by when the upload began; by the epoch if there is no such upload."""
-        found = (one for one in self.store.multipart_uploads(planned.key) if one.upload_id == planned.upload_id)
-        return StoredObject(planned.key, 0, max((one.initiated_ms for one in found), default=0), "")
+        uploads = (one for one in self.store.multipart_uploads(planned.key) if one.upload_id == planned.upload_id)
+        return StoredObject(planned.key, 0, max((one.initiated_ms for one in uploads), default=0), "")
 
     def _given_up(self, upload: PlannedUpload) -> Receipt:
         try:

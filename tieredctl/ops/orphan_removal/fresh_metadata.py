@@ -244,12 +244,12 @@ class FreshMetadata:
         return stream.findings
 
 
-def verdicts_on(objects: Iterable[StoredObject], layout: Layout, known: KnownOwners, judge: Judge) -> list[Verdict]:
+def verdicts_on(objects: Iterable[StoredObject], layout: Layout, owners: KnownOwners, judge: Judge) -> list[Verdict]:
     """The verdict on each of some objects."""
     with SpooledListing(objects) as listing:
         return [
             verdict_of(code)
-            for _, verdicts in judged_objects(judge, known, listing.batches(), layout)
+            for _, verdicts in judged_objects(judge, owners, listing.batches(), layout)
             for code in verdicts.codes.tolist()
         ]
 

@@ -109,11 +109,11 @@ def demand_share(planned: int, whole: int, max_percent: float, subject: str) -> 
     demand_percent(planned, whole, max_percent, f"{planned} of the {whole} objects in {subject} would be removed")
 
 
-def demand_percent(planned: int, whole: int, max_percent: float, said: str) -> None:
+def demand_percent(planned: int, whole: int, max_percent: float, sentence: str) -> None:
     """The same, of what is `said` of them; the hint has the share that would be enough."""
     if is_too_large(planned, whole, max_percent):
         hint = f"Look at them first; if all of them should go, give --max-percent {enough_percent(planned, whole)}."
-        raise TieredctlError(ErrorCode.PLAN_TOO_LARGE, f"{said}: more than {max_percent:g} %.", hint=hint)
+        raise TieredctlError(ErrorCode.PLAN_TOO_LARGE, f"{sentence}: more than {max_percent:g} %.", hint=hint)
 
 
 def is_too_large(planned: int, whole: int, max_percent: float) -> bool:

@@ -72,15 +72,15 @@ class Planning:
         return self.writer.end(self._overlap.listed)
 
     def _look_at_store(self, folders: FolderCheck) -> None:
-        store, known, judge, promised = self.scan.store, self.scan.known, self.scan.judge, self.scan.promised
+        store, owners, judge, promised = self.scan.store, self.scan.known, self.scan.judge, self.scan.promised
         assert store is not None
-        assert known is not None
+        assert owners is not None
         assert judge is not None
         assert promised is not None
         overlap = self._overlap = StoreOverlap()
         with live_listing(store) as listing:
             batches = UnreservedObjects(listing).batches()
-            for columns, verdicts in judged_objects(judge, known, batches, self.scan.layout):
+            for columns, verdicts in judged_objects(judge, owners, batches, self.scan.layout):
                 folders.look_at(columns)
                 overlap.look_at(columns)
                 promised.take(columns, verdicts)
@@ -170,13 +170,13 @@ class Planning:
 
 
 def _cluster_id(source: MetadataSource, given: str | None) -> str:
-    found = source.cluster_id
-    if found is not None and given is not None and found != given:
-        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"The metadata belongs to cluster {found}, not {given}.")
-    known = given if found is None else found
-    if known is None:
+    of_metadata = source.cluster_id
+    if of_metadata is not None and given is not None and of_metadata != given:
+        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"The metadata belongs to cluster {of_metadata}, not {given}.")
+    cluster_id = given if of_metadata is None else of_metadata
+    if cluster_id is None:
         message = "The metadata does not say which cluster it belongs to."
         raise TieredctlError(
             ErrorCode.USAGE, message, hint="Give --cluster-id, as `kafka-cluster cluster-id` prints it."
         )
-    return known
+    return cluster_id

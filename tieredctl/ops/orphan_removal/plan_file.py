@@ -139,14 +139,14 @@ def read_plan(path: Path, key: bytes | None = None) -> PlanFile:
         with path.open("rb") as file:
             header = PLAN_HEADER.decode(file.readline(_LONGEST_LINE))
             last_lines = _last_lines(file)
-            seal, found = _sealed(file, file.seek(0, 2) - len(last_lines[-1]), key), decode_seal(last_lines[-1])
-            if seal.digest != found.digest:
+            seal, stated = _sealed(file, file.seek(0, 2) - len(last_lines[-1]), key), decode_seal(last_lines[-1])
+            if seal.digest != stated.digest:
                 message = f"{path} was altered after planning: its digest does not match its lines."
                 raise TieredctlError(ErrorCode.PLAN_ALTERED, message)
             totals = decode_planned(last_lines[-2])
             if not isinstance(totals, PlanTotals):
                 raise DecodeError("it has no totals", 0)
-            return PlanFile(path, header, totals, seal.digest, is_signed_alike(found, seal))
+            return PlanFile(path, header, totals, seal.digest, is_signed_alike(stated, seal))
     except FileNotFoundError:
         raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no plan {path}.") from None
     except OSError as error:

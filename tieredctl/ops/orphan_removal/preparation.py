@@ -48,12 +48,12 @@ class Prepared:
         """What became of it. A list of keys has no times of its own: those of the object that was found count."""
         if self.claimed is not None:
             return self.claimed._replace(step=step, at_ms=now_ms, size=self.planned.size, error=None)
-        compared, found = self.compared, self.found
+        compared, original = self.compared, self.found
         return Receipt(
             *(step, self.planned.key, now_ms, self.planned.size, quarantined_copy(self.copy)),
             compared_by=compared and compared.by,
-            modified_ms=(found or self.planned).last_modified_ms,
-            version=found and found.version,
+            modified_ms=(original or self.planned).last_modified_ms,
+            version=original and original.version,
             checksums=compared and compared.checksums,
         )
 
@@ -64,12 +64,12 @@ def look(store: ObjectStore, planned: PlannedObject) -> Prepared:
     Raises TieredctlError `world-changed` if its key holds other bytes than planned.
     """
     try:
-        found = store.head(planned.key)
+        stored = store.head(planned.key)
     except TieredctlError as error:
         return Prepared(planned, step=ReceiptStep.FAILED, error=error)
-    if found is not None and not _is_as_planned(found, planned):
+    if stored is not None and not _is_as_planned(stored, planned):
         raise written_since(planned.key)
-    return Prepared(planned, found)
+    return Prepared(planned, stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,40 +85,40 @@ class Preparation:
 
     def prepare(self, looked_at: Prepared, before: Receipt | None) -> Prepared:
         """Prepares one object that was looked at; `before` is an earlier run's receipt for it. Raises as `look`."""
-        planned, found = looked_at.planned, looked_at.found
+        planned, original = looked_at.planned, looked_at.found
         if looked_at.step is not None:
             return looked_at
         try:
-            if found is None:
+            if original is None:
                 return self._absent(planned, before)
             if self.mode is RemovalMode.DELETE:
-                return Prepared(planned, found)
-            copy = self.store.copy(found, quarantine_key(self.cluster_id, self.plan_id, planned))
+                return Prepared(planned, original)
+            copy = self.store.copy(original, quarantine_key(self.cluster_id, self.plan_id, planned))
             if copy is None:
                 return self._absent(planned, before)
-            compared = self._compared(found, copy)
+            compared = self._compared(original, copy)
             if compared is None:
                 return self._absent(planned, before)
-            return Prepared(planned, found, copy, compared=compared)
+            return Prepared(planned, original, copy, compared=compared)
         except TieredctlError as error:
             if error.code is ErrorCode.WORLD_CHANGED:
                 raise
             return Prepared(planned, step=ReceiptStep.FAILED, error=error)
 
-    def _compared(self, found: StoredObject, copy: StoredObject) -> Sameness | None:
+    def _compared(self, original: StoredObject, copy: StoredObject) -> Sameness | None:
         """How the copy was found to hold the same bytes; None if the original is gone or was replaced."""
         try:
-            return demand_same(self.store, found, copy)
+            return demand_same(self.store, original, copy)
         except TieredctlError as error:
-            if error.code not in _MAY_BE_GONE or is_there(self.store, found):
+            if error.code not in _MAY_BE_GONE or is_there(self.store, original):
                 raise
             return None
 
     def _absent(self, planned: PlannedObject, before: Receipt | None) -> Prepared:
         """What became of an object that is no longer there as planned."""
-        found = self.store.head(planned.key)
-        if found is not None:
-            if not _is_as_planned(found, planned):
+        current = self.store.head(planned.key)
+        if current is not None:
+            if not _is_as_planned(current, planned):
                 raise written_since(planned.key)
             raise TieredctlError(ErrorCode.REMOVAL_FAILED, f"{planned.key} exists, but could not be copied.")
         if self.mode is RemovalMode.DELETE:
@@ -133,13 +133,13 @@ class Preparation:
         return Prepared(planned, copy=copy, step=ReceiptStep.REMOVED, claimed=before)
 
 
-def _is_as_planned(found: StoredObject, planned: PlannedObject) -> bool:
-    if found.size != planned.size:
+def _is_as_planned(stored: StoredObject, planned: PlannedObject) -> bool:
+    if stored.size != planned.size:
         return False
     if planned.version is not None:
-        return found.version == planned.version
+        return stored.version == planned.version
     # An inventory may report times in whole seconds.
-    return found.last_modified_ms // _SECOND_MS == planned.last_modified_ms // _SECOND_MS
+    return stored.last_modified_ms // _SECOND_MS == planned.last_modified_ms // _SECOND_MS
 
 
 def quarantined_copy(stored: StoredObject | None) -> QuarantinedCopy | None:
@@ -172,31 +172,31 @@ class Evidence:
 
         Raises TieredctlError `copy-altered` if it holds others, `copy-unverified` if nothing tells.
         """
-        known = self._known_copies(removed)
-        return self._demand(copy, known, removed, must_be_untouched=True)
+        copied = self._known_copies(removed)
+        return self._demand(copy, copied, removed, must_be_untouched=True)
 
-    def demand_original(self, found: StoredObject, removed: Receipt) -> str | None:
+    def demand_original(self, stored: StoredObject, removed: Receipt) -> str | None:
         """The same for an object in the place of the one that was removed."""
-        known = self._known_copies(removed)
-        if known is None and removed.version is not None and self._receipts_count:
+        copied = self._known_copies(removed)
+        if copied is None and removed.version is not None and self._receipts_count:
             # Of what was to be deleted without a copy, the version tells whether it ever was.
-            known = [KnownBytes(removed.size, removed.checksums or {}, removed.version, None)]
-        return self._demand(found, known, removed, must_be_untouched=False)
+            copied = [KnownBytes(removed.size, removed.checksums or {}, removed.version, None)]
+        return self._demand(stored, copied, removed, must_be_untouched=False)
 
     def _demand(
-        self, found: StoredObject, known: Sequence[KnownBytes] | None, removed: Receipt, *, must_be_untouched: bool
+        self, stored: StoredObject, accepted: Sequence[KnownBytes] | None, removed: Receipt, *, must_be_untouched: bool
     ) -> str | None:
-        if known is None:
+        if accepted is None:
             if self.accept_unverified:
                 return None
-            message = f"Nothing tells whether {found.key} holds the bytes of {removed.key} that were removed."
+            message = f"Nothing tells whether {stored.key} holds the bytes of {removed.key} that were removed."
             raise TieredctlError(ErrorCode.COPY_UNVERIFIED, message)
-        for one in known:
-            held = held_by(self.store, found, one, must_be_untouched=must_be_untouched)
+        for one in accepted:
+            held = held_by(self.store, stored, one, must_be_untouched=must_be_untouched)
             if held is not None:
                 return held
         raise TieredctlError(
-            ErrorCode.COPY_ALTERED, f"{found.key} does not hold the bytes of {removed.key} that were removed."
+            ErrorCode.COPY_ALTERED, f"{stored.key} does not hold the bytes of {removed.key} that were removed."
         )
 
     def _known_copies(self, removed: Receipt) -> Sequence[KnownBytes] | None:

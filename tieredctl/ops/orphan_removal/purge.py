@@ -137,8 +137,8 @@ class PurgeCheck:
             elif copy.last_modified_ms <= newest_ms:
                 result.unproven += 1
         if strangers and not ours:
-            found = ", ".join(sorted(strangers))
-            message = f"The quarantine of {self.store.url} belongs to cluster {found}, not {self.cluster_id}."
+            clusters = ", ".join(sorted(strangers))
+            message = f"The quarantine of {self.store.url} belongs to cluster {clusters}, not {self.cluster_id}."
             raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message, hint="Give the metadata of that cluster.")
 
     def _cluster_of(self, original: Quarantined) -> str | None:
@@ -226,8 +226,8 @@ class PurgeCheck:
 
     def _is_one_too_many(self, copy: StoredObject, original: Quarantined) -> bool:
         """Whether the same bytes are back at the original key, whoever owns them."""
-        found = self.store.head(original.key)
-        return found is not None and same_bytes(self.store, found, copy) is not None
+        current = self.store.head(original.key)
+        return current is not None and same_bytes(self.store, current, copy) is not None
 
     def _may_go(self, original: Quarantined, status: ObjectStatus) -> bool:
         return self.owners.may_be_purged(original.key, status, self._record_of(original.plan_id))

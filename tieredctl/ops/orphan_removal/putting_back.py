@@ -42,19 +42,19 @@ def put_back(
     time = None
     try:
         _demand_own_copy(removed)
-        found = store.head(removed.key)
-        if found is None:
-            found, compared_by, original_ms = _copied_back(store, removed, now_ms, evidence, times_of_copies)
+        current = store.head(removed.key)
+        if current is None:
+            current, compared_by, original_ms = _copied_back(store, removed, now_ms, evidence, times_of_copies)
             if original_ms is not None:
-                time = OriginalTime(found.key, found.size, found.last_modified_ms, found.version, original_ms)
+                time = OriginalTime(current.key, current.size, current.last_modified_ms, current.version, original_ms)
         else:
-            compared_by = _same_as_removed(store, found, removed, evidence)
+            compared_by = _same_as_removed(store, current, removed, evidence)
             if removed.step is ReceiptStep.RESTORED:
                 return PutBack(removed)
     except TieredctlError as error:
         return PutBack(failed(removed, now_ms, error))
     receipt = removed._replace(
-        step=ReceiptStep.RESTORED, at_ms=now_ms, size=found.size, compared_by=compared_by, error=None
+        step=ReceiptStep.RESTORED, at_ms=now_ms, size=current.size, compared_by=compared_by, error=None
     )
     return PutBack(receipt, time, is_unverified=compared_by is None)
 
@@ -63,9 +63,9 @@ def would_be_put_back(store: ObjectStore, removed: Receipt, evidence: Evidence) 
     """The size of an object that `put_back` would copy back; None for one that is there. Raises TieredctlError where it
     would fail."""
     _demand_own_copy(removed)
-    found = store.head(removed.key)
-    if found is not None:
-        _same_as_removed(store, found, removed, evidence)
+    current = store.head(removed.key)
+    if current is not None:
+        _same_as_removed(store, current, removed, evidence)
         return None
     return _verified_copy(store, removed, evidence).size
 
@@ -144,17 +144,17 @@ def _modified_ms(removed: Receipt, copy_key: str) -> int | None:
     return original.last_modified_ms if removed.modified_ms is None and original else removed.modified_ms
 
 
-def _same_as_removed(store: ObjectStore, found: StoredObject, removed: Receipt, evidence: Evidence) -> str | None:
+def _same_as_removed(store: ObjectStore, current: StoredObject, removed: Receipt, evidence: Evidence) -> str | None:
     """How an object was found to have the bytes that were removed; None if that is only accepted: then they are its
     copy's, if there is one.
 
     Raises TieredctlError if it has others, or nothing tells.
     """
-    compared_by = evidence.demand_original(found, removed)
+    compared_by = evidence.demand_original(current, removed)
     copy = None if removed.copy is None or compared_by is not None else store.head(removed.copy.key)
-    is_other = removed.copy is not None and found.size != removed.copy.size
-    if is_other or (copy is not None and same_bytes(store, found, copy) is None):
-        raise TieredctlError(ErrorCode.COPY_ALTERED, f"The key {found.key} now holds another object.")
+    is_other = removed.copy is not None and current.size != removed.copy.size
+    if is_other or (copy is not None and same_bytes(store, current, copy) is None):
+        raise TieredctlError(ErrorCode.COPY_ALTERED, f"The key {current.key} now holds another object.")
     return compared_by
 
 

@@ -268,9 +268,9 @@ def _decoded(line: bytes, where: str, damaged: DamageTaker | None) -> Iterator[R
         damaged(f"{where} cannot be read: {error.reason}")
 
 
-def _demand_same(found: ReceiptsHeader, header: ReceiptsHeader, where: str) -> None:
-    if found != header:
-        message = f"{where} has the receipts of another plan, {found.plan_id}."
+def _demand_same(present: ReceiptsHeader, header: ReceiptsHeader, where: str) -> None:
+    if present != header:
+        message = f"{where} has the receipts of another plan, {present.plan_id}."
         raise TieredctlError(ErrorCode.RECEIPTS_DAMAGED, message, hint="Name another file with --receipts.")
 
 
@@ -289,8 +289,8 @@ def _is_cut_from(path: Path, first: bytes) -> bool:
     """Whether there is less than the first line: nothing, or what a killed writer left."""
     try:
         with path.open("rb") as file:
-            found = file.read(len(first))
-            return len(found) < len(first) and first.startswith(found)
+            beginning = file.read(len(first))
+            return len(beginning) < len(first) and first.startswith(beginning)
     except FileNotFoundError:
         return True
     except OSError as error:

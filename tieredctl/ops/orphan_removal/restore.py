@@ -125,13 +125,15 @@ class Restore:
         for key in keys_removed_by(self.store, self.receipts.header.plan_id):
             last.setdefault(key, Receipt(ReceiptStep.DELETING, key, 0))
         result.skipped = sum(receipt.step is ReceiptStep.GONE and key not in copies for key, receipt in last.items())
-        for key, found in copies.items():
-            known = last.get(key)
-            was_not_copied = known is None or (known.step is ReceiptStep.FAILED and known.copy is None)
+        for key, of_key in copies.items():
+            last_receipt = last.get(key)
+            was_not_copied = last_receipt is None or (
+                last_receipt.step is ReceiptStep.FAILED and last_receipt.copy is None
+            )
             # Such a copy may be bad. If its original is gone nevertheless, it is all there is.
             if was_not_copied and self.store.head(key) is not None:
                 continue
-            last[key] = _with_copy(known, key, found)
+            last[key] = _with_copy(last_receipt, key, of_key)
         removed = iter([one for one in last.values() if self._may_be_gone(one)])
         while batch := list(islice(removed, _BATCH_OBJECTS)):
             yield batch
@@ -191,16 +193,16 @@ def receipts_from_quarantine(store: WritableObjectStore, plan_id: str, *, are_ke
     return ReceiptsInMemory(header)
 
 
-def _with_copy(known: Receipt | None, key: str, found: Sequence[QuarantinedCopy]) -> Receipt:
+def _with_copy(last_receipt: Receipt | None, key: str, copies: Sequence[QuarantinedCopy]) -> Receipt:
     """What to put back, from one of its copies: the one that receipts name, or the only one."""
-    receipt = known or Receipt(ReceiptStep.COPIED, key, 0)
-    named = [copy for copy in found if receipt.copy is not None and copy.key == receipt.copy.key]
+    receipt = last_receipt or Receipt(ReceiptStep.COPIED, key, 0)
+    named = [copy for copy in copies if receipt.copy is not None and copy.key == receipt.copy.key]
     if named and receipt.copy is not None:
         return receipt
-    if len(found) == 1:
+    if len(copies) == 1:
         step = ReceiptStep.COPIED if receipt.step in _WITHOUT_A_COPY else receipt.step
-        original, modified_ms = quarantined(found[0].key), receipt.modified_ms
+        original, modified_ms = quarantined(copies[0].key), receipt.modified_ms
         if modified_ms is None and original is not None:
             modified_ms = original.last_modified_ms
-        return receipt._replace(step=step, copy=found[0], modified_ms=modified_ms)
+        return receipt._replace(step=step, copy=copies[0], modified_ms=modified_ms)
     return receipt._replace(step=ReceiptStep.COPIED, copy=None)

@@ -132,9 +132,9 @@ class PlanCheck:
         looked_at = in_parallel(self.store, lambda planned: look(self.store, planned), batch)
         for error in filter(None, (one.error for one in looked_at)):
             raise error
-        found = [(one.planned, one.found) for one in looked_at if one.found is not None]
-        outcome.skipped += len(batch) - len(found)
-        self.owners.demand_removable(found, self.limits)
+        removable = [(one.planned, one.found) for one in looked_at if one.found is not None]
+        outcome.skipped += len(batch) - len(removable)
+        self.owners.demand_removable(removable, self.limits)
 
 
 @dataclass(frozen=True, slots=True)

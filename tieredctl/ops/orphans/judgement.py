@@ -155,10 +155,10 @@ class Judge:
 
     def judge(self, objects: ObjectColumns) -> Verdicts:
         """The verdicts on a listing's objects."""
-        segments, said, times = self.segments, objects.said, objects.last_modified_ms
-        rows = segments.rows.rows_of(said.named_segments)
-        of_names, owners = self._of_names(rows, said.named_offsets)
-        facts = of_names[said.names] | self._of_partitions[objects.partitions]
+        segments, explained, times = self.segments, objects.said, objects.last_modified_ms
+        rows = segments.rows.rows_of(explained.named_segments)
+        of_names, owners = self._of_names(rows, explained.named_offsets)
+        facts = of_names[explained.names] | self._of_partitions[objects.partitions]
         facts |= _where(objects.is_explained, _Fact.EXPLAINED)
         facts |= _where(objects.known_topic, _Fact.KNOWN_TOPIC)
         facts |= _where(objects.absent_topic, _Fact.TOPIC_GONE)
@@ -168,8 +168,8 @@ class Judge:
             facts |= _where(times > segments.last_timestamp_ms, _Fact.UNREAD)
         facts |= _where(modified_ms - clocks_may_differ_ms(self.min_age_ms) < objects.metadata_begins_ms, _Fact.BEFORE)
         self._add_copied(facts, objects, modified_ms)
-        facts &= ~_where(owners[said.names] != objects.partitions, _Fact.AGREES)
-        segment_rows = np.where(objects.is_explained, rows[said.names], NO_SEGMENT)
+        facts &= ~_where(owners[explained.names] != objects.partitions, _Fact.AGREES)
+        segment_rows = np.where(objects.is_explained, rows[explained.names], NO_SEGMENT)
         return Verdicts(self._verdicts[facts], segment_rows, modified_ms)
 
     def code_of_younger(self, modified_ms: int) -> int:
@@ -187,8 +187,8 @@ class Judge:
         return self.segments.last_timestamp_ms < 0
 
     def _add_copied(self, facts: _Facts, objects: ObjectColumns, modified_ms: Ints) -> None:
-        said, rows = objects.said, np.flatnonzero(facts & np.uint16(_Fact.NAMED) == 0)
-        start_offsets = said.named_offsets[said.names[rows]]
+        explained, rows = objects.said, np.flatnonzero(facts & np.uint16(_Fact.NAMED) == 0)
+        start_offsets = explained.named_offsets[explained.names[rows]]
         latest_ms = modified_ms[rows] + clocks_may_differ_ms(self.min_age_ms)
         held = self.segments.copied.hold(objects.partitions[rows], start_offsets, latest_ms)
         facts[rows] |= _where(held, _Fact.COPIED)
@@ -274,10 +274,10 @@ def clocks_may_differ_ms(min_age_ms: int) -> int:
 
 
 def judged_objects(
-    judge: Judge, known: KnownOwners, batches: Iterable[pa.RecordBatch], layout: Layout
+    judge: Judge, owners: KnownOwners, batches: Iterable[pa.RecordBatch], layout: Layout
 ) -> Iterator[tuple[ObjectColumns, Verdicts]]:
     """Batches of a listing's objects, each with the verdicts on them."""
-    for objects in object_columns(batches, layout, known):
+    for objects in object_columns(batches, layout, owners):
         yield objects, judge.judge(objects)
 
 

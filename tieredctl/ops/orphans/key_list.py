@@ -17,8 +17,8 @@ def demand_any_key(listed: KeyFile, layout: Layout) -> None:
     explainer = KeyExplainer(layout)
     for batch in listed.batches():
         keys = batch.column("key")
-        said = explainer.explain(keys)
-        if any(stem is not None for stem in said.explained) or pc.any(are_reserved(keys)).as_py():
+        columns = explainer.explain(keys)
+        if any(stem is not None for stem in columns.explained) or pc.any(are_reserved(keys)).as_py():
             return
     message = f"No line of {listed.path} is a key of the layout {layout.name}."
     raise TieredctlError(ErrorCode.USAGE, message, hint="Give the store's keys, one per line, as --store has them.")

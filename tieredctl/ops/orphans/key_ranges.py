@@ -35,8 +35,8 @@ def division(low: str, high: str | None, first_after: FirstAfter) -> Division | 
     """
 
     def key_after(edge: str) -> str | None:
-        found = first_after(edge)
-        return found if found is not None and (high is None or found <= high) else None
+        key = first_after(edge)
+        return key if key is not None and (high is None or key <= high) else None
 
     edge = key_between(low, high)
     if edge is not None:
@@ -79,11 +79,11 @@ def _shared_beginning(low: str, high: str | None, key_after: FirstAfter) -> str:
     least, most = 1 + (len(_common_beginning(low, high)) if high is not None else 0), len(low) + 1
     while least < most:
         length = (least + most) // 2
-        found = key_after(low[:length] + LAST_CHARACTER)
-        if found is None:
+        key = key_after(low[:length] + LAST_CHARACTER)
+        if key is None:
             least = length + 1
         else:
-            most = min(length, len(_common_beginning(low, found)) + 1)
+            most = min(length, len(_common_beginning(low, key)) + 1)
     return low[: least - 1]
 
 

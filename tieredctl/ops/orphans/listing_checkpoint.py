@@ -124,8 +124,8 @@ class ListingCheckpoint:
         elif application != _APPLICATION_ID:
             raise sqlite3.DatabaseError("it is another program's database")
         else:
-            (found,) = self._database.execute("PRAGMA user_version").fetchone()
-            if found != _FORMAT:
+            (version,) = self._database.execute("PRAGMA user_version").fetchone()
+            if version != _FORMAT:
                 raise sqlite3.DatabaseError("another release of tieredctl wrote it")
         self._database.execute("COMMIT")
 

@@ -172,8 +172,8 @@ class RangeListing:
             self._changed.notify_all()
 
     def _work(self) -> None:
-        while found := self._next():
-            own, objects = found
+        while range_and_objects := self._next():
+            own, objects = range_and_objects
             try:
                 self._list(own, objects)
             except BaseException:
@@ -224,12 +224,12 @@ class RangeListing:
             first = next(following, None)
             return None if first is None else first.key
 
-        found = division(low, high, first_after)
+        cut = division(low, high, first_after)
         with self._changed:
-            if found is None or first is None or self._is_stopped or long.is_listed or long.position >= found.edge:
+            if cut is None or first is None or self._is_stopped or long.is_listed or long.position >= cut.edge:
                 return None
-            own = _Range(self._checkpoint.divide(long.number, found.edge, found.last), found.edge, found.last)
-            long.last = found.edge
+            own = _Range(self._checkpoint.divide(long.number, cut.edge, cut.last), cut.edge, cut.last)
+            long.last = cut.edge
             self._active.append(own)
             return own, chain([first], following)
 

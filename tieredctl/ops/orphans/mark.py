@@ -63,15 +63,15 @@ class Mark:
         return {"folder": self.folder.url, "marked": iso_8601(self.marked_ms), "candidates": self.candidates}
 
     def _keys(self) -> Iterator[str]:
-        count, seen = 0, set[bytes]()
+        count, digests = 0, set[bytes]()
         for stored in self.folder.list(f"{CANDIDATES}/"):
             if not stored.key.endswith(".parquet"):
                 continue
             for key in self._keys_in(stored):
                 count += 1
                 digest = blake2b(key, digest_size=_DIGEST_BYTES).digest()
-                if digest not in seen:
-                    seen.add(digest)
+                if digest not in digests:
+                    digests.add(digest)
                     yield key_text(key)
         if count != self.candidates:
             raise _unusable(self.folder, f"It has {count} candidates, but its summary gives {self.candidates}")
@@ -101,11 +101,11 @@ def read_mark(folder: ObjectStore, store_url: str, now_ms: int) -> Mark:
     """The mark in a folder. Raises TieredctlError `mark-unusable` for one that is not finished, of another store, or
     from longer than a week before `now_ms`."""
     try:
-        found: Any = json.loads(_summary(folder))
-        summary = found["summary"]
-        if found["kind"] == KIND and summary["success"] is not True:
+        document: Any = json.loads(_summary(folder))
+        summary = document["summary"]
+        if document["kind"] == KIND and summary["success"] is not True:
             raise _unusable(folder, "It is not finished")
-        source, is_mark = found["source"], found["kind"] == KIND
+        source, is_mark = document["source"], document["kind"] == KIND
         marked_ms, candidates = int(summary["markedMs"]), int(summary["candidates"])
         url, cluster_id = str(source["store"]), source["clusterId"]
     except (ValueError, KeyError, TypeError, AttributeError):

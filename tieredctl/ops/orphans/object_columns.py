@@ -81,26 +81,26 @@ class KnownOwners:
     begins: MetadataBegins
 
 
-def object_columns(batches: Iterable[pa.RecordBatch], layout: Layout, known: KnownOwners) -> Iterator[ObjectColumns]:
+def object_columns(batches: Iterable[pa.RecordBatch], layout: Layout, owners: KnownOwners) -> Iterator[ObjectColumns]:
     """The objects of a listing's batches, many at a time."""
     explainer = KeyExplainer(layout)
-    stems = _StemColumns(known)
+    stems = _StemColumns(owners)
     for batch in batches:
         keys, sizes, times, versions, storage_classes = batch.columns
-        said = explainer.explain(keys)
-        stems.extend(said.explained)
+        explained = explainer.explain(keys)
+        stems.extend(explained.explained)
         yield ObjectColumns(
             keys,
             numbers_in(sizes),
             numbers_in(times),
             versions,
             storage_classes,
-            said,
-            stems.is_explained[said.stems],
-            stems.partitions[said.stems],
-            stems.known_topic[said.stems],
-            stems.absent_topic[said.stems],
-            stems.metadata_begins_ms[said.stems],
+            explained,
+            stems.is_explained[explained.stems],
+            stems.partitions[explained.stems],
+            stems.known_topic[explained.stems],
+            stems.absent_topic[explained.stems],
+            stems.metadata_begins_ms[explained.stems],
         )
 
 
@@ -120,8 +120,8 @@ def selected_rows(objects: ObjectColumns, selection: Selection) -> Ints:
 class _StemColumns:
     """The facts about each stem, computed when it first occurs: there may be many, and batches."""
 
-    def __init__(self, known: KnownOwners) -> None:
-        self._known = known
+    def __init__(self, owners: KnownOwners) -> None:
+        self._owners = owners
         self.is_explained = np.zeros(0, np.bool_)
         self.partitions = np.zeros(0, np.int64)
         self.known_topic = np.zeros(0, np.bool_)
@@ -142,16 +142,16 @@ class _StemColumns:
         self.metadata_begins_ms = np.append(self.metadata_begins_ms, np.array(begins, np.int64))
 
     def _number(self, stem: ExplainedKey | None) -> int:
-        return NO_PARTITION if stem is None else self._known.partitions.get(stem.topic_id_partition, NO_PARTITION)
+        return NO_PARTITION if stem is None else self._owners.partitions.get(stem.topic_id_partition, NO_PARTITION)
 
     def _begins_ms(self, stem: ExplainedKey | None) -> int:
-        return NEVER_MS if stem is None else self._known.begins.of_partition(stem.topic_id_partition)
+        return NEVER_MS if stem is None else self._owners.begins.of_partition(stem.topic_id_partition)
 
     def _is_known(self, stem: ExplainedKey | None) -> bool:
-        return stem is not None and stem.topic_id in self._known.topics
+        return stem is not None and stem.topic_id in self._owners.topics
 
     def _is_absent(self, stem: ExplainedKey | None) -> bool:
-        return stem is not None and self._known.topics.live.is_live(stem.topic_id) is False
+        return stem is not None and self._owners.topics.live.is_live(stem.topic_id) is False
 
 
 NEVER_MS = int(np.iinfo(np.int64).max)

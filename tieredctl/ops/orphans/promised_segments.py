@@ -54,14 +54,14 @@ class PromisedSegments:
 
     def take(self, objects: ObjectColumns, verdicts: Verdicts) -> None:
         """Objects of a listing, judged by these segments."""
-        rows, said, segments = verdicts.segments, objects.said, self.segments
-        known = np.flatnonzero(rows != NO_SEGMENT)
-        agrees = segments.owners[rows[known]] == objects.partitions[known]
-        known = known[agrees & (segments.start_offsets[rows[known]] == said.start_offsets[known])]
-        parts_of_stems = np.array([PARTS.index(one.part) if one else NO_PART for one in said.explained], np.int8)
-        parts = parts_of_stems[said.stems[known]]
+        rows, explained, segments = verdicts.segments, objects.said, self.segments
+        named = np.flatnonzero(rows != NO_SEGMENT)
+        agrees = segments.owners[rows[named]] == objects.partitions[named]
+        named = named[agrees & (segments.start_offsets[rows[named]] == explained.start_offsets[named])]
+        parts_of_stems = np.array([PARTS.index(one.part) if one else NO_PART for one in explained.explained], np.int8)
+        parts = parts_of_stems[explained.stems[named]]
         for part in np.unique(parts).tolist():
-            self._listed[rows[known[parts == part]]] |= np.uint16(1 << part)
+            self._listed[rows[named[parts == part]]] |= np.uint16(1 << part)
 
     def missing(self, store: ObjectStore, read: Callable[[], EventStream], key: bytes | None) -> list[str]:
         """The keys of promised objects that the store lacks. `read` opens the metadata from its beginning, up to its
@@ -154,10 +154,10 @@ def _promised_by(
     metadata = ReplayedMetadata(events)
     rows = metadata.named(segment_ids, metadata.in_states([_FINISHED]))
     return {
-        key: known.metadata
-        for partition, known in metadata.known(rows)
+        key: segment.metadata
+        for partition, segment in metadata.known(rows)
         if partition not in metadata.partition_deletes
-        for key in layout.promised_objects(known.metadata).values()
+        for key in layout.promised_objects(segment.metadata).values()
     }
 
 

@@ -142,16 +142,16 @@ class Scan:
             self.live_topics = live = live_topics(*known_of)
             self.judge = judge = self._judge(events, live, stream)
             begins = MetadataBegins.of(stream.coverage, events.first_records_ms)
-            self.known = known = KnownOwners(events.partitions, KnownTopics(events.first_events_ms, live), begins)
+            self.known = owners = KnownOwners(events.partitions, KnownTopics(events.first_events_ms, live), begins)
             if self.store is not None:
                 self.promised = PromisedSegments(judge.segments, live, self.layout)
             self.unreserved = unreserved = UnreservedObjects(listing)
             has_any = False
-            for objects, found in judged_objects(judge, known, unreserved.batches(), self.layout):
+            for objects, judged in judged_objects(judge, owners, unreserved.batches(), self.layout):
                 has_any |= len(objects.sizes) > 0
                 if self.promised is not None:
-                    self.promised.take(objects, found)
-                there, verdicts = self._still_there(judge, moved, objects, found)
+                    self.promised.take(objects, judged)
+                there, verdicts = self._still_there(judge, moved, objects, judged)
                 self._count(there, verdicts)
                 note_more("objects judged", len(there.sizes))
                 yield judge, there, verdicts
@@ -312,8 +312,8 @@ def _written_again(
 
 
 def _absence(stream: EventStream, partition: TopicIdPartition) -> Document:
-    known = stream.source.metadata_partitions()
-    number = metadata_partition(partition.topic_id, partition.partition, len(known))
+    numbers = stream.source.metadata_partitions()
+    number = metadata_partition(partition.topic_id, partition.partition, len(numbers))
     return {"metadataPartition": number, "noEventBefore": stream.end_offset(number)}
 
 
@@ -352,10 +352,10 @@ class MovedSegments:
         now, rows = self._read(), rows[may_go_on]
         if self.lost:
             return moved
-        found = now.rows.rows_of(then.segment_ids.at(rows))
-        is_known = found != NOT_FOUND
+        rows_now = now.rows.rows_of(then.segment_ids.at(rows))
+        is_known = rows_now != NOT_FOUND
         same = np.zeros(len(rows), np.bool_)
-        same[is_known] = now.states[found[is_known]] == then.states[rows[is_known]]
+        same[is_known] = now.states[rows_now[is_known]] == then.states[rows[is_known]]
         moved[may_go_on] = ~same
         return moved
 

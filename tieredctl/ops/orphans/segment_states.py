@@ -97,21 +97,21 @@ class SegmentStates:
         )
 
 
-def segment_states(found: SegmentEvents) -> SegmentStates:
+def segment_states(events: SegmentEvents) -> SegmentStates:
     """The states after all events that were taken."""
-    return states_in_partitions(found).one_of_each()
+    return states_in_partitions(events).one_of_each()
 
 
-def states_in_partitions(found: SegmentEvents) -> SegmentStates:
+def states_in_partitions(events: SegmentEvents) -> SegmentStates:
     """The same, with a row for each partition that claims an id."""
-    buckets = list(replayed_buckets(found))
+    buckets = list(replayed_buckets(events))
     segments = joined_rows([bucket.segments for bucket in buckets])
     start_offsets = np.full(len(segments), _NO_OFFSET, np.int64)
     began = segments.states != NO_STATE
-    start_offsets[began] = found.contents.starts.start_offsets.values[segments.starts[began]]
+    start_offsets[began] = events.contents.starts.start_offsets.values[segments.starts[began]]
     # Some may be deleted by now.
     finished = np.flatnonzero(segments.are_copied)
-    stretches = _stretches(found, segments, finished)
+    stretches = _stretches(events, segments, finished)
     return SegmentStates(
         segments.segment_ids,
         segments.states,
@@ -119,56 +119,56 @@ def states_in_partitions(found: SegmentEvents) -> SegmentStates:
         start_offsets,
         segments.metadata_partitions.astype(np.int64),
         segments.metadata_offsets,
-        _superseded(found, buckets, segments, stretches),
-        list(found.partitions),
-        {one.partition: one.state for one in found.partition_deletes},
-        _copied(found, segments, finished, stretches),
-        found.last_timestamp_ms,
+        _superseded(events, buckets, segments, stretches),
+        list(events.partitions),
+        {one.partition: one.state for one in events.partition_deletes},
+        _copied(events, segments, finished, stretches),
+        events.last_timestamp_ms,
     )
 
 
-def _stretches(found: SegmentEvents, segments: SegmentRows, finished: Ints) -> CopiedStretches:
-    begun, starts = found.contents.starts, segments.starts[finished]
+def _stretches(events: SegmentEvents, segments: SegmentRows, finished: Ints) -> CopiedStretches:
+    begun, starts = events.contents.starts, segments.starts[finished]
     owners = segments.partitions[finished].astype(np.int64)
     return CopiedStretches.of(owners, begun.start_offsets.values[starts], begun.end_offsets.values[starts])
 
 
-def _copied(found: SegmentEvents, segments: SegmentRows, finished: Ints, stretches: CopiedStretches) -> CopiedOffsets:
-    said, starts = found.contents.starts.said, segments.starts[finished]
-    begun_ms = np.where(said.authors.values[starts] == NO_BROKER, NEVER, said.event_timestamps.values[starts])
-    return CopiedOffsets.of(len(found.partitions), stretches, segments.partitions[finished].astype(np.int64), begun_ms)
+def _copied(events: SegmentEvents, segments: SegmentRows, finished: Ints, stretches: CopiedStretches) -> CopiedOffsets:
+    facts, starts = events.contents.starts.said, segments.starts[finished]
+    begun_ms = np.where(facts.authors.values[starts] == NO_BROKER, NEVER, facts.event_timestamps.values[starts])
+    return CopiedOffsets.of(len(events.partitions), stretches, segments.partitions[finished].astype(np.int64), begun_ms)
 
 
 def _superseded(
-    found: SegmentEvents, buckets: Sequence[ReplayedBucket], segments: SegmentRows, finished: CopiedStretches
+    events: SegmentEvents, buckets: Sequence[ReplayedBucket], segments: SegmentRows, finished: CopiedStretches
 ) -> Flags:
     superseded = np.zeros(len(segments), np.bool_)
     unfinished = np.flatnonzero(segments.states == RemoteLogSegmentState.COPY_SEGMENT_STARTED)
     if not len(unfinished):
         return superseded
-    concerned = np.zeros(len(found.partitions), np.bool_)
+    concerned = np.zeros(len(events.partitions), np.bool_)
     concerned[segments.partitions[unfinished]] = True
     columns = segments.partitions[unfinished], segments.metadata_offsets[unfinished], segments.starts[unfinished]
-    copies, others = _copies(found, *columns), _all_copies(found, buckets, concerned)
+    copies, others = _copies(events, *columns), _all_copies(events, buckets, concerned)
     # The event that it ended may be lost, and the one that began later may begin above it.
     held = finished.hold(copies.partitions.astype(np.int64), copies.start_offsets, copies.end_offsets)
     superseded[unfinished] = superseded_copies(copies, others) & held
     return superseded
 
 
-def _all_copies(found: SegmentEvents, buckets: Sequence[ReplayedBucket], concerned: Flags) -> Copies:
+def _all_copies(segment_events: SegmentEvents, buckets: Sequence[ReplayedBucket], concerned: Flags) -> Copies:
     """The segments that some partitions' events began."""
     columns: list[tuple[NDArray[Any], ...]] = []
-    for events, bucket in zip(found.buckets, buckets, strict=True):
+    for events, bucket in zip(segment_events.buckets, buckets, strict=True):
         rows = np.flatnonzero(bucket.takes & events.starts & concerned[events.partitions])
         columns.append((events.partitions[rows], events.metadata_offsets[rows], events.contents[rows]))
-    return _copies(found, *map(np.concatenate, zip(*columns, strict=True)))
+    return _copies(segment_events, *map(np.concatenate, zip(*columns, strict=True)))
 
 
 def _copies(
-    found: SegmentEvents, partitions: NDArray[np.int32], metadata_offsets: Ints, starts: NDArray[np.int32]
+    events: SegmentEvents, partitions: NDArray[np.int32], metadata_offsets: Ints, starts: NDArray[np.int32]
 ) -> Copies:
-    begun = found.contents.starts
+    begun = events.contents.starts
     return Copies(partitions, metadata_offsets, begun.start_offsets.values[starts], begun.end_offsets.values[starts])
 
 
@@ -202,9 +202,9 @@ def superseded_copies(copies: Copies, all_copies: Copies) -> Flags:
     later, ends = _later(copies, others)
     open_ = np.flatnonzero(later < ends)
     for step in range(_NEAR):
-        found = _overlap(copies, open_, others, later[open_] + step)
-        superseded[open_[found]] = True
-        open_ = open_[~found]
+        overlaps = _overlap(copies, open_, others, later[open_] + step)
+        superseded[open_[overlaps]] = True
+        open_ = open_[~overlaps]
         open_ = open_[later[open_] + step + 1 < ends[open_]]
     for row in open_.tolist():
         rest = np.arange(later[row] + _NEAR, ends[row])
@@ -288,12 +288,12 @@ class CopiedOffsets:
     @classmethod
     def of(cls, partitions: int, stretches: CopiedStretches, owners: Ints, begun_ms: Ints) -> CopiedOffsets:
         """By the stretches of so many partitions, and when each of the finished copies in them began."""
-        found = cls.none(partitions)
+        copied = cls.none(partitions)
         # Of the rows of one partition, the last stays.
-        found.firsts[stretches.owners] = stretches.firsts
-        found.lasts[stretches.owners] = stretches.lasts
-        np.maximum.at(found.begun_ms, owners, begun_ms)
-        return found
+        copied.firsts[stretches.owners] = stretches.firsts
+        copied.lasts[stretches.owners] = stretches.lasts
+        np.maximum.at(copied.begun_ms, owners, begun_ms)
+        return copied
 
     def hold(self, partitions: Ints, start_offsets: Ints, modified_ms: Ints) -> Flags:
         """Whether they prove that the records of objects of these partitions are elsewhere, by where the objects begin

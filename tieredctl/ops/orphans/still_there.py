@@ -29,9 +29,9 @@ class StillThere(NamedTuple):
 
 def still_there(store: ObjectStore, listed_ms: Mapping[str, int]) -> StillThere:
     """What a store has now of what was listed with these times, in ms."""
-    found = {stored.key: stored.last_modified_ms for stored in found_now(store, list(listed_ms))}
-    younger = {key: moment for key, moment in found.items() if moment >= listed_ms[key] + _TIMES_ARE_WITHIN_MS}
-    return StillThere(found.keys() - younger.keys(), younger)
+    times_now = {stored.key: stored.last_modified_ms for stored in found_now(store, list(listed_ms))}
+    younger = {key: moment for key, moment in times_now.items() if moment >= listed_ms[key] + _TIMES_ARE_WITHIN_MS}
+    return StillThere(times_now.keys() - younger.keys(), younger)
 
 
 def found_now(store: ObjectStore, keys: Sequence[str]) -> list[StoredObject]:
@@ -39,16 +39,16 @@ def found_now(store: ObjectStore, keys: Sequence[str]) -> list[StoredObject]:
     if len(keys) <= _FEW:
         return _asked_for(store, keys)
     wanted = sorted(keys)  # by code points, as stores list
-    found = _asked_for(store, wanted[:1])
+    objects = _asked_for(store, wanted[:1])
     looked_for = {*wanted} - {wanted[0]}
     for number, stored in enumerate(store.list("", wanted[0])):
         if stored.key in looked_for:
             looked_for.remove(stored.key)
-            found.append(stored)
+            objects.append(stored)
         if stored.key >= wanted[-1] or number == _LISTED_FOR_EACH * len(wanted):
             break
     # Not every store lists in that order.
-    return found + _asked_for(store, sorted(looked_for))
+    return objects + _asked_for(store, sorted(looked_for))
 
 
 def _asked_for(store: ObjectStore, keys: Sequence[str]) -> list[StoredObject]:

@@ -92,12 +92,12 @@ class Inventory:
         something that is selected, with the nearest names."""
         if self.selection == _EVERYTHING:
             return
-        said, hint = f"{self.store.url} has no object of", "List what is there with `tieredctl remote du`."
-        self.selection.demand_known(self.partitions, said, hint)
+        sentence, hint = f"{self.store.url} has no object of", "List what is there with `tieredctl remote du`."
+        self.selection.demand_known(self.partitions, sentence, hint)
         unknown = [one for one in self.selection.segment_ids if one not in self.segment_ids]
         if unknown or not self.total.objects:
             without = replace(self.selection, segment_ids=tuple(unknown))
-            raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"{said} {without}.", hint=hint)
+            raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"{sentence} {without}.", hint=hint)
 
     def rows(self) -> Iterator[Document]:
         """`remote ls`: one row per object. Raises TieredctlError as `demand_known` does."""

@@ -126,11 +126,11 @@ class KeyExplainer:
         return np.array(stems, np.int64)[pair_of]
 
     def _stem(self, folder: bytes, suffix: bytes) -> int:
-        known = self._stems.get((folder, suffix))
-        if known is None:
-            known = self._stems[folder, suffix] = len(self.explained)
+        stem = self._stems.get((folder, suffix))
+        if stem is None:
+            stem = self._stems[folder, suffix] = len(self.explained)
             self.explained.append(self._layout.explain(key_text(folder) + _STAND_IN + key_text(suffix)))
-        return known
+        return stem
 
     def _alone(self, key: bytes) -> tuple[int, int, bytes]:
         """The stem, the start offset and the segment id of one key."""

@@ -95,8 +95,8 @@ class StoredPart:
             return None
         return self.segment.known_size
 
-    def _another_size(self, found: str, expected: int) -> TieredctlError:
-        message = f"The log of {self.segment.segment_id} has {found} the {expected} bytes in its metadata."
+    def _another_size(self, relation: str, expected: int) -> TieredctlError:
+        message = f"The log of {self.segment.segment_id} has {relation} the {expected} bytes in its metadata."
         return TieredctlError(ErrorCode.UNDECODABLE, message, hint="Check the segment with `tieredctl verify`.")
 
     def _within(self, pieces: Iterator[bytes], expected: int | None) -> Iterator[bytes]:
@@ -138,16 +138,16 @@ class _Written:
 def segment_in_metadata(stream: EventStream, selection: Selection) -> SegmentIdentity:
     """The segment with the selection's id. Raises TieredctlError `unknown-segment`."""
     metadata = replayed(stream, selection)
-    found = next(metadata.known(segments(metadata, selection)), None)
-    if found is None:
+    row = next(metadata.known(segments(metadata, selection)), None)
+    if row is None:
         why = f"The metadata has no {selection}, or it was deleted."
         demand_nothing_lost(stream, why)
         selection.demand_known(stream.partitions, "The metadata has no event of")
         raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, why)
     if selection.names_several:
         selection.demand_known(stream.partitions, "The metadata has no event of")
-    _, known = found
-    return known.metadata
+    _, segment = row
+    return segment.metadata
 
 
 def segment_in_store(store: ObjectStore, layout: Layout, selection: Selection) -> SegmentIdentity:
@@ -283,9 +283,9 @@ class _Outside:
             return
         bases = block.headers["baseOffset"].astype(np.int64)
         lasts = bases + block.headers["lastOffsetDelta"]
-        found = np.flatnonzero((bases < self._first) | (lasts > self._last))
-        if len(found):
-            row = int(found[0])
+        outside = np.flatnonzero((bases < self._first) | (lasts > self._last))
+        if len(outside):
+            row = int(outside[0])
             self.first_position = block.file_position + int(block.positions[row])
             self.message = f"a batch has offsets {bases[row]} to {lasts[row]}, but the segment begins at {self._first}"
 

@@ -51,12 +51,12 @@ class UnfinishedUploads:
         self.total.objects += 1
         self.total.bytes += size
         stored = StoredObject(upload.key, size, upload.initiated_ms, "")
-        said = object_document(ListedObject(stored, self.layout.explain(upload.key)))
+        document = object_document(ListedObject(stored, self.layout.explain(upload.key)))
         return {
             "key": upload.key,
             "uploadId": upload.upload_id,
             "initiated": iso_8601(upload.initiated_ms),
             "ageMs": self.now_ms - upload.initiated_ms,
             "bytes": size,
-            **{name: said[name] for name in ("segmentId", "topicId", "partition", "part")},
+            **{name: document[name] for name in ("segmentId", "topicId", "partition", "part")},
         }

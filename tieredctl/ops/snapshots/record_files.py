@@ -127,12 +127,12 @@ def record_files(paths: Iterable[Path]) -> list[RecordFile]:
     A folder is `__cluster_metadata-0`, a copy of it, or the log directory that it lies in. Raises TieredctlError for a
     path that does not exist, and for a folder without any such file.
     """
-    found: list[RecordFile] = []
+    files: list[RecordFile] = []
     for path in paths:
         with reading(path):
             regular_size(path)  # raises where there is nothing, and where reading might never end
-            found += _of_folder(path) if path.is_dir() else [_record_file(path)]
-    return found
+            files += _of_folder(path) if path.is_dir() else [_record_file(path)]
+    return files
 
 
 def metadata_log_folder(path: Path) -> Path:
@@ -149,8 +149,8 @@ def left_over_files(folder: Path) -> list[Path]:
 
 
 def _is_left_over(name: str) -> bool:
-    found = parse_kraft_snapshot_name(name) or parse_segment_file_name(name)
-    return found is not None and found.transition is not None
+    parsed = parse_kraft_snapshot_name(name) or parse_segment_file_name(name)
+    return parsed is not None and parsed.transition is not None
 
 
 def _of_folder(path: Path) -> Sequence[RecordFile]:
@@ -216,14 +216,14 @@ def wanted_types(names: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _type_of(name: str) -> str:
-    known = {kind.kafka_name: kind.kafka_name for kind in KraftRecordType}
-    known |= {kind.name: kind.kafka_name for kind in KraftRecordType}
-    known |= {message.upper(): message for message in CONTROL_MESSAGES.values()}
-    found = known.get(name.upper())
-    if found is None and name.isdecimal() and name.isascii():
+    types = {kind.kafka_name: kind.kafka_name for kind in KraftRecordType}
+    types |= {kind.name: kind.kafka_name for kind in KraftRecordType}
+    types |= {message.upper(): message for message in CONTROL_MESSAGES.values()}
+    record_type = types.get(name.upper())
+    if record_type is None and name.isdecimal() and name.isascii():
         kinds = {str(int(kind)): kind.kafka_name for kind in KraftRecordType}
-        found = kinds.get(name, name)
-    if found is None:
-        hint = f"Types are {', '.join(sorted(set(known.values())))}, or a number."
+        record_type = kinds.get(name, name)
+    if record_type is None:
+        hint = f"Types are {', '.join(sorted(set(types.values())))}, or a number."
         raise TieredctlError(ErrorCode.USAGE, f"{name!r} is not a type of records.", hint=hint)
-    return found
+    return record_type

@@ -258,10 +258,10 @@ def _leader_epochs(path: Path, log: LogOrder) -> Iterator[Finding]:
         return
     stated = _within([EpochStart(entry.epoch, entry.start_offset) for entry in entries], log)
     if stated != log.epochs:
-        said, found = (
+        in_file, in_log = (
             "; ".join(f"{one.epoch} from {one.start_offset}" for one in ones) for ones in (stated, log.epochs)
         )
-        message = f"it says epochs {said or 'none'}, and the log has {found or 'none'}"
+        message = f"it says epochs {in_file or 'none'}, and the log has {in_log or 'none'}"
         yield Finding(FindingCode.KRAFT_EPOCHS_DISAGREE, str(path), message, evidence)
 
 

@@ -104,12 +104,12 @@ class Status:
         counts = self.severities()
         if counts is None:
             return StatusLine("findings", f"{UNKNOWN}: {self._why('cluster')}", self._deeper)
-        said = severities_text({one: counts[one.label] for one in _SEVERITIES})
+        counts_now = severities_text({one: counts[one.label] for one in _SEVERITIES})
         is_live = self.cluster is not None and self.cluster.is_live
         command = "doctor" if is_live else "metadata stuck"
         if grave := self.grave_of_last_verification():
-            return StatusLine("findings", f"{said or 'none'} now; {grave} in the last verification", command)
-        return StatusLine("findings", said or ("none" if is_live else "none in the metadata"), command)
+            return StatusLine("findings", f"{counts_now or 'none'} now; {grave} in the last verification", command)
+        return StatusLine("findings", counts_now or ("none" if is_live else "none in the metadata"), command)
 
     def grave_of_last_verification(self) -> str:
         """How many of its findings are critical or errors, in words: only another verification can say that they are
@@ -165,8 +165,8 @@ class Status:
             return UNKNOWN
         if not lag.offsets:
             return "none: all of it is tiered"
-        said = f"{counted(lag.offsets, 'offset')} not tiered"
-        return said if lag.since_ms is None else f"{said}, in {lag.where} for {self._for(lag.since_ms)}"
+        lag_text = f"{counted(lag.offsets, 'offset')} not tiered"
+        return lag_text if lag.since_ms is None else f"{lag_text}, in {lag.where} for {self._for(lag.since_ms)}"
 
     def _stuck(self) -> str:
         stuck = (self.cluster or ClusterFacts()).stuck
@@ -176,9 +176,9 @@ class Status:
         if stuck.oldest_ms is None:
             return failing or (f"none here; {UNKNOWN} elsewhere" if self._least else "none")
         kinds = ((stuck.copies, "copy", "copies"), (stuck.deletions, "deletion", "deletions"))
-        said = " and ".join(counted(*kind) for kind in kinds if kind[0])
-        said = f"{self._least}{said}, the oldest for {self._for(stuck.oldest_ms)}"
-        return f"{said}; {failing}" if failing else said
+        stuck_text = " and ".join(counted(*kind) for kind in kinds if kind[0])
+        stuck_text = f"{self._least}{stuck_text}, the oldest for {self._for(stuck.oldest_ms)}"
+        return f"{stuck_text}; {failing}" if failing else stuck_text
 
     def _store(self) -> Iterator[StatusLine]:
         if self.store is None:
@@ -200,8 +200,8 @@ class Status:
         size = "" if scan.orphan_bytes is None else f", {size_text(scan.orphan_bytes)}"
         doubt = _doubt(scan)
         unknown = f", {scan.unknown} {UNKNOWN}" if scan.unknown else ""
-        said = f"{scan.orphans}{of} {'object' if scan.objects == 1 else 'objects'}{size}{unknown}"
-        return StatusLine("orphans", f"{said}, {self._for(scan.at_ms)} ago{doubt}", "orphans scan")
+        orphans_text = f"{scan.orphans}{of} {'object' if scan.objects == 1 else 'objects'}{size}{unknown}"
+        return StatusLine("orphans", f"{orphans_text}, {self._for(scan.at_ms)} ago{doubt}", "orphans scan")
 
     def _verification(self) -> StatusLine:
         last = self.results.verification
@@ -211,9 +211,9 @@ class Status:
         share = "" if last.coverage is None else f" ({last.coverage:.0%})"
         level = f" at {last.level}" if last.level else ""
         doubt = _doubt(last)
-        found = severities_text(last.severities) or counted(last.findings, "finding")
-        said = f"{last.read} of {counted(everything, 'segment')}{share}{level}, {found}"
-        return StatusLine("verified", f"{said}, {self._for(last.at_ms)} ago{doubt}", "verify")
+        findings_text = severities_text(last.severities) or counted(last.findings, "finding")
+        verified_text = f"{last.read} of {counted(everything, 'segment')}{share}{level}, {findings_text}"
+        return StatusLine("verified", f"{verified_text}, {self._for(last.at_ms)} ago{doubt}", "verify")
 
     def _why_no_result(self, command: str, what: str) -> str:
         failed = self.results.failed.get(command)

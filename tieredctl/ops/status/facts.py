@@ -109,9 +109,9 @@ def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings:
     sees_records = METADATA_RECORDS not in unseen
     parts = cluster.partitions
     sees_parts = {part.partition.topic for part in parts}.issuperset(cluster.topics)
-    stored = [known for part in parts for known in part.segments if known.metadata.state in STORED_STATES]
+    stored = [segment for part in parts for segment in part.segments if segment.metadata.state in STORED_STATES]
     sees_all = sees_records and sees_parts
-    size = SizeSum.of(known.metadata.known_size for known in stored) if sees_all else None
+    size = SizeSum.of(segment.metadata.known_size for segment in stored) if sees_all else None
     tiered = Tiered(
         len(cluster.topics),
         len(parts) if sees_parts else None,
@@ -229,8 +229,8 @@ class Uploads:
 
     @classmethod
     def of(cls, finished_ms: Ints, newest_record_ms: Ints) -> Uploads:
-        known = np.flatnonzero(newest_record_ms >= 0)
-        by_time = known[np.argsort(finished_ms[known], kind="stable")]
+        dated = np.flatnonzero(newest_record_ms >= 0)
+        by_time = dated[np.argsort(finished_ms[dated], kind="stable")]
         return cls(finished_ms[by_time], np.maximum(0, finished_ms[by_time] - newest_record_ms[by_time]))
 
 
@@ -260,10 +260,10 @@ def remote_segments(metadata: ReplayedMetadata) -> RemoteSegments:
 def remote_segments_of_leaders(partitions: Sequence[PartitionFacts]) -> RemoteSegments:
     """Of a live cluster's tiered topics."""
     stored = [
-        (one.partition.topic, one.partition.topic_id, 1, SizeSum.of([known.metadata.known_size]))
+        (one.partition.topic, one.partition.topic_id, 1, SizeSum.of([segment.metadata.known_size]))
         for one in partitions
-        for known in one.segments
-        if known.metadata.state in STORED_STATES
+        for segment in one.segments
+        if segment.metadata.state in STORED_STATES
     ]
     finished = [segment for one in partitions for segment in one.finished]
     columns = (
@@ -278,5 +278,5 @@ def _by_topic(amounts: Iterable[tuple[str, str, int, SizeSum]]) -> list[TopicByt
     for topic, topic_id, many, size in amounts:
         segments[topic, topic_id] += many
         sizes[topic, topic_id] += size
-    found = (TopicBytes(*name, segments[name], sizes[name]) for name in segments)
-    return sorted(found, key=lambda one: (-one.remote_size.least, one.topic, one.topic_id))
+    topics = (TopicBytes(*name, segments[name], sizes[name]) for name in segments)
+    return sorted(topics, key=lambda one: (-one.remote_size.least, one.topic, one.topic_id))

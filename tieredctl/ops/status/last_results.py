@@ -165,9 +165,9 @@ def read_results(paths: Iterable[Path], store: str | None, cluster_id: str | Non
         _demand_past(claim)
     claims.sort(key=lambda claim: claim.at_ms)
     failed = {claim.command: claim.path for claim in claims if claim.is_of_failure}
-    found = [_result(claim) for claim in claims if not claim.is_of_failure]
-    scans = [one for one in found if isinstance(one, LastScan)]
-    verifications = [one for one in found if isinstance(one, LastVerification)]
+    results = [_result(claim) for claim in claims if not claim.is_of_failure]
+    scans = [one for one in results if isinstance(one, LastScan)]
+    verifications = [one for one in results if isinstance(one, LastVerification)]
     return LastResults(_latest(scans), _latest(verifications), verifications, failed)
 
 
@@ -255,10 +255,10 @@ def result_files(path: Path) -> list[Path]:
         return [path]
     if (path / _SUMMARY).exists():
         return [path / _SUMMARY]
-    found = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES and not file.name.startswith("."))
-    if not found:
+    files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES and not file.name.startswith("."))
+    if not files:
         raise _bad(str(path))
-    return found
+    return files
 
 
 def demand_result(file: Path) -> None:
@@ -319,15 +319,15 @@ def _of_metrics(path: str, text: bytes) -> list[_Claim]:
 
 def _as_summary(run: Mapping[str, Any]) -> dict[str, Any]:
     """A run's numbers by the names of its summary."""
-    said = {name: int(number) for name, number in run.items() if name != "kinds" and abs(number) < 1e18}
-    orphan = {"objects": said.get("objects_by_status=orphan"), "bytes": said.get("bytes_by_status=orphan")}
-    return said | {
+    numbers = {name: int(number) for name, number in run.items() if name != "kinds" and abs(number) < 1e18}
+    orphan = {"objects": numbers.get("objects_by_status=orphan"), "bytes": numbers.get("bytes_by_status=orphan")}
+    return numbers | {
         "kinds": run["kinds"],
-        "status": {"orphan": orphan, "unknown": {"objects": said.get("objects_by_status=unknown")}},
-        "notLookedAt": said.get("not_looked_at", 0),
-        "outsideSubset": said.get("outside_subset", 0),
-        "complete": said.get("complete") == 1,
-        "selectedOnly": said.get("selected_only", 0) != 0,
+        "status": {"orphan": orphan, "unknown": {"objects": numbers.get("objects_by_status=unknown")}},
+        "notLookedAt": numbers.get("not_looked_at", 0),
+        "outsideSubset": numbers.get("outside_subset", 0),
+        "complete": numbers.get("complete") == 1,
+        "selectedOnly": numbers.get("selected_only", 0) != 0,
     }
 
 
@@ -372,11 +372,11 @@ def _selection(fields: Mapping[str, Any]) -> str | None:
 
 
 def _counted(counts: Iterable[_Count]) -> Counter[_Kind]:
-    found: Counter[_Kind] = Counter()
+    totals: Counter[_Kind] = Counter()
     for code, severity, count in counts:
         kind = FINDING_KINDS.get(code)  # type: ignore[call-overload]
-        found[kind and kind.code, _SEVERITIES[severity]] += _number(count)
-    return found
+        totals[kind and kind.code, _SEVERITIES[severity]] += _number(count)
+    return totals
 
 
 def _number(value: object) -> int:

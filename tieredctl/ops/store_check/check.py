@@ -47,15 +47,15 @@ def check_stores(
 ) -> StoreCheck:
     """Judges stores that were read before the stream was opened. With `open_segment`, cached indexes are also compared
     with the remote store."""
-    known = MetadataToCheck(stream, stores)
-    index_caches = IndexCacheCheck(known, open_segment)
-    findings = list(known.findings)
+    metadata = MetadataToCheck(stream, stores)
+    index_caches = IndexCacheCheck(metadata, open_segment)
+    findings = list(metadata.findings)
     for store in stores:
         findings += store.findings
-        findings += check_committed_offsets(store, known)
+        findings += check_committed_offsets(store, metadata)
         for folder in store.partitions:
-            findings += check_snapshot(store, folder, known)
-            findings += check_partition_folder(store, folder, known)
+            findings += check_snapshot(store, folder, metadata)
+            findings += check_partition_folder(store, folder, metadata)
             note_more("partitions checked", 1)
         findings += index_caches.check(store)
     findings += check_replicas(stores)

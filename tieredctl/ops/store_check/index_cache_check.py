@@ -64,10 +64,10 @@ class _CacheEntry:
 class IndexCacheCheck:
     """Judges the caches of several brokers, which must hold the same bytes for the same segment."""
 
-    def __init__(self, known: MetadataToCheck, open_segment: OpenSegment | None = None) -> None:
+    def __init__(self, metadata: MetadataToCheck, open_segment: OpenSegment | None = None) -> None:
         """With `open_segment`, what is cached is compared with the remote store byte by byte."""
         self.files = 0
-        self._known = known
+        self._metadata = metadata
         self._open_segment = open_segment
         self._digests: dict[tuple[str, SegmentPart], tuple[Path, bytes]] = {}
 
@@ -80,11 +80,11 @@ class IndexCacheCheck:
                 yield _passed_over(path, "it is not an index cache file")
             else:
                 groups[name.segment_id].append((path, name))
-        known = self._known.segments(list(groups))
+        segments = self._metadata.segments(list(groups))
         for segment_id, files in groups.items():
             settled = [(path, name) for path, name in files if name.transition is None]
             leftovers = [path for path, name in files if name.transition]
-            yield from self._check_entry(_CacheEntry(segment_id, settled, leftovers), known.get(segment_id))
+            yield from self._check_entry(_CacheEntry(segment_id, settled, leftovers), segments.get(segment_id))
 
     def _check_entry(self, entry: _CacheEntry, metadata: RemoteLogSegmentMetadata | None) -> Iterator[Finding]:
         for path in entry.leftovers:
@@ -106,9 +106,9 @@ class IndexCacheCheck:
     def _unknown(self, entry: _CacheEntry) -> Finding:
         path, _ = entry.files[0]
         message = f"the metadata has no event for segment {entry.segment_id}"
-        if not self._known.is_whole:
+        if not self._metadata.is_whole:
             message += " in the partitions that were read"
-        severity = None if self._known.is_whole else Severity.INFO
+        severity = None if self._metadata.is_whole else Severity.INFO
         evidence = {"file": str(path), "segmentId": entry.segment_id}
         return Finding(FindingCode.STORE_DISAGREES, str(path), message, evidence, severity)
 

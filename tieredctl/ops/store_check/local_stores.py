@@ -177,7 +177,7 @@ class StoreReplay:
 
     def segments(self, partition: TopicIdPartition) -> dict[str, RemoteLogSegmentMetadata]:
         """Those of a partition as of its snapshot, by id."""
-        return {known.metadata.segment_id: known.metadata for known in self._state.segments_of(partition)}
+        return {segment.metadata.segment_id: segment.metadata for segment in self._state.segments_of(partition)}
 
     def unread_events(self, partition: TopicIdPartition) -> int:
         """How many events after a partition's snapshot the committed offsets mark as read."""
@@ -220,8 +220,8 @@ class MetadataToCheck:
 
     def segments(self, segment_ids: Sequence[str]) -> dict[str, RemoteLogSegmentMetadata]:
         """Those of some ids that ever had an event that could begin them, deleted ones too, by id."""
-        found = self.state.known(self.state.named(segment_ids))
-        return {known.metadata.segment_id: known.metadata for _, known in found}
+        segments = self.state.known(self.state.named(segment_ids))
+        return {segment.metadata.segment_id: segment.metadata for _, segment in segments}
 
     def end_offset(self, metadata_partition: int) -> int:
         """The offset after the last one read."""

@@ -26,14 +26,14 @@ from tieredctl.ops.verification.lineage_check import EpochRanges, check_lineage
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 
-def check_partition_folder(store: LocalStore, folder: PartitionFolder, known: MetadataToCheck) -> Iterator[Finding]:
+def check_partition_folder(store: LocalStore, folder: PartitionFolder, metadata: MetadataToCheck) -> Iterator[Finding]:
     """Compares a folder with the metadata."""
     if folder.topic_id is None:
         return
     partition = TopicIdPartition(folder.topic_id, folder.topic, folder.partition)
-    state = known.state
+    state = metadata.state
     if partition not in state.caches:
-        yield from _unknown_id(folder, folder.topic_id, known)
+        yield from _unknown_id(folder, folder.topic_id, metadata)
         return
     rows = state.rows_of(partition)
     finished = rows[state.rows.states[rows] == RemoteLogSegmentState.COPY_SEGMENT_FINISHED]
@@ -71,7 +71,7 @@ def _check_replica(one: PartitionFolder, other: PartitionFolder) -> Iterator[Fin
             yield _epochs_finding(other, message, entry)
 
 
-def _unknown_id(folder: PartitionFolder, topic_id: str, known: MetadataToCheck) -> Iterator[Finding]:
+def _unknown_id(folder: PartitionFolder, topic_id: str, metadata: MetadataToCheck) -> Iterator[Finding]:
     path = folder.path / PARTITION_METADATA_FILE
     evidence = {
         "file": str(path),
@@ -79,10 +79,10 @@ def _unknown_id(folder: PartitionFolder, topic_id: str, known: MetadataToCheck) 
         "partition": folder.partition,
         "topicId": topic_id,
     }
-    if others := known.topics(topic_id) - {folder.topic}:
+    if others := metadata.topics(topic_id) - {folder.topic}:
         message = f"topic id {topic_id} is that of topic {min(others)} in the metadata"
         yield Finding(FindingCode.STORE_DISAGREES, str(path), message, evidence)
-    elif incarnations := known.incarnations(folder.topic, folder.partition):
+    elif incarnations := metadata.incarnations(folder.topic, folder.partition):
         ids = ", ".join(partition.topic_id for partition in incarnations)
         message = f"the metadata has {folder} only with other topic ids: {ids}; the topic was recreated"
         yield Finding(FindingCode.STORE_DISAGREES, str(path), message, evidence, Severity.INFO)
@@ -92,18 +92,18 @@ def _contradict(checkpoint: Sequence[EpochEntry], state: ReplayedMetadata, rows:
     """Which of some rows `_check_epochs` finds to contradict a checkpoint."""
     first, *later = checkpoint
     starts = {entry.epoch: entry.start_offset for entry in later}
-    said = state.events.contents.starts.epochs_of(state.rows.starts[rows])
-    epochs, offsets = said.elements.values()
-    known = np.array(sorted(starts), np.int64)
-    begins = np.array([starts[epoch] for epoch in known.tolist()], np.int64)
+    lineages = state.events.contents.starts.epochs_of(state.rows.starts[rows])
+    epochs, offsets = lineages.elements.values()
+    epochs_here = np.array(sorted(starts), np.int64)
+    begins = np.array([starts[epoch] for epoch in epochs_here.tolist()], np.int64)
     begins_here = np.ones(len(epochs), np.bool_)
-    begins_here[said.bounds[:-1]] = False
+    begins_here[lineages.bounds[:-1]] = False
     wrong = (epochs == first.epoch) & begins_here & (offsets > first.start_offset)
-    if len(known):
-        places = np.minimum(np.searchsorted(known, epochs), len(known) - 1)
+    if len(epochs_here):
+        places = np.minimum(np.searchsorted(epochs_here, epochs), len(epochs_here) - 1)
         differs = np.where(begins_here, offsets != begins[places], offsets < begins[places])
-        wrong = np.where(known[places] == epochs, differs, wrong)
-    return np.unique(np.repeat(np.arange(len(rows)), np.diff(said.bounds))[wrong])
+        wrong = np.where(epochs_here[places] == epochs, differs, wrong)
+    return np.unique(np.repeat(np.arange(len(rows)), np.diff(lineages.bounds))[wrong])
 
 
 def _check_epochs(

@@ -31,15 +31,15 @@ _COMPARED = {
 }
 
 
-def check_committed_offsets(store: LocalStore, known: MetadataToCheck) -> Iterator[Finding]:
+def check_committed_offsets(store: LocalStore, metadata: MetadataToCheck) -> Iterator[Finding]:
     """No committed offset may be beyond the metadata's end."""
     path = store.path / COMMITTED_OFFSETS
     for metadata_partition, offset in store.committed_offsets.offsets.items() if store.committed_offsets else ():
         evidence = {"file": str(path), "metadataPartition": metadata_partition, "metadataOffset": offset}
-        yield from _beyond_end(str(path), evidence, known, metadata_partition, offset)
+        yield from _beyond_end(str(path), evidence, metadata, metadata_partition, offset)
 
 
-def check_snapshot(store: LocalStore, folder: PartitionFolder, known: MetadataToCheck) -> list[Finding]:
+def check_snapshot(store: LocalStore, folder: PartitionFolder, metadata: MetadataToCheck) -> list[Finding]:
     """The segments of a snapshot must be those that the metadata gives up to the snapshot's offset."""
     snapshot = folder.snapshot
     if snapshot is None:
@@ -52,10 +52,12 @@ def check_snapshot(store: LocalStore, folder: PartitionFolder, known: MetadataTo
         "metadataPartition": snapshot.metadata_partition,
         "metadataOffset": snapshot.metadata_partition_offset,
     }
-    beyond = list(_beyond_end(str(path), where, known, snapshot.metadata_partition, snapshot.metadata_partition_offset))
+    beyond = list(
+        _beyond_end(str(path), where, metadata, snapshot.metadata_partition, snapshot.metadata_partition_offset)
+    )
     if beyond:
         return beyond
-    candidates = _incarnations(folder, known)
+    candidates = _incarnations(folder, metadata)
     if not candidates:
         if not snapshot.segments:
             return []
@@ -63,11 +65,11 @@ def check_snapshot(store: LocalStore, folder: PartitionFolder, known: MetadataTo
         message = f"it has {segments} of a partition without events in the metadata"
         return [Finding(FindingCode.STORE_DISAGREES, str(path), message, where)]
     # Where the folder doesn't say which of a recreated topic's ids it has, the best match is taken.
-    return min((_compared(store, partition, snapshot, where, known) for partition in candidates), key=len)
+    return min((_compared(store, partition, snapshot, where, metadata) for partition in candidates), key=len)
 
 
-def _incarnations(folder: PartitionFolder, known: MetadataToCheck) -> list[TopicIdPartition]:
-    candidates = known.incarnations(folder.topic, folder.partition)
+def _incarnations(folder: PartitionFolder, metadata: MetadataToCheck) -> list[TopicIdPartition]:
+    candidates = metadata.incarnations(folder.topic, folder.partition)
     if folder.topic_id is None:
         return candidates
     return [candidate for candidate in candidates if candidate.topic_id == folder.topic_id]
@@ -78,26 +80,26 @@ def _compared(
     partition: TopicIdPartition,
     snapshot: RemoteLogSnapshot,
     where: dict[str, object],
-    known: MetadataToCheck,
+    metadata: MetadataToCheck,
 ) -> list[Finding]:
     facts = where | partition_document(partition)
     path = str(where["file"])
-    home = known.metadata_partition_of[partition]
+    home = metadata.metadata_partition_of[partition]
     if home != snapshot.metadata_partition:
         message = f"it names metadata partition {snapshot.metadata_partition}; the partition's events are in {home}"
         return [Finding(FindingCode.STORE_DISAGREES, path, message, facts)]
-    replay = known.as_of_store[store.path]
+    replay = metadata.as_of_store[store.path]
     expected = replay.segments(partition)
-    found: dict[str, Finding] = {}
+    by_segment: dict[str, Finding] = {}
     for segment in snapshot.segments:
         if difference := _difference(segment, expected.get(segment.segment_id)):
             message, fields = difference
             evidence = facts | {"segmentId": segment.segment_id, "fields": fields}
-            found.setdefault(segment.segment_id, Finding(FindingCode.STORE_DISAGREES, path, message, evidence))
+            by_segment.setdefault(segment.segment_id, Finding(FindingCode.STORE_DISAGREES, path, message, evidence))
     for segment_id in sorted(expected.keys() - {segment.segment_id for segment in snapshot.segments}):
         message = f"segment {segment_id}, {expected[segment_id].state.name} in the metadata, is not in it"
-        found[segment_id] = Finding(FindingCode.STORE_DISAGREES, path, message, facts | {"segmentId": segment_id})
-    findings = list(found.values())
+        by_segment[segment_id] = Finding(FindingCode.STORE_DISAGREES, path, message, facts | {"segmentId": segment_id})
+    findings = list(by_segment.values())
     if unread := replay.unread_events(partition):
         message = f"{counted(unread, 'event')} after it committed as read: a restarted broker would never see them"
         findings.append(Finding(FindingCode.STORE_DISAGREES, path, message, facts | {"unreadEvents": unread}))
@@ -109,8 +111,8 @@ def _difference(
 ) -> tuple[str, dict[str, list[object]]] | None:
     """How a segment in a snapshot differs: as a sentence, and as field -> [here, in the metadata]."""
     if expected is None:
-        said = f"segment {segment.segment_id}, {segment.state.name} here, is not in the metadata at this offset"
-        return said, {}
+        message = f"segment {segment.segment_id}, {segment.state.name} here, is not in the metadata at this offset"
+        return message, {}
     fields = {
         name: [_plain(getattr(segment, attribute)), _plain(getattr(expected, attribute))]
         for name, attribute in _COMPARED.items()
@@ -130,11 +132,11 @@ def _plain(value: object) -> object:
 
 
 def _beyond_end(
-    subject: str, evidence: dict[str, object], known: MetadataToCheck, metadata_partition: int, offset: int
+    subject: str, evidence: dict[str, object], metadata: MetadataToCheck, metadata_partition: int, offset: int
 ) -> Iterator[Finding]:
-    if metadata_partition not in known.metadata_partitions:
+    if metadata_partition not in metadata.metadata_partitions:
         message = f"{METADATA_TOPIC}-{metadata_partition} is not here to compare it with"
         yield Finding(FindingCode.UNREADABLE, subject, message, evidence)
-    elif offset >= (end := known.end_offset(metadata_partition)):
+    elif offset >= (end := metadata.end_offset(metadata_partition)):
         message = f"{METADATA_TOPIC}-{metadata_partition} was read up to offset {offset}, but ends before {end}"
         yield Finding(FindingCode.STORE_DISAGREES, subject, message, evidence | {"endOffset": end})

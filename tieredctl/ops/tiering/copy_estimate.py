@@ -66,8 +66,8 @@ class CopyEstimate:
     def seconds(self) -> int | None:
         """Until the last broker is done; None where one has something to copy and no quota, or this is unknown."""
         busy = [one.seconds for one in self.brokers if one.bytes_to_copy != 0]
-        known = [seconds for seconds in busy if seconds is not None]
-        return max(known, default=0) if len(known) == len(busy) else None
+        estimated = [seconds for seconds in busy if seconds is not None]
+        return max(estimated, default=0) if len(estimated) == len(busy) else None
 
     def document(self, price: StoragePrice | None) -> Document:
         """For every output format; with a price, also what the requests and a month of storage cost."""

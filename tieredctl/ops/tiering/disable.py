@@ -156,17 +156,17 @@ def plan_disable(cluster: Cluster, remote: RemoteTopic, form: Form, *, at_once: 
     looking = Looking()
     needed = _local_bytes_needed(partitions)
     free = looking.where_allowed("free bytes on disks", lambda: cluster.free_bytes([topic.topic])) or {}
-    found = [*_effects(topic, form, partitions, needed, free), *remote.unknown_sizes(), *refusals(cluster, change)]
+    findings = [*_effects(topic, form, partitions, needed, free), *remote.unknown_sizes(), *refusals(cluster, change)]
     if form is Form.STOP_COPYING and any(one != SizeSum() for one in needed.values()):
-        found += looking.findings
+        findings += looking.findings
     steps: Sequence[str] = ()
     if form is Form.DELETE:
-        found += leaderless(cluster.topic(METADATA_TOPIC), Severity.ERROR)
+        findings += leaderless(cluster.topic(METADATA_TOPIC), Severity.ERROR)
         if too_much := deletes_too_much(topic, sum(one.segments for one in partitions), at_once=at_once):
-            found.append(too_much)
+            findings.append(too_much)
             settings = names.TopicSettings(topic.topic, {name: one.value for name, one in before.items()}, release)
             steps = () if at_once else steps_of_emptying(settings)
-    ordered = sorted(found, key=lambda one: -one.severity)
+    ordered = sorted(findings, key=lambda one: -one.severity)
     return DisablePlan(form, change, ordered, partitions, needed, free, steps)
 
 

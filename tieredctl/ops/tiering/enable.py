@@ -118,7 +118,7 @@ def plan_enable(
     after = change.settings_after(snapshot.release)
     planned = replace(snapshot, topics={**snapshot.topics, name: after})
     checks = _checks(snapshot, planned, topic)
-    found = [
+    findings = [
         *checks,
         *looking.findings,
         *never_copied(remote, partitions, after),
@@ -131,7 +131,7 @@ def plan_enable(
     closed = with_closed_segments(cluster, topic, after, partitions, waiting, now_ms)
     return EnablePlan(
         change,
-        sorted(found, key=lambda finding: -finding.severity),
+        sorted(findings, key=lambda finding: -finding.severity),
         estimate,
         partitions,
         closed,

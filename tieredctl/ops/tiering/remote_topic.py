@@ -69,18 +69,18 @@ class RemoteTopic:
 
     def segment_ids(self) -> list[str]:
         """Of all segments, by partition, then start offset."""
-        known = self._replay.known
-        ids: list[str] = known.rows.segment_ids.at(known.order).texts()
+        metadata = self._replay.known
+        ids: list[str] = metadata.rows.segment_ids.at(metadata.order).texts()
         return ids
 
     def segments(self, partition: int) -> RemoteSegments:
         """Those of one partition."""
-        known = self._replay.known
-        rows = known.rows_of(self._partition(partition))
+        metadata = self._replay.known
+        rows = metadata.rows_of(self._partition(partition))
         if not len(rows):
             return RemoteSegments(0, SizeSum(), None, None)
-        starts, ends = known.start_offsets(rows), known.end_offsets(rows)
-        return RemoteSegments(len(rows), known.size_sum(rows), int(starts.min()), int(ends.max()))
+        starts, ends = metadata.start_offsets(rows), metadata.end_offsets(rows)
+        return RemoteSegments(len(rows), metadata.size_sum(rows), int(starts.min()), int(ends.max()))
 
     def highest_copied(self, partition: int) -> int | None:
         """The greatest offset of a partition that was ever copied, even if it was deleted since."""
@@ -94,10 +94,10 @@ class RemoteTopic:
         """Reads the new events. Raises TieredctlError `world-changed` where there are segments besides the shown ones
         (by id): the deletion of a topic deletes all that it has by then."""
         self.refresh()
-        known = self._replay.known
+        metadata = self._replay.known
         is_new = np.array([segment_id not in shown for segment_id in self.segment_ids()], np.bool_)
-        found = (one.metadata for _, one in known.known(known.order[is_new]))
-        places = sorted((one.topic_id_partition.partition, one.start_offset, one.segment_id) for one in found)
+        new_segments = (one.metadata for _, one in metadata.known(metadata.order[is_new]))
+        places = sorted((one.topic_id_partition.partition, one.start_offset, one.segment_id) for one in new_segments)
         new = [segment_id for _, _, segment_id in places]
         if new:
             more = f" and {len(new) - _NAMED} more" if len(new) > _NAMED else ""

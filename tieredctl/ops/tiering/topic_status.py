@@ -91,8 +91,8 @@ def remote_parts(stream: EventStream) -> RemoteParts:
         metadata.partitions[number]: RemotePart(segments[number], sizes[number], int(newest[number]))
         for number in np.flatnonzero(segments).tolist()
     }
-    for partition, known in metadata.known(metadata.in_states(_UNFINISHED)):
-        parts.setdefault(partition, RemotePart()).unfinished.append(known)
+    for partition, segment in metadata.known(metadata.in_states(_UNFINISHED)):
+        parts.setdefault(partition, RemotePart()).unfinished.append(segment)
     return parts
 
 
@@ -105,17 +105,17 @@ def topic_list(
     partitions = cluster.topic_partitions()
     names = sorted(partitions)
     looking = Looking()
-    seen = readable_topic_configs(cluster, names)
+    readable = readable_topic_configs(cluster, names)
     local = looking.where_allowed("bytes on disks", lambda: cluster.replica_bytes(names))
-    known = (name for name in names if name in seen.settings or name in seen.denied)
+    existing = (name for name in names if name in readable.settings or name in readable.denied)
     of_topics, on_disks = defaultdict[str, dict[TopicIdPartition, RemotePart]](dict), Counter[str]()
     for partition, part in parts.items():
         of_topics[partition.topic][partition] = part
     for (topic, _), sizes in (local or {}).items():
         on_disks[topic] += sum(sizes.values())
     rows = (
-        _listed(name, seen.settings.get(name), partitions[name], on_disks[name], of_topics.get(name, {}))
-        for name in known
+        _listed(name, readable.settings.get(name), partitions[name], on_disks[name], of_topics.get(name, {}))
+        for name in existing
     )
     shown = [row for row in rows if every or row["tiering"] != "off" or row["remoteSegments"]]
     silent = {} if local is None else {row["topic"]: _silent_brokers(row["topic"], partitions, local) for row in shown}
@@ -126,7 +126,7 @@ def topic_list(
         looking.findings.append(_not_reported(brokers))
     stored = {partition: part.segments for partition, part in parts.items()}
     hidden = [] if lookup is None else hidden_topics(partitions, stored, lookup)
-    return shown, [*looking.findings, *hidden, *unreadable_settings(seen.denied)]
+    return shown, [*looking.findings, *hidden, *unreadable_settings(readable.denied)]
 
 
 def _silent_brokers(
@@ -220,7 +220,7 @@ def topic_status(cluster: Cluster, name: str, parts: RemoteParts, now_ms: int, o
         waiting = waiting if knows_lag else None
         rows.append({**_status(row, part, local_bytes, now_ms), "waitingBytes": waiting})
     own = (part for partition, part in parts.items() if partition.topic_id == topic.topic_id)
-    late = stuck_among([known for part in own for known in part.unfinished], Clock(now_ms, older_than_ms))
+    late = stuck_among([segment for part in own for segment in part.unfinished], Clock(now_ms, older_than_ms))
     findings = [*looking.findings, *late.unknown, *late.found]
     return TopicStatus(topic, settings, rows, findings, tiering_ability(cluster), lag)
 
@@ -238,7 +238,7 @@ def _listed_ids(nodes: Sequence[int] | None) -> list[int] | None:
 
 
 def _status(row: Document, part: RemotePart, local_bytes: int | None, now_ms: int) -> Document:
-    started = [known.entered_ms for known in part.unfinished]
+    started = [segment.entered_ms for segment in part.unfinished]
     are_dated = bool(started) and not any(is_after(moment, now_ms) for moment in started)
     names = ("topic", "partition", "leader", "earliest", "earliestLocal", "latestTiered", "latest", "notTiered")
     return {

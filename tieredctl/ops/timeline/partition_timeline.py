@@ -93,9 +93,9 @@ def partition_timeline(
         **_left_out(metadata, partition, copied, log, is_complete=is_complete),
         Part.LOCAL: PartRanges(_local(log)),
     }
-    known = {part: found for part, found in parts.items() if len(found.ranges)}
+    ranges_by_part = {part: part_ranges for part, part_ranges in parts.items() if len(part_ranges.ranges)}
     start, local, end = (log.log_start_offset, log.local_start_offset, log.end_offset) if log else (None, None, None)
-    return PartitionTimeline(partition, Timeline(known, epochs, start, local, end), metadata.size_sum(rows))
+    return PartitionTimeline(partition, Timeline(ranges_by_part, epochs, start, local, end), metadata.size_sum(rows))
 
 
 def _copied(pieces: EpochRanges) -> PartRanges:
@@ -171,9 +171,9 @@ _NAMES = {
 }
 
 
-def timeline_document(found: PartitionTimeline) -> Document:
+def timeline_document(timeline: PartitionTimeline) -> Document:
     """A partition with the fields of `ranges_document`."""
-    return partition_document(found.partition) | ranges_document(found.timeline)
+    return partition_document(timeline.partition) | ranges_document(timeline.timeline)
 
 
 def ranges_document(timeline: Timeline) -> Document:
@@ -211,7 +211,7 @@ def timelines_of_found(
     """Those that the metadata knows; `metadata_findings` tell what of it could not be read. The logs have to be older
     than the metadata."""
     is_complete = is_whole_for_partitions_here(metadata_findings)
-    known = [
+    affected = [
         (metadata, partition)
         for partition in _gravest_first(findings)
         for metadata in stores
@@ -219,9 +219,9 @@ def timelines_of_found(
     ]
     drawn = [
         partition_timeline(metadata, partition, (logs or {}).get(partition), is_complete=is_complete)
-        for metadata, partition in known[:MOST_DRAWN]
+        for metadata, partition in affected[:MOST_DRAWN]
     ]
-    return FoundTimelines(drawn, [partition for _, partition in known[MOST_DRAWN:]])
+    return FoundTimelines(drawn, [partition for _, partition in affected[MOST_DRAWN:]])
 
 
 def logs_of_leaders(parts: Iterable[PartitionFacts]) -> dict[TopicIdPartition, KnownLog]:

@@ -99,11 +99,11 @@ class TopicRemovalOutcome(OutcomeByPartition[RemovedPartition]):
     @property
     def versions(self) -> DeletedVersions | None:
         """Those of all partitions."""
-        found = [one.versions for one in self.partitions if one.versions is not None]
-        if not found:
+        of_partitions = [one.versions for one in self.partitions if one.versions is not None]
+        if not of_partitions:
             return None
         total = DeletedVersions()
-        for one in found:
+        for one in of_partitions:
             total.add(one)
         return total
 
@@ -216,8 +216,8 @@ class RemotePartitionRemover:
         TieredctlError `world-changed`."""
         if Capability.CONDITIONAL_DELETE in self.store.capabilities:
             return
-        found = in_parallel(self.store, self.store.head, list(map(_key, objects)))
-        changed = [now.key for now, shown in zip(found, objects, strict=True) if now is not None and now != shown]
+        current = in_parallel(self.store, self.store.head, list(map(_key, objects)))
+        changed = [now.key for now, shown in zip(current, objects, strict=True) if now is not None and now != shown]
         demand_no_changes([f"object {key} was rewritten" for key in changed])
 
     def _end(self, outcome: RemovedPartition) -> None:
@@ -249,8 +249,8 @@ class RemotePartitionRemover:
     def _delete_versions(self, outcome: RemovedPartition) -> None:
         """Comes last: what this run and earlier ones deleted is in no listing."""
         outcome.versions = DeletedVersions()
-        found = keys_with_versions(outcome.plan, self.store, self.layout, self.scope)
-        for keys in _batches(found, _KEYS_BETWEEN_RENEWALS):
+        versioned_keys = keys_with_versions(outcome.plan, self.store, self.layout, self.scope)
+        for keys in _batches(versioned_keys, _KEYS_BETWEEN_RENEWALS):
             self.lease.renew()
             outcome.versions.add(delete_versions(self.store, keys))
 
@@ -258,13 +258,13 @@ class RemotePartitionRemover:
     def _publish_partition(self, state: RemotePartitionDeleteState, outcome: RemovedPartition) -> None:
         if self.scope.segment_events_only:
             return
-        known = outcome.plan.state
+        partition = outcome.plan.state
         event = RemotePartitionDeleteMetadata(
-            topic_id_partition=known.partition,
+            topic_id_partition=partition.partition,
             author=NO_BROKER,
             event_timestamp_ms=self.clock_ms(),
             state=state,
-            form=known.form,
+            form=partition.form,
         )
         self._publish([event], outcome)
         outcome.delete_state = state

@@ -80,10 +80,10 @@ class TopicMetadata:
     def partitions(self) -> list[TopicIdPartition]:
         """Those that have events. Raises TieredctlError `unknown-topic` if none has."""
         replayed = self._replay.known
-        known = {*replayed.caches, *replayed.partition_deletes}
-        if not known:
+        partitions = {*replayed.caches, *replayed.partition_deletes}
+        if not partitions:
             raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"The metadata has no event of {self._selection}.")
-        return sorted(known)
+        return sorted(partitions)
 
     def state(self, partition: TopicIdPartition) -> PartitionState:
         """The state of one of `partitions`, by its events."""
@@ -91,7 +91,7 @@ class TopicMetadata:
             partition,
             self._place(partition),
             self._replay.known.partition_deletes.get(partition),
-            tuple(known.metadata for known in self._replay.known.segments_of(partition)),
+            tuple(segment.metadata for segment in self._replay.known.segments_of(partition)),
             self._broker_events.get(partition),
         )
 

@@ -83,11 +83,11 @@ class PartitionPlan:
 
 def plan_partition(state: PartitionState, store: ObjectStore, layout: Layout, scope: RemovalScope) -> PartitionPlan:
     """What remains to be removed of a partition, by a listing of what the store has of it now."""
-    found, unknown = _objects_by_segment(state, store, layout)
+    by_segment, unknown = _objects_by_segment(state, store, layout)
     unfinished = state.unfinished()
     segments = [one for one in unfinished if not (scope.topic_is_live and _is_being_copied(one))]
-    objects = {one.segment_id: found.pop(one.segment_id, []) for one in segments}
-    leftovers = [] if scope.topic_is_live else [stored for left in found.values() for stored in left]
+    objects = {one.segment_id: by_segment.pop(one.segment_id, []) for one in segments}
+    leftovers = [] if scope.topic_is_live else [stored for left in by_segment.values() for stored in left]
     return PartitionPlan(state, segments, objects, leftovers, len(unfinished) - len(segments), unknown)
 
 
@@ -148,10 +148,10 @@ def changes_to_shown(shown: PartitionPlan, now: PartitionPlan) -> Iterator[str]:
     partition = shown.state.partition
     doomed = {segment.segment_id: segment for segment in shown.segments}
     for segment in now.state.segments:
-        known = doomed.get(segment.segment_id, segment)
-        if known.state is not segment.state:
-            yield f"segment {segment.segment_id} of {partition} went from {known.state.name} to {segment.state.name}"
-        elif known != segment:
+        before = doomed.get(segment.segment_id, segment)
+        if before.state is not segment.state:
+            yield f"segment {segment.segment_id} of {partition} went from {before.state.name} to {segment.state.name}"
+        elif before != segment:
             yield f"the metadata of segment {segment.segment_id} of {partition} changed"
     if shown.state.delete_state is not now.state.delete_state:
         yield f"another run continued the removal of {partition}"
@@ -164,8 +164,8 @@ def changes_to_shown(shown: PartitionPlan, now: PartitionPlan) -> Iterator[str]:
 def appeared_since(shown: PartitionPlan, now: PartitionPlan) -> Iterator[str]:
     """What was not shown, and exists now."""
     partition = shown.state.partition
-    known = {segment.segment_id for segment in shown.state.segments}
-    new = [segment for segment in now.state.segments if segment.segment_id not in known]
+    shown_ids = {segment.segment_id for segment in shown.state.segments}
+    new = [segment for segment in now.state.segments if segment.segment_id not in shown_ids]
     yield from (f"segment {segment.segment_id} of {partition} appeared, in {segment.state.name}" for segment in new)
     keys = {stored.key for stored in shown.doomed()}
     yield from (f"object {stored.key} appeared" for stored in now.doomed() if stored.key not in keys)
@@ -192,16 +192,16 @@ def keys_with_versions(plan: PartitionPlan, store: ObjectStore, layout: Layout, 
     prefix = layout.partition_prefix(plan.state.partition)
     ended = [one for one in plan.state.segments if one.state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED]
     removed = {segment.segment_id for segment in (*plan.segments, *ended)}
-    found: dict[str, None] = {}
+    with_versions: dict[str, None] = {}
     for kept in store.kept_versions(prefix):
         explained = layout.explain(kept.key)
         if explained is None or explained.topic_id_partition != plan.state.partition:
             continue
         if not scope.topic_is_live or explained.segment_id in removed:
-            found[kept.key] = None
+            with_versions[kept.key] = None
     # Those that were copied under another prefix are in no listing of this one.
-    found |= dict.fromkeys(stored.key for stored in plan.doomed() if not stored.key.startswith(prefix))
-    return list(found)
+    with_versions |= dict.fromkeys(stored.key for stored in plan.doomed() if not stored.key.startswith(prefix))
+    return list(with_versions)
 
 
 def _demand_right_store(
@@ -223,20 +223,20 @@ def _objects_by_segment(
 ) -> tuple[dict[str, list[StoredObject]], int]:
     """The partition's objects, and how many other objects are under its prefix."""
     prefix = layout.partition_prefix(state.partition)
-    found: dict[str, list[StoredObject]] = defaultdict(list)
+    by_segment: dict[str, list[StoredObject]] = defaultdict(list)
     unknown = 0
     for stored in list_unreserved(store, prefix):
         explained = layout.explain(stored.key)
         if explained is None or explained.topic_id_partition != state.partition:
             unknown += 1
         else:
-            found[explained.segment_id].append(stored)
+            by_segment[explained.segment_id].append(stored)
     for segment in state.segments:
         keys = {**layout.promised_objects(segment), **layout.optional_objects(segment)}.values()
         # Those that were copied under another prefix are in no listing of this one.
         elsewhere = (store.head(key) for key in keys if not key.startswith(prefix))
-        found[segment.segment_id] += filter(None, elsewhere)
-    return found, unknown
+        by_segment[segment.segment_id] += filter(None, elsewhere)
+    return by_segment, unknown
 
 
 def _is_copied(segment: RemoteLogSegmentMetadata) -> bool:

@@ -52,10 +52,10 @@ class GoneTopics:
     def add(self, partition: TopicIdPartition, segments: int, objects: int = 0, size: int = 0) -> None:
         """Counts a partition's segments of a deleted topic, with how many of their objects are still listed, and their
         bytes."""
-        found = self._found.setdefault((partition.topic, partition.topic_id), _Gone())
-        found.segments += segments
-        found.objects += objects
-        found.size += size
+        gone = self._found.setdefault((partition.topic, partition.topic_id), _Gone())
+        gone.segments += segments
+        gone.objects += objects
+        gone.size += size
 
     def findings(self) -> list[Finding]:
         """One finding per topic; only informational where none of its objects is left."""

@@ -275,5 +275,5 @@ class UnindexedTail:
         expected = {timestamp for timestamp in self.latest_at if latest_indexed < timestamp < latest}
         if not expected:
             return None
-        found = set(timestamps[(offsets > self.last_offset) & (timestamps < latest)].tolist())
-        return expected <= found if len(self.latest_at) == 1 else 2 * len(found) >= len(expected)
+        present = set(timestamps[(offsets > self.last_offset) & (timestamps < latest)].tolist())
+        return expected <= present if len(self.latest_at) == 1 else 2 * len(present) >= len(expected)

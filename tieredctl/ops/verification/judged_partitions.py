@@ -106,11 +106,11 @@ class KeyPlaces:
         self.partitions = np.append(self.partitions, np.array([self._number(one) for one in new], np.int32))
         parts = [PARTS.index(one.part) if one else NO_PART for one in new]
         self.parts = np.append(self.parts, np.array(parts, np.int8))
-        known = [
+        of_known_topics = [
             one is not None and place in (Place.STRANGE, Place.JUDGED) and one.topic_id in self.topic_ids
             for one, place in zip(new, places, strict=True)
         ]
-        self.of_known_topics = np.append(self.of_known_topics, np.array(known, np.bool_))
+        self.of_known_topics = np.append(self.of_known_topics, np.array(of_known_topics, np.bool_))
 
     def _place(self, explained: ExplainedKey | None) -> Place:
         if explained is None:
@@ -138,8 +138,8 @@ class Elsewhere:
 
     def may_have(self, partition: TopicIdPartition) -> bool:
         """Whether a partition has no events here and may have events elsewhere."""
-        known = partition in self.metadata.caches or partition in self.metadata.partition_deletes
-        return not known and self.coverage.may_be_elsewhere(partition.topic_id, partition.partition)
+        has_events = partition in self.metadata.caches or partition in self.metadata.partition_deletes
+        return not has_events and self.coverage.may_be_elsewhere(partition.topic_id, partition.partition)
 
     def findings(self) -> list[Finding]:
         """The finding for them, where no other finding reports missing metadata."""

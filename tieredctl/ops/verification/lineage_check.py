@@ -68,10 +68,10 @@ class EpochRanges:
             for (epoch, start), (_, following) in pairwise([*lineage, (-1, _WITHOUT_END)])
         }
         possible = sorted(epoch for epoch, (start, end) in bounds.items() if start <= end and epoch <= _LAST_EPOCH)
-        known = np.array(possible, np.int64)
+        lineage_epochs = np.array(possible, np.int64)
         starts, ends = (np.array([bounds[epoch][end] for epoch in possible], np.int64) for end in range(2))
-        places = np.minimum(np.searchsorted(known, self.epochs), len(known) - 1)
-        within = np.flatnonzero(known[places] == self.epochs) if len(known) else np.zeros(0, np.int64)
+        places = np.minimum(np.searchsorted(lineage_epochs, self.epochs), len(lineage_epochs) - 1)
+        within = np.flatnonzero(lineage_epochs[places] == self.epochs) if len(lineage_epochs) else np.zeros(0, np.int64)
         firsts = np.maximum(self.firsts[within], starts[places[within]])
         lasts = np.minimum(self.lasts[within], ends[places[within]])
         some = firsts <= lasts

@@ -96,11 +96,11 @@ class ListedObjects:
 
     def _judged_batches(self, places: KeyPlaces) -> Iterator[pa.RecordBatch]:
         store, explainer = self.overlap.store, KeyExplainer(self.overlap.layout)
-        known = KnownSegments(self.metadata.rows)
+        known_segments = KnownSegments(self.metadata.rows)
         for batch in self._batches(store, prefix_of(places.selection, self.overlap.layout)):
-            said = explainer.explain(batch.column("key"))
-            places.extend(said.explained)
-            yield self._take(batch, said, places, known)
+            explained = explainer.explain(batch.column("key"))
+            places.extend(explained.explained)
+            yield self._take(batch, explained, places, known_segments)
 
     def _batches(self, store: ObjectStore, prefix: str) -> Iterator[pa.RecordBatch]:
         failures: list[TieredctlError] = []
@@ -120,19 +120,21 @@ class ListedObjects:
             evidence = {"store": store.url, "error": error.code.value}
             self.findings.append(Finding(FindingCode.UNREADABLE, store.url, message, evidence, about=StoreSubject()))
 
-    def _take(self, batch: pa.RecordBatch, said: KeyColumns, places: KeyPlaces, known: KnownSegments) -> pa.RecordBatch:
-        where, partitions = places.places[said.stems], places.partitions[said.stems]
-        self._count(where, places.of_known_topics[said.stems], places.elsewhere)
+    def _take(
+        self, batch: pa.RecordBatch, explained: KeyColumns, places: KeyPlaces, known_segments: KnownSegments
+    ) -> pa.RecordBatch:
+        where, partitions = places.places[explained.stems], places.partitions[explained.stems]
+        self._count(where, places.of_known_topics[explained.stems], places.elsewhere)
         judged = where == Place.JUDGED
         rows = np.full(len(where), NOT_FOUND, np.int64)
-        rows[judged] = known.rows_of(said.named_segments, said.names[judged], partitions[judged])
-        parts = np.where(self._are_under_their_keys(rows, said), places.parts[said.stems], np.int8(NO_PART))
+        rows[judged] = known_segments.rows_of(explained.named_segments, explained.names[judged], partitions[judged])
+        parts = np.where(self._are_under_their_keys(rows, explained), places.parts[explained.stems], np.int8(NO_PART))
         self._note(rows, parts, batch)
         self._count_of_deleted(rows, numbers_in(batch.column("size")))
         self.partitions.update(dict.fromkeys(_in_order(partitions[judged])))
         nobodys = (where == Place.STRANGE) | (judged & (rows == NOT_FOUND)) | (where == Place.UNEXPLAINED)
         for place in np.flatnonzero(nobodys).tolist():
-            self._add_unreferenced(stored_object(batch, place), said.of(place))
+            self._add_unreferenced(stored_object(batch, place), explained.of(place))
         columns = [number_array(partitions), number_array(rows.astype(np.int32)), number_array(parts)]
         return pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=OBJECT_SCHEMA)
 
@@ -144,16 +146,16 @@ class ListedObjects:
         elsewhere.objects += objects
         self.overlap.of_known_topics += objects + int(known_topic.sum())
 
-    def _are_under_their_keys(self, rows: Ints, said: KeyColumns) -> Flags:
-        found = np.flatnonzero(rows != NOT_FOUND)
+    def _are_under_their_keys(self, rows: Ints, explained: KeyColumns) -> Flags:
+        named = np.flatnonzero(rows != NOT_FOUND)
         same = np.zeros(len(rows), np.bool_)
-        same[found] = self.metadata.start_offsets(rows[found]) == said.start_offsets[found]
+        same[named] = self.metadata.start_offsets(rows[named]) == explained.start_offsets[named]
         return same
 
     def _note(self, rows: Ints, parts: NDArray[np.int8], batch: pa.RecordBatch) -> None:
-        known = rows[rows != NOT_FOUND]
+        named = rows[rows != NOT_FOUND]
         self._note_together(rows[parts != NO_PART])
-        self.flags[known] |= np.uint16(NAMED)
+        self.flags[named] |= np.uint16(NAMED)
         sizes, archived = numbers_in(batch.column("size")), _are_archived(batch)
         for part in np.unique(parts).tolist():
             if part == NO_PART:
@@ -167,24 +169,24 @@ class ListedObjects:
             if part == _LOG:
                 self.log_sizes[here] = sizes[places]
 
-    def _note_together(self, known: Ints) -> None:
+    def _note_together(self, named: Ints) -> None:
         """Whether objects come of segments that were left already; the last one may go on."""
-        if not len(known):
+        if not len(named):
             return
-        begins = known[np.append([True], known[1:] != known[:-1])]
+        begins = named[np.append([True], named[1:] != named[:-1])]
         later = begins[1:] if int(begins[0]) == self._last else begins
         if len(np.unique(begins)) < len(begins) or (self.flags[later] & ANY_PART).any():
             self.are_together = False
-        self._last = int(known[-1])
+        self._last = int(named[-1])
 
     def _count_of_deleted(self, rows: Ints, sizes: Ints) -> None:
         if not self.judged.are_gone.any():
             return
-        found = np.flatnonzero(rows != NOT_FOUND)
-        partitions = self.metadata.rows.partitions[rows[found]]
-        gone = self.judged.are_gone[partitions] & self.are_selected[rows[found]]
+        named = np.flatnonzero(rows != NOT_FOUND)
+        partitions = self.metadata.rows.partitions[rows[named]]
+        gone = self.judged.are_gone[partitions] & self.are_selected[rows[named]]
         np.add.at(self.counted_objects, partitions[gone], 1)
-        np.add.at(self.counted_bytes, partitions[gone], sizes[found[gone]])
+        np.add.at(self.counted_bytes, partitions[gone], sizes[named[gone]])
 
     def _add_unreferenced(self, stored: StoredObject, explained: ExplainedKey | None) -> None:
         if explained is None and self.overlap.layout.other_form(stored.key) is not None:
@@ -197,8 +199,8 @@ def _in_order(numbers: NDArray[np.int32]) -> list[int]:
     """Numbers without those that repeat the one before."""
     if not len(numbers):
         return []
-    found: list[int] = numbers[np.append([True], numbers[1:] != numbers[:-1])].tolist()
-    return found
+    distinct: list[int] = numbers[np.append([True], numbers[1:] != numbers[:-1])].tolist()
+    return distinct
 
 
 def _are_archived(batch: pa.RecordBatch) -> Flags:
@@ -228,10 +230,10 @@ class KnownSegments:
     def rows_of(self, ids: UuidColumns, names: Ints, partitions: NDArray[np.int32]) -> Ints:
         """The row of each object, by the place of its segment's id among `ids` and its partition; NOT_FOUND where the
         metadata does not know the segment."""
-        found = self._lookup.rows_of(ids)
+        lookup_rows = self._lookup.rows_of(ids)
         if self._order is not None:
-            found = np.where(found == NOT_FOUND, NOT_FOUND, self._order[found])
-        rows = found[names]
+            lookup_rows = np.where(lookup_rows == NOT_FOUND, NOT_FOUND, self._order[lookup_rows])
+        rows = lookup_rows[names]
         if not len(self._partitions):
             return rows
         others = np.flatnonzero((rows != NOT_FOUND) & (self._partitions[rows] != partitions))

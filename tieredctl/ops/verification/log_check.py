@@ -179,8 +179,8 @@ class LogCheck:
                 )
         self._damages = [(damage, 0) for damage, _ in self._damages[len(settled) :]]
 
-    def _misplaced(self, found: list[Misplaced]) -> None:
-        for batch in found:
+    def _misplaced(self, batches: list[Misplaced]) -> None:
+        for batch in batches:
             self.facts.misplaced.append(batch)
             last = self._metadata.end_offset if batch.last_expected is None else batch.last_expected
             self.facts.exemptions.positions.append((batch.position, batch.position))

@@ -104,14 +104,14 @@ def check_finished(
     for part, key in promised.items():
         if part not in present:
             try:
-                found = store.head(key)  # a listing may be older than the object
+                stored = store.head(key)  # a listing may be older than the object
             except TieredctlError as error:
                 report_unread(error, part, findings)
                 by.silence.note(error)
                 break
             by.silence.note(None)
-            if found:
-                present[part] = found
+            if stored:
+                present[part] = stored
             else:
                 missing.append(key)
                 report_missing(part, findings)
@@ -155,14 +155,14 @@ def _check_transaction_index(
         report.transaction_indexes_unknown += 1
         return
     try:
-        found = by.store.head(key)  # a listing may be older than the object
+        stored = by.store.head(key)  # a listing may be older than the object
     except TieredctlError as error:
         report_unread(error, Part.TRANSACTION_INDEX, findings)
         by.silence.note(error)
         return
     by.silence.note(None)
-    if found:
-        present[Part.TRANSACTION_INDEX] = found
+    if stored:
+        present[Part.TRANSACTION_INDEX] = stored
         return
     message = (
         f"{key} is not in the store; broker {metadata.author} sets txnIdxEmpty for segments without one, but not here"
@@ -254,15 +254,15 @@ class PromisedTransactionIndexes:
     def have(self, authors: Ints, times: Ints) -> Flags:
         """Whether segments must have one that do not say that they have none, by whose broker wrote their last events,
         and when, in ms. False where unknown."""
-        found = np.zeros(len(authors), np.bool_)
+        must_have = np.zeros(len(authors), np.bool_)
         for author in np.unique(authors).tolist():
-            said = self.said.get(author)
-            if said is None:
+            stated = self.said.get(author)
+            if stated is None:
                 continue
             rows = np.flatnonzero(authors == author)
             at = times[rows]
-            later = np.searchsorted(said, at, side="right")
-            between = (later > 0) & (later < len(said))
-            before, after = said[np.maximum(later - 1, 0)], said[np.minimum(later, len(said) - 1)]
-            found[rows] = between & (at - before <= NEAR_MS) & (after - at <= NEAR_MS)
-        return found
+            later = np.searchsorted(stated, at, side="right")
+            between = (later > 0) & (later < len(stated))
+            before, after = stated[np.maximum(later - 1, 0)], stated[np.minimum(later, len(stated) - 1)]
+            must_have[rows] = between & (at - before <= NEAR_MS) & (after - at <= NEAR_MS)
+        return must_have

@@ -27,7 +27,7 @@ from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 
 def check_segments(
-    known: Iterable[KnownSegment],
+    segments: Iterable[KnownSegment],
     listed: Mapping[str, Mapping[str, StoredObject]],
     unlisted: Container[str],
     by: JudgedBy,
@@ -36,7 +36,7 @@ def check_segments(
     """Asks about segments of which something is to be told, in their order. `listed` has their objects by segment id,
     then key; `unlisted` are the ids of those of which no object is listed. An object is only reported missing after it
     was asked for by name."""
-    for segment in known:
+    for segment in segments:
         metadata = segment.metadata
         if metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
             check_finished(metadata, listed.get(metadata.segment_id, {}), by, report)
@@ -100,5 +100,5 @@ def _latest(metadata: ReplayedMetadata, finished: Ints, ranges: EpochRanges) -> 
     epochs, ends = ranges.epochs[last_of_each], metadata.end_offsets(finished)
     highest = np.flatnonzero(epochs == epochs.max())
     farthest = highest[ends[highest] == ends[highest].max()]
-    alike = [known.metadata for _, known in metadata.known(finished[farthest])]
+    alike = [segment.metadata for _, segment in metadata.known(finished[farthest])]
     return min(alike, key=lambda one: (one.start_offset, one.segment_id))

@@ -100,8 +100,8 @@ class VerificationPlan:
         # A partition that a broker has but the metadata does not may have lost all of its events.
         local = (one for one in self.options.local_logs if self.options.selection.has(one))
         judged = dict.fromkeys([*(one for one in local if not elsewhere.may_have(one)), *self.metadata.caches])
-        known = self.metadata.events.partitions
-        partitions = [*self.metadata.partitions, *(one for one in judged if one not in known)]
+        with_events = self.metadata.events.partitions
+        partitions = [*self.metadata.partitions, *(one for one in judged if one not in with_events)]
         are_gone = np.array([one in judged and self.by.gone.has(one) for one in partitions], np.bool_)
         return JudgedPartitions(self.by.layout, partitions, list(judged), are_gone)
 
@@ -139,11 +139,11 @@ class VerificationPlan:
 
     def _looked_at(self, rows: Ints) -> AskedSegments:
         report = AskedSegments()
-        known = [one for _, one in self.metadata.known(rows)]
-        by_id = dict(zip((one.metadata.segment_id for one in known), rows.tolist(), strict=True))
+        segments = [one for _, one in self.metadata.known(rows)]
+        by_id = dict(zip((one.metadata.segment_id for one in segments), rows.tolist(), strict=True))
         unlisted = {segment_id for segment_id, row in by_id.items() if not self._listed.flags[row] & NAMED}
         listed = {segment_id: self._objects.get(row, {}) for segment_id, row in by_id.items()}
-        check_segments(sorted(known, key=_start), listed, unlisted, self.by, report)
+        check_segments(sorted(segments, key=_start), listed, unlisted, self.by, report)
         return report
 
     def _take(self, report: AskedSegments) -> None:
@@ -181,10 +181,10 @@ class VerificationPlan:
 
     def _objects_of_suspects(self) -> dict[int, dict[str, StoredObject]]:
         """The listed objects of the segments that are looked at, by row, then key."""
-        found: dict[int, dict[str, StoredObject]] = {}
+        by_row: dict[int, dict[str, StoredObject]] = {}
         suspects = self._suspects.rows
         if not suspects.any():
-            return found
+            return by_row
         moved: dict[str, list[int]] = {}
         for row, keys in self._suspects.moved.items():
             for key in keys:
@@ -195,13 +195,13 @@ class VerificationPlan:
             own[own] = suspects[rows[own]]
             for place in np.flatnonzero(own).tolist():
                 stored = stored_object(batch, place)
-                found.setdefault(int(rows[place]), {})[stored.key] = stored
+                by_row.setdefault(int(rows[place]), {})[stored.key] = stored
             if moved:
-                self._add_moved(batch, moved, found)
-        return found
+                self._add_moved(batch, moved, by_row)
+        return by_row
 
     def _add_moved(
-        self, batch: pa.RecordBatch, moved: Mapping[str, list[int]], found: dict[int, dict[str, StoredObject]]
+        self, batch: pa.RecordBatch, moved: Mapping[str, list[int]], by_row: dict[int, dict[str, StoredObject]]
     ) -> None:
         """Objects under keys that only a segment's custom metadata names, in its own partition."""
         partitions = numbers_in(batch.column("partition")).tolist()
@@ -209,7 +209,7 @@ class VerificationPlan:
             for row in moved.get(key_text(data), ()):
                 if self.metadata.rows.partitions[row] == partition:
                     stored = stored_object(batch, place)
-                    found.setdefault(row, {})[stored.key] = stored
+                    by_row.setdefault(row, {})[stored.key] = stored
 
     def _without_referenced(self, findings: list[Finding]) -> list[Finding]:
         """Without the objects that a segment's custom metadata explains although their key does not."""
@@ -233,9 +233,9 @@ def _unreferenced_key(finding: Finding) -> str | None:
 
 def _promised(metadata: ReplayedMetadata, gone: GoneTopics) -> Iterator[RemoteLogSegmentMetadata]:
     """The segments whose objects must be in the store."""
-    for partition, known in metadata.known(metadata.in_states([_FINISHED])):
+    for partition, segment in metadata.known(metadata.in_states([_FINISHED])):
         if not gone.has(partition):
-            yield known.metadata
+            yield segment.metadata
 
 
 def _task(one: FinishedSegment, level: Level, index_interval_bytes: int) -> SegmentTask:
@@ -243,5 +243,5 @@ def _task(one: FinishedSegment, level: Level, index_interval_bytes: int) -> Segm
     return SegmentTask(one.metadata, keys, level, index_interval_bytes, one.present)
 
 
-def _start(known: KnownSegment) -> tuple[int, str]:
-    return known.metadata.start_offset, known.metadata.segment_id
+def _start(segment: KnownSegment) -> tuple[int, str]:
+    return segment.metadata.start_offset, segment.metadata.segment_id

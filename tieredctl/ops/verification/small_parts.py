@@ -82,18 +82,20 @@ def leader_epoch_contradiction(entries: Sequence[EpochEntry], metadata: RemoteLo
 
     It holds the lineage up to the segment's end. Its epochs before the segment are not checked.
     """
-    said = [
+    entry_epochs = [
         (entry.epoch, max(entry.start_offset, metadata.start_offset))
         for entry, following in pairwise([*entries, EpochEntry(-1, _NO_NEXT)])
         if following.start_offset > metadata.start_offset
     ]
-    for (epoch, offset), (claimed_epoch, claimed_offset) in zip(said, metadata.segment_leader_epochs, strict=False):
+    for (epoch, offset), (claimed_epoch, claimed_offset) in zip(
+        entry_epochs, metadata.segment_leader_epochs, strict=False
+    ):
         if (epoch, offset) != (claimed_epoch, claimed_offset):
             claim = f"epoch {claimed_epoch} at offset {claimed_offset}"
             return f"it has leader epoch {epoch} at offset {offset}, but the metadata has {claim}"
-    if len(said) != len(metadata.segment_leader_epochs):
+    if len(entry_epochs) != len(metadata.segment_leader_epochs):
         promised = len(metadata.segment_leader_epochs)
-        return f"it has {len(said)} of the segment's leader epochs, but the metadata has {promised}"
+        return f"it has {len(entry_epochs)} of the segment's leader epochs, but the metadata has {promised}"
     return None
 
 
@@ -142,62 +144,62 @@ class ProducersCheck:
 
     def first_wrong(self, entries: Sequence[ProducerEntry], copied_ms: int) -> WrongProducer | None:
         """The first wrong entry of a snapshot, once the whole log was fed; `copied_ms` is when it was copied."""
-        seen = {} if self._unreadable else {entry.producer_id: entry for entry in self._state.entries()}
+        by_producer = {} if self._unreadable else {entry.producer_id: entry for entry in self._state.entries()}
         start = self._end + 1 if self._start is None or self._unreadable else self._start
         for number, entry in enumerate(entries):
-            why = _contradiction(entry, seen.get(entry.producer_id), start)
+            why = _contradiction(entry, by_producer.get(entry.producer_id), start)
             if why:
                 return WrongProducer(number, f"producer {entry.producer_id} {why}")
-        return _missing(entries, seen, copied_ms)
+        return _missing(entries, by_producer, copied_ms)
 
 
-def _contradiction(entry: ProducerEntry, seen: ProducerEntry | None, start: int) -> str | None:
+def _contradiction(entry: ProducerEntry, state: ProducerEntry | None, start: int) -> str | None:
     """How an entry contradicts its producer's batches in the log from offset `start` on; None where it does not."""
-    if seen is None:
+    if state is None:
         if max(entry.last_offset, entry.current_txn_first_offset) >= start:
             return f"has offset {max(entry.last_offset, entry.current_txn_first_offset)}, where it wrote nothing"
         return None
-    ended = seen.coordinator_epoch != NONE
-    if entry.epoch != seen.epoch:
-        return f"has epoch {entry.epoch}, but the log ends with {seen.epoch}"
-    if not _is_last_batch(entry, seen, start, ended=ended):
-        return f"has sequence {entry.last_sequence} at offset {entry.last_offset} for {_last_batch_of(seen)}"
-    if entry.timestamp != seen.timestamp:
-        return f"has timestamp {entry.timestamp}, but the log ends with {seen.timestamp}"
-    if ended and entry.coordinator_epoch not in (seen.coordinator_epoch, NONE):
-        return f"has coordinator epoch {entry.coordinator_epoch}, but the log ends with {seen.coordinator_epoch}"
-    begun, expected = entry.current_txn_first_offset, seen.current_txn_first_offset
+    ended = state.coordinator_epoch != NONE
+    if entry.epoch != state.epoch:
+        return f"has epoch {entry.epoch}, but the log ends with {state.epoch}"
+    if not _is_last_batch(entry, state, start, ended=ended):
+        return f"has sequence {entry.last_sequence} at offset {entry.last_offset} for {_last_batch_of(state)}"
+    if entry.timestamp != state.timestamp:
+        return f"has timestamp {entry.timestamp}, but the log ends with {state.timestamp}"
+    if ended and entry.coordinator_epoch not in (state.coordinator_epoch, NONE):
+        return f"has coordinator epoch {entry.coordinator_epoch}, but the log ends with {state.coordinator_epoch}"
+    begun, expected = entry.current_txn_first_offset, state.current_txn_first_offset
     if begun != expected and (ended or expected == NONE or not 0 <= begun < start):
         return f"has a transaction open since {begun}, but the log has {expected}"
     return None
 
 
-def _is_last_batch(entry: ProducerEntry, seen: ProducerEntry, start: int, *, ended: bool) -> bool:
-    if seen.last_offset == NONE:  # only markers: what it wrote last lies before
+def _is_last_batch(entry: ProducerEntry, state: ProducerEntry, start: int, *, ended: bool) -> bool:
+    if state.last_offset == NONE:  # only markers: what it wrote last lies before
         return entry.last_offset < start
     written = (entry.last_sequence, entry.last_offset, entry.offset_delta)
     # A producer that expired, and then had a transaction ended to which it wrote nothing, has no batch.
-    return written == (seen.last_sequence, seen.last_offset, seen.offset_delta) or (ended and written == _NO_BATCH)
+    return written == (state.last_sequence, state.last_offset, state.offset_delta) or (ended and written == _NO_BATCH)
 
 
-def _last_batch_of(seen: ProducerEntry) -> str:
-    if seen.last_offset == NONE:
+def _last_batch_of(state: ProducerEntry) -> str:
+    if state.last_offset == NONE:
         return "batches before the segment"
-    return f"a last batch with sequence {seen.last_sequence} at offset {seen.last_offset}"
+    return f"a last batch with sequence {state.last_sequence} at offset {state.last_offset}"
 
 
 def _missing(
-    entries: Sequence[ProducerEntry], seen: Mapping[int, ProducerEntry], copied_ms: int
+    entries: Sequence[ProducerEntry], by_producer: Mapping[int, ProducerEntry], copied_ms: int
 ) -> WrongProducer | None:
     """The first producer of the log that is not in the snapshot and should be.
 
     All expired producers are removed at once. So one that is still there, silent since before the log and last seen no
     later than a missing one, proves that the missing one cannot have expired.
     """
-    remembered = np.array([e.timestamp for e in entries if e.producer_id not in seen and _is_idle(e)], np.int64)
+    remembered = np.array([e.timestamp for e in entries if e.producer_id not in by_producer and _is_idle(e)], np.int64)
     oldest = int(remembered.min()) if len(remembered) else None
     there = {entry.producer_id for entry in entries}
-    for producer, entry in seen.items():
+    for producer, entry in by_producer.items():
         if producer in there:
             continue
         message = f"producer {producer} is missing, though the log has it up to timestamp {entry.timestamp}"

@@ -169,4 +169,4 @@ def explainable(layout: Layout, partition: TopicIdPartition) -> bool:
     """Whether the layout recognizes the keys that it promises of a partition's segments."""
     segment = any_segment(partition)
     keys = layout.promised_objects(segment).values()
-    return all((found := layout.explain(key)) and found.topic_id_partition == partition for key in keys)
+    return all((explained := layout.explain(key)) and explained.topic_id_partition == partition for key in keys)

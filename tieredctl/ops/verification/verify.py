@@ -179,7 +179,7 @@ def _explained_key(finding: Finding) -> str | None:
 def _states(metadata: ReplayedMetadata, segment_ids: Iterable[str]) -> dict[str, RemoteLogSegmentState]:
     """Of some segments, those that are known."""
     rows = metadata.named(segment_ids)
-    return {known.metadata.segment_id: known.metadata.state for _, known in metadata.known(rows)}
+    return {segment.metadata.segment_id: segment.metadata.state for _, segment in metadata.known(rows)}
 
 
 _BY_ABSENCE = (
