@@ -30,7 +30,7 @@ def read_line(words: Sequence[str]) -> Line:
     """Takes these options out, up to `--`. Raises TieredctlError `usage` for --context without a name, and for one of
     them given twice."""
     left: list[str] = []
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     rest = iter(words)
     for word in rest:
         name, equals, value = word.partition("=")
@@ -39,13 +39,13 @@ def read_line(words: Sequence[str]) -> Line:
             left += [word, *rest]
         elif name not in _ANYWHERE or (equals and name != CONTEXT):
             left.append(word)
-        elif name in found:
+        elif name in options:
             raise given_twice(name)
         else:
-            found[name] = value if equals or name != CONTEXT else next(rest, "")
-    if found.get(CONTEXT) == "":
+            options[name] = value if equals or name != CONTEXT else next(rest, "")
+    if options.get(CONTEXT) == "":
         raise TieredctlError(ErrorCode.USAGE, f"{CONTEXT} needs a context's name.", hint=_CONTEXTS_HINT)
-    return Line(left, found.get(CONTEXT), VERBOSE[-1] in found, DEBUG in found)
+    return Line(left, options.get(CONTEXT), VERBOSE[-1] in options, DEBUG in options)
 
 
 def given_twice(option: str) -> TieredctlError:

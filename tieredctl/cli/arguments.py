@@ -75,11 +75,11 @@ def bootstrap_servers(text: str) -> str:
 def snapshot_name(text: str) -> KraftSnapshotName:
     """OFFSET-EPOCH, with leading zeros or without, or the name of a snapshot's file."""
     match = _SNAPSHOT.fullmatch(text.removesuffix(".checkpoint"))
-    found = match and parse_kraft_snapshot_name(kraft_snapshot_name(int(match[1]), int(match[2])))
-    if not found or not found.end_offset:
+    name = match and parse_kraft_snapshot_name(kraft_snapshot_name(int(match[1]), int(match[2])))
+    if not name or not name.end_offset:
         hint = "For example 47-1, or 00000000000000000047-0000000001: the end offset, then the epoch."
         raise TieredctlError(ErrorCode.USAGE, f"{text!r} does not name a snapshot.", hint=hint)
-    return found
+    return name
 
 
 def severity(text: str) -> Severity:
@@ -100,11 +100,11 @@ def ignored_finding(text: str) -> Ignored:
         raise unknown_code("finding", code, FINDING_KINDS, " `-o json` shows each finding's code.") from None
 
 
-def unknown_code(of_what: str, code: str, known: Iterable[str], advice: str = "") -> TieredctlError:
+def unknown_code(of_what: str, code: str, codes: Iterable[str], advice: str = "") -> TieredctlError:
     """Why a code is refused, with the nearest that is known."""
     from difflib import get_close_matches
 
-    (nearest,) = get_close_matches(code, [*known], 1, 0.0)
+    (nearest,) = get_close_matches(code, [*codes], 1, 0.0)
     message = f"No {of_what} has the code {code!r}."
     return TieredctlError(ErrorCode.USAGE, message, hint=f"Did you mean {nearest}?{advice}")
 
@@ -145,13 +145,13 @@ def clock_ms() -> int:
 
 def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
     """NAME=VALUE options as a dictionary."""
-    found = {}
+    values = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise TieredctlError(ErrorCode.USAGE, f"{option} {text!r} is not NAME=VALUE.")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def topic_id_partition(text: str) -> tuple[str, int | None]:

@@ -65,8 +65,8 @@ def _rows(words: tuple[str, ...]) -> Iterator[str]:
         is_option = one.param_type_name == "option"
         names = " ".join([*one.opts, *one.secondary_opts]) if is_option else str(one.name)
         repeats = "repeats" if (one.multiple if is_option else one.nargs < 0) else "once"
-        told = " ".join((getattr(one, "help", None) or "").split())
-        yield row(words, OPTION if is_option else ARGUMENT, names, _kind(one, words), _metavar(one), repeats, told)
+        help_line = " ".join((getattr(one, "help", None) or "").split())
+        yield row(words, OPTION if is_option else ARGUMENT, names, _kind(one, words), _metavar(one), repeats, help_line)
     for name in getattr(command, "commands", {}):
         yield from _rows((*words, name))
 

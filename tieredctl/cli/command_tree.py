@@ -63,15 +63,15 @@ def command_of(words: Sequence[str]) -> TyperGroup:
 
     # Packages are only looked for where the first word is none of tieredctl's own nouns.
     first = next((word for word in words if not word.startswith("-")), None)
-    known = NOUNS if first in NOUNS else nouns()
-    chosen = next((word for word in words if word in known), None)
+    meanings = NOUNS if first in NOUNS else nouns()
+    chosen = next((word for word in words if word in meanings), None)
     command = typer.main.get_group(_app(chosen, words))
     # Typer looks into the callback of each command that it makes, which is slow.
     command.commands = {
         noun: command.commands[noun]
         if noun == chosen
         else typer.core.TyperCommand(noun, help=meaning, callback=_not_loaded, rich_markup_mode=None)
-        for noun, meaning in known.items()
+        for noun, meaning in meanings.items()
     }
     return command
 

@@ -70,12 +70,12 @@ class ContextInUse:
     def places(self) -> str:
         """The cluster and the store that nobody typed, and where they are from; empty if all was typed."""
         names = {Role.CLUSTER: "cluster", Role.STORE: "store"}
-        said = [
+        sentences = [
             f"{name} {self.values[role]} ({self.origins[role]})"
             for role, name in names.items()
             if role in self.origins and not self.origins[role].startswith("--")
         ]
-        return ", ".join(said)
+        return ", ".join(sentences)
 
 
 context_in_use: ContextVar[ContextInUse | None] = ContextVar("context_in_use", default=None)
@@ -83,7 +83,7 @@ context_in_use: ContextVar[ContextInUse | None] = ContextVar("context_in_use", d
 
 
 def filled_in(
-    given: Mapping[str, Any],
+    parameters: Mapping[str, Any],
     roles: Mapping[str, Role],
     sources: Mapping[str, str],
     options: Mapping[str, str],
@@ -96,7 +96,7 @@ def filled_in(
     (`changes`), a context is taken whole or not at all. Raises TieredctlError `usage` where it would not be, and as
     `chosen_context` does.
     """
-    return _Filling(dict(given), roles, sources, options, changes).filled()
+    return _Filling(dict(parameters), roles, sources, options, changes).filled()
 
 
 @dataclass
@@ -126,16 +126,16 @@ class _Filling:
 
     def _demand_no_forgotten_variable(self) -> None:
         """A variable that was set long ago may mean another cluster or store than what is typed, or in a context."""
-        heads = [self._given(Role.CLUSTER) or self._given(Role.INSTEAD), self._given(Role.STORE)]
+        heads = [self._parameter_of(Role.CLUSTER) or self._parameter_of(Role.INSTEAD), self._parameter_of(Role.STORE)]
         named = [name for name in heads if name is not None]
         if {self.sources[name] for name in named} == {LINE, ENVIRONMENT}:
             named.sort(key=lambda name: self.sources[name] == LINE)
             raise _two_places(*(self.options[name] for name in named))
-        store = self._given(Role.STORE)
+        store = self._parameter_of(Role.STORE)
         if store is not None and self.sources[store] == ENVIRONMENT:
             return
         for role in _DETAILS[Role.STORE]:
-            name = self._given(role)
+            name = self._parameter_of(role)
             if name is not None and self.sources[name] == ENVIRONMENT:
                 of_store = self.options[store] if store else self.found.chosen_origin or "what is typed"
                 raise _two_places(self.options[name], of_store)
@@ -147,7 +147,7 @@ class _Filling:
             for name in of_metadata:
                 if self.sources[name] == ENVIRONMENT:
                     self.values[name] = None
-        if self._given(Role.INSTEAD) and not self._given(Role.CLUSTER):
+        if self._parameter_of(Role.INSTEAD) and not self._parameter_of(Role.CLUSTER):
             for name, role in self.roles.items():
                 if role is Role.COMMAND_CONFIG and self.sources[name] == ENVIRONMENT:
                     self.values[name] = None
@@ -157,7 +157,7 @@ class _Filling:
         is_empty = value is None or value is False or (isinstance(value, list) and not value)
         return self.sources[name] != DEFAULT and not is_empty
 
-    def _given(self, role: Role) -> str | None:
+    def _parameter_of(self, role: Role) -> str | None:
         return next((name for name, its in self.roles.items() if its is role and self._is_given(name)), None)
 
     def _note(self, role: Role, name: str, origin: str) -> None:
@@ -170,7 +170,7 @@ class _Filling:
         """Whether the context may matter, so that its file is read."""
         if not any(role.is_in_contexts for role in self.roles.values()):
             return False
-        elsewhere = self._given(Role.INSTEAD) or self._given(Role.ELSEWHERE)
+        elsewhere = self._parameter_of(Role.INSTEAD) or self._parameter_of(Role.ELSEWHERE)
         if named_context.get() is not None or elsewhere is None:
             return True
         self.found.left_out_by = self.options[elsewhere]
@@ -188,10 +188,10 @@ class _Filling:
                 return
         for head, details in _DETAILS.items():
             own = _value(chosen.context, head)
-            name, typed = self._name(head), self._given(head)
+            name, typed = self._name(head), self._parameter_of(head)
             if own is None or name is None or (typed is not None and self.values[typed] != own):
                 continue
-            if head is Role.CLUSTER and self._given(Role.INSTEAD):
+            if head is Role.CLUSTER and self._parameter_of(Role.INSTEAD):
                 continue
             for role in (head, *details):
                 self._take_one(chosen.context, role)
@@ -203,7 +203,7 @@ class _Filling:
     def _other_place(self, context: Context) -> str | None:
         """The parameter that names another cluster or store than the context."""
         for head in _DETAILS:
-            typed = self._given(head)
+            typed = self._parameter_of(head)
             if typed is not None and self.values[typed] != _value(context, head):
                 return typed
         return None
@@ -262,15 +262,15 @@ def _servers(context: Context) -> str:
 
 def with_hint(error: TieredctlError) -> TieredctlError:
     """An error for lack of a place, with the reason why the current context did not give it."""
-    found = context_in_use.get()
-    if error.code not in (ErrorCode.NO_STORE, ErrorCode.NO_SOURCE) or found is None or found.left_out_by is None:
+    in_use = context_in_use.get()
+    if error.code not in (ErrorCode.NO_STORE, ErrorCode.NO_SOURCE) or in_use is None or in_use.left_out_by is None:
         return error
-    chosen = found.chosen or _current()
+    chosen = in_use.chosen or _current()
     if chosen is None:
         return error
     name = chosen.context.name
     hint = (
-        f"Context {name} is not used, because {found.left_out_by} names another place: give both, or --context {name}."
+        f"Context {name} is not used, because {in_use.left_out_by} names another place: give both, or --context {name}."
     )
     return TieredctlError(error.code, error.message, hint=hint)
 
@@ -287,7 +287,12 @@ def _current() -> Chosen | None:
 
 def details_of(store: str, role: Role, typed: list[str] | None) -> list[str] | None:
     """The options for a store that a file named: the context's, if it is the context's store, and those typed."""
-    found = context_in_use.get()
-    if found is None or found.chosen is None or found.left_out_by is not None or found.chosen.context.store != store:
+    in_use = context_in_use.get()
+    if (
+        in_use is None
+        or in_use.chosen is None
+        or in_use.left_out_by is not None
+        or in_use.chosen.context.store != store
+    ):
         return typed
-    return [*(_value(found.chosen.context, role) or ()), *(typed or ())]
+    return [*(_value(in_use.chosen.context, role) or ()), *(typed or ())]

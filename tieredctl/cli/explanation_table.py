@@ -82,10 +82,12 @@ _DRAWN = {
 }
 
 
-def write_explanation(found: Explanation, rows: Sequence[Item], out: TextIO, now_ms: int) -> None:
+def write_explanation(explanation: Explanation, rows: Sequence[Item], out: TextIO, now_ms: int) -> None:
     """The partition with the offset marked, and under it the sentences."""
-    if found.timeline.bounds is not None:
-        TimelineDrawing(out, now_ms).write_timeline(found.timeline, Marked(found.offset, _drawn_place(found)))
+    if explanation.timeline.bounds is not None:
+        TimelineDrawing(out, now_ms).write_timeline(
+            explanation.timeline, Marked(explanation.offset, _drawn_place(explanation))
+        )
         out.write("\n")
     width = width_of(out)
     widest = max(len(row["about"]) for row in rows) + 2
@@ -98,12 +100,14 @@ def write_explanation(found: Explanation, rows: Sequence[Item], out: TextIO, now
         _write_wrapped([(f"{row['about']}: ", row["answer"]) for row in rows], out, width, _INDENT)
 
 
-def _drawn_place(found: Explanation) -> str:
+def _drawn_place(explanation: Explanation) -> str:
     """In few words; what only a leader knows is left out where none was asked."""
-    place = "tiered" if found.live is None and found.segment else _DRAWN[found.place]
-    if found.place is Place.NOT_REMOTE and any(known.metadata.state is _FINISHED for known in found.other_segments):
+    place = "tiered" if explanation.live is None and explanation.segment else _DRAWN[explanation.place]
+    if explanation.place is Place.NOT_REMOTE and any(
+        other.metadata.state is _FINISHED for other in explanation.other_segments
+    ):
         place = "not tiered in this leader epoch"
-    parts = () if found.segment else found.timeline.parts_at(found.offset)
+    parts = () if explanation.segment else explanation.timeline.parts_at(explanation.offset)
     return ", ".join([place, *(text for part, text in _ON_THE_WAY.items() if part in parts)])
 
 

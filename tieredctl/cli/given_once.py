@@ -22,9 +22,9 @@ class OptionsOnce:
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Raises TieredctlError `usage` for an option that was given twice."""
-        values, _, given = self.make_parser(ctx).parse_args(args=list(args))  # type: ignore[attr-defined]
-        demand_given_once(given)
-        for option in dict.fromkeys(given):
+        values, _, options = self.make_parser(ctx).parse_args(args=list(args))  # type: ignore[attr-defined]
+        demand_given_once(options)
+        for option in dict.fromkeys(options):
             if getattr(option, "multiple", False) and option.metavar == _SETTING:
                 _demand_names_once(option, values[option.name])
         left: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
@@ -35,9 +35,9 @@ class GroupWithOptionsOnce(OptionsOnce, TyperGroup):
     """The same of a noun that has verbs."""
 
 
-def demand_given_once(given: Iterable[Any]) -> None:
+def demand_given_once(options: Iterable[Any]) -> None:
     """Raises TieredctlError `usage` for an option that was given twice, and does not repeat."""
-    for option, times in Counter(one for one in given if one.param_type_name == "option").items():
+    for option, times in Counter(one for one in options if one.param_type_name == "option").items():
         if times > 1 and not option.multiple:
             raise given_twice(max((*option.opts, *option.secondary_opts), key=len))
 

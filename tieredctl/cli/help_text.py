@@ -23,13 +23,13 @@ class CommandWithExample(OptionsOnce, TyperCommand):
 
     def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Writes an example that has no room on its line as lines that a shell takes for one."""
-        found = _EXAMPLE.fullmatch(inspect.cleandoc(self.help or ""))
-        example = " ".join(found["command"].split()) if found else ""
-        if found is None or len(f"  For example: {example}") <= formatter.width:
+        match = _EXAMPLE.fullmatch(inspect.cleandoc(self.help or ""))
+        example = " ".join(match["command"].split()) if match else ""
+        if match is None or len(f"  For example: {example}") <= formatter.width:
             super().format_help_text(ctx, formatter)
             return
         formatter.write_paragraph()
         with formatter.indentation():
-            formatter.write_text(f"{found['said']}For example:")
+            formatter.write_text(f"{match['said']}For example:")
         for line in broken_command(example, formatter.width):
             formatter.write(f"{line}\n")

@@ -19,8 +19,8 @@ def broken(text: str, width: int | None) -> list[str]:
     apart from it, and can be pasted. Without a width, the line as it is."""
     if width is None or len(text) <= width:
         return [text]
-    if found := _SENTENCE_AND_COMMAND.fullmatch(text):
-        sentence, command = found.groups()
+    if match := _SENTENCE_AND_COMMAND.fullmatch(text):
+        sentence, command = match.groups()
         return [*broken(sentence.rstrip(), width), *broken_command(command, width)]
     tied = _TIED.sub(lambda quoted: quoted[0].replace(" ", _TIE), text)
     indent = " " * (2 + len(text) - len(text.lstrip()))

@@ -45,20 +45,24 @@ def flattened(command: Callable[..., Any]) -> Callable[..., Any]:
     if roles and own_context is None:
         parameters.append(Parameter(_CONTEXT, Parameter.KEYWORD_ONLY, annotation=typer.Context))
 
-    def run(**given: Any) -> Any:
-        if _METRICS_FILE in given:
-            run_metrics.get().ask(given[_METRICS_FILE], running_command.get())
+    def run(**parameters_given: Any) -> Any:
+        if _METRICS_FILE in parameters_given:
+            run_metrics.get().ask(parameters_given[_METRICS_FILE], running_command.get())
         if roles:
-            parsed = given[own_context] if own_context else given.pop(_CONTEXT)
-            given = _with_context(given, roles, parsed)
-        shown = shown_progress(given[_PROGRESS], quiet=given["quiet"]) if shows_progress else nullcontext()
+            parsed = parameters_given[own_context] if own_context else parameters_given.pop(_CONTEXT)
+            parameters_given = _with_context(parameters_given, roles, parsed)
+        shown = (
+            shown_progress(parameters_given[_PROGRESS], quiet=parameters_given["quiet"])
+            if shows_progress
+            else nullcontext()
+        )
         made = {
-            name: group(**{option: given.pop(option) for option in options})
+            name: group(**{option: parameters_given.pop(option) for option in options})
             for name, (group, options) in groups.items()
         }
         try:
             with shown:
-                return command(**given, **made)
+                return command(**parameters_given, **made)
         except TieredctlError as error:
             raise with_hint(error) from error.__cause__
 
@@ -79,7 +83,7 @@ def _roles(parameters: list[Parameter]) -> dict[str, Role]:
     return {name: mark for name, mark in marks if isinstance(mark, Role)}
 
 
-def _with_context(given: dict[str, Any], roles: Mapping[str, Role], parsed: typer.Context) -> dict[str, Any]:
+def _with_context(values: dict[str, Any], roles: Mapping[str, Role], parsed: typer.Context) -> dict[str, Any]:
     """Raises TieredctlError as `filled_in` does."""
     sources, spelled = {}, {}
     for parameter in parsed.command.params:
@@ -89,14 +93,14 @@ def _with_context(given: dict[str, Any], roles: Mapping[str, Role], parsed: type
             sources[name] = DEFAULT if source is None else source.name
             spelled[name] = _spelled(parameter, sources[name])
     if parsed.invoked_subcommand is not None:  # a variable is about the command that runs
-        return given | {name: None for name, source in sources.items() if source == ENVIRONMENT}
-    changes = _CHANGING_PARAMETER in given or running_command.get() in _CHANGING_COMMANDS
-    filled = filled_in(given, roles, sources, spelled, changes=changes)
-    typed = {name: given[name] for name, source in sources.items() if source == LINE}
+        return values | {name: None for name, source in sources.items() if source == ENVIRONMENT}
+    changes = _CHANGING_PARAMETER in values or running_command.get() in _CHANGING_COMMANDS
+    filled = filled_in(values, roles, sources, spelled, changes=changes)
+    typed = {name: values[name] for name, source in sources.items() if source == LINE}
     added = [one for one in parsed.command.params if one.name in sources]
     running_words.set(_with_options(running_words.get(), added, typed, filled))
     used = context_in_use.get()
-    if changes and not given.get("quiet") and used is not None and (places := used.places()):
+    if changes and not values.get("quiet") and used is not None and (places := used.places()):
         say(f"Using {places}.")
     return filled
 
@@ -105,7 +109,7 @@ def _with_options(
     words: Sequence[str], parameters: Sequence[Any], typed: Mapping[str, Any], filled: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """The line as it would be if all that counts had been typed: for commands that are to be pasted."""
-    said: list[str] = []
+    options: list[str] = []
     for parameter in parameters:
         value = filled[parameter.name]
         if parameter.param_type_name != "option" or value in (None, False) or value == parameter.default:
@@ -114,9 +118,9 @@ def _with_options(
         if parameter.name in typed:
             values = _beside(typed[parameter.name], values)
         for one in values:
-            said += [parameter.opts[0], str(one)]
+            options += [parameter.opts[0], str(one)]
     end = words.index("--") if "--" in words else len(words)
-    return (*words[:end], *said, *words[end:])
+    return (*words[:end], *options, *words[end:])
 
 
 def _beside(typed: Any, values: Sequence[Any]) -> list[Any]:

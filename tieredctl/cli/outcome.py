@@ -101,12 +101,12 @@ class _ReadToEnd:
             self._out.writelines(rest)
 
 
-def _with_ignored(listing: Listing, found: Sequence[Sequence[Finding]], tolerance: Tolerance) -> Listing:
+def _with_ignored(listing: Listing, findings: Sequence[Sequence[Finding]], tolerance: Tolerance) -> Listing:
     """The same, and how many findings are ignored in its summary."""
 
     def summary() -> dict[str, Any]:
-        said = listing.summary() if callable(listing.summary) else listing.summary
-        return {**said, "ignored": sum(one.is_ignored(tolerance) for one in chain.from_iterable(found))}
+        fields = listing.summary() if callable(listing.summary) else listing.summary
+        return {**fields, "ignored": sum(one.is_ignored(tolerance) for one in chain.from_iterable(findings))}
 
     return replace(listing, summary=summary)
 
@@ -119,15 +119,15 @@ def told(finding: Finding) -> tuple[str, str, str]:
 def say_what_is_incomplete(findings: Iterable[Finding], tolerance: Tolerance = NOTHING_TOLERATED) -> list[Finding]:
     """Says, before any answer, what already makes it incomplete, and that it cannot be ignored; returns these
     messages."""
-    said = [finding for finding in findings if finding.makes_incomplete]
-    say_findings(said, tolerance)
-    return said
+    incomplete = [finding for finding in findings if finding.makes_incomplete]
+    say_findings(incomplete, tolerance)
+    return incomplete
 
 
 def say_findings(findings: Iterable[Finding], tolerance: Tolerance = NOTHING_TOLERATED) -> None:
     """Findings above info, on stderr, by severity and code; and how many are ignored."""
-    told = (one for one in findings if one.severity is not Severity.INFO or one.is_ignored(tolerance))
-    _on_stderr(partial(FindingReport(tolerance=tolerance).write, told))
+    reported = (one for one in findings if one.severity is not Severity.INFO or one.is_ignored(tolerance))
+    _on_stderr(partial(FindingReport(tolerance=tolerance).write, reported))
 
 
 def say_cause(findings: Iterable[Finding], tolerance: Tolerance = NOTHING_TOLERATED) -> None:

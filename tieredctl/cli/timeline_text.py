@@ -62,17 +62,17 @@ class TimelineDrawing:
         self._width = width_of(out) or _USUAL_WIDTH
         self._is_ascii = not has_blocks(out)
 
-    def write(self, found: PartitionTimeline) -> None:
+    def write(self, of_partition: PartitionTimeline) -> None:
         """A partition under its name."""
-        bounds = found.timeline.bounds
+        bounds = of_partition.timeline.bounds
         if bounds is None:
             return
-        segments = sum(part.segments for part in found.timeline.parts.values())
-        name = f"{found.partition.topic}-{found.partition.partition}"
-        facts = f"offsets {bounds[0]} to {bounds[1]}, {counted(segments, 'segment')}, {found.bytes}"
+        segments = sum(part.segments for part in of_partition.timeline.parts.values())
+        name = f"{of_partition.partition.topic}-{of_partition.partition.partition}"
+        facts = f"offsets {bounds[0]} to {bounds[1]}, {counted(segments, 'segment')}, {of_partition.bytes}"
         first, *others = self._wrapped(f"{printable(name)}: {facts}", "")
         self._out.writelines(line + "\n" for line in (emphasized(first, self._out), *others))
-        self.write_timeline(found.timeline)
+        self.write_timeline(of_partition.timeline)
 
     def write_timeline(self, timeline: Timeline, marked: Marked | None = None) -> None:
         """Its lanes, its leader epochs, where offsets are, and what the signs mean."""
@@ -121,23 +121,23 @@ class TimelineDrawing:
             sign = "<"
         else:
             sign = "^" if self._is_ascii else "\u25b2"
-        said = f"{marked.offset}: {marked.said}"
-        if cell + 2 + len(said) <= scale.width:
-            return " " * cell + f"{sign} {said}"
-        if len(said) + 1 <= cell:
-            return f"{said} ".rjust(cell) + sign
-        return " " * cell + sign + "\n" + " " * _LABEL + said
+        label = f"{marked.offset}: {marked.said}"
+        if cell + 2 + len(label) <= scale.width:
+            return " " * cell + f"{sign} {label}"
+        if len(label) + 1 <= cell:
+            return f"{label} ".rjust(cell) + sign
+        return " " * cell + sign + "\n" + " " * _LABEL + label
 
     def _note(self, part: Part, timeline: Timeline) -> None:
-        found, look = timeline.parts[part], _LOOKS[part]
+        ranges, look = timeline.parts[part], _LOOKS[part]
         text = f"{self._sign(part)} {MEANINGS[part]}"
-        if found.segments:
-            text += f": {counted(found.segments, 'segment')}"
-        if found.since_ms is not None and part in _UNFINISHED:
-            text += f", the oldest for {age_text(self._now_ms - found.since_ms)}"
+        if ranges.segments:
+            text += f": {counted(ranges.segments, 'segment')}"
+        if ranges.since_ms is not None and part in _UNFINISHED:
+            text += f", the oldest for {age_text(self._now_ms - ranges.since_ms)}"
         if part is not Part.COPIED:
-            text += ": " if found.segments else " "
-            text += found.ranges.joined().text(self._room(text))
+            text += ": " if ranges.segments else " "
+            text += ranges.ranges.joined().text(self._room(text))
         sign, *others = self._wrapped(text, "  ")
         signed = sign.replace(self._sign(part), coloured(self._sign(part), look.colour, self._out), 1)
         self._out.writelines(line + "\n" for line in (signed, *others))

@@ -31,16 +31,16 @@ def refused(wrong_use: Any, words: Sequence[str]) -> TieredctlError:
             sentence = f"{wrong_use.option_name} {needs}."
         case "MissingParameter":
             sentence, hint = f"No {_name(wrong_use.param)} was given.", _expected(wrong_use.param)
-        case "BadParameter" if wrong_use.param is not None and (found := _VALUE.match(message)):
-            sentence = f"{_quoted(found['value'])}{_origin(wrong_use)} is not a value of {_name(wrong_use.param)}."
+        case "BadParameter" if wrong_use.param is not None and (match := _VALUE.match(message)):
+            sentence = f"{_quoted(match['value'])}{_origin(wrong_use)} is not a value of {_name(wrong_use.param)}."
             hint = _expected(wrong_use.param)
-        case _ if found := _NO_COMMAND.match(message):
-            if (package := package_of(words)) and found["name"] in package.words:
+        case _ if match := _NO_COMMAND.match(message):
+            if (package := package_of(words)) and match["name"] in package.words:
                 return missing_package(f"`{' '.join([PROGRAM, *package.words])}`", package.name)
-            sentence = f"There is no command {found['name']!r}."
-            hint = nearest_hint(found["name"], getattr(context.command, "commands", ()))
-        case _ if found := _SURPLUS.match(message):
-            sentence = f"{found['words']!r} is not expected here."
+            sentence = f"There is no command {match['name']!r}."
+            hint = nearest_hint(match["name"], getattr(context.command, "commands", ()))
+        case _ if match := _SURPLUS.match(message):
+            sentence = f"{match['words']!r} is not expected here."
         case _:
             sentence = wrong_use.format_message()
     return TieredctlError(ErrorCode.USAGE, sentence, hint=hint or _help_of(words))

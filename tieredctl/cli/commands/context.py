@@ -54,20 +54,20 @@ def list_contexts(*, view: View) -> ExitCode:
 
     For example: tieredctl context list
     """
-    found = contexts()
+    named = contexts()
     rows = [
         {
             "name": one.name,
-            "current": one.name == found.current,
+            "current": one.name == named.current,
             "bootstrapServer": one.bootstrap_server,
             "commandConfig": one.command_config,
             "store": one.store,
             "layout": one.layout,
         }
-        for _, one in sorted(found.by_name.items())
+        for _, one in sorted(named.by_name.items())
     ]
     source = {"kind": "configuration", "path": str(configuration_path())}
-    summary = {"contexts": len(rows), "current": found.current}
+    summary = {"contexts": len(rows), "current": named.current}
     if not rows and view.is_table:
         view.say(f"There are no contexts in {source['path']}.")
     return view.show(Listing("Contexts", source, rows, _LIST_COLUMNS, summary, _LIST_FIELDS))
@@ -89,30 +89,30 @@ def show(
     For example: tieredctl context show
     """
     del remote_options  # its values, with their origins, are in what is in use
-    found = context_in_use.get() or ContextInUse()
+    in_use = context_in_use.get() or ContextInUse()
     if name is not None:
-        found = _alone(contexts().named(name))
-    elif found.left_out_by is not None:
-        found.chosen = chosen_context(named_context.get())
-    rows = [*map(_row(found), _SHOWN)]
+        in_use = _alone(contexts().named(name))
+    elif in_use.left_out_by is not None:
+        in_use.chosen = chosen_context(named_context.get())
+    rows = [*map(_row(in_use), _SHOWN)]
     rows += [
-        {"setting": setting, "value": _shown_instead(getattr(metadata_options, name)), "from": found.instead[name]}
+        {"setting": setting, "value": _shown_instead(getattr(metadata_options, name)), "from": in_use.instead[name]}
         for name, setting in _INSTEAD.items()
-        if name in found.instead
+        if name in in_use.instead
     ]
-    chosen = found.chosen
-    if chosen is not None and chosen.context.prices and found.left_out_by is None:
+    chosen = in_use.chosen
+    if chosen is not None and chosen.context.prices and in_use.left_out_by is None:
         many = f"{len(chosen.context.prices)} in the file"
-        rows.append({"setting": "prices", "value": many, "from": found.chosen_origin})
+        rows.append({"setting": "prices", "value": many, "from": in_use.chosen_origin})
     summary = {
         "path": str(configuration_path()),
         "context": None if chosen is None else chosen.context.name,
         "chosenBy": None if chosen is None else chosen.by,
-        "leftOutBy": found.left_out_by,
+        "leftOutBy": in_use.left_out_by,
     }
     source = {"kind": "configuration", "path": summary["path"]}
     listing = Listing("Context", source, rows, _SHOW_COLUMNS, summary, tuple(rows[0]))
-    return view.show(listing, sentences=_sentences(found) if view.is_table else ())
+    return view.show(listing, sentences=_sentences(in_use) if view.is_table else ())
 
 
 def _alone(context: Context) -> ContextInUse:
@@ -129,15 +129,15 @@ def _alone(context: Context) -> ContextInUse:
     return context_in_use.get() or ContextInUse()
 
 
-def _row(found: ContextInUse) -> Any:
+def _row(in_use: ContextInUse) -> Any:
     def row(role: Role) -> dict[str, Any]:
-        value = found.values.get(role)
+        value = in_use.values.get(role)
         shown = [_shown(one) for one in value] if isinstance(value, list) else None if value is None else str(value)
         default = "auto" if role is Role.LAYOUT else None
         return {
             "setting": role.value,
             "value": default if shown is None else shown,
-            "from": found.origins.get(role, "default"),
+            "from": in_use.origins.get(role, "default"),
         }
 
     return row
@@ -157,14 +157,14 @@ def _shown(pair: str) -> str:
     return f"{name}={HIDDEN}" if is_secret(name) and not is_file else pair
 
 
-def _sentences(found: ContextInUse) -> list[str]:
-    said = [f"Configuration file: {configuration_path()}"]
-    if found.chosen is None:
-        return [*said, f"No context is chosen: neither --context, nor {VARIABLE}, nor `tieredctl context use`."]
-    chosen = f"Context {found.chosen.context.name}, chosen by {found.chosen.by}"
-    if found.left_out_by is None:
-        return [*said, f"{chosen}."]
-    return [*said, f"{chosen}, is not used: {found.left_out_by} names another place."]
+def _sentences(in_use: ContextInUse) -> list[str]:
+    sentences = [f"Configuration file: {configuration_path()}"]
+    if in_use.chosen is None:
+        return [*sentences, f"No context is chosen: neither --context, nor {VARIABLE}, nor `tieredctl context use`."]
+    chosen = f"Context {in_use.chosen.context.name}, chosen by {in_use.chosen.by}"
+    if in_use.left_out_by is None:
+        return [*sentences, f"{chosen}."]
+    return [*sentences, f"{chosen}, is not used: {in_use.left_out_by} names another place."]
 
 
 @_commands.command("use")

@@ -65,8 +65,8 @@ def demo(
         shutil.copytree(sound, damaged)
         with chdir(damaged):
             _damage(damaged)
-            found = _find_faults()
-            _find_them_on_spark(found)
+            document = _find_faults()
+            _find_them_on_spark(document)
         _say_what_is_next(folder if keep else None)
     return ExitCode.CLEAN
 
@@ -120,20 +120,22 @@ def _find_faults() -> dict[str, Any]:
     """The output of `-o json`."""
     _demand(ExitCode.CORRUPTION, _run(_VERIFY_DAMAGED, show_exit_code=True))
     _title("The same as data, next to what was done:")
-    found = _document(_VERIFY_DAMAGED, Path("found.json"))
+    document = _document(_VERIFY_DAMAGED, Path("found.json"))
     print()
-    findings: list[dict[str, Any]] = found["items"]
-    told = 0
+    findings: list[dict[str, Any]] = document["items"]
+    reported = 0
     for fault in FAULTS:
         finding = next(filter(fault.is_told_by, findings), None)
-        told += finding is not None
+        reported += finding is not None
         _print_wrapped(f"  done   {fault.done}", indent=9)
         _print_wrapped(f"  found  {_place(finding) if finding else 'nothing'}", indent=9)
-    if told < len(FAULTS) or len(findings) > told:
-        what = f"{told} of {len(FAULTS)} faults were found, and {counted(len(findings) - told, 'other finding')}."
+    if reported < len(FAULTS) or len(findings) > reported:
+        what = (
+            f"{reported} of {len(FAULTS)} faults were found, and {counted(len(findings) - reported, 'other finding')}."
+        )
         raise TieredctlError(ErrorCode.DEMO_FAILED, what)
     _say("All were found, and nothing else.")
-    return found
+    return document
 
 
 def _place(finding: dict[str, Any]) -> str:
@@ -143,7 +145,7 @@ def _place(finding: dict[str, Any]) -> str:
     return f"{finding['severity']} {finding['code']}{position}{offsets}"
 
 
-def _find_them_on_spark(found: dict[str, Any]) -> None:
+def _find_them_on_spark(document: dict[str, Any]) -> None:
     _title("5. The same on Spark, as for a store too large for one machine (takes some seconds)")
     try:
         by_spark = _document(f"{_VERIFY_DAMAGED} {_BY_SPARK}", Path("found-by-spark.json"))
@@ -152,10 +154,10 @@ def _find_them_on_spark(found: dict[str, Any]) -> None:
             raise
         _say(f"Skipped, as it needs Java 17 and `pip install tieredctl-spark`: {error.message}")
         return
-    if by_spark["items"] != found["items"] or by_spark["summary"] != found["summary"]:
+    if by_spark["items"] != document["items"] or by_spark["summary"] != document["summary"]:
         raise TieredctlError(ErrorCode.DEMO_FAILED, "Spark's findings are not those of the local engine.")
-    counts = "{segments} segments, {batches} batches, {records} records, ".format(**found["summary"])
-    counts += size_text(found["summary"]["bytesRead"])
+    counts = "{segments} segments, {batches} batches, {records} records, ".format(**document["summary"])
+    counts += size_text(document["summary"]["bytesRead"])
     _say(f"Equal to found.json, row for row: {len(FAULTS)} findings in {counts}.")
 
 

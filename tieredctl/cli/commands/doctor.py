@@ -94,7 +94,7 @@ def cluster(
         controllers = None
         if bootstrap_controller is not None:
             controllers = QuorumPlace(bootstrap_controller, command_config=cluster_options.command_config)
-        found, source, facts = diagnose_cluster(
+        diagnosis, source, facts = diagnose_cluster(
             *(place, clock), release=stated, store=remote, log_dirs=log_dirs, controllers=controllers
         )
     elif remote is not None or bootstrap_controller is not None:
@@ -102,8 +102,8 @@ def cluster(
         message = f"{option} is for a live cluster."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Omit it with --kraft-snapshot.")
     else:
-        found, source, facts = diagnose_offline(place, clock, release=stated, log_dirs=log_dirs)
-    return _finish("Doctor", source, found, view, page, facts)
+        diagnosis, source, facts = diagnose_offline(place, clock, release=stated, log_dirs=log_dirs)
+    return _finish("Doctor", source, diagnosis, view, page, facts)
 
 
 @_commands.command("config")
@@ -141,12 +141,12 @@ def config(
     node = BrokerSettings(file.name, _properties(file), stated)
     source = {"kind": "file", "path": str(file)}
     if cluster_options.bootstrap_server is None:
-        found = diagnose_file(node, topic)
+        diagnosis = diagnose_file(node, topic)
     else:
         cluster, described = _gathered(cluster_options, stated)
-        found = diagnose_file(replace(node, release=cluster.release), topic, cluster)
+        diagnosis = diagnose_file(replace(node, release=cluster.release), topic, cluster)
         source["cluster"] = described
-    return _finish("DoctorConfig", source, found, view, page)
+    return _finish("DoctorConfig", source, diagnosis, view, page)
 
 
 @_commands.command("upgrade")
@@ -187,46 +187,48 @@ def _finish_change(
 ) -> ExitCode:
     page.demand_possible()
     pair = {"from": str(release(before)), "to": str(release(after))}
-    found = Diagnosis(pair, judge(release(before), release(after)))
-    return _finish(kind, {"kind": "releases", **pair}, found, view, page)
+    diagnosis = Diagnosis(pair, judge(release(before), release(after)))
+    return _finish(kind, {"kind": "releases", **pair}, diagnosis, view, page)
 
 
 def _finish(
     kind: str,
     source: dict[str, object],
-    found: Diagnosis,
+    diagnosis: Diagnosis,
     view: FindingListView,
     page: ReportOptions,
     facts: ClusterSnapshot | None = None,
 ) -> ExitCode:
-    code = view.show_findings(kind, source, found.findings, found.summary(), _headline(found))
-    return page.write(code, lambda: _reported(source, found, view, facts))
+    code = view.show_findings(kind, source, diagnosis.findings, diagnosis.summary(), _headline(diagnosis))
+    return page.write(code, lambda: _reported(source, diagnosis, view, facts))
 
 
 def _reported(
-    source: dict[str, object], found: Diagnosis, view: FindingListView, facts: ClusterSnapshot | None
+    source: dict[str, object], diagnosis: Diagnosis, view: FindingListView, facts: ClusterSnapshot | None
 ) -> Reported:
     from tieredctl.cli.pages.report_plots import findings_plot, topics_plot, uploads_plot
     from tieredctl.cli.pages.timeline_plots import sentences_of_not_drawn, timeline_plots
     from tieredctl.ops.status.facts import facts_of_cluster
     from tieredctl.ops.timeline.partition_timeline import NOTHING_DRAWN, logs_of_leaders, timelines_of_found
 
-    plots, timelines = [findings_plot(found.findings)], NOTHING_DRAWN
+    plots, timelines = [findings_plot(diagnosis.findings)], NOTHING_DRAWN
     if facts is not None:
-        timelines = timelines_of_found(facts.stores, found.findings, facts.odd, logs_of_leaders(facts.partitions))
-    segments = None if facts is None else facts_of_cluster(facts, None, found.findings).segments
+        timelines = timelines_of_found(facts.stores, diagnosis.findings, facts.odd, logs_of_leaders(facts.partitions))
+    segments = None if facts is None else facts_of_cluster(facts, None, diagnosis.findings).segments
     if segments is not None:
         plots += [topics_plot(segments.topics, may_be_more=False), uploads_plot(segments.uploads)]
     shown = [*(plot for plot in plots if plot is not None), *timeline_plots(timelines.drawn)]
     not_drawn = list(sentences_of_not_drawn(timelines.left_out))
-    return Reported(source, found.findings, _headline(found), unknown=not_drawn, plots=shown, tolerance=view.tolerance)
+    return Reported(
+        source, diagnosis.findings, _headline(diagnosis), unknown=not_drawn, plots=shown, tolerance=view.tolerance
+    )
 
 
-def _headline(found: Diagnosis) -> str:
-    grave = sum(finding.severity is not Severity.INFO for finding in found.findings)
-    hints = len(found.findings) - grave
+def _headline(diagnosis: Diagnosis) -> str:
+    grave = sum(finding.severity is not Severity.INFO for finding in diagnosis.findings)
+    hints = len(diagnosis.findings) - grave
     need = counted(grave, "needs", "need") if grave else "nothing needs"
-    looked_at = ", ".join(f"{name}={value}" for name, value in found.looked_at.items() if value is not None)
+    looked_at = ", ".join(f"{name}={value}" for name, value in diagnosis.looked_at.items() if value is not None)
     return f"Looked at {looked_at}: {need} attention, {hints} informational."
 
 
@@ -249,11 +251,11 @@ def _properties(file: Path) -> dict[str, str]:
         if len(data) > LARGEST_PROPERTIES_FILE:
             message = f"{file} is far too large for a properties file"
             raise TieredctlError(ErrorCode.USAGE, message, hint="Give a file of name=value lines.")
-        found = read_properties(data)
-        if not has_any_setting(found):
+        stated = read_properties(data)
+        if not has_any_setting(stated):
             message = f"{file} has no setting of a broker or controller"
             raise TieredctlError(ErrorCode.USAGE, message, hint="Give a server.properties.")
-        return found
+        return stated
     except DecodeError as error:
         message = f"{file} is not a properties file: {error.message}."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Give a file of name=value lines.") from None

@@ -125,13 +125,13 @@ def follower_bootstrap(
     findings: list[Finding] = []
     source: Mapping[str, object] = {"kind": "arguments"}
     if where is None:
-        found = stated_bootstrap(*map(byte_count, stated))
+        estimate = stated_bootstrap(*map(byte_count, stated))
     else:
         place = cluster_options.place()
         with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
-            found, source = live_bootstrap(cluster, stream, *topic_partition(where)), stream.source.describe()
+            estimate, source = live_bootstrap(cluster, stream, *topic_partition(where)), stream.source.describe()
             findings = _doubts(stream)
-    rows = found.rows(bytes_per_second)
+    rows = estimate.rows(bytes_per_second)
     summary = {"items": len(rows), "bytesPerSecond": bytes_per_second, "findings": finding_documents(findings)}
     listing = Listing("FollowerBootstrap", source, rows, _WAY_COLUMNS, summary, tuple(rows[0]))
     return finish(listing, output, findings, quiet=talk.quiet)
@@ -192,20 +192,20 @@ def retention(
     replicas = local_replicas(log_dir)
     place = cluster_options.place()
     with place.open() as cluster, MetadataPlace(cluster=place).open() as stream:
-        found = retention_estimate(cluster, stream, topic, partition or (), change, now_ms(now), replicas=replicas)
+        estimate = retention_estimate(cluster, stream, topic, partition or (), change, now_ms(now), replicas=replicas)
     findings = _doubts(stream)
-    summary = found.summary()
+    summary = estimate.summary()
     source = stream.source.describe()
-    listing = Listing("RetentionEstimate", source, found.rows(), _EXPIRED_COLUMNS, summary, _EXPIRED_FIELDS)
+    listing = Listing("RetentionEstimate", source, estimate.rows(), _EXPIRED_COLUMNS, summary, _EXPIRED_FIELDS)
     if not talk.quiet:
-        amount = f"{counted(summary['segments'], 'remote segment')}, {found.size}"
+        amount = f"{counted(summary['segments'], 'remote segment')}, {estimate.size}"
         as_is = " with its present retention: try another with --retention-ms, --retention-bytes or --before-offset"
         say(f"Of {topic}, {amount}, would be deleted{as_is if change == RetentionChange() else ''}.")
         if "localBytes" in summary:
             say(
-                f"{counted(summary['localSegments'], 'local segment')}, {found.local_size}, "
+                f"{counted(summary['localSegments'], 'local segment')}, {estimate.local_size}, "
                 "would be deleted; "
-                f"{found.local_size_once_tiered} more is due once it is in remote storage."
+                f"{estimate.local_size_once_tiered} more is due once it is in remote storage."
             )
     return finish(listing, output, findings, quiet=talk.quiet)
 
@@ -238,17 +238,17 @@ def metadata(
     if segments is not None:
         if metadata_options.are_given:
             raise TieredctlError(ErrorCode.USAGE, "--segments replaces a source of metadata.")
-        found, findings = stated_metadata(segments), list[Finding]()
+        estimate, findings = stated_metadata(segments), list[Finding]()
         source: Mapping[str, object] = {"kind": "arguments"}
     else:
         place = metadata_options.place()
         with place.open() as stream, nullcontext() if place.cluster is None else place.cluster.open() as cluster:
-            found = read_metadata(stream, cluster)
+            estimate = read_metadata(stream, cluster)
         source, findings = stream.source.describe(), stream.findings
-    grows = found.summary.get("eventsPerDay") is not None
-    said = [_growth(found.summary)] if grows else []
-    listing = Listing("MetadataEstimate", source, found.rows, _MEMORY_COLUMNS, found.summary, _MEMORY_FIELDS)
-    return finish(listing, output, findings, quiet=talk.quiet, sentences=said)
+    grows = estimate.summary.get("eventsPerDay") is not None
+    sentences = [_growth(estimate.summary)] if grows else []
+    listing = Listing("MetadataEstimate", source, estimate.rows, _MEMORY_COLUMNS, estimate.summary, _MEMORY_FIELDS)
+    return finish(listing, output, findings, quiet=talk.quiet, sentences=sentences)
 
 
 def _growth(summary: Mapping[str, Any]) -> str:
@@ -285,14 +285,14 @@ def cost(
         raise TieredctlError(ErrorCode.USAGE, f"The configuration has no price for {opened.url}.", hint=hint)
     place, selection = metadata_options.place(), Selection.given(topic, topic_id)
     with place.open() as stream:
-        found = cost_estimate(stream, selection, chosen, price, now_ms(now), reads_per_day=reads_per_day)
+        estimate = cost_estimate(stream, selection, chosen, price, now_ms(now), reads_per_day=reads_per_day)
         demand_known(place, stream, selection)
-        said = [f"Not included: {reason}" for reason in found.summary["notKnown"]]
-        said.append(f"{found.summary['cost']} {found.summary['currency']} a month")
+        sentences = [f"Not included: {reason}" for reason in estimate.summary["notKnown"]]
+        sentences.append(f"{estimate.summary['cost']} {estimate.summary['currency']} a month")
         source = stream.source.describe()
-        listing = Listing("CostEstimate", source, found.rows, _COST_COLUMNS, found.summary, _COST_FIELDS)
+        listing = Listing("CostEstimate", source, estimate.rows, _COST_COLUMNS, estimate.summary, _COST_FIELDS)
         findings = _doubts(stream)
-        return finish(listing, output, findings, quiet=talk.quiet, sentences=said)
+        return finish(listing, output, findings, quiet=talk.quiet, sentences=sentences)
 
 
 def _doubts(stream: EventStream) -> list[Finding]:

@@ -78,18 +78,18 @@ def explain(
         with metadata_options.cluster().place().open() as cluster:
             return explain_live(cluster, stream, TopicPlace(topic, partition, offset, moment), epoch)
 
-    with explained(metadata_options.place(), remote_options.place_if_given(), look) as seen:
-        found, stream = seen.found, seen.stream
-        findings = [*(finding for finding in stream.findings if finding.kind.incomplete), *seen.findings]
+    with explained(metadata_options.place(), remote_options.place_if_given(), look) as reading:
+        explanation, stream = reading.found, reading.stream
+        findings = [*(finding for finding in stream.findings if finding.kind.incomplete), *reading.findings]
         items: list[Item] = []
-        if found:
-            items.append(explanation_document(found, seen.objects))
+        if explanation:
+            items.append(explanation_document(explanation, reading.objects))
         elif not talk.quiet:
             say(f"{topic}-{partition} has no record at or after that time.")
-        code = ExitCode.CLEAN if found and found.readable else ExitCode.FINDINGS
+        code = ExitCode.CLEAN if explanation and explanation.readable else ExitCode.FINDINGS
         listing = _listing(stream, items, findings, output)
-        if found and output is OutputFormat.TABLE:
-            written = partial(write_explanation, found, [*listing.items], now_ms=clock_ms())
+        if explanation and output is OutputFormat.TABLE:
+            written = partial(write_explanation, explanation, [*listing.items], now_ms=clock_ms())
             listing = replace(listing, write_text=written)
         return finish(listing, output, findings, quiet=talk.quiet, besides=code, tolerance=tolerated.tolerance)
 

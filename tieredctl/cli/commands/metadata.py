@@ -102,11 +102,11 @@ def format_events(
     place, only = metadata_options.place(), selected.filter()
     with place.open(metadata_partition, only) as stream:
         if output is not None:
-            documents = map(event_document, _known(place, stream, only, stream.records()))
+            documents = map(event_document, _if_known(place, stream, only, stream.records()))
             listing = metadata_listing("MetadataEvents", stream, documents, EVENT_COLUMNS, EVENT_FIELDS)
             return finish(listing, output, stream.findings, quiet=talk.quiet, tolerance=tolerated.tolerance)
         lines = filter(len, _pieces(stream, style, kafka_version, formatter_property))
-        pieces = _known(place, stream, only, lines)
+        pieces = _if_known(place, stream, only, lines)
         first = (
             set() if talk.quiet else {told(one) for one in say_what_is_incomplete(stream.findings, tolerated.tolerance)}
         )
@@ -121,17 +121,17 @@ def format_events(
         if not talk.quiet:
             if not has_events and only is not None:
                 say("No events.")
-            said = (finding for finding in stream.findings if told(finding) not in first)
-            say_findings(said, tolerated.tolerance)
+            added = (finding for finding in stream.findings if told(finding) not in first)
+            say_findings(added, tolerated.tolerance)
         return exit_code_of(stream.findings, tolerated.tolerance)
 
 
-def _known(
-    place: MetadataPlace, stream: EventStream, only: EventFilter | None, found: Iterable[_Found]
+def _if_known(
+    place: MetadataPlace, stream: EventStream, only: EventFilter | None, documents: Iterable[_Found]
 ) -> Iterable[_Found]:
     """What was found. Raises TieredctlError where that is nothing because nobody knows what is selected, and after all
     of it where nobody knows one of several that are."""
-    rest = iter(found)
+    rest = iter(documents)
     first = next(rest, None)
     if first is not None:
         after = _after(place, stream, only) if only is not None and only.selection.names_several else ()
@@ -261,21 +261,21 @@ def stuck(
     with place.open() as stream:
         store = metadata_state.replayed(stream, selection)
         demand_known(place, stream, selection)
-        found, unknown = metadata_state.stuck(store, selection, Clock(moment, age_ms))
+        findings, unknown = metadata_state.stuck(store, selection, Clock(moment, age_ms))
         stream.findings += unknown
         if not selection.segment_ids:
             failing = (one for one in failing_copies(store, moment) if selection.has(one.partition))
-            found += [failing_finding(one, moment) for one in failing]
-        items = finding_documents(found)
-        listing = metadata_listing("StuckSegments", stream, items, STUCK_COLUMNS, FINDING_FIELDS, stuck=len(found))
-        if not found and view.is_table and is_whole(stream.findings):
+            findings += [failing_finding(one, moment) for one in failing]
+        items = finding_documents(findings)
+        listing = metadata_listing("StuckSegments", stream, items, STUCK_COLUMNS, FINDING_FIELDS, stuck=len(findings))
+        if not findings and view.is_table and is_whole(stream.findings):
             view.say(f"Nothing is stuck: no copy or deletion has been unfinished for {older_than}.")
-        code = view.show(listing, stream.findings, listed=found)
+        code = view.show(listing, stream.findings, listed=findings)
         if page.report is None:
             return code
         from tieredctl.cli.pages.stuck_page import stuck_page
 
-        return page.write(code, lambda: stuck_page(stream, store, found, view.tolerance))
+        return page.write(code, lambda: stuck_page(stream, store, findings, view.tolerance))
 
 
 _commands.command("partition-of", cls=CommandOfIds)(partition_of)
@@ -296,12 +296,12 @@ def stats(
     from tieredctl.ops.metadata.stats import statistics
 
     with metadata_options.place().open() as stream:
-        found = statistics(stream)
+        counts = statistics(stream)
         listing = metadata_listing(
-            "MetadataStatistics", stream, found.partitions, STATISTICS_COLUMNS, STATISTICS_FIELDS, **found.total
+            "MetadataStatistics", stream, counts.partitions, STATISTICS_COLUMNS, STATISTICS_FIELDS, **counts.total
         )
-        said = [_STATISTICS_SENTENCE.format_map(found.total)] if view.is_table else []
-        return view.show(listing, stream.findings, sentences=said)
+        sentences = [_STATISTICS_SENTENCE.format_map(counts.total)] if view.is_table else []
+        return view.show(listing, stream.findings, sentences=sentences)
 
 
 @_commands.command("export")

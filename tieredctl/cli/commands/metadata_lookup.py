@@ -52,11 +52,11 @@ def lookup(
     selection = Selection.given([topic], topic_id, [partition])
     place = metadata_options.place()
     with opened_partition(place, selection) as opened:
-        found, answer, otherwise, sentences = {}, metadata_state.Lookup(None, None), ExitCode.FINDINGS, []
+        epoch_fields, answer, otherwise, sentences = {}, metadata_state.Lookup(None, None), ExitCode.FINDINGS, []
         if epoch is None:
             owner = owner_of_offset(opened.cache, offset, lineages(place, opened.partition))
             epoch = owner.leader_epoch
-            found = {"leaderEpoch": epoch, "leaderEpochFrom": str(owner.source)}
+            epoch_fields = {"leaderEpoch": epoch, "leaderEpochFrom": str(owner.source)}
             answer = metadata_state.Lookup(None, owner.why_unknown)
             sentences.append(f"Leader epoch {epoch} owns it (by the {owner.source}).")
         if epoch is not None:
@@ -69,7 +69,7 @@ def lookup(
             sentences = [f"No segment serves it: {answer.reason}."]
         items = [segment_document(answer.segment)] if answer.segment else []
         listing = metadata_listing(
-            "SegmentLookup", opened.stream, items, SEGMENT_COLUMNS, SEGMENT_FIELDS, reason=answer.reason, **found
+            "SegmentLookup", opened.stream, items, SEGMENT_COLUMNS, SEGMENT_FIELDS, reason=answer.reason, **epoch_fields
         )
         if sentences and output.is_table and not talk.quiet:
             say("\n".join(sentences))

@@ -57,11 +57,11 @@ def partition_of(
         topic_id, count = topic, metadata_partitions or DEFAULT_METADATA_PARTITIONS
     else:
         topic_id, count = _looked_up(topic, number, metadata_partitions, metadata_options)
-    found = metadata_partition(topic_id, number, count)
+    home = metadata_partition(topic_id, number, count)
     if output is OutputFormat.TABLE:
-        print(found)
+        print(home)
         return ExitCode.CLEAN
-    item = {"topicId": topic_id, "partition": number, "metadataPartition": found}
+    item = {"topicId": topic_id, "partition": number, "metadataPartition": home}
     source = {"kind": "arguments", "metadataPartitions": count}
     columns = tuple(TableColumn(name, name) for name in item)
     return finish(

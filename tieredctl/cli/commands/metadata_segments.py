@@ -84,5 +84,5 @@ def _state(text: str | None) -> RemoteLogSegmentState | None:
     try:
         return RemoteLogSegmentState[text.upper()]
     except KeyError:
-        known = ", ".join(state.name for state in RemoteLogSegmentState)
-        raise TieredctlError(ErrorCode.USAGE, f"Unknown state {text!r}.", hint=f"States are {known}.") from None
+        names = ", ".join(state.name for state in RemoteLogSegmentState)
+        raise TieredctlError(ErrorCode.USAGE, f"Unknown state {text!r}.", hint=f"States are {names}.") from None

@@ -63,9 +63,9 @@ def offsets(
     For example: tieredctl offsets orders --bootstrap-server broker:9092
     """
     with cluster_options.place().open() as cluster:
-        found = topic_offsets(cluster, topic)
-    rows = found.rows()
-    listing = Listing("Offsets", cluster.describe(), rows, _COLUMNS, found.summary(), _FIELDS)
+        of_topic = topic_offsets(cluster, topic)
+    rows = of_topic.rows()
+    listing = Listing("Offsets", cluster.describe(), rows, _COLUMNS, of_topic.summary(), _FIELDS)
     errors = sorted({(name, error) for row in rows for name, error in row["errors"].items()})
     if not view.quiet:
         for name, error in errors:

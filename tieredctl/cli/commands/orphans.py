@@ -116,33 +116,33 @@ def scan(
     )
     chosen = engine_named(engine, pairs("--spark-conf", spark_conf))
     with scan_on(chosen, places, options, lists_all=not view.is_table) as opened:
-        found = opened.scan
+        result = opened.scan
         unlisted = cache(opened.noncurrent)
 
         def source() -> Document:
             return opened.source() | {"at": iso_8601(clock_ms())}
 
         def summary() -> Document:
-            counted, said = unlisted(), found.summary()
-            is_complete = said["complete"] and opened.topics.silence is None
+            counted, totals = unlisted(), result.summary()
+            is_complete = totals["complete"] and opened.topics.silence is None
             beside = {"complete": is_complete, "noncurrent": counted and counted.document()}
-            return said | beside | options.selection.document()
+            return totals | beside | options.selection.document()
 
         def code_of_topics() -> ExitCode:
             return ExitCode.CLEAN if opened.topics.silence is None else ExitCode.INCOMPLETE
 
         orphans = OrphanRows(options.now_ms, has_sizes=key_list is None) if page.report is not None else None
         if view.is_table:
-            _read(found, orphans)
-            demand_known_objects(places, found)
-            price = found.options.price
+            _read(result, orphans)
+            demand_known_objects(places, result)
+            price = result.options.price
             columns = _TOTAL_COLUMNS if price is None else (*_TOTAL_COLUMNS, _cost_column(price))
-            listing = Listing("RemoteObjects", source, found.totals(), columns, summary, ())
+            listing = Listing("RemoteObjects", source, result.totals(), columns, summary, ())
         else:
-            documents = known_documents(places, found)
+            documents = known_documents(places, result)
             items = documents if orphans is None else orphans.through(documents)
             listing = Listing("RemoteObjects", source, items, (), summary, _OBJECT_FIELDS, reads_on=True)
-        code = view.show(listing, found.findings, code_of_topics)
+        code = view.show(listing, result.findings, code_of_topics)
         if silence := opened.topics.silence:
             view.say(silence)
         if witness := _unproven(opened) or opened.topics.lone_witness:
@@ -151,28 +151,28 @@ def scan(
             doubt = opened.doubt()
             if doubt is not None:
                 say(printable(f"{doubt.message} Objects that it lacks look deleted."))
-            say(_headline(found))
-            if young := young_sentence(found.summary(), min_age):
+            say(_headline(result))
+            if young := young_sentence(result.summary(), min_age):
                 say(young)
-            if view.is_table and (unknown := _unknown(found.summary())):
+            if view.is_table and (unknown := _unknown(result.summary())):
                 say(unknown)
-            if unpriced := found.summary()["classesWithoutPrice"]:
+            if unpriced := result.summary()["classesWithoutPrice"]:
                 say(printable(f"Priced like the store, since they have no price of their own: {', '.join(unpriced)}."))
             counted = unlisted()
             if counted and (sentence := counted.sentence()):
                 say(sentence)
         if orphans is not None:
             doubts = list(_doubts(opened, places))
-            page.write(code, lambda: _reported(found, opened.source(), doubts, orphans, view.tolerance))
+            page.write(code, lambda: _reported(result, opened.source(), doubts, orphans, view.tolerance))
     return code
 
 
-def _read(found: ShownScan, orphans: OrphanRows | None) -> None:
+def _read(result: ShownScan, orphans: OrphanRows | None) -> None:
     """Runs a scan of which only totals are shown."""
     if orphans is None:
-        found.run()
+        result.run()
     else:
-        deque(orphans.through(found.documents()), maxlen=0)
+        deque(orphans.through(result.documents()), maxlen=0)
 
 
 def _unproven(opened: ShownScanSources) -> str:
@@ -197,23 +197,23 @@ def _doubts(opened: ShownScanSources, places: ScanPlaces) -> Iterator[str]:
 
 
 def _reported(
-    found: ShownScan, source: Document, doubts: Sequence[str], orphans: OrphanRows, tolerance: Tolerance
+    result: ShownScan, source: Document, doubts: Sequence[str], orphans: OrphanRows, tolerance: Tolerance
 ) -> Reported:
     from tieredctl.cli.pages.report_plots import ages_plot
 
     plot = ages_plot(orphans.sizes) if orphans.has_sizes else None
     columns = [column for column in _TOTAL_COLUMNS if orphans.has_sizes or column.people_read is None]
-    tables = [table_of("Totals", columns, found.totals()), *([orphans.table()] if orphans.rows else [])]
+    tables = [table_of("Totals", columns, result.totals()), *([orphans.table()] if orphans.rows else [])]
     plots = [] if plot is None else [plot]
-    return Reported(source, found.findings, _headline(found), (), doubts, plots, tables, tolerance)
+    return Reported(source, result.findings, _headline(result), (), doubts, plots, tables, tolerance)
 
 
 def _cost_column(price: StoragePrice) -> TableColumn:
     return TableColumn(f"{price.currency}/MONTH", "monthlyCost")
 
 
-def _headline(found: ShownScan) -> str:
-    summary = found.summary()
+def _headline(result: ShownScan) -> str:
+    summary = result.summary()
     orphans = summary["status"][ObjectStatus.ORPHAN]
     cost = f", {orphans['monthlyCost']:.2f} {summary['currency']} a month" if "monthlyCost" in orphans else ""
     found_of_all = f"{orphans['objects']} of {counted(summary['objects'], 'object')}"

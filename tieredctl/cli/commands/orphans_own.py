@@ -134,16 +134,16 @@ def unlock(
     if store is None:
         raise TieredctlError(ErrorCode.NO_STORE, "No store to unlock was given.")
     lease = store_lease(StorePlace(store, pairs("--store-option", store_option)), clock_ms)
-    found, held = lease.found, lease.is_held
-    if found is not None and held:
-        view.say(_sentence(lease.url, found))
+    held_lease, held = lease.found, lease.is_held
+    if held_lease is not None and held:
+        view.say(_sentence(lease.url, held_lease))
         if not dry_run:
-            _demand_named(found, holder, yes=yes)
+            _demand_named(held_lease, holder, yes=yes)
             lease.free()
             say(printable(f"The lease of {lease.url} is free."))
     else:
         view.say(f"{lease.url} is not locked.")
-    rows = [] if found is None else [_document(found, held=held)]
+    rows = [] if held_lease is None else [_document(held_lease, held=held)]
     summary = {"held": held, "broken": held and not dry_run}
     return view.show(Listing("Lease", {"store": lease.url}, rows, _LEASE_COLUMNS, summary, _LEASE_FIELDS))
 
@@ -164,11 +164,17 @@ def _documents(
         }
 
 
-def _sentence(url: str, found: FoundLease) -> str:
-    since = f" since {_time(found.since_ms)}" if found.since_ms is not None else ""
-    said = f"{url} is locked by {found.holder} ({found.purpose}){since}, until {_time(found.until_ms)} unless renewed."
-    alive = _runs_here(found.holder)
-    return said if alive is None else f"{said} That process is {'running' if alive else 'not running'} on this host."
+def _sentence(url: str, lease: FoundLease) -> str:
+    since = f" since {_time(lease.since_ms)}" if lease.since_ms is not None else ""
+    sentence = (
+        f"{url} is locked by {lease.holder} ({lease.purpose}){since}, until {_time(lease.until_ms)} unless renewed."
+    )
+    alive = _runs_here(lease.holder)
+    return (
+        sentence
+        if alive is None
+        else f"{sentence} That process is {'running' if alive else 'not running'} on this host."
+    )
 
 
 def _runs_here(holder: str) -> bool | None:
@@ -185,20 +191,20 @@ def _runs_here(holder: str) -> bool | None:
     return True
 
 
-def _demand_named(found: FoundLease, holder: str | None, *, yes: bool) -> None:
-    if holder is not None and holder != found.holder:
-        raise TieredctlError(ErrorCode.NOT_CONFIRMED, f"The lease is held by {found.holder}, not by {holder}.", hint="")
+def _demand_named(lease: FoundLease, holder: str | None, *, yes: bool) -> None:
+    if holder is not None and holder != lease.holder:
+        raise TieredctlError(ErrorCode.NOT_CONFIRMED, f"The lease is held by {lease.holder}, not by {holder}.", hint="")
     if yes and holder is not None:
         return
     if yes or not can_ask():
         hint = "If that run is dead, give --yes and --holder, or run this on a terminal."
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, "Breaking a lease needs confirmation.", hint=hint)
-    demand_typed(found.holder, f"Type the holder, {found.holder}, to break its lease")
+    demand_typed(lease.holder, f"Type the holder, {lease.holder}, to break its lease")
 
 
-def _document(found: FoundLease, *, held: bool) -> Document:
-    times = {"since": _time(found.since_ms), "until": _time(found.until_ms)}
-    return {"holder": found.holder, "command": found.purpose, **times, "held": held}
+def _document(lease: FoundLease, *, held: bool) -> Document:
+    times = {"since": _time(lease.since_ms), "until": _time(lease.until_ms)}
+    return {"holder": lease.holder, "command": lease.purpose, **times, "held": held}
 
 
 def _time(ms: int | None) -> str | None:

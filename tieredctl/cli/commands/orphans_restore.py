@@ -62,10 +62,16 @@ def restore(
     header = restoration.receipts.header
     source = {"receipts": receipts, "planId": header.plan_id, "clusterId": header.cluster_id, "store": header.store}
     if dry_run:
-        said = f"Would put back {counted(outcome.planned, 'object')}, {size_text(outcome.bytes)}, in {header.store}."
+        sentence = (
+            f"Would put back {counted(outcome.planned, 'object')}, {size_text(outcome.bytes)}, in {header.store}."
+        )
     else:
-        said = f"Put back {outcome.done} of {outcome.planned} objects, {size_text(outcome.bytes)}, in {header.store}."
-    view.say(f"{said} No receipts were used: the store has none for this plan." if restoration.are_lost else said)
+        sentence = (
+            f"Put back {outcome.done} of {outcome.planned} objects, {size_text(outcome.bytes)}, in {header.store}."
+        )
+    view.say(
+        f"{sentence} No receipts were used: the store has none for this plan." if restoration.are_lost else sentence
+    )
     if outcome.unverified:
         view.say(f"{counted(outcome.unverified, 'object')} of these without proof that it is what was removed.")
     for damage in outcome.damaged[:_MOST_LINES]:

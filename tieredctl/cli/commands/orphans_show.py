@@ -47,13 +47,13 @@ def show(
     """
     from tieredctl.ops.orphan_removal.plan_file import read_plan
 
-    found = read_plan(plan, known_key())
-    header, totals = found.header, found.totals
+    contents = read_plan(plan, known_key())
+    header, totals = contents.header, contents.totals
     summary = {
         "planId": header.plan_id,
         "clusterId": header.cluster_id,
         "mode": header.mode.value,
-        "signed": found.is_signed,
+        "signed": contents.is_signed,
         "planned": totals.objects + totals.uploads,
         "bytes": totals.bytes,
         "uploads": totals.uploads,
@@ -62,8 +62,8 @@ def show(
         "validUntilMs": header.valid_until_ms,
     }
     source = {"kind": "plan", "path": str(plan), "store": header.store, "layout": header.layout}
-    listing = Listing("RemovalPlanContents", source, _rows(found), _COLUMNS, summary, _FIELDS)
-    return view.show(listing, sentences=[_sentence(found)])
+    listing = Listing("RemovalPlanContents", source, _rows(contents), _COLUMNS, summary, _FIELDS)
+    return view.show(listing, sentences=[_sentence(contents)])
 
 
 def _rows(plan: PlanFile) -> Iterator[Document]:

@@ -126,8 +126,8 @@ def _wanted(
         )
         raise TieredctlError(ErrorCode.USAGE, message)
     if verified is not None:
-        found = read_verified_segments(verified)
-        return WantedSegments(found.segment_ids, cluster_id=found.cluster_id)
+        of_findings = read_verified_segments(verified)
+        return WantedSegments(of_findings.segment_ids, cluster_id=of_findings.cluster_id)
     return WantedSegments(tuple(dict.fromkeys(segment_ids)) or None, selection)
 
 

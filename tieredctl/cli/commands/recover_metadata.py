@@ -127,10 +127,10 @@ def metadata(
 
 
 def _say_plan(planned: MetadataRecovery, view: View, *, with_steps: bool) -> None:
-    found = planned.recovery.summary()
+    summary = planned.recovery.summary()
     view.say(
-        f"{counted(found['segments'], 'segment')} in {planned.store_url}: {found['inMetadata']} in the metadata, "
-        f"{found['toRecover']} to recover, {found['leftOut']} left out.",
+        f"{counted(summary['segments'], 'segment')} in {planned.store_url}: {summary['inMetadata']} in the metadata, "
+        f"{summary['toRecover']} to recover, {summary['leftOut']} left out.",
         *(f"  {number}. {step}" for number, step in enumerate(planned.steps() if with_steps else (), 1)),
     )
 

@@ -210,11 +210,11 @@ def read(
             segment = segment_in_metadata(stream, selection)
     else:
         segment = segment_in_store(opened, chosen, selection)
-    found = StoredPart(opened, chosen, segment, part)
+    stored_part = StoredPart(opened, chosen, segment, part)
     if to == _STDOUT and not dry_run:
-        return _write_to_stdout(found, tolerated.tolerance, quiet=talk.quiet)
-    done = _counted(found) if to == _STDOUT else found.save_as(to, force=force, dry_run=dry_run)
-    items = [found.document(done.size, to)]
+        return _write_to_stdout(stored_part, tolerated.tolerance, quiet=talk.quiet)
+    done = _counted(stored_part) if to == _STDOUT else stored_part.save_as(to, force=force, dry_run=dry_run)
+    items = [stored_part.document(done.size, to)]
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
     summary = {"bytes": done.size, "findings": finding_documents(done.findings), "dryRun": dry_run}
     listing = Listing("RemoteRead", source, items, _READ_COLUMNS, summary, tuple(items[0]))
@@ -224,13 +224,13 @@ def read(
     return finish(listing, output, done.findings, quiet=talk.quiet, sentences=kept, tolerance=tolerated.tolerance)
 
 
-def _counted(found: StoredPart) -> PartRead:
+def _counted(stored_part: StoredPart) -> PartRead:
     with CountedBytes() as nowhere:
-        return found.copy_to(nowhere)
+        return stored_part.copy_to(nowhere)
 
 
-def _write_to_stdout(found: StoredPart, tolerance: Tolerance, *, quiet: bool) -> ExitCode:
-    done = found.copy_to(sys.stdout.buffer)
+def _write_to_stdout(stored_part: StoredPart, tolerance: Tolerance, *, quiet: bool) -> ExitCode:
+    done = stored_part.copy_to(sys.stdout.buffer)
     try:
         sys.stdout.flush()
     except BrokenPipeError:  # a reader that has gone, such as `head`
@@ -248,10 +248,10 @@ def _finish(listing: Listing, inventory: Inventory, view: View) -> ExitCode:
 
 
 def _total(inventory: Inventory) -> str:
-    said = f"{counted(inventory.total.objects, 'object')}, {size_text(inventory.total.bytes)}"
+    sentence = f"{counted(inventory.total.objects, 'object')}, {size_text(inventory.total.bytes)}"
     if inventory.layout is not None and inventory.unexplained:
-        said += f"; layout {inventory.layout.name} cannot explain {inventory.unexplained} of them"
-    return f"{said}."
+        sentence += f"; layout {inventory.layout.name} cannot explain {inventory.unexplained} of them"
+    return f"{sentence}."
 
 
 _USUAL_WIDTH = 80

@@ -59,11 +59,11 @@ def chosen_plan(
     key = known_key()
     plan = read_plan(path, key)
     age_ms = None if limits.min_age is None else duration_ms(limits.min_age)
-    given = GivenLimits(
+    given_limits = GivenLimits(
         *(age_ms, limits.max_percent, limits.max_missing, limits.allow_young),
         *(frozenset(foreign), frozenset(unknown)),
     )
-    chosen = ChosenPlan(plan, limits_of(plan, given), key)
+    chosen = ChosenPlan(plan, limits_of(plan, given_limits), key)
     if not (how.trust_plan or how.dry_run):
         demand_signed(plan)
     elif not plan.is_signed:

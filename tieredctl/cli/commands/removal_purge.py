@@ -40,29 +40,29 @@ def purge_copies(
     """Looks what there is, asks if there is anything, deletes it or only counts it, and shows what was done; `advice`
     where an owner is unclear."""
     demand_same_cluster(purge.cluster_id, cluster_id)
-    found = None if how.yes and cluster_id is not None and not how.dry_run else purge.rehearse()
-    told = [] if found is None else [*_kept(found.outcome, how, advice)]
-    if found is not None and (how.dry_run or not found.outcome.found):
-        purged = found
+    rehearsed = None if how.yes and cluster_id is not None and not how.dry_run else purge.rehearse()
+    sentences = [] if rehearsed is None else [*_kept(rehearsed.outcome, how, advice)]
+    if rehearsed is not None and (how.dry_run or not rehearsed.outcome.found):
+        purged = rehearsed
     else:
-        view.say(*told)
-        demand_confirmation(_what(purge, how, found), purge.cluster_id, yes=how.yes, typed_cluster_id=cluster_id)
-        shown = None if found is None else found.outcome
+        view.say(*sentences)
+        demand_confirmation(_what(purge, how, rehearsed), purge.cluster_id, yes=how.yes, typed_cluster_id=cluster_id)
+        shown = None if rehearsed is None else rehearsed.outcome
         purged = purge.apply(shown, without_lease=how.no_lease, with_versions=how.delete_versions)
-        told = [one for one in _kept(purged.outcome, how, advice) if one not in told]
+        sentences = [one for one in _kept(purged.outcome, how, advice) if one not in sentences]
     outcome, stays = purged.outcome, purged.stays
-    view.say(_headline(purged, how), *stays.sentences(), *told)
+    view.say(_headline(purged, how), *stays.sentences(), *sentences)
     source = {"clusterId": purge.cluster_id, "store": purged.url}
     kept = {"young": outcome.young, "unproven": outcome.unproven, "stays": stays.document(), "dryRun": how.dry_run}
     return view.end(Listing("Purge", source, (), (), outcome.counts() | kept, FIELDS), outcome)
 
 
-def _what(purge: QuarantinePurge, how: PurgeOptions, found: Purged | None) -> str:
+def _what(purge: QuarantinePurge, how: PurgeOptions, rehearsed: Purged | None) -> str:
     where = f"the quarantine of {purge.store.url}"
-    if found is None:
+    if rehearsed is None:
         return f"Permanently deleting what has been in {where} for {how.older_than}"
-    copies = counted(found.outcome.found, "copy", "copies")
-    amount = f"{copies}, {size_text(found.outcome.found_bytes)}, in {where}"
+    copies = counted(rehearsed.outcome.found, "copy", "copies")
+    amount = f"{copies}, {size_text(rehearsed.outcome.found_bytes)}, in {where}"
     return f"Permanently deleting {amount} for {how.older_than} or longer"
 
 

@@ -37,10 +37,10 @@ def verify(
     For example: tieredctl snapshot verify /var/lib/kafka/__cluster_metadata-0
     """
     check = check_snapshots(paths)
-    found = f"{counted(len(check.findings), 'finding')}." if check.findings else "all are sound."
+    outcome = f"{counted(len(check.findings), 'finding')}." if check.findings else "all are sound."
     read = f"{counted(check.snapshots, 'snapshot')} and {counted(check.segments, 'log segment')}"
     source = {"kind": "metadata-log", "paths": [str(path) for path in paths]}
-    headline = f"Read {read} with {counted(check.records, 'record')}: {found}"
+    headline = f"Read {read} with {counted(check.records, 'record')}: {outcome}"
     if not view.is_table:
         view.say(headline)
     return view.show_findings("SnapshotCheck", source, check.findings, check.summary(), headline)

@@ -77,8 +77,8 @@ def list_snapshots(
         if path.is_dir():
             folder = metadata_log_folder(path)
             limits = node_limits(folder.resolve().parent)
-            found, log = node_rows(folder, moment, limits.limits)
-            rows += found
+            of_node, log = node_rows(folder, moment, limits.limits)
+            rows += of_node
             untrue += contradicted(folder)
             logs.append({"folder": str(folder), **log.document(), "limitsFrom": dict(limits.sources)})
             if follower is not None:
@@ -91,7 +91,7 @@ def list_snapshots(
     source = {"kind": "metadata-log", "paths": [str(path) for path in paths]}
     summary = {"snapshots": len(rows), "bytes": sum(row["size"] for row in rows), "logs": logs}
     sentences = [
-        f"The log in {log['folder']} begins at {log['logStartOffset']} and ends at {_known(log['logEndOffset'])}."
+        f"The log in {log['folder']} begins at {log['logStartOffset']} and ends at {_offset_text(log['logEndOffset'])}."
         for log in logs
         if log["logStartOffset"] is not None
     ]
@@ -100,7 +100,7 @@ def list_snapshots(
     return view.show(listing, findings, sentences=sentences if view.is_table else ())
 
 
-def _known(offset: int | None) -> object:
+def _offset_text(offset: int | None) -> object:
     return "an offset that damage hides" if offset is None else offset
 
 

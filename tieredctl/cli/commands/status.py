@@ -55,8 +55,8 @@ def _or_in_store(name: str, stored: str) -> Callable[[Item], object]:
     """What the metadata says; of a store alone, what a listing of it does."""
 
     def value(row: Item) -> object:
-        found = row[name] if row[name] is not None else (row["store"] or {}).get(stored)
-        return UNKNOWN if found is None else found
+        amount = row[name] if row[name] is not None else (row["store"] or {}).get(stored)
+        return UNKNOWN if amount is None else amount
 
     return value
 
@@ -150,32 +150,32 @@ def status(
 
 def _places(metadata: MetadataOptions, remote: RemoteOptions, results: Sequence[Path]) -> StatusPlaces:
     place = metadata.place()
-    found = StatusPlaces(place if place.is_given else None, remote.place_if_given(), results)
-    if found.metadata is None and found.store is None:
+    places = StatusPlaces(place if place.is_given else None, remote.place_if_given(), results)
+    if places.metadata is None and places.store is None:
         hint = "Give --bootstrap-server, --log-dir, --export or --store; or choose a context."
         raise TieredctlError(ErrorCode.NO_SOURCE, "There is nothing to show the status of.", hint=hint)
-    return found
+    return places
 
 
 def _show(places: StatusPlaces, asked: _Asked) -> ExitCode:
-    found, view = status_of(places, asked.clock, draws=asked.page.report is not None), asked.view
-    findings = [] if found.cluster is None else list(found.cluster.findings or ())
-    rows = [_row(line, places) for line in found.lines()]
-    summary = found.summary() | {"findings": finding_documents(findings)}
-    source = {"store": None if found.store is None else found.store.url, "clusterId": summary["clusterId"]}
+    overall, view = status_of(places, asked.clock, draws=asked.page.report is not None), asked.view
+    findings = [] if overall.cluster is None else list(overall.cluster.findings or ())
+    rows = [_row(line, places) for line in overall.lines()]
+    summary = overall.summary() | {"findings": finding_documents(findings)}
+    source = {"store": None if overall.store is None else overall.store.url, "clusterId": summary["clusterId"]}
     listing = Listing("Status", source, rows, _COLUMNS, summary, tuple(rows[0]))
     if view.is_table and not view.quiet:
         say_cause(findings, view.tolerance)
-    besides = worst(_completeness(found.failed), found.results.exit_code(view.tolerance))
+    besides = worst(_completeness(overall.failed), overall.results.exit_code(view.tolerance))
     code = replace(view, quiet=True).show(listing, findings, besides)
     if view.output is OutputFormat.TABLE and _has_no_room(rows):
         view.say("-o wide shows the command that goes deeper on each line.")
-    for error in () if view.quiet else found.failed.values():
+    for error in () if view.quiet else overall.failed.values():
         say_error(error)
-    return asked.page.write(code, lambda: _reported(found, listing, findings, view))
+    return asked.page.write(code, lambda: _reported(overall, listing, findings, view))
 
 
-def _reported(found: Status, listing: Listing, findings: Sequence[Finding], view: FindingsView) -> Reported:
+def _reported(overall: Status, listing: Listing, findings: Sequence[Finding], view: FindingsView) -> Reported:
     from tieredctl.cli.pages.report_plots import (
         last_scan_plot,
         last_verification_plot,
@@ -185,22 +185,22 @@ def _reported(found: Status, listing: Listing, findings: Sequence[Finding], view
     )
     from tieredctl.cli.pages.timeline_plots import sentences_of_not_drawn, timeline_plots
 
-    facts = ClusterFacts() if found.cluster is None else found.cluster
-    scan, verification = found.results.scan, found.results.verification
+    facts = ClusterFacts() if overall.cluster is None else overall.cluster
+    scan, verification = overall.results.scan, overall.results.verification
     plots = [] if scan is None else [last_scan_plot(scan)]
     plots += [] if verification is None else [last_verification_plot(verification)]
-    plots.append(verifications_plot(found.results.verifications))
+    plots.append(verifications_plot(overall.results.verifications))
     tables = [table_of("Status", _COLUMNS, list(listing.items))]
     if facts.segments is not None:
         topics = facts.segments.topics
         plots += [topics_plot(topics, may_be_more=facts.may_be_more), uploads_plot(facts.segments.uploads)]
         tables.append(table_of("Topics in remote storage", _TOPIC_COLUMNS, [_topic_row(one) for one in topics]))
     plots += timeline_plots(facts.timelines.drawn)
-    unknown = [f"{line.about}: {line.answer}." for line in found.lines() if line.answer.startswith(UNKNOWN)]
+    unknown = [f"{line.about}: {line.answer}." for line in overall.lines() if line.answer.startswith(UNKNOWN)]
     return Reported(
         listing.source if isinstance(listing.source, dict) else {},
-        None if found.severities() is None else findings,
-        headline=f"In the last verification: {grave}." if (grave := found.grave_of_last_verification()) else "",
+        None if overall.severities() is None else findings,
+        headline=f"In the last verification: {grave}." if (grave := overall.grave_of_last_verification()) else "",
         unknown=[*unknown, *sentences_of_not_drawn(facts.timelines.left_out)],
         plots=[plot for plot in plots if plot is not None],
         tables=tables,
@@ -277,12 +277,12 @@ def _show_contexts(chosen: Sequence[Context], asked: _Asked) -> ExitCode:
         hint = "Add one with `tieredctl context add`."
         raise TieredctlError(ErrorCode.USAGE, "There are no contexts.", hint=hint)
     load_libraries(context.store for context in chosen if context.store is not None)
-    found = asked_together(partial(_of_context, clock=asked.clock), chosen)
+    statuses = asked_together(partial(_of_context, clock=asked.clock), chosen)
     findings = [
-        one for each in found if each.status and each.status.cluster for one in each.status.cluster.findings or ()
+        one for each in statuses if each.status and each.status.cluster for one in each.status.cluster.findings or ()
     ]
-    rows = [each.row() for each in found]
-    unknown = sum(bool(each.problems) for each in found)
+    rows = [each.row() for each in statuses]
+    unknown = sum(bool(each.problems) for each in statuses)
     summary = {"contexts": len(rows), "unknown": unknown}
     listing = Listing("StatusOfContexts", {"kind": "contexts"}, rows, _CONTEXT_COLUMNS, summary, _CONTEXT_FIELDS)
     code = replace(asked.view, quiet=True).show(listing, findings, _completeness(unknown))

@@ -128,8 +128,8 @@ class _Inspection:
         return {"files": len(self._paths), "errors": errors}
 
     def _open(self, path: str) -> InspectedFile:
-        found = local_path(path, self._store_options, self._copies)
-        file = inspect(found, self._kind, called=_said(path))
+        local = local_path(path, self._store_options, self._copies)
+        file = inspect(local, self._kind, called=_displayed(path))
         return replace(file, path=path, entries=self._watched(path, file.entries))
 
     def _watched(self, path: str, entries: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -137,12 +137,12 @@ class _Inspection:
         for entry in entries:
             note_more("entries read", 1)
             if entry.get("isValid", True) is False and path not in self.errors:
-                message = f"{_said(path)} has a damaged batch: {entry['reason']}"
+                message = f"{_displayed(path)} has a damaged batch: {entry['reason']}"
                 self.errors[path] = DecodeError(message, entry["position"])
             yield entry
 
 
-def _said(path: str) -> str:
+def _displayed(path: str) -> str:
     """What messages call a file."""
     return "stdin" if path == STDIN else path
 

@@ -252,8 +252,8 @@ def _versions() -> str:
 
 def _cluster_words(metadata: MetadataOptions) -> list[str]:
     return [
-        *_given("--bootstrap-server", metadata.bootstrap_server),
-        *_given("--command-config", metadata.command_config),
+        *_option_words("--bootstrap-server", metadata.bootstrap_server),
+        *_option_words("--command-config", metadata.command_config),
     ]
 
 
@@ -261,7 +261,10 @@ def _metadata_words(metadata: MetadataOptions) -> list[str]:
     words = _cluster_words(metadata)
     for folder in metadata.log_dir or ():
         words += ["--log-dir", str(folder)]
-    words += [*_given("--export", metadata.export), *_given("--metadata-source", metadata.metadata_source)]
+    words += [
+        *_option_words("--export", metadata.export),
+        *_option_words("--metadata-source", metadata.metadata_source),
+    ]
     for option in metadata.metadata_source_option or ():
         words += ["--metadata-source-option", option]
     return words
@@ -278,5 +281,5 @@ def _store_words(remote: RemoteOptions) -> list[str]:
     return words
 
 
-def _given(option: str, value: object) -> list[str]:
+def _option_words(option: str, value: object) -> list[str]:
     return [] if value is None else [option, str(value)]

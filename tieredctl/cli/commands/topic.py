@@ -263,22 +263,22 @@ def status(
     """
     with _opened(cluster_options, kraft_snapshot, log_dir) as opened:
         parts = remote_parts(opened.stream)
-        found = topic_status(opened.cluster, topic, parts, now_ms(now), duration_ms(older_than))
-    findings = [*opened.findings, *found.findings]
-    summary = {**found.summary(), "findings": finding_documents(findings)}
-    listing = Listing("TopicStatus", opened.source, found.rows, _STATUS_COLUMNS, summary, _STATUS_FIELDS)
+        of_topic = topic_status(opened.cluster, topic, parts, now_ms(now), duration_ms(older_than))
+    findings = [*opened.findings, *of_topic.findings]
+    summary = {**of_topic.summary(), "findings": finding_documents(findings)}
+    listing = Listing("TopicStatus", opened.source, of_topic.rows, _STATUS_COLUMNS, summary, _STATUS_FIELDS)
     if view.is_table and not view.quiet:
-        say(_headline(found))
+        say(_headline(of_topic))
     return view.show(listing, findings)
 
 
-def _headline(found: TopicStatus) -> str:
-    settings = found.summary()["settings"]
+def _headline(of_topic: TopicStatus) -> str:
+    settings = of_topic.summary()["settings"]
     sources = ("DEFAULT_CONFIG", "UNKNOWN")
     changed = [f"{name}={one['value']}" for name, one in settings.items() if one["source"] not in sources]
     is_known = all(one["source"] != "UNKNOWN" for one in settings.values())
     own = ", ".join(changed) or ("all settings are defaults" if is_known else "no settings of its own")
-    return f"{found.topic.topic} ({found.topic.topic_id}): {own}{_unable(found.ability)}"
+    return f"{of_topic.topic.topic} ({of_topic.topic.topic_id}): {own}{_unable(of_topic.ability)}"
 
 
 def _unable(ability: TieringAbility) -> str:

@@ -79,9 +79,9 @@ class Shown:
         listing = self._listing(summary, [*outcome.findings, *plan.findings], applied=True)
         return replace(self.view, quiet=True).end(listing, outcome)
 
-    def _listing(self, summary: Document, found: Sequence[Finding], *, applied: bool) -> Listing:
-        whole = {**summary, "applied": applied, "findings": len(found)}
-        return self.view.finding_listing(self.kind, self.source, found, whole)
+    def _listing(self, summary: Document, findings: Sequence[Finding], *, applied: bool) -> Listing:
+        whole = {**summary, "applied": applied, "findings": len(findings)}
+        return self.view.finding_listing(self.kind, self.source, findings, whole)
 
 
 @dataclass(frozen=True, slots=True)

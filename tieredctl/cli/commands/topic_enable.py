@@ -100,7 +100,7 @@ def _say_plan(plan: EnablePlan, shown: Shown, summary: Document) -> None:
     shown.say(f"Topic {name}: {describe_change(plan.change)}")
     for one in estimate["brokers"]:
         quota, seconds = one["copyMaxBytesPerSecond"], one["seconds"]
-        pace = "without a quota" if quota is None else f"in {_known(seconds)} s at {size_text(quota)} a second"
+        pace = "without a quota" if quota is None else f"in {_amount_text(seconds)} s at {size_text(quota)} a second"
         pace = pace if one["copyQuotaKnown"] else "at an unknown quota"
         to_copy, freed = one["bytesToCopy"], one["freedBytes"]
         copied = f"{'an unknown size' if to_copy is None else f'up to {size_text(to_copy)}'} to copy {pace}"
@@ -117,7 +117,7 @@ def _say_plan(plan: EnablePlan, shown: Shown, summary: Document) -> None:
         shown.say(f"The copy lag keeps part of it out of remote storage while disks have it: {much}")
 
 
-def _known(amount: int | None) -> int | str:
+def _amount_text(amount: int | None) -> int | str:
     return "unknown" if amount is None else amount
 
 

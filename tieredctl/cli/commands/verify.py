@@ -124,9 +124,9 @@ def _reported(verified: Verified, source: Document, view: FindingListView) -> Re
         unknown.append(_transaction_indexes(result))
     plots = [coverage_plot(result.summary(), result.findings), findings_plot(result.findings)]
     if result.metadata is not None:
-        found = timelines_of_found([result.metadata], result.findings, verified.metadata_findings, verified.logs)
-        unknown += sentences_of_not_drawn(found.left_out)
-        plots += timeline_plots(found.drawn)
+        timelines = timelines_of_found([result.metadata], result.findings, verified.metadata_findings, verified.logs)
+        unknown += sentences_of_not_drawn(timelines.left_out)
+        plots += timeline_plots(timelines.drawn)
     return Reported(
         source,
         None if _is_empty(result) else result.findings,
@@ -148,10 +148,10 @@ def _headline(result: Verification) -> str:
     if result.level is not Level.LISTING:
         what += f", {counted(result.batches, 'batch', 'batches')}, {counted(result.records, 'record')}"
         what += f", {size_text(result.bytes_read)} read"
-    told = verdict(result.level, len(result.findings), _NOT_READ.get(result.level))
+    outcome = verdict(result.level, len(result.findings), _NOT_READ.get(result.level))
     if _is_empty(result):
-        told = "there was nothing to verify."
-    headline = f"Verified {what} ({result.level.value}): {told}"
+        outcome = "there was nothing to verify."
+    headline = f"Verified {what} ({result.level.value}): {outcome}"
     if result.outside_subset:
         headline += f" Outside --subset: {counted(result.outside_subset, 'segment')}."
     if result.not_looked_at:

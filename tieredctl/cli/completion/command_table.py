@@ -69,13 +69,13 @@ class CommandTable:
     def verbs(self, words: Sequence[str]) -> dict[str, str]:
         """The commands within one, each with its line of help."""
         depth = len(words)
-        found = {}
+        helps = {}
         for line in self._lines(" ".join(words) + (" " if words else "")):
             path, what, *fields = line.split("\t")
             named = path.split()
             if what == COMMAND and len(named) == depth + 1:
-                found[named[-1]] = first_sentence(_unescaped(fields[0]))
-        return found
+                helps[named[-1]] = first_sentence(_unescaped(fields[0]))
+        return helps
 
     def command(self, words: Sequence[str]) -> Command:
         """The command that these words name."""
@@ -86,8 +86,8 @@ class CommandTable:
             if what == COMMAND:
                 help_text = _unescaped(fields[0])
                 continue
-            names, kind, metavar, repeats, told = fields
-            parameter = Parameter(tuple(names.split()), kind, metavar, repeats == "repeats", _unescaped(told))
+            names, kind, metavar, repeats, help_line = fields
+            parameter = Parameter(tuple(names.split()), kind, metavar, repeats == "repeats", _unescaped(help_line))
             if what == ARGUMENT:
                 arguments.append(parameter)
             else:

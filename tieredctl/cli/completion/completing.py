@@ -79,7 +79,10 @@ def _answer_text(arguments: Sequence[str], environ: Mapping[str, str]) -> str:
         if name.startswith(current) and _HARMLESS.fullmatch(name)
     }
     dropped = _before_last_break(current, spelled, arguments[1]) if environ[VARIABLE] == _BASH else 0
-    lines = [f"{answer.action}\t{answer.kept}", *(f"{name[dropped:]}\t{told}" for name, told in offered.items())]
+    lines = [
+        f"{answer.action}\t{answer.kept}",
+        *(f"{name[dropped:]}\t{help_line}" for name, help_line in offered.items()),
+    ]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -114,23 +117,23 @@ def _answer(line: _Line, current: str) -> Answer:
 
 
 def _options(line: _Line) -> Candidates:
-    given = {name for name, _ in line.typed.options}
+    typed = {name for name, _ in line.typed.options}
     own = line.typed.command
     anywhere = {name: option for name, option in line.table.command(()).options.items() if name != _ONLY_ALONE}
-    found = {
+    offered = {
         name: first_sentence(option.help)
         for name, option in {**own.options, **anywhere}.items()
-        if name.startswith("--") and (option.repeats or option.names[0] not in given)
+        if name.startswith("--") and (option.repeats or option.names[0] not in typed)
     }
-    return found | _HELP
+    return offered | _HELP
 
 
 def _ids_with_a_dash(line: _Line) -> Candidates:
     """Kafka's ids may begin with what options begin with."""
     arguments, at = line.typed.command.arguments, len(line.typed.arguments)
     kind = arguments[at].kind if at < len(arguments) else ""
-    found = _KINDS[kind](line) if kind in ("segment-id", "topic-id") else {}
-    return {name: meaning for name, meaning in found.items() if name.startswith("-")}
+    ids = _KINDS[kind](line) if kind in ("segment-id", "topic-id") else {}
+    return {name: meaning for name, meaning in ids.items() if name.startswith("-")}
 
 
 def _values(line: _Line, parameter: Parameter, current: str, kept: str) -> Answer:

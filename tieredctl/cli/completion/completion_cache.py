@@ -74,30 +74,30 @@ class SeenNames:
 
 def names_in(text: str) -> SeenNames:
     """What a file says; nothing of what is not understood."""
-    seen = SeenNames()
+    names = SeenNames()
     first, *lines = text.split("\n")
     for line in lines[: _MOST_TOPICS + _MOST_SEGMENTS] if first == _FIRST_LINE else ():
         match line.split("\t"):
             case [kind, name, topic_id, partition] if kind == _TOPIC:
-                seen.add_topic(name, topic_id, int(partition) if _NUMBER.fullmatch(partition) else -1)
+                names.add_topic(name, topic_id, int(partition) if _NUMBER.fullmatch(partition) else -1)
             case [kind, segment_id, where] if kind == _SEGMENT:
                 topic, _, partition = where.rpartition("-")
-                seen.add_segment(segment_id, topic, int(partition) if _NUMBER.fullmatch(partition) else None)
-    return seen
+                names.add_segment(segment_id, topic, int(partition) if _NUMBER.fullmatch(partition) else None)
+    return names
 
 
 def cached_names(places: Iterable[str], environ: Mapping[str, str]) -> SeenNames:
     """What was read of these places within a day."""
-    seen = SeenNames()
+    names = SeenNames()
     folder = cache_folder(environ)
     for place in places:
         text = None if folder is None else _fresh_text(folder / _file_name(place))
         if text is not None:
-            seen.add(names_in(text))
-    return seen
+            names.add(names_in(text))
+    return names
 
 
-def remember(seen: SeenNames, places: Iterable[str], environ: Mapping[str, str]) -> None:
+def remember(noticed: SeenNames, places: Iterable[str], environ: Mapping[str, str]) -> None:
     """Adds what a command has read of these places, if it can be kept; otherwise nothing is said."""
     folder = cache_folder(environ)
     if folder is None:
@@ -107,9 +107,9 @@ def remember(seen: SeenNames, places: Iterable[str], environ: Mapping[str, str])
         for place in places:
             path = folder / _file_name(place)
             text = _fresh_text(path)
-            known = SeenNames() if text is None else names_in(text)
-            known.add(seen)
-            _replace(path, known.text())
+            names = SeenNames() if text is None else names_in(text)
+            names.add(noticed)
+            _replace(path, names.text())
         _remove_oldest(folder)
     except OSError:
         return

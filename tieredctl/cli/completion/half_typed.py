@@ -116,21 +116,21 @@ _FILE_STORE = "file:"
 
 def places_of(typed: HalfTyped, environ: Mapping[str, str]) -> list[str]:
     """The place of the metadata, and the store, if they are known: texts that mean this place alone."""
-    given = {option: typed.values(option) for option in (*_METADATA, _STORE)}
-    on_line = any(given[option] for option in _METADATA)
+    values = {option: typed.values(option) for option in (*_METADATA, _STORE)}
+    on_line = any(values[option] for option in _METADATA)
     for option in _METADATA if not on_line else ():
-        given[option] = _of_environment(option, environ)
-    given[_STORE] = given[_STORE] or _of_environment(_STORE, environ)
+        values[option] = _of_environment(option, environ)
+    values[_STORE] = values[_STORE] or _of_environment(_STORE, environ)
     named = typed.values(CONTEXT)
-    is_elsewhere = any(given[option] for option in _METADATA) or given[_STORE]
+    is_elsewhere = any(values[option] for option in _METADATA) or values[_STORE]
     context = None if is_elsewhere and not named else _context(named[-1] if named else None)
-    if context is not None and not any(given[option] for option in _METADATA):
-        given["--bootstrap-server"] = [context.bootstrap_server or ""]
-    if context is not None and not given[_STORE]:
-        given[_STORE] = [context.store or ""]
-    metadata = next((option for option in _METADATA if any(given[option])), None)
-    found = [] if metadata is None else [_place(metadata, given[metadata])]
-    return [*found, _place(_STORE, given[_STORE])] if any(given[_STORE]) else found
+    if context is not None and not any(values[option] for option in _METADATA):
+        values["--bootstrap-server"] = [context.bootstrap_server or ""]
+    if context is not None and not values[_STORE]:
+        values[_STORE] = [context.store or ""]
+    metadata = next((option for option in _METADATA if any(values[option])), None)
+    places = [] if metadata is None else [_place(metadata, values[metadata])]
+    return [*places, _place(_STORE, values[_STORE])] if any(values[_STORE]) else places
 
 
 def log_directories(typed: HalfTyped, environ: Mapping[str, str]) -> list[str]:

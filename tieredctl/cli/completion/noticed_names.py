@@ -20,7 +20,7 @@ from tieredctl.model.findings import Finding
 _MOST_NOTICED = 1_000
 _MOST_PARTITIONS = 20_000
 
-_seen: ContextVar[SeenNames | None] = ContextVar("_seen", default=None)
+_names: ContextVar[SeenNames | None] = ContextVar("_seen", default=None)
 """What the command that runs has read so far; None where nothing is kept."""
 
 
@@ -32,40 +32,40 @@ def names_kept(words: Sequence[str]) -> Iterator[None]:
         return
     from tieredctl.wiring.places import metadata_was_read
 
-    seen = SeenNames()
-    tokens = _seen.set(seen), metadata_was_read.set(lambda stream: _notice_partitions(seen, stream.partitions))
+    names = SeenNames()
+    tokens = _names.set(names), metadata_was_read.set(lambda stream: _notice_partitions(names, stream.partitions))
     try:
         yield
     finally:
-        _seen.reset(tokens[0])
+        _names.reset(tokens[0])
         metadata_was_read.reset(tokens[1])
-        if seen.topics or seen.segments:
-            _keep(seen, words)
+        if names.topics or names.segments:
+            _keep(names, words)
 
 
 def noticed(items: Iterable[Item]) -> Iterable[Item]:
     """The same items, of which the first are noticed."""
-    seen = _seen.get()
-    if seen is None:
+    names = _names.get()
+    if names is None:
         return items
     if hasattr(items, "__len__"):
         for item in islice(items, _MOST_NOTICED):
-            _notice(seen, item)
+            _notice(names, item)
         return items
     if isinstance(items, JsonLines):
         return items  # these are read once, and faster than one by one
-    return _noticed_on_the_way(seen, items)
+    return _noticed_on_the_way(names, items)
 
 
 def notice_findings(findings: Iterable[Finding]) -> None:
     """Notices what findings are about."""
-    seen = _seen.get()
-    for finding in () if seen is None else islice(findings, _MOST_NOTICED):
-        assert seen is not None
+    names = _names.get()
+    for finding in () if names is None else islice(findings, _MOST_NOTICED):
+        assert names is not None
         topic, topic_id, partition, _ = finding.about.place
-        seen.add_topic(topic, topic_id, partition)
+        names.add_topic(topic, topic_id, partition)
         for segment_id in finding.about.segment_ids:
-            seen.add_segment(segment_id, topic, partition)
+            names.add_segment(segment_id, topic, partition)
 
 
 def _is_terminal() -> bool:
@@ -75,27 +75,27 @@ def _is_terminal() -> bool:
         return False
 
 
-def _noticed_on_the_way(seen: SeenNames, items: Iterable[Item]) -> Iterator[Item]:
+def _noticed_on_the_way(names: SeenNames, items: Iterable[Item]) -> Iterator[Item]:
     for number, item in enumerate(items):
         if number < _MOST_NOTICED:
-            _notice(seen, item)
+            _notice(names, item)
         yield item
 
 
-def _notice(seen: SeenNames, item: Item) -> None:
+def _notice(names: SeenNames, item: Item) -> None:
     topic, partition = item.get("topic"), item.get("partition")
     if topic is not None:
-        seen.add_topic(topic, item.get("topicId"), partition)
+        names.add_topic(topic, item.get("topicId"), partition)
     if "segmentId" in item:
-        seen.add_segment(item["segmentId"], topic, partition)
+        names.add_segment(item["segmentId"], topic, partition)
 
 
-def _notice_partitions(seen: SeenNames, partitions: Iterable[Any]) -> None:
+def _notice_partitions(names: SeenNames, partitions: Iterable[Any]) -> None:
     for one in islice(partitions, _MOST_PARTITIONS):
-        seen.add_topic(one.topic, one.topic_id, one.partition)
+        names.add_topic(one.topic, one.topic_id, one.partition)
 
 
-def _keep(seen: SeenNames, words: Sequence[str]) -> None:
+def _keep(names: SeenNames, words: Sequence[str]) -> None:
     from tieredctl.cli.completion.command_table import CommandTable
     from tieredctl.cli.completion.half_typed import half_typed, places_of
 
@@ -103,4 +103,4 @@ def _keep(seen: SeenNames, words: Sequence[str]) -> None:
         table = CommandTable.installed()
     except OSError:
         return
-    remember(seen, places_of(half_typed(table, words), os.environ), os.environ)
+    remember(names, places_of(half_typed(table, words), os.environ), os.environ)

@@ -39,12 +39,12 @@ class FindingReport:
         """Writes groups, the gravest first, after a line that counts them and names the cause; then what is ignored.
         Nothing where there is nothing."""
         most = None if self.all_of_them else (self.limit or _EXAMPLES)
-        found = FindingGroups.of(findings, most, self.tolerance)
+        by_kind = FindingGroups.of(findings, most, self.tolerance)
         lines = _Lines(out)
-        groups = found.by_severity()
+        groups = by_kind.by_severity()
         if len(groups) > 1:
-            lines.write(first_line(found), emphasize=True)
-        shown, cause = self._shown(groups), found.cause()
+            lines.write(first_line(by_kind), emphasize=True)
+        shown, cause = self._shown(groups), by_kind.cause()
         is_short = self._is_short(groups)
         remedied: set[str] = set()
         for group in groups:
@@ -59,14 +59,14 @@ class FindingReport:
         elif any(group.count > shown for group in groups):
             first = "first finding" if shown == 1 else f"first {shown} findings"
             lines.write(f"Only the {first} of each code {'is' if shown == 1 else 'are'} shown: {self.how_to_see_all}.")
-        for sentence in ignored_sentences(found):
+        for sentence in ignored_sentences(by_kind):
             lines.write(sentence)
 
     def write_cause(self, findings: Iterable[Finding], out: TextIO) -> None:
         """Writes only the line that counts what needs attention and names the cause; nothing where nothing does."""
-        found = FindingGroups.of((one for one in findings if one.severity is not Severity.INFO), 1, self.tolerance)
-        if found.groups:
-            _Lines(out).write(first_line(found), emphasize=True)
+        by_kind = FindingGroups.of((one for one in findings if one.severity is not Severity.INFO), 1, self.tolerance)
+        if by_kind.groups:
+            _Lines(out).write(first_line(by_kind), emphasize=True)
 
     def _shown(self, groups: Sequence[Group]) -> int:
         if self.all_of_them:
@@ -80,25 +80,25 @@ class FindingReport:
         return is_informational == {True, False} or any(group.count > 1 for group in groups)
 
 
-def first_line(found: FindingGroups) -> str:
+def first_line(by_kind: FindingGroups) -> str:
     """Counts by severity, and the cause."""
-    counts = severities_text(found.counts())
-    cause = found.cause()
+    counts = severities_text(by_kind.counts())
+    cause = by_kind.cause()
     if cause is None:
         return counts
     return f"{counts}: {group_text(cause) if cause.makes_incomplete or cause.count > 1 else cause.kind.meaning}"
 
 
-def ignored_sentences(found: FindingGroups) -> Iterator[str]:
+def ignored_sentences(by_kind: FindingGroups) -> Iterator[str]:
     """How many findings are ignored, by code, and which cannot be."""
-    if found.ignored:
-        total = found.ignored.total()
-        yield f"{counted(total, 'finding is', 'findings are')} ignored: {_codes(found.ignored)}."
-    if found.ignored_critical:
-        critical = counted(found.ignored_critical, "ignored finding is", "ignored findings are")
+    if by_kind.ignored:
+        total = by_kind.ignored.total()
+        yield f"{counted(total, 'finding is', 'findings are')} ignored: {_codes(by_kind.ignored)}."
+    if by_kind.ignored_critical:
+        critical = counted(by_kind.ignored_critical, "ignored finding is", "ignored findings are")
         yield f"{critical} critical, and not in the exit code: data may be lost or altered."
-    if found.not_ignorable:
-        yield f"Not ignored, because the answer is incomplete: {_codes(found.not_ignorable)}."
+    if by_kind.not_ignorable:
+        yield f"Not ignored, because the answer is incomplete: {_codes(by_kind.not_ignorable)}."
 
 
 def _codes(counts: Mapping[str, int]) -> str:
@@ -203,16 +203,16 @@ class FindingGroups:
     def of(
         cls, findings: Iterable[Finding], most: int | None, tolerance: Tolerance = NOTHING_TOLERATED
     ) -> FindingGroups:
-        found = cls({}, Counter(), Counter())
+        by_kind = cls({}, Counter(), Counter())
         for finding in findings:
             if finding.is_ignored(tolerance):
-                found.ignored[finding.code] += 1
-                found.ignored_critical += finding.severity is Severity.CRITICAL
+                by_kind.ignored[finding.code] += 1
+                by_kind.ignored_critical += finding.severity is Severity.CRITICAL
                 continue
-            found._add(finding, most)
+            by_kind._add(finding, most)
             if tolerance.names(finding.code, finding.subject):
-                found.not_ignorable[finding.code] += 1
-        return found
+                by_kind.not_ignorable[finding.code] += 1
+        return by_kind
 
     def _add(self, finding: Finding, most: int | None) -> None:
         group = self.groups.get((finding.severity, finding.code))

@@ -59,8 +59,8 @@ class Remedies:
         """How a run shows what it finds makes no other run of it."""
         if not command.startswith(f"{PROGRAM} {self._typed.command}"):
             return False
-        run, said = self._typed, typed(shlex.split(command)[1:])
-        return (said.command, said.arguments) == (run.command, run.arguments) and {*said.options} <= {*run.options}
+        run, line = self._typed, typed(shlex.split(command)[1:])
+        return (line.command, line.arguments) == (run.command, run.arguments) and {*line.options} <= {*run.options}
 
     def pasteable(self, remedy: str) -> str:
         """The remedy with the places of this run; in capitals what this run does not know."""
@@ -76,17 +76,17 @@ class Remedies:
             return f"{filled} --command-config {shlex.quote(config)}" if filled != remedy and config else filled
         taken = options_of(remedy.split()[1:])
         named = [word for word in remedy.split() if word.startswith("--")]
-        given = [
+        options = [
             f"{option} {shlex.quote(_shown(option, value))}" if value else option
             for option, value in self._places
             if option in taken and (option not in named or option.endswith("-option"))
             if not (option == "--min-age" and duration_ms(value) < _LEAST_AGE_MS and not self._allows_young)
         ]
         if remedy.startswith(tuple(f"{PROGRAM} {one}" for one in _OF_CLUSTERS)) and not self._has_cluster:
-            given = [one for one in given if not one.startswith(_OTHER_SOURCES)] + [f"{_SERVER} HOST:PORT"]
+            options = [one for one in options if not one.startswith(_OTHER_SOURCES)] + [f"{_SERVER} HOST:PORT"]
         if "paths" in taken:
-            given += [shlex.quote(path) for path in self._typed.arguments]
-        return filled.replace(f" {_REST}", " " + " ".join(given) if given else "")
+            options += [shlex.quote(path) for path in self._typed.arguments]
+        return filled.replace(f" {_REST}", " " + " ".join(options) if options else "")
 
     def _config_of_kafka(self, remedy: str) -> str:
         config = self._value("--command-config")
@@ -118,12 +118,12 @@ class Remedies:
 
     @cached_property
     def _places(self) -> list[tuple[str, str]]:
-        said = self._typed
-        option = _FOLDERS.get(said.command)
-        folders = [(option, path) for path in said.arguments] if option else []
-        if any(name in _OTHER_SOURCES for name, _ in said.options):
+        line = self._typed
+        option = _FOLDERS.get(line.command)
+        folders = [(option, path) for path in line.arguments] if option else []
+        if any(name in _OTHER_SOURCES for name, _ in line.options):
             folders = []
-        return [*folders, *((name, value) for name, value in said.options if name in _PLACES)]
+        return [*folders, *((name, value) for name, value in line.options if name in _PLACES)]
 
 
 def _shown(option: str, value: str) -> str:

@@ -99,11 +99,11 @@ def _page(reported: Reported, code: ExitCode) -> Page:
     from tieredctl.report.page import Page
 
     findings, headline = reported.findings or (), reported.headline
-    found = FindingGroups.of(findings, _OF_A_GROUP, reported.tolerance)
-    groups = found.by_severity()
+    by_kind = FindingGroups.of(findings, _OF_A_GROUP, reported.tolerance)
+    groups = by_kind.by_severity()
     verdict, severity = "Nothing found", "good"
     if groups:
-        verdict, severity = first_line(found), groups[0].severity.label
+        verdict, severity = first_line(by_kind), groups[0].severity.label
     elif code is not ExitCode.CLEAN:
         verdict, severity = _MEANINGS.get(code, "").capitalize(), "unknown"
     elif reported.findings is None:
@@ -115,8 +115,8 @@ def _page(reported: Reported, code: ExitCode) -> Page:
         severity=severity,
         headline=headline,
         facts=[*_facts(reported.source, code), *reported.facts],
-        groups=list(_groups(found)),
-        unknown=[*reported.unknown, *ignored_sentences(found)],
+        groups=list(_groups(by_kind)),
+        unknown=[*reported.unknown, *ignored_sentences(by_kind)],
         plots=reported.plots,
         tables=tables,
     )
@@ -135,10 +135,10 @@ def _facts(source: Mapping[str, Any], code: ExitCode) -> Iterator[tuple[str, str
     yield "tieredctl", __version__
 
 
-def _groups(found: FindingGroups) -> Iterator[FoundGroup]:
+def _groups(by_kind: FindingGroups) -> Iterator[FoundGroup]:
     from tieredctl.report.page import FoundGroup, FoundThing
 
-    for group in found.by_severity():
+    for group in by_kind.by_severity():
         things = [FoundThing(finding_text(one), _evidence(one)) for one in group.first]
         remedy = remedy_shown(group.first[0].remedy)
         code = group.kind.code.value

@@ -66,21 +66,21 @@ def last_verification_plot(last: LastVerification) -> Plot:
     return shares("coverage", "Coverage of the last verification", description, parts, "Segments")
 
 
-def verifications_plot(given: Sequence[LastVerification]) -> Plot | None:
+def verifications_plot(verifications: Sequence[LastVerification]) -> Plot | None:
     """How much each of several verifications looked at; None where there are no several."""
     from tieredctl.report.bars import MOST_BARS, Series, bars
     from tieredctl.report.plot import GOOD, SERIES, UNKNOWN
 
-    if len(given) < 2:
+    if len(verifications) < 2:
         return None
-    shown = given[-MOST_BARS:]
+    shown = verifications[-MOST_BARS:]
     series = [
         Series("looked at", GOOD, [one.read for one in shown]),
         Series("left out", SERIES[5], [one.skipped for one in shown]),
         Series("unanswered", UNKNOWN, [one.not_looked_at for one in shown]),
     ]
     names = [f"{_moment(one.at_ms)[:16]}, {_coverage(one)}{counted(one.findings, 'finding')}" for one in shown]
-    cut = f" The last {len(shown)} of {len(given)}." if len(shown) < len(given) else ""
+    cut = f" The last {len(shown)} of {len(verifications)}." if len(shown) < len(verifications) else ""
     return bars("verifications", "Coverage of verifications", f"Segments, by --result.{cut}", names, series)
 
 
@@ -99,8 +99,8 @@ def last_scan_plot(last: LastScan) -> Plot | None:
     parts = [Share("not orphaned", others, GOOD), Share("orphaned", last.orphans, WARNING)]
     parts += [Share("unknown", last.unknown, UNKNOWN)] if last.unknown else []
     doubt = "" if last.is_complete else " It was incomplete: there may be more."
-    said = f"{_moment(last.at_ms)}.{_only(last.selection)}{doubt}"
-    return shares("last-scan", "Orphans of the last scan", said, parts, "Objects")
+    description = f"{_moment(last.at_ms)}.{_only(last.selection)}{doubt}"
+    return shares("last-scan", "Orphans of the last scan", description, parts, "Objects")
 
 
 def _only(selection: str | None) -> str:

@@ -82,11 +82,11 @@ def without_secrets(parts: Iterable[Part]) -> list[Part]:
     return sorted(cleaned, key=lambda part: part.name)
 
 
-def without_names(parts: Sequence[Part], known: Iterable[str]) -> list[Part]:
+def without_names(parts: Sequence[Part], topics: Iterable[str]) -> list[Part]:
     """The parts with each topic's name replaced by a hash, the same in all parts of this bundle alone. Topics are those
     that are known, and those that a part names as one. What is plain text is left out: any word may be a topic."""
     parts = [part if _is_document(part.text) else _withheld(part) for part in parts]
-    names = {*known, *(name for part in parts for name in _topics(part.text))}
+    names = {*topics, *(name for part in parts for name in _topics(part.text))}
     hidden = HiddenNames({name for name in names if name and name not in _KAFKAS_OWN})
     return [
         replace(
@@ -276,7 +276,7 @@ class HiddenNames:
     def in_text(self, text: str) -> str:
         """The text with hashes for the names."""
         if self._odd is not None:
-            text = self._odd.sub(lambda found: self._odd_hashes[found[0]], text)
+            text = self._odd.sub(lambda match: self._odd_hashes[match[0]], text)
         return _WORD.sub(lambda word: _SEPARATOR.join(self._hidden(word[0].split(_SEPARATOR))), text)
 
     def in_path(self, text: str) -> str:
