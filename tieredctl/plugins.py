@@ -32,7 +32,7 @@ class PluginKind:
         """The same, for a message."""
         return f"installed are: {', '.join(self.names()) or 'none'}"
 
-    def make(self, name: str, *given: object) -> Any:
+    def make(self, name: str, *arguments: object) -> Any:
         """What the plugin of that name makes of what is given.
 
         Raises TieredctlError: `unknown` where none or several are called so, `missing-extra` where the plugin lacks
@@ -40,7 +40,7 @@ class PluginKind:
         """
         maker = self.load(name)
         try:
-            return maker(*given)
+            return maker(*arguments)
         except ImportError as error:
             raise self._not_loaded(name, error) from None
 
@@ -53,15 +53,15 @@ class PluginKind:
             raise self._not_loaded(name, error) from None
 
     def _point(self, name: str) -> EntryPoint:
-        found = {point.value: point for point in self._points() if point.name == name}
-        if not found:
+        by_value = {point.value: point for point in self._points() if point.name == name}
+        if not by_value:
             self.demand_installed()
             hint = f"Name an installed one, or install the plugin, for example with `pip install tieredctl-{name}`."
             raise TieredctlError(self.unknown, f"There is no {self.noun} {name!r}; {self.installed()}.", hint=hint)
-        if len(found) > 1:
-            message = f"Several plugins provide a {self.noun} {name!r}: {', '.join(sorted(found))}."
+        if len(by_value) > 1:
+            message = f"Several plugins provide a {self.noun} {name!r}: {', '.join(sorted(by_value))}."
             raise TieredctlError(self.unknown, message, hint="Uninstall all of them but one.")
-        return next(iter(found.values()))
+        return next(iter(by_value.values()))
 
     def demand_installed(self) -> None:
         """Raises TieredctlError `missing-extra` for modules alone, such as a zip of sources given to Spark with

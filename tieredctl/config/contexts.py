@@ -54,8 +54,8 @@ class Context:
 
     def entry(self) -> dict[str, Any]:
         """What a file says of it."""
-        said = {spelled: getattr(self, attribute) for spelled, attribute in FIELDS.items()}
-        return {name: list(value) if name == "prices" else value for name, value in said.items() if value}
+        fields_given = {spelled: getattr(self, attribute) for spelled, attribute in FIELDS.items()}
+        return {name: list(value) if name == "prices" else value for name, value in fields_given.items() if value}
 
 
 FIELDS = {
@@ -80,8 +80,8 @@ class Contexts(NamedTuple):
     def named(self, name: str, by: str = "") -> Context:
         """Raises TieredctlError `usage` where there is none; `by` is who names it, if it was not typed."""
         if name not in self.by_name:
-            known = ", ".join(self.by_name)
-            hint = f"There are: {known}." if known else "Add one with `tieredctl context add`."
+            names = ", ".join(self.by_name)
+            hint = f"There are: {names}." if names else "Add one with `tieredctl context add`."
             raise TieredctlError(
                 ErrorCode.USAGE, f"There is no context {name!r}{by and f', which {by} names'}.", hint=hint
             )
@@ -111,8 +111,8 @@ def chosen_context(typed: str | None) -> Chosen | None:
         return Chosen(contexts().named(typed), OPTION)
     if name := os.environ.get(VARIABLE):
         return Chosen(contexts().named(name, VARIABLE), VARIABLE)
-    found = contexts()
-    return None if found.current is None else Chosen(found.by_name[found.current], CURRENT_CONTEXT)
+    configured = contexts()
+    return None if configured.current is None else Chosen(configured.by_name[configured.current], CURRENT_CONTEXT)
 
 
 def contexts() -> Contexts:
@@ -232,14 +232,14 @@ def _options(name: str, spelled: str, options: object) -> dict[str, str]:
     where = f"{spelled} of context {name}"
     if not isinstance(options, Mapping):
         raise bad(f"{where} is not a mapping of names to values")
-    found = {}
+    checked = {}
     for option, value in options.items():
         if not isinstance(option, str) or not option or "=" in option:
             raise bad(f"{where} has a name that is not a text")
         if is_secret(option) and not (spelled == "layoutOptions" and option == _KEY_FILE):
             raise bad(f"{where} has {option[:100]!r}, which may be a secret; {_SECRETS}")
-        found[option] = _text(f"{option} in {where}", value)
-    return found
+        checked[option] = _text(f"{option} in {where}", value)
+    return checked
 
 
 def _text(what: str, value: object) -> str:

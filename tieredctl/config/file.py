@@ -117,11 +117,11 @@ def settings() -> Mapping[str, Any]:
     data = own_bytes(path)
     if data is None and os.environ.get(VARIABLE) and not contexts_folder().is_dir():
         raise bad("there is no such file")
-    found = {} if data is None else mapping_in(data, path)
-    unknown = [name for name in found if name not in (_PRICES, CONTEXTS, CURRENT_CONTEXT)]
+    stated = {} if data is None else mapping_in(data, path)
+    unknown = [name for name in stated if name not in (_PRICES, CONTEXTS, CURRENT_CONTEXT)]
     if unknown:
         raise bad(f"there is no setting {unknown[0]!r}")
-    return found
+    return stated
 
 
 def own_bytes(path: Path) -> bytes | None:
@@ -159,14 +159,14 @@ def mapping_in(data: bytes, path: Path) -> Mapping[str, Any]:
     from tieredctl.config.strict_yaml import NotYaml
 
     try:
-        found = _parsed(data)
+        parsed = _parsed(data)
     except NotYaml as error:
         raise bad(str(error), path=path) from None
-    if found is None:
+    if parsed is None:
         return {}
-    if not isinstance(found, Mapping):
+    if not isinstance(parsed, Mapping):
         raise bad("it is not a mapping", path=path)
-    return found
+    return parsed
 
 
 @lru_cache(maxsize=64)

@@ -68,13 +68,13 @@ def _cause(error: Exception) -> str:
 def _demand_strict(root: Node) -> None:
     from yaml.nodes import MappingNode, ScalarNode
 
-    seen: set[int] = set()
+    node_ids: set[int] = set()
     left = [root]
     while left:
         node = left.pop()
-        if id(node) in seen:
+        if id(node) in node_ids:
             raise NotYaml(f"line {node.start_mark.line + 1} is used by an alias, which is not supported")
-        seen.add(id(node))
+        node_ids.add(id(node))
         if isinstance(node, ScalarNode):
             continue
         if isinstance(node, MappingNode):

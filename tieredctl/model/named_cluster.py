@@ -15,12 +15,12 @@ def name_cluster(cluster_id: str) -> str:
     return cluster_id
 
 
-def demand_named_cluster(found: str | None) -> None:
+def demand_named_cluster(cluster_id: str | None) -> None:
     """Raises TieredctlError `another-cluster` if a cluster was named and this is another. None is not known."""
-    demand_same_cluster(found, _named_cluster.get())
+    demand_same_cluster(cluster_id, _named_cluster.get())
 
 
-def demand_same_cluster(found: str | None, named: str | None) -> None:
+def demand_same_cluster(cluster_id: str | None, named: str | None) -> None:
     """Raises TieredctlError `another-cluster` if two ids that should be of the same cluster differ."""
-    if None not in (found, named) and named != found:
-        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"This is cluster {found}, not {named}.")
+    if None not in (cluster_id, named) and named != cluster_id:
+        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, f"This is cluster {cluster_id}, not {named}.")

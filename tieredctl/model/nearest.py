@@ -13,12 +13,12 @@ _MOST_COMPARED = 500
 """A comparison takes as long as both names' lengths multiplied: all topics of a large cluster would take seconds."""
 
 
-def nearest_hint(name: str | None, known: Iterable[str]) -> str | None:
+def nearest_hint(name: str | None, names: Iterable[str]) -> str | None:
     """`Did you mean orders or orders-eu?`; None where no known name is like it."""
     if name is None:
         return None
     letters = _letters(name)
-    by_letters = {_letters(one): one for one in sorted(set(known), reverse=True) if one != name}
+    by_letters = {_letters(one): one for one in sorted(set(names), reverse=True) if one != name}
     likely = nlargest(_MOST_COMPARED, by_letters, key=lambda one: (_same_at_the_ends(letters, one), -len(one)))
     alike = get_close_matches(letters, likely, _MOST)
     if not alike:

@@ -46,5 +46,5 @@ def installed_managers() -> Iterator[ManagerSettings]:
 
 def manager_of(class_name: str | None) -> ManagerSettings | None:
     """The one whose class brokers are configured with; None where it is not known."""
-    known = () if class_name is None else installed_managers()
-    return next((one for one in known if class_name is not None and class_name.startswith(one.package)), None)
+    managers = () if class_name is None else installed_managers()
+    return next((one for one in managers if class_name is not None and class_name.startswith(one.package)), None)

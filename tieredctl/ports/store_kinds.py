@@ -92,9 +92,9 @@ def store_kind(url: str) -> StoreKind:
     kind = _named(url)
     if kind is None:
         STORES.demand_installed()
-        known = ", ".join(sorted(kind.form for kind in store_kinds()))
+        forms = ", ".join(sorted(kind.form for kind in store_kinds()))
         raise TieredctlError(
-            ErrorCode.NO_STORE, f"{url!r} is not a store that tieredctl can open; it can open {known}."
+            ErrorCode.NO_STORE, f"{url!r} is not a store that tieredctl can open; it can open {forms}."
         )
     return kind
 

@@ -67,17 +67,17 @@ def crash_folder() -> Path:
 
 def crash_files() -> list[Path]:
     """Those of this user, oldest first."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for folder, prefix in _folders():
-        found += _own_files(folder, prefix)
-    return found
+        paths += _own_files(folder, prefix)
+    return paths
 
 
 def crash_text(fault: BaseException, words: Sequence[str]) -> str:
     """All that a report needs of an error, in a command line of these words, the program among them."""
     remember_secrets(os.environ)
-    told = traceback.TracebackException.from_exception(fault, lookup_lines=True, capture_locals=False)
-    trace = "".join(_cut(redacted(line)) for line in told.format())  # half a secret would not be known as one
+    traceback_text = traceback.TracebackException.from_exception(fault, lookup_lines=True, capture_locals=False)
+    trace = "".join(_cut(redacted(line)) for line in traceback_text.format())  # half a secret would not be known as one
     lines = [
         f"{_PROGRAM} {__version__} met an unexpected error at {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} UTC.",
         "",
@@ -128,8 +128,8 @@ def _folders() -> Iterator[tuple[Path, str]]:
 
 def _own_files(folder: Path, prefix: str) -> list[Path]:
     with suppress(OSError):
-        found = [path for path in folder.iterdir() if path.name.startswith(prefix) and path.suffix == ".txt"]
-        own = [path for path in found if path.lstat().st_uid == os.getuid() and not path.is_symlink()]
+        candidates = [path for path in folder.iterdir() if path.name.startswith(prefix) and path.suffix == ".txt"]
+        own = [path for path in candidates if path.lstat().st_uid == os.getuid() and not path.is_symlink()]
         return sorted(own, key=lambda path: path.lstat().st_mtime_ns)
     return []
 

@@ -43,9 +43,9 @@ def bars(
         _draw_legend(drawing, series)
     for line, (shown, total) in enumerate(zip(names, totals, strict=True)):
         top = legend + _LINE * line
-        said = "unknown" if total is None else text(total)
-        drawing.text(0, top + 9, label(shown, 52 - len(said)))
-        drawing.text(WIDTH, top + 9, said, MUTED, anchor="end")
+        amount = "unknown" if total is None else text(total)
+        drawing.text(0, top + 9, label(shown, 52 - len(amount)))
+        drawing.text(WIDTH, top + 9, amount, MUTED, anchor="end")
         drawing.rectangle(0, top + 19, WIDTH, _BAR, TRACK)
         if total is not None:
             _draw_bar(drawing, top + 19, [(one.colour, (one.amounts[line] or 0) / greatest) for one in series])

@@ -73,11 +73,11 @@ def delays(
 
 def _stretches(times: NDArray[np.int64], waited: NDArray[np.int64], first: int, length: int) -> list[_Stretch]:
     numbers = (times - first) // length
-    found, begins = np.unique(numbers, return_index=True)
+    stretch_numbers, begins = np.unique(numbers, return_index=True)
     parts = np.split(waited, begins[1:])
     return [
         _Stretch(first + int(number) * length, len(part), int(np.median(part)), int(part.max()))
-        for number, part in zip(found.tolist(), parts, strict=True)
+        for number, part in zip(stretch_numbers.tolist(), parts, strict=True)
     ]
 
 

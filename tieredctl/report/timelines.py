@@ -50,7 +50,7 @@ def timeline_plot(name: str, title: str, timeline: Timeline) -> Plot:
 
     rows = [_row(part, timeline) for part in sorted(timeline.parts, reverse=True)]
     headings = ("", "Segments", "Offsets")
-    return Plot(name, title, _said(timeline), drawing.svg(), headings, rows, is_wide=True)
+    return Plot(name, title, _sentences(timeline), drawing.svg(), headings, rows, is_wide=True)
 
 
 def _x(cell: float) -> float:
@@ -99,7 +99,7 @@ def _draw_foot(drawing: Drawing, timeline: Timeline, scale: Scale, top: int) -> 
     drawing.text(_WIDTH, top + 26, last, MUTED, anchor="end")
 
 
-def _said(timeline: Timeline) -> str:
+def _sentences(timeline: Timeline) -> str:
     """What is amiss with the copies, under the signs of the drawing."""
     segments = sum(part.segments for part in timeline.parts.values())
     trouble = [part for part in sorted(_SIGNS, reverse=True) if part in timeline.parts]
@@ -108,5 +108,9 @@ def _said(timeline: Timeline) -> str:
 
 
 def _row(part: Part, timeline: Timeline) -> tuple[str, int | None, str]:
-    found = timeline.parts[part]
-    return MEANINGS[part].removesuffix(":"), found.segments or None, found.ranges.joined().text(_MOST_OFFSETS)
+    part_ranges = timeline.parts[part]
+    return (
+        MEANINGS[part].removesuffix(":"),
+        part_ranges.segments or None,
+        part_ranges.ranges.joined().text(_MOST_OFFSETS),
+    )

@@ -64,9 +64,9 @@ class FileStore(UnversionedStore):
         while pending:
             key = pending.pop()
             if key.endswith("/"):
-                found = _keys_in(self.root, key, prefix, start_after)
-                note_listed(sum(not one.endswith("/") for one in found))
-                pending += found
+                keys = _keys_in(self.root, key, prefix, start_after)
+                note_listed(sum(not one.endswith("/") for one in keys))
+                pending += keys
             elif stored := stored_at(key, f"{self.root}/{key}"):
                 yield stored
 

@@ -166,7 +166,7 @@ def copy(root: str, source: StoredObject, key: str, modified_ms: int | None = No
                 os.utime(file.fileno(), ns=(modified_ms * 1_000_000,) * 2)
             stored = _finished(key, file)
             with _excluding_others(root):
-                if stored_as(source.key, status) != source or _found(root, source.key) != source:
+                if stored_as(source.key, status) != source or _current(root, source.key) != source:
                     return None
                 _rename(unfinished, place)
     return stored
@@ -177,10 +177,10 @@ def delete(root: str, stored: StoredObject) -> bool:
     with _failing_as_unwritable(root, stored.key), _excluding_others(root):
         try:
             with _place(root, stored.key) as place:
-                found = _stored(root, stored.key, place)
-                if found is not None and found.version != stored.version:
+                current = _stored(root, stored.key, place)
+                if current is not None and current.version != stored.version:
                     return False
-                if found is not None:
+                if current is not None:
                     os.unlink(place.name, dir_fd=place.folder)
                     _sync_folder(place.folder)
         except OSError as error:
@@ -246,7 +246,7 @@ def _stored(root: str, key: str, place: _Place) -> StoredObject | None:
     return stored_as(key, status) if S_ISREG(status.st_mode) else None
 
 
-def _found(root: str, key: str) -> StoredObject | None:
+def _current(root: str, key: str) -> StoredObject | None:
     try:
         with _place(root, key) as place:
             return _stored(root, key, place)

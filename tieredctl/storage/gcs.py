@@ -115,16 +115,16 @@ class GcsStore(BucketStore[GcsConnection]):
         )
 
     def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
-        name, given = "", set[str]()
+        name, versions_listed = "", set[str]()
         for blob in self._blobs({"prefix": self.address.root + prefix, "versions": True}):
             stored = self._stored(blob)
             if blob.name != name:
-                is_new, name, given = blob.name.encode() > name.encode(), blob.name, set()
+                is_new, name, versions_listed = blob.name.encode() > name.encode(), blob.name, set()
             else:
-                is_new = stored.version not in given
+                is_new = stored.version not in versions_listed
             if not is_new:
                 raise GcsFailure(ErrorCode.UNREADABLE, f"{self.url} lists {stored.key!r} out of order, or twice.")
-            given.add(stored.version)
+            versions_listed.add(stored.version)
             if blob._properties.get("timeDeleted"):
                 modified_ms, storage_class = stored.last_modified_ms, stored.storage_class
                 yield KeptVersion(stored.key, stored.version, stored.size, modified_ms, False, storage_class)
@@ -217,10 +217,10 @@ class GcsStore(BucketStore[GcsConnection]):
     def _missing(self, stored: StoredObject) -> Deletion:
         """Gone, unless the bucket itself is."""
         try:
-            found = self.head(stored.key)
+            current = self.head(stored.key)
         except TieredctlError as error:
             return Deletion(stored, DeletionOutcome.FAILED, error)
-        return Deletion(stored, DeletionOutcome.GONE if found is None else DeletionOutcome.CHANGED)
+        return Deletion(stored, DeletionOutcome.GONE if current is None else DeletionOutcome.CHANGED)
 
     def delete_version(self, kept: KeptVersion) -> None:
         blob = self._client.bucket(self.address.bucket).blob(

@@ -108,5 +108,5 @@ class MemoryStore(UnversionedStore):
         raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
     def _is_current(self, stored: StoredObject) -> bool:
-        found = self.head(stored.key)
-        return found is not None and found.version == stored.version
+        current = self.head(stored.key)
+        return current is not None and current.version == stored.version

@@ -50,8 +50,8 @@ def _opened(url: str, options: Mapping[str, str], to_change: bool) -> WritableOb
         from tieredctl.storage.trial import capabilities_seen
 
         plain = kind.open(rest, options, frozenset())
-        seen = capabilities_seen(_asked_again(kind, store), _asked_again(kind, plain))
-        store = kind.open(rest, options, seen)
+        proven = capabilities_seen(_asked_again(kind, store), _asked_again(kind, plain))
+        store = kind.open(rest, options, proven)
     return _asked_again(kind, store)
 
 
@@ -73,10 +73,10 @@ def _demand_known_options(kind: StoreKind, options: Mapping[str, str]) -> None:
 
 def _demand_installed(kind: StoreKind, library: ClientLibrary) -> None:
     try:
-        found = importlib.util.find_spec(library.module)
+        module_spec = importlib.util.find_spec(library.module)
     except ModuleNotFoundError:
-        found = None
-    if found is not None:
+        module_spec = None
+    if module_spec is not None:
         return
     message = f"The {kind.scheme}: store needs {library.package}."
     if library.extra is not None:

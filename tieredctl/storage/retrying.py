@@ -182,14 +182,14 @@ class RetryingStore(StoreAround):
 
     def _each_once(self, begin: Callable[[], Iterator[_Answer]]) -> Iterator[_Answer]:
         """What a request gives, which is begun again where it failed."""
-        given: set[_Answer] = set()
+        answers: set[_Answer] = set()
         failures = 0
         while True:
             try:
                 for one in begin():
-                    if one not in given:
+                    if one not in answers:
                         yield one
-                        given.add(one)
+                        answers.add(one)
                         failures = 0
                 return
             except TieredctlError as error:

@@ -75,12 +75,12 @@ class S3Store(BucketStore[S3Connection]):
             parameters["ContinuationToken"] = page["NextContinuationToken"]
 
     def head(self, key: str) -> StoredObject | None:
-        found = self._description(key)
-        return None if found is None else _described(key, found)
+        description = self._description(key)
+        return None if description is None else _described(key, description)
 
     def checksums(self, stored: StoredObject) -> Mapping[str, str]:
-        found = self._description(stored.key, ChecksumMode="ENABLED")
-        return {} if found is None or found["ETag"] != stored.version else checksums_in(found)
+        description = self._description(stored.key, ChecksumMode="ENABLED")
+        return {} if description is None or description["ETag"] != stored.version else checksums_in(description)
 
     def time_ms(self) -> int | None:
         return date_ms(self._request("head_bucket")["ResponseMetadata"]["HTTPHeaders"])
@@ -118,12 +118,12 @@ class S3Store(BucketStore[S3Connection]):
         sizes: dict[int, int] = {}
         try:
             for page in self.address.pages_that_end(self._part_pages(parameters), lambda page: not page.get("Parts")):
-                found = {int(part["PartNumber"]): int(part["Size"]) for part in page.get("Parts", ())}
-                if found.keys() & sizes.keys():
+                page_sizes = {int(part["PartNumber"]): int(part["Size"]) for part in page.get("Parts", ())}
+                if page_sizes.keys() & sizes.keys():
                     raise S3Failure(
                         ErrorCode.UNREADABLE, f"{self.url} lists parts of an upload of {upload.key!r} twice."
                     )
-                sizes |= found
+                sizes |= page_sizes
         except S3Failure as failure:
             if failure.reason == "NoSuchUpload":
                 return 0
@@ -263,16 +263,16 @@ class S3Store(BucketStore[S3Connection]):
         if name is None:
             return None
         try:
-            found = self._request("head_object", Key=name, **more)
+            description = self._request("head_object", Key=name, **more)
         except S3Failure as failure:
             if failure.reason not in _NO_REASON:
                 raise
         else:
-            if "ETag" not in found:
+            if "ETag" not in description:
                 raise S3Failure(
                     ErrorCode.UNREADABLE, f"{self.url} gives {key!r} no ETag, by which to tell its versions."
                 )
-            return found
+            return description
         try:
             self._request("get_object", Key=name, Range="bytes=0-0")["Body"].close()
         except S3Failure as failure:
@@ -334,12 +334,12 @@ def checksums_in(description: Mapping[str, Any]) -> dict[str, str]:
     parts end, and have names of their own. The ETag of an object encrypted with a customer's key says nothing.
     """
     of_parts = description.get("ChecksumType") == "COMPOSITE"
-    found = {}
+    checksums = {}
     for algorithm in _ALGORITHMS:
         if value := description.get(f"Checksum{algorithm}"):
-            found[algorithm.lower() + (_OF_PARTS if of_parts or "-" in value else "")] = value
+            checksums[algorithm.lower() + (_OF_PARTS if of_parts or "-" in value else "")] = value
     is_random = description.get("ServerSideEncryption") in _ETAG_IS_RANDOM or "SSECustomerAlgorithm" in description
     if not is_random and (etag := _MD5.fullmatch(description["ETag"])):
         digest, parts = etag.groups()
-        found["md5" if parts is None else "md5" + _OF_PARTS] = digest + (parts or "")
-    return found
+        checksums["md5" if parts is None else "md5" + _OF_PARTS] = digest + (parts or "")
+    return checksums

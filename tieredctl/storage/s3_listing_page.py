@@ -34,17 +34,17 @@ def read_listing_page(response_dict: dict[str, Any], customized_response_dict: d
 
 def _page(page: ElementTree.Element) -> dict[str, Any]:
     objects: list[dict[str, str]] = []
-    said: dict[str, str] = {}
+    fields_of_page: dict[str, str] = {}
     for element in page:
         name = _plain(element.tag)
         if name == "Contents":
             objects.append({_plain(field.tag): field.text or "" for field in element})
         else:
-            said[name] = element.text or ""
-    is_encoded = said.get("EncodingType") == "url"
+            fields_of_page[name] = element.text or ""
+    is_encoded = fields_of_page.get("EncodingType") == "url"
     answer: dict[str, Any] = {LISTED: [_object(fields, is_encoded) for fields in objects]}
-    if said.get("IsTruncated", "").lower() == "true":
-        answer |= {"IsTruncated": True, "NextContinuationToken": said["NextContinuationToken"]}
+    if fields_of_page.get("IsTruncated", "").lower() == "true":
+        answer |= {"IsTruncated": True, "NextContinuationToken": fields_of_page["NextContinuationToken"]}
     return answer
 
 

@@ -18,7 +18,7 @@ _VERSIONING = {"Enabled": Versioning.ENABLED, "Suspended": Versioning.SUSPENDED}
 
 def bucket_retention(request: Request) -> Retention:
     """The bucket's versioning and the default rule of its Object Lock."""
-    versioning = _told(request, "get_bucket_versioning")
+    versioning = _configuration(request, "get_bucket_versioning")
     kept = Versioning.UNKNOWN if versioning is None else _VERSIONING.get(versioning.get("Status", ""), Versioning.OFF)
     return Retention(kept, None if kept is Versioning.OFF else _lock(request))
 
@@ -27,8 +27,8 @@ def kept_versions(request: Request, address: BucketAddress, prefix: str) -> Iter
     """All versions and delete markers of names with this prefix, without the versions that a listing shows. Raises
     S3Failure `unreadable` where the listing does not end."""
     for page in address.pages_that_end(_version_pages(request, address.url, prefix), _has_no_version):
-        older = (_kept(found, found["Size"]) for found in page.get("Versions", ()) if not found["IsLatest"])
-        marks = (_kept(found, None) for found in page.get("DeleteMarkers", ()))
+        older = (_kept(entry, entry["Size"]) for entry in page.get("Versions", ()) if not entry["IsLatest"])
+        marks = (_kept(entry, None) for entry in page.get("DeleteMarkers", ()))
         yield from sorted([*older, *marks])
 
 
@@ -51,15 +51,15 @@ def _has_no_version(page: Answer) -> bool:
     return not page.get("Versions") and not page.get("DeleteMarkers")
 
 
-def _kept(found: dict[str, Any], size: int | None) -> KeptVersion:
-    modified_ms = whole_seconds_ms(found["LastModified"])
+def _kept(entry: dict[str, Any], size: int | None) -> KeptVersion:
+    modified_ms = whole_seconds_ms(entry["LastModified"])
     return KeptVersion(
-        found["Key"], found["VersionId"], size or 0, modified_ms, size is None, found.get("StorageClass")
+        entry["Key"], entry["VersionId"], size or 0, modified_ms, size is None, entry.get("StorageClass")
     )
 
 
 def _lock(request: Request) -> str | None:
-    answer = _told(request, "get_object_lock_configuration") or {}
+    answer = _configuration(request, "get_object_lock_configuration") or {}
     configuration = answer.get("ObjectLockConfiguration", {})
     if configuration.get("ObjectLockEnabled") != "Enabled":
         return None
@@ -72,7 +72,7 @@ def _lock(request: Request) -> str | None:
     return f"Object Lock keeps new versions for {count} {span} ({rule.get('Mode')})"
 
 
-def _told(request: Request, operation: Operation) -> Answer | None:
+def _configuration(request: Request, operation: Operation) -> Answer | None:
     """None where the server does not tell, or has no such configuration."""
     try:
         return request(operation)

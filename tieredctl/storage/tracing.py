@@ -43,9 +43,9 @@ class TracingStore(StoreAround):
 
     def head(self, key: str) -> StoredObject | None:
         with self._asked(f"head {key}") as asked:
-            found = self.store.head(key)
-            asked.answer = "no object" if found is None else _bytes(found.size)
-        return found
+            stored = self.store.head(key)
+            asked.answer = "no object" if stored is None else _bytes(stored.size)
+        return stored
 
     def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
         span = f" {start}-{'' if end is None else end}" if start or end is not None else ""
@@ -78,9 +78,9 @@ class TracingStore(StoreAround):
 
     def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
         with self._asked(f"list parts {upload.key}") as asked:
-            found = self.store.multipart_upload_bytes(upload)
-            asked.answer = _bytes(found)
-        return found
+            size = self.store.multipart_upload_bytes(upload)
+            asked.answer = _bytes(size)
+        return size
 
     def write(self, key: str, data: bytes) -> StoredObject:
         with self._asked(f"put {key}") as asked:

@@ -19,33 +19,33 @@ def capabilities_seen(relying: WritableObjectStore, plain: WritableObjectStore) 
     TieredctlError where the store cannot be written to at all.
     """
     folder = f"{TRIAL_FOLDER}/{uuid4().hex}/"
-    seen: set[Capability] = set()
+    proven: set[Capability] = set()
     try:
-        _look(relying, folder, seen)
+        _look(relying, folder, proven)
     finally:
         with suppress(TieredctlError):
             plain.delete(list(plain.list(folder)))
-    return frozenset(seen)
+    return frozenset(proven)
 
 
-def _look(store: WritableObjectStore, folder: str, seen: set[Capability]) -> None:
+def _look(store: WritableObjectStore, folder: str, proven: set[Capability]) -> None:
     if Capability.MULTIPART_UPLOADS in store.capabilities:
         with _unless_not_understood():
             next(store.multipart_uploads(folder), None)
-            seen.add(Capability.MULTIPART_UPLOADS)
+            proven.add(Capability.MULTIPART_UPLOADS)
     with _unless_not_understood():
         key, copy_key = folder + "object", folder + "copy"
         past = store.put_if_absent(key, b"1")
         current = past and store.replace(past, b"22")
         if past is None or current is None or store.put_if_absent(key, b"3") or store.replace(past, b"4"):
             return
-        seen.add(Capability.CONDITIONAL_WRITE)
+        proven.add(Capability.CONDITIONAL_WRITE)
         if store.delete([past])[0].outcome is DeletionOutcome.CHANGED:
-            seen.add(Capability.CONDITIONAL_DELETE)
+            proven.add(Capability.CONDITIONAL_DELETE)
         elif store.put_if_absent(key, b"55") is None:
             return
         if store.copy(past, copy_key) is None:
-            seen.add(Capability.CONDITIONAL_COPY)
+            proven.add(Capability.CONDITIONAL_COPY)
 
 
 @contextmanager

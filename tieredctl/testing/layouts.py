@@ -81,11 +81,11 @@ class LayoutContract:
     ) -> None:
         explained = {part: layout.explain(key) for part, key in objects_of(layout, segment).items()}
 
-        for part, found in explained.items():
-            assert found is not None
-            assert found.part is part
-            assert found.topic_id_partition == segment.topic_id_partition
-            assert (found.segment_id, found.start_offset) == (segment.segment_id, segment.start_offset)
+        for part, explained_key in explained.items():
+            assert explained_key is not None
+            assert explained_key.part is part
+            assert explained_key.topic_id_partition == segment.topic_id_partition
+            assert (explained_key.segment_id, explained_key.start_offset) == (segment.segment_id, segment.start_offset)
 
     @for_any(segment=segments)
     def test_every_object_has_a_key_of_its_own(self, layout: Layout, segment: RemoteLogSegmentMetadata) -> None:

@@ -114,18 +114,18 @@ class MetadataSourceContract:
     @pytest.mark.parametrize("from_offset", range(8))
     def test_what_is_below_an_offset_is_left_out(self, written: WrittenMetadata, from_offset: int) -> None:
         with closing(written.open()) as source:
-            found = records_of(source, FIRST, from_offset)
+            read_records = records_of(source, FIRST, from_offset)
 
-            assert [one.offset for one in found] == list(range(from_offset, 6))
+            assert [one.offset for one in read_records] == list(range(from_offset, 6))
             assert source.offset_range(FIRST) == OffsetRange(0, 6)
 
     @pytest.mark.parametrize("most_offsets", [1, 2, 100])
     def test_stretches_together_hold_every_record_once(self, written: WrittenMetadata, most_offsets: int) -> None:
         with closing(written.open()) as source:
             ranges = stretches(source, FIRST, most_offsets)
-            found = [list(cut_to(stretch_chunks(source, FIRST, *one), one, [])) for one in ranges]
+            chunks_of_stretches = [list(cut_to(stretch_chunks(source, FIRST, *one), one, [])) for one in ranges]
 
-            records = [record for chunks in found for chunk in chunks for record in chunk.records()]
+            records = [record for chunks in chunks_of_stretches for chunk in chunks for record in chunk.records()]
             assert records == records_of(source, FIRST)
             assert ranges[0].start == 0
             assert ranges[-1].end == NO_END

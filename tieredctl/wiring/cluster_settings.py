@@ -36,12 +36,12 @@ def settings_that_matter(place: ClusterPlace) -> tuple[dict[str, Any], Sequence[
     """By broker and by tiered topic, the metadata topic too; and the names of all topics. Raises TieredctlError as the
     cluster does."""
     with place.open() as cluster:
-        brokers = {str(node): _shown(found) for node, found in cluster.broker_configs().items()}
+        brokers = {str(node): _shown(configs) for node, configs in cluster.broker_configs().items()}
         names = list(cluster.topic_names())
         topics = {
-            name: _shown(found)
-            for name, found in cluster.topic_configs(names).items()
-            if name == METADATA_TOPIC or _is_tiered(found)
+            name: _shown(configs)
+            for name, configs in cluster.topic_configs(names).items()
+            if name == METADATA_TOPIC or _is_tiered(configs)
         }
         document = {"cluster": cluster.describe(), "releases": _releases(cluster), "brokers": brokers, "topics": topics}
         return document, names
@@ -55,8 +55,8 @@ def _releases(cluster: Cluster) -> dict[str, Any]:
 
 
 def _is_tiered(settings: Mapping[str, ConfigValue]) -> bool:
-    found = settings.get("remote.storage.enable")
-    return found is not None and found.value == "true"
+    setting = settings.get("remote.storage.enable")
+    return setting is not None and setting.value == "true"
 
 
 def _shown(settings: Mapping[str, ConfigValue]) -> dict[str, Any]:

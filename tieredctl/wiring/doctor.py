@@ -93,7 +93,7 @@ def diagnose_cluster(
                 facts = with_objects(facts, *remote, read)
             return replace(facts, replicas=replicas)
 
-        facts, findings = look_twice(look, lambda seen: diagnose(seen).findings)
+        facts, findings = look_twice(look, lambda facts_read: diagnose(facts_read).findings)
         return Diagnosed(replace(diagnose(facts), findings=findings), source, facts)
 
 

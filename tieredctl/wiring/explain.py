@@ -27,9 +27,9 @@ class Explained(NamedTuple):
     """The metadata, open as long as this is."""
 
 
-def _is_nowhere(seen: Explained) -> bool:
+def _is_nowhere(reading: Explained) -> bool:
     """By a leader that was asked before the metadata: retention may have moved the log start since."""
-    return seen.found is not None and seen.found.place is Place.LOST
+    return reading.found is not None and reading.found.place is Place.LOST
 
 
 @contextmanager
@@ -44,14 +44,14 @@ def explained(
 
         def look() -> Explained:
             stream = stack.enter_context(metadata.open())
-            found = explain(stream)
-            segment = None if found is None or found.segment is None else found.segment.metadata
+            explanation = explain(stream)
+            segment = None if explanation is None or explanation.segment is None else explanation.segment.metadata
             objects = None if remote is None or segment is None else segment_objects(*remote, segment)
             items, findings = (None, ()) if objects is None else objects
-            return Explained(found, items, findings, stream)
+            return Explained(explanation, items, findings, stream)
 
         if metadata.export is not None:  # nothing moves in it, and it may be a pipe
             yield look()
             return
-        seen, findings = look_twice(look, lambda seen: seen.findings, besides=_is_nowhere)
-        yield seen._replace(findings=findings)
+        reading, findings = look_twice(look, lambda reading: reading.findings, besides=_is_nowhere)
+        yield reading._replace(findings=findings)

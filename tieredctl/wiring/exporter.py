@@ -89,8 +89,8 @@ class Observation:
     @property
     def cluster_id(self) -> str | None:
         """By the cluster itself, else by its metadata."""
-        seen = None if self.cluster is None else self.cluster.cluster_id
-        return seen or (None if self.metadata is None else self.metadata.cluster_id)
+        cluster_id = None if self.cluster is None else self.cluster.cluster_id
+        return cluster_id or (None if self.metadata is None else self.metadata.cluster_id)
 
 
 def _now_ms() -> int:
@@ -116,7 +116,7 @@ class Exporter:
     _cap: SeriesCap = field(init=False)
     _diagnosis: Sequence[Finding] | None = None
     """What the last diagnosis found: what moves is said once two in a row find it."""
-    _said: FindingCounts = field(default_factory=FindingCounts)
+    _reported: FindingCounts = field(default_factory=FindingCounts)
     _next_diagnosis: float = 0.0
     _diagnosed_metadata: bool = False
     """Whether the last diagnosis knew the metadata: what it found there is not known while that cannot be read."""
@@ -188,7 +188,7 @@ class Exporter:
         """What a look gives, and notes how it went; None where it failed."""
         before = self._states.get(name, PartState())
         try:
-            seen = look()
+            value = look()
         except (TieredctlError, OSError, MemoryError) as fault:
             error = fault if isinstance(fault, TieredctlError) else system_error(fault)
             self._states[name] = replace(before, is_up=False, failures=before.failures + 1, error=error)
@@ -198,7 +198,7 @@ class Exporter:
         self._states[name] = replace(before, is_up=True, last_success_ms=self.now_ms(), error=None)
         if before.error is not None:
             self.tell(name, None)
-        return seen
+        return value
 
     def _diagnosed(
         self, place: ClusterPlace, cluster: ClusterSeen | None, metadata: FollowedFigures | None
@@ -218,7 +218,7 @@ class Exporter:
             self._diagnosis = self._part(DIAGNOSIS, lambda: _diagnosis(place, cluster.snapshot, metadata))
             self._next_diagnosis = began
             if self._diagnosis is not None:
-                self._said = _counts(confirmed(before, self._diagnosis))
+                self._reported = _counts(confirmed(before, self._diagnosis))
                 is_new = are_in_doubt(self._diagnosis) and not are_in_doubt(before)
                 pause = 0.0 if is_new else (time.monotonic() - began) * _DIAGNOSIS_TIMES
                 self._next_diagnosis += pause
@@ -226,7 +226,7 @@ class Exporter:
                 self._states[DIAGNOSIS] = replace(self._states[DIAGNOSIS], next_look_ms=next_look_ms)
         if self._diagnosis is None:
             return None
-        return self._said + (Counter() if metadata is None else metadata.findings)
+        return self._reported + (Counter() if metadata is None else metadata.findings)
 
     def _store(self) -> StoreFacts:
         place = self.places.store
@@ -255,19 +255,19 @@ class Exporter:
             return
         if ours != self._ours:
             self._results, self._ours = None, ours  # what was read may be of another one
-        found = self._part(RESULTS, lambda: read_results(paths, *ours))
-        if found is not None:
-            self._results, self._signs = found, signs
+        results = self._part(RESULTS, lambda: read_results(paths, *ours))
+        if results is not None:
+            self._results, self._signs = results, signs
 
     def _known_places(
         self, store: StoreFacts | None, cluster: ClusterSeen | None, metadata: FollowedFigures | None
     ) -> tuple[str | None, str | None]:
         """The store and the cluster; what does not answer now is the one that it was."""
         url, cluster_id = self._ours
-        given = None if self.places.store is None else self.places.store.url
-        seen = None if cluster is None else cluster.cluster_id
-        found = seen or (None if metadata is None else metadata.cluster_id)
-        return store.url if store is not None else url or given, found or cluster_id
+        given_url = None if self.places.store is None else self.places.store.url
+        of_cluster = None if cluster is None else cluster.cluster_id
+        now_id = of_cluster or (None if metadata is None else metadata.cluster_id)
+        return store.url if store is not None else url or given_url, now_id or cluster_id
 
 
 def _look(place: ClusterPlace, clock: Clock) -> ClusterSeen:
@@ -310,22 +310,22 @@ def _counts(findings: Iterable[Finding]) -> FindingCounts:
 
 
 def _stuck(topics: Sequence[TopicFigures]) -> FindingCounts:
-    found = FindingCounts()
+    counts = FindingCounts()
     for code, count in (
         (FindingCode.COPY_STUCK, known_sum(one.stuck_copies for one in topics)),
         (FindingCode.DELETE_STUCK, known_sum(one.stuck_deletions for one in topics)),
     ):
         if count is None:
-            found[FindingCode.CHECK_NOT_MADE.value, Severity.WARNING.label] += 1
+            counts[FindingCode.CHECK_NOT_MADE.value, Severity.WARNING.label] += 1
         elif count:
-            found[code.value, FINDING_KINDS[code].severity.label] += count
-    return found
+            counts[code.value, FINDING_KINDS[code].severity.label] += count
+    return counts
 
 
 def _sign(path: Path) -> list[tuple[int, int, int]] | None:
     """What shows that results are other ones; None where they cannot be looked at."""
     try:
-        found = [file.stat() for file in result_files(path)]
+        statuses = [file.stat() for file in result_files(path)]
     except (OSError, TieredctlError):
         return None
-    return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
+    return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in statuses]

@@ -66,33 +66,33 @@ class ExporterMetrics(Collector):
         return (metric for metric in self._families() if metric.samples)
 
     def _families(self) -> Iterator[Metric]:
-        seen, now = self.observe(), self.now()
+        observation, now = self.observe(), self.now()
         labels = {"version": __version__, "python_version": platform.python_version()}
         yield _single("build_info", "The running tieredctl.", 1, **labels)
-        fresh = {name for name, state in seen.parts.items() if state.is_up and self._is_fresh(state, now)}
-        yield from _of_exporter(seen, fresh)
-        if fresh & {CLUSTER, METADATA} and seen.cluster_id is not None:
-            yield _single("cluster_info", "The cluster that is watched.", 1, cluster_id=seen.cluster_id)
-        is_live = CLUSTER in seen.parts
-        if CLUSTER in fresh and seen.cluster is not None and seen.cluster.standstill is None:
-            snapshot = seen.cluster.snapshot
+        fresh = {name for name, state in observation.parts.items() if state.is_up and self._is_fresh(state, now)}
+        yield from _of_exporter(observation, fresh)
+        if fresh & {CLUSTER, METADATA} and observation.cluster_id is not None:
+            yield _single("cluster_info", "The cluster that is watched.", 1, cluster_id=observation.cluster_id)
+        is_live = CLUSTER in observation.parts
+        if CLUSTER in fresh and observation.cluster is not None and observation.cluster.standstill is None:
+            snapshot = observation.cluster.snapshot
             yield _single("brokers", "Brokers that answered.", len(snapshot.broker_releases) or None)
             yield _single("tiered_topics", "Topics that are tiered.", len(snapshot.topics))
-        if METADATA in fresh and seen.metadata is not None:
-            yield from _of_metadata(seen.metadata)
+        if METADATA in fresh and observation.metadata is not None:
+            yield from _of_metadata(observation.metadata)
         if fresh & {CLUSTER, METADATA}:
             yield _single(
                 "topics_without_series",
                 "Topics that are counted together as (other), since --max-topics have series of their own.",
-                seen.topics_in_others,
+                observation.topics_in_others,
             )
-            yield from _of_topics(seen, now)
-        if seen.findings is not None and (CLUSTER if is_live else METADATA) in fresh:
-            yield _of_findings(seen)
-        if STORE in fresh and seen.store is not None:
-            yield from _of_store(seen.store)
-        if RESULTS in seen.parts and seen.results is not None:
-            yield from _of_results(seen.results)
+            yield from _of_topics(observation, now)
+        if observation.findings is not None and (CLUSTER if is_live else METADATA) in fresh:
+            yield _of_findings(observation)
+        if STORE in fresh and observation.store is not None:
+            yield from _of_store(observation.store)
+        if RESULTS in observation.parts and observation.results is not None:
+            yield from _of_results(observation.results)
 
     def _is_fresh(self, state: PartState, now: float) -> bool:
         if state.last_success_ms is None:
@@ -103,36 +103,36 @@ class ExporterMetrics(Collector):
         return -most <= ago <= paused + most  # a clock that was set back says nothing of how long ago it was
 
 
-def _of_exporter(seen: Observation, fresh: set[str]) -> Iterator[Metric]:
-    is_up = bool(seen.parts) and fresh >= set(seen.parts)
+def _of_exporter(observation: Observation, fresh: set[str]) -> Iterator[Metric]:
+    is_up = bool(observation.parts) and fresh >= set(observation.parts)
     yield _single("exporter_up", "Whether every part could be looked at, and lately.", is_up)
     up = _Family("exporter_part_up", "Whether a part could be looked at, and lately.")
     last = _Family("exporter_last_success_timestamp_seconds", "When a part could be looked at last.")
     failures = Metric("tieredctl_exporter_failures", "How often a part could not be looked at.", "counter")
-    for name, state in sorted(seen.parts.items()):
+    for name, state in sorted(observation.parts.items()):
         up.add(name in fresh, part=name)
         last.add(_seconds(state.last_success_ms), part=name)
         failures.add_sample("tieredctl_exporter_failures_total", {"part": name}, state.failures)
     yield from (up.metric, last.metric, failures)
-    yield _single("exporter_refresh_seconds", "How long the last look at all parts took.", seen.seconds)
+    yield _single("exporter_refresh_seconds", "How long the last look at all parts took.", observation.seconds)
     yield _counted(
         "exporter_metadata_readings",
         "How often the metadata was read from its beginning: at the start, and when the topic was recreated or cut.",
-        seen.readings,
+        observation.readings,
     )
     yield _counted(
         "exporter_metadata_losses",
         "How often the metadata topic was recreated, or lost what had been read, since the exporter started.",
-        seen.losses,
+        observation.losses,
     )
 
 
-def _of_metadata(found: FollowedFigures) -> Iterator[Metric]:
-    yield _single("metadata_complete", "Whether nothing of the metadata is known to be missing.", not found.is_broken)
+def _of_metadata(figures: FollowedFigures) -> Iterator[Metric]:
+    yield _single("metadata_complete", "Whether nothing of the metadata is known to be missing.", not figures.is_broken)
     yield _single(
         "metadata_may_be_more",
         "Whether more metadata than was read may exist, so that all figures are the least there is.",
-        found.may_be_more,
+        figures.may_be_more,
     )
     families = {
         "events": _Family("metadata_events", "Records of a metadata partition."),
@@ -142,7 +142,7 @@ def _of_metadata(found: FollowedFigures) -> Iterator[Metric]:
         "live_segments": _Family("metadata_live_segments", "Segments that a broker still knows."),
     }
     ratio = _Family("metadata_dead_ratio", "The share of events that are of segments that are gone.")
-    for number, one in found.partitions.items():
+    for number, one in figures.partitions.items():
         for name, family in families.items():
             family.add(getattr(one, name), metadata_partition=str(number))
         ratio.add(one.dead_events / one.events if one.events else 0.0, metadata_partition=str(number))
@@ -150,7 +150,7 @@ def _of_metadata(found: FollowedFigures) -> Iterator[Metric]:
     yield ratio.metric
 
 
-def _of_topics(seen: Observation, now: float) -> Iterator[Metric]:
+def _of_topics(observation: Observation, now: float) -> Iterator[Metric]:
     def age(at_ms: int | None) -> float | None:
         return None if at_ms is None else max(0.0, now - at_ms / 1000)
 
@@ -183,14 +183,14 @@ def _of_topics(seen: Observation, now: float) -> Iterator[Metric]:
     }
     for (name, meaning), value in fields.items():
         family = _Family(name, meaning)
-        for one in seen.topics:
+        for one in observation.topics:
             family.add(value(one), topic=one.topic)
         yield family.metric
 
 
-def _of_findings(seen: Observation) -> Metric:
+def _of_findings(observation: Observation) -> Metric:
     family = _Family("current_findings", "Findings about the cluster and its metadata, by code and severity.")
-    for (code, severity), count in sorted((seen.findings or {}).items()):
+    for (code, severity), count in sorted((observation.findings or {}).items()):
         family.add(count, code=code, severity=severity)
     return family.metric
 

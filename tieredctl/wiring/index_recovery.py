@@ -162,17 +162,17 @@ class IndexesRecovery:
         outcome.skipped = len(self.passed_over) + self.left_over
         return outcome
 
-    def plan(self, known: SegmentsOnce, opened: Remote[ObjectStore], interval_bytes: Callable[[str], int]) -> None:
+    def plan(self, segments: SegmentsOnce, opened: Remote[ObjectStore], interval_bytes: Callable[[str], int]) -> None:
         """Plans each segment, in the order in which one's producers are needed for the next."""
         rebuilt: dict[str, bytes] = {}
         wanted, held = self.wanted, 0
-        ids = known.ids(wanted.selection) if wanted.segment_ids is None else known.in_order(wanted.segment_ids)
+        ids = segments.ids(wanted.selection) if wanted.segment_ids is None else segments.in_order(wanted.segment_ids)
         for number, segment_id in enumerate(ids):
             if held > _MOST_BYTES:
                 self.left_over = len(ids) - number
                 return
             try:
-                segment = known.finished(segment_id)
+                segment = segments.finished(segment_id)
             except TieredctlError as error:
                 if wanted.the_one is not None or error.code not in _PASSED_OVER:
                     raise
@@ -221,14 +221,14 @@ def plan_recovery_of_indexes(
         metadata.demand_topic_based()
         cluster_id = stream.source.cluster_id
         demand_same_cluster(cluster_id, wanted.cluster_id)
-        known = SegmentsOnce.of(stream)
+        segments = SegmentsOnce.of(stream)
         source = {**stream.source.describe(), "store": opened.store.url, "layout": opened.layout.name}
     recovery = IndexesRecovery(wanted, cluster_id, opened.store.url, source, metadata, remote)
 
     def interval_bytes(topic: str) -> int:
         return _index_interval(topic, metadata) if index_interval_bytes is None else index_interval_bytes
 
-    recovery.plan(known, opened, interval_bytes)
+    recovery.plan(segments, opened, interval_bytes)
     if remote is not None and recovery.to_write():
         demand_conditional_writes(remote.store)
     return recovery

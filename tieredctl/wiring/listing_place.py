@@ -43,8 +43,8 @@ class ListingPlace:
     """The path or URL of the folder into which a job marked candidates: of the store's objects only those."""
 
     def __post_init__(self) -> None:
-        given = [self.key_list, self.inventory, self.resume, self.mark]
-        if sum(one is not None for one in given) > 1:
+        sources = [self.key_list, self.inventory, self.resume, self.mark]
+        if sum(one is not None for one in sources) > 1:
             raise TieredctlError(ErrorCode.USAGE, "--key-list, --inventory, --resume and --from exclude each other.")
 
     @property
@@ -73,8 +73,8 @@ class ListingPlace:
         if self.key_list is not None:
             return OpenedListing(KeyFile(self.key_list), {"keyList": str(self.key_list)})
         if self.inventory is not None:
-            found = open_inventory(self.inventory, store.url, place)
-            return OpenedListing(SpooledBatches(found.batches()), {"inventory": found.describe()})
+            inventory = open_inventory(self.inventory, store.url, place)
+            return OpenedListing(SpooledBatches(inventory.batches()), {"inventory": inventory.describe()})
         if self.mark is not None:
             mark = _open_mark(self.mark, store.url, place, now_ms)
             return OpenedListing(SpooledListing(mark.objects(store)), {"mark": mark.describe()}, mark)

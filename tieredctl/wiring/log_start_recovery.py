@@ -78,8 +78,8 @@ def _node_log_starts(wanted: WantedLogStarts, folder: NodeFolder) -> NodeLogStar
         checkpoint = folder.read(LOG_START_OFFSET_CHECKPOINT, LARGEST_CHECKPOINT_BYTES)
     starts = log_starts_in(path, checkpoint)
     names = [(one.partition.topic, one.partition.partition) for one in wanted.starts]
-    found = {name: _replica(folder, name, starts.get(name)) for name in names}
-    replicas = {name: files for name, files in found.items() if files is not None}
+    by_name = {name: _replica(folder, name, starts.get(name)) for name in names}
+    replicas = {name: files for name, files in by_name.items() if files is not None}
     return NodeLogStarts(folder.path, wanted.cluster_id, owner.node_id, checkpoint, replicas)
 
 
@@ -88,12 +88,12 @@ def _owner(folder: NodeFolder) -> MetaProperties:
     path = folder.path / META_PROPERTIES_FILE
     try:
         with reading(path):
-            found = read_meta_properties(folder.read(META_PROPERTIES_FILE, LARGEST_CHECKPOINT_BYTES))
+            properties = read_meta_properties(folder.read(META_PROPERTIES_FILE, LARGEST_CHECKPOINT_BYTES))
     except DecodeError as error:
         raise TieredctlError(ErrorCode.UNDECODABLE, f"{path} is damaged: {error.message}.") from None
-    if found.cluster_id is None:
+    if properties.cluster_id is None:
         raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"{path} names no cluster.")
-    return found
+    return properties
 
 
 def _replica(folder: NodeFolder, name: tuple[str, int], log_start_offset: int | None) -> ReplicaFiles | None:

@@ -45,24 +45,24 @@ def demand_known(
     place: MetadataPlace,
     stream: EventStream,
     selection: Selection,
-    said: str = METADATA,
+    sentence: str = METADATA,
     besides: Collection[TopicIdPartition] = (),
 ) -> None:
     """Raises TieredctlError `unknown-topic` where a stream that was read, and is whole, has no event of something that
     was selected, and its live cluster has no such topic."""
     if exit_code_of(stream.findings):
         return
-    known = {*stream.partitions, *besides}
+    partitions = {*stream.partitions, *besides}
     try:
-        selection.demand_known(known, said)
+        selection.demand_known(partitions, sentence)
     except TieredctlError as unknown:
         if place.cluster is None or not selection.topics:
             raise
-        _demand_live(place.cluster, selection, known, said, unknown.hint)
+        _demand_live(place.cluster, selection, partitions, sentence, unknown.hint)
 
 
 def demand_known_by_all(
-    place: MetadataPlace, selection: Selection, said: str = METADATA, elsewhere: Callable[[], Known] = Known
+    place: MetadataPlace, selection: Selection, sentence: str = METADATA, elsewhere: Callable[[], Known] = Known
 ) -> None:
     """The same where only a part of the metadata was read: reads all of it. Raises `unknown-segment` where it has no
     event of a segment that is selected. `elsewhere` is asked only where the metadata lacks one of several names."""
@@ -73,12 +73,12 @@ def demand_known_by_all(
         if segment_ids is None:
             return
         try:
-            _demand_all(place, stream, selection, said, Known((), segment_ids))
+            _demand_all(place, stream, selection, sentence, Known((), segment_ids))
         except TieredctlError as unknown:
             if not selection.names_several or unknown.code not in (ErrorCode.UNKNOWN_TOPIC, ErrorCode.UNKNOWN_SEGMENT):
                 raise
             partitions, others = elsewhere()
-            _demand_all(place, stream, selection, said, Known(partitions, {*segment_ids, *others}))
+            _demand_all(place, stream, selection, sentence, Known(partitions, {*segment_ids, *others}))
 
 
 def _segment_ids(stream: EventStream, selection: Selection) -> set[str] | None:
@@ -93,18 +93,20 @@ def _segment_ids(stream: EventStream, selection: Selection) -> set[str] | None:
     return {one.segment_id for one in events if not isinstance(one, RemotePartitionDeleteMetadata)}
 
 
-def _demand_all(place: MetadataPlace, stream: EventStream, selection: Selection, said: str, known: Known) -> None:
-    demand_known(place, stream, selection, said, known.partitions)
-    unknown = tuple(one for one in selection.segment_ids if one not in known.segment_ids)
+def _demand_all(
+    place: MetadataPlace, stream: EventStream, selection: Selection, sentence: str, elsewhere: Known
+) -> None:
+    demand_known(place, stream, selection, sentence, elsewhere.partitions)
+    unknown = tuple(one for one in selection.segment_ids if one not in elsewhere.segment_ids)
     if unknown and not exit_code_of(stream.findings):
-        raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"{said} {replace(selection, segment_ids=unknown)}.")
+        raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, f"{sentence} {replace(selection, segment_ids=unknown)}.")
 
 
 def _demand_live(
-    place: ClusterPlace, selection: Selection, known: Collection[TopicIdPartition], said: str, hint: str | None
+    place: ClusterPlace, selection: Selection, partitions: Collection[TopicIdPartition], sentence: str, hint: str | None
 ) -> None:
     """Raises an error, with the nearest name that the cluster has, unless it has what is selected and is not known."""
-    here = set(known)
+    here = set(partitions)
     with place.open() as cluster:
         for name in selection.topics:
             try:
@@ -115,7 +117,7 @@ def _demand_live(
                 continue
             here.update(TopicIdPartition(topic.topic_id, topic.topic, one.partition) for one in topic.partitions)
         try:
-            selection.demand_known(here, said)
+            selection.demand_known(here, sentence)
         except TieredctlError as unknown:
             names = cluster.topic_names()
             alike = (nearest_hint(one, names) for one in selection.topics if one not in names)

@@ -41,7 +41,7 @@ class MetadataRecovery:
     metadata: MetadataPlace
     cluster_id: str | None
     store_url: str
-    _known: KnownMetadata
+    _known_metadata: KnownMetadata
     _remote: Remote[WritableObjectStore] | None
     """None if the store was opened for reading only."""
 
@@ -68,8 +68,8 @@ class MetadataRecovery:
 
     def summary(self) -> Document:
         """Totals, the operator's steps, and what was found."""
-        found = [finding.document() for finding in self.findings()]
-        return self.recovery.summary() | {"steps": self.steps(), "findings": found}
+        documents = [finding.document() for finding in self.findings()]
+        return self.recovery.summary() | {"steps": self.steps(), "findings": documents}
 
     def apply(
         self,
@@ -90,7 +90,9 @@ class MetadataRecovery:
             cluster.open_metadata_producer() as producer,
         ):
             look = LivePartitions(now).look
-            return Recoverer(self.recovery, self._known, producer, lease, clock_ms, look, store, tell=tell).run()
+            return Recoverer(
+                self.recovery, self._known_metadata, producer, lease, clock_ms, look, store, tell=tell
+            ).run()
 
 
 @contextmanager
@@ -117,7 +119,7 @@ def metadata_recovery(
         metadata.demand_topic_based()
         if to_apply:
             demand_same_cluster(first.cluster_id, cluster_id)
-        known = KnownMetadata(followed)
+        known_metadata = KnownMetadata(followed)
         with nullcontext() if metadata.cluster is None else metadata.cluster.open() as cluster:
             if cluster is not None and (to_apply or metadata_partitions is not None):
                 demand_configured_partitions(cluster, len(first.metadata_partitions()), metadata_partitions)
@@ -125,9 +127,11 @@ def metadata_recovery(
             if to_apply:
                 demand_lasting(faults)
             listing = StoreListing(opened.store, opened.layout, selection)
-            recovery = _planned(listing, known, cluster, metadata_partitions)
+            recovery = _planned(listing, known_metadata, cluster, metadata_partitions)
         demand_mapped(recovery, ids, opened.layout)
-        yield MetadataRecovery(recovery, faults, metadata, followed.cluster_id, opened.store.url, known, remote)
+        yield MetadataRecovery(
+            recovery, faults, metadata, followed.cluster_id, opened.store.url, known_metadata, remote
+        )
 
 
 def _source(place: MetadataPlace) -> MetadataSource:
@@ -147,7 +151,7 @@ def _source(place: MetadataPlace) -> MetadataSource:
 
 def _planned(
     listing: StoreListing,
-    known: KnownMetadata,
+    known_metadata: KnownMetadata,
     cluster: Cluster | None,
     metadata_partitions: int | None,
 ) -> Recovery:
@@ -155,20 +159,20 @@ def _planned(
     is in the store. The leaders, asked last, may be further then: partitions with findings that may be movement are
     looked at again, from the listing on."""
     stored = list(listing.partitions())
-    known.refresh()
+    known_metadata.refresh()
     live = None if cluster is None else LivePartitions(cluster)
-    traits = known.traits
+    traits = known_metadata.traits
     if live is not None and not traits.tells_txn:
         traits = traits._replace(tells_txn=live.tell_txn())
     look = None if live is None else live.look
-    judge = SegmentJudge(known, listing.store, listing.layout, traits)
-    planner = RecoveryPlanner(known, judge, look, metadata_partitions)
+    judge = SegmentJudge(known_metadata, listing.store, listing.layout, traits)
+    planner = RecoveryPlanner(known_metadata, judge, look, metadata_partitions)
     recovery = planner.plan(listing, stored)
     doubtful = recovery.in_doubt()
     if cluster is None or not doubtful:
         return recovery
     again = StoreListing(listing.store, listing.layout, listing.selection)
     stored_now = [(partition, segments) for partition, segments in again.partitions() if partition in doubtful]
-    known.refresh()
+    known_metadata.refresh()
     look_again = replace(planner, look=LivePartitions(cluster).look)
     return recovery.looked_at_again(look_again.partitions(stored_now))

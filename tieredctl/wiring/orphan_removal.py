@@ -218,17 +218,17 @@ def quarantine_purge(
     `cluster_id` names the cluster. Does not open the store yet."""
     metadata.demand_topic_based()
     with closing(FollowedMetadata(metadata.open_source)) as first:
-        known = demand_known(first.source().cluster_id or cluster_id)
+        own_cluster_id = demand_known(first.source().cluster_id or cluster_id)
 
     @contextmanager
     def opened(there: ObjectStore) -> Iterator[FreshMetadata]:
         # Each time from its beginning: whoever is given only what was added since knows too few owners.
         layout = store.layout_in(there)
-        followed = FollowedMetadata(metadata.open_source, known)
+        followed = FollowedMetadata(metadata.open_source, own_cluster_id)
         with topics.open(clock_ms()) as sources, closing(followed):
             yield FreshMetadata(followed, layout=layout, min_age_ms=0, topic_sources=sources, clock_ms=clock_ms)
 
-    return QuarantinePurge(store, known, older_than_ms, max_percent, clock_ms, opened)
+    return QuarantinePurge(store, own_cluster_id, older_than_ms, max_percent, clock_ms, opened)
 
 
 def demand_known(cluster_id: str | None) -> str:
@@ -328,16 +328,16 @@ class StoreLease:
 def store_lease(place: StorePlace, clock_ms: Callable[[], int]) -> StoreLease:
     """The lease of a store, which is opened for writing. Raises TieredctlError if that fails."""
     store = place.open_writable_store()
-    found = find_lease(store)
-    return StoreLease(found, found is not None and _is_held(store, found, clock_ms), store)
+    lease = find_lease(store)
+    return StoreLease(lease, lease is not None and _is_held(store, lease, clock_ms), store)
 
 
-def _is_held(store: WritableObjectStore, found: FoundLease, clock_ms: Callable[[], int]) -> bool:
+def _is_held(store: WritableObjectStore, lease: FoundLease, clock_ms: Callable[[], int]) -> bool:
     """By the store's clock; if the time is uncertain, until the lease is released."""
-    if found.is_released:
+    if lease.is_released:
         return False
     try:
-        return found.is_held(store_clock(store, clock_ms)())
+        return lease.is_held(store_clock(store, clock_ms)())
     except TieredctlError as error:
         if error.code is not ErrorCode.CLOCK_SKEW:
             raise

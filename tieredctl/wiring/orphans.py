@@ -58,9 +58,9 @@ class OpenedScan:
 
     def source(self) -> Document:
         """Which metadata, which list of topics, which store; omits what was not read yet."""
-        found = self.scan
-        described = found.stream.source.describe() if found.stream else {}
-        live = found.live_topics.describe() if found.live_topics else None
+        shown = self.scan
+        described = shown.stream.source.describe() if shown.stream else {}
+        live = shown.live_topics.describe() if shown.live_topics else None
         remote = {"store": self.remote.store.url, **self.described_listing, "layout": self.remote.layout.name}
         return {**described, "liveTopics": live, **remote}
 
@@ -119,16 +119,16 @@ class ScanEngine(Protocol):
         ...
 
 
-def known_documents(places: ScanPlaces, found: ShownScan) -> Iterator[Document]:
+def known_documents(places: ScanPlaces, shown: ShownScan) -> Iterator[Document]:
     """A scan's documents, to the end. Raises TieredctlError as `demand_known_objects` does."""
-    yield from found.documents()
-    demand_known_objects(places, found)
+    yield from shown.documents()
+    demand_known_objects(places, shown)
 
 
-def demand_known_objects(places: ScanPlaces, found: ShownScan) -> None:
+def demand_known_objects(places: ScanPlaces, shown: ShownScan) -> None:
     """Raises TieredctlError `unknown-topic` or `unknown-segment` where the store had none of the objects that a scan
     was to look at, and the metadata knows nothing of them."""
-    _demand_known(places, found.options.selection, are_none=not found.summary()["objects"])
+    _demand_known(places, shown.options.selection, are_none=not shown.summary()["objects"])
 
 
 def _demand_known(places: ScanPlaces, selection: Selection, *, are_none: bool) -> None:

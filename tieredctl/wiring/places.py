@@ -148,17 +148,17 @@ class MetadataPlace:
     plugin: PluginSource | None = None
 
     def __post_init__(self) -> None:
-        if self._given > 1:
+        if self._sources_given > 1:
             message = "--log-dir, --bootstrap-server, --export and --metadata-source exclude each other."
             raise TieredctlError(ErrorCode.USAGE, message)
 
     @property
     def is_given(self) -> bool:
         """Whether there is a place to read it."""
-        return self._given > 0
+        return self._sources_given > 0
 
     @property
-    def _given(self) -> int:
+    def _sources_given(self) -> int:
         others = (self.cluster, self.export, self.plugin)
         return bool(self.log_dirs) + sum(place is not None for place in others)
 
@@ -208,8 +208,8 @@ class MetadataPlace:
         """
         with closing(self.open_source()) as source:
             if metadata_partition is not None and metadata_partition not in source.metadata_partitions():
-                known = ", ".join(map(str, source.metadata_partitions()))
-                message = f"There is no metadata partition {metadata_partition} here; found {known}."
+                numbers = ", ".join(map(str, source.metadata_partitions()))
+                message = f"There is no metadata partition {metadata_partition} here; found {numbers}."
                 raise TieredctlError(ErrorCode.USAGE, message)
             stream = EventStream(source, metadata_partition=metadata_partition, as_of=self.as_of, only=only)
             yield stream

@@ -177,14 +177,14 @@ def node_limits(
     the directory's `meta.properties`. Raises TieredctlError for a named file that cannot be read or is another node's,
     and for a value that is not a number.
     """
-    found = _own_file(log_dir) if server_properties is None else _named_file(server_properties, log_dir)
-    file, settings = (None, {}) if found is None else found
-    given = {RETENTION_MS: max_age_ms, RETENTION_BYTES: max_bytes}
+    file_settings = _own_file(log_dir) if server_properties is None else _named_file(server_properties, log_dir)
+    file, settings = (None, {}) if file_settings is None else file_settings
+    options = {RETENTION_MS: max_age_ms, RETENTION_BYTES: max_bytes}
     defaults = {RETENTION_MS: DEFAULT_RETENTION_MS, RETENTION_BYTES: DEFAULT_RETENTION_BYTES}
     values: dict[str, int] = {}
     sources: dict[str, str] = {}
     for name, default in defaults.items():
-        option = given[name]
+        option = options[name]
         if option is not None:
             values[name], sources[name] = option, f"--{name.replace('.', '-')}"
         elif name in settings:
@@ -192,7 +192,7 @@ def node_limits(
         else:
             why = "no file of the node was found" if file is None else f"{file} has none"
             values[name], sources[name] = default, f"Kafka's default: {why}"
-    unknown = tuple(name for name in defaults if file is None and given[name] is None)
+    unknown = tuple(name for name in defaults if file is None and options[name] is None)
     return NodeLimits(RetentionLimits(values[RETENTION_MS], values[RETENTION_BYTES]), sources, unknown)
 
 

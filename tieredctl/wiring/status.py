@@ -83,13 +83,15 @@ def _unless_usage(error: TieredctlError) -> TieredctlError:
 
 def _cluster(place: MetadataPlace, store: StorePlace | None, clock: Clock, *, draws: bool) -> ClusterFacts:
     if place.cluster is not None:
-        found = diagnose_cluster(place.cluster, clock, notes=_readable(store))
-        cluster_id = found.source.get("clusterId")
-        if found.facts is None:
-            return ClusterFacts(True, cluster_id, findings=found.diagnosis.findings)
-        facts = facts_of_cluster(found.facts, cluster_id, found.diagnosis.findings)
-        seen, logs = found.facts, logs_of_leaders(found.facts.partitions) if draws else {}
-        drawn = timelines_of_found(seen.stores, facts.findings or (), seen.odd, logs) if draws else NOTHING_DRAWN
+        diagnosed = diagnose_cluster(place.cluster, clock, notes=_readable(store))
+        cluster_id = diagnosed.source.get("clusterId")
+        if diagnosed.facts is None:
+            return ClusterFacts(True, cluster_id, findings=diagnosed.diagnosis.findings)
+        facts = facts_of_cluster(diagnosed.facts, cluster_id, diagnosed.diagnosis.findings)
+        snapshot, logs = diagnosed.facts, logs_of_leaders(diagnosed.facts.partitions) if draws else {}
+        drawn = (
+            timelines_of_found(snapshot.stores, facts.findings or (), snapshot.odd, logs) if draws else NOTHING_DRAWN
+        )
         return replace(facts, timelines=drawn)
     logs = known_logs(place, Selection()) if draws else {}  # before the metadata: what they gave up since looks missing
     with place.open() as stream:
@@ -197,5 +199,5 @@ def asked_together(ask: Callable[[_Place], _Answer], places: Sequence[_Place]) -
         waiting.put(number)
     for _ in range(threads):
         Thread(target=copy_context().run, args=(ask_what_waits,), daemon=True).start()
-    found = dict(answers.get() for _ in places)
-    return [found[number] for number in range(len(places))]
+    by_number = dict(answers.get() for _ in places)
+    return [by_number[number] for number in range(len(places))]

@@ -63,15 +63,15 @@ def _of_leaders(cluster: Cluster, topic: str, selection: Selection) -> dict[Topi
         if error.code is ErrorCode.UNKNOWN_TOPIC:  # deleted; what it left is drawn
             return {}
         raise
-    found = {}
+    logs = {}
     chosen = [
         one for one in described.partitions if selection.has(TopicIdPartition(described.topic_id, topic, one.partition))
     ]
     for one in chosen if len(chosen) <= MOST_LEADERS else ():
         log = _of_leader(cluster, replace(described, partitions=(one,)))
         if log is not None:
-            found[TopicIdPartition(described.topic_id, topic, one.partition)] = log
-    return found
+            logs[TopicIdPartition(described.topic_id, topic, one.partition)] = log
+    return logs
 
 
 def _of_leader(cluster: Cluster, topic: TopicDescription) -> KnownLog | None:

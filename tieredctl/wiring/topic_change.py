@@ -84,9 +84,9 @@ class TopicEnabling:
         plan = self.plan
         if not plan.shows_first_segment:
             return TopicOutcome(seen=Seen.LIKE_BEFORE)
-        seen = await_first_segment(self._cluster, plan.change.topic, plan.partitions, plan.closed, patience, tell)
+        outcome = await_first_segment(self._cluster, plan.change.topic, plan.partitions, plan.closed, patience, tell)
         late = not_seen(plan.change.topic, "no segment was seen in remote storage", patience.seconds)
-        return TopicOutcome(seen=seen, findings=[late] if seen is Seen.NOT_IN_TIME else [])
+        return TopicOutcome(seen=outcome, findings=[late] if outcome is Seen.NOT_IN_TIME else [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,9 @@ class TopicDisabling:
 
     def wait(self, patience: Patience, tell: Told) -> TopicOutcome:
         """Waits until the last segment is deleted. Raises TieredctlError as `await_nothing_left` does."""
-        seen = await_nothing_left(self._cluster, self._remote, patience, tell)
+        outcome = await_nothing_left(self._cluster, self._remote, patience, tell)
         late = not_seen(self.plan.change.topic, "not all segments were seen deleted", patience.seconds)
-        return TopicOutcome(seen=seen, findings=[late] if seen is Seen.NOT_IN_TIME else [])
+        return TopicOutcome(seen=outcome, findings=[late] if outcome is Seen.NOT_IN_TIME else [])
 
 
 @contextmanager
