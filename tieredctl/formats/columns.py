@@ -224,14 +224,14 @@ def _joined_columns(parts: list[Any]) -> Any:
 
 def _closing_tags(schema: Struct) -> _Step:
     """The message's own tagged section: empty, or one known field of fixed width."""
-    known = list(schema.tagged.items())
+    tagged_fields = list(schema.tagged.items())
 
     def step(progress: _Progress) -> None:
         count = rows_at(progress.data, progress.position, 1)[:, 0]
-        for _, field in known:
+        for _, field in tagged_fields:
             progress.columns[field.name] = np.full(len(count), field.default)
         after = progress.position + 1
-        for tag, field in known:
+        for tag, field in tagged_fields:
             if isinstance(field.type, Primitive):
                 width = field.type.width
                 section = rows_at(progress.data, progress.position, 3 + width)

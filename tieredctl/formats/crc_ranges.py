@@ -28,9 +28,9 @@ class RangeCrcs:
 
     def crc(self, buffer: bytes, base: int, start: int, end: int) -> int:
         """Of file positions from `start` up to, not including, `end`; `buffer[0]` lies at `base`."""
-        known = self._first + (len(self._sums) - 1) * _BLOCK
+        summed_end = self._first + (len(self._sums) - 1) * _BLOCK
         block = start - (start - self._first) % _BLOCK
-        if start < self._first or min(block, known) < base:
+        if start < self._first or min(block, summed_end) < base:
             self._first, self._sums = start, array("L", [0])
         view = memoryview(buffer)
         before, until = self._from_first(view, base, start), self._from_first(view, base, end)

@@ -19,13 +19,13 @@ def frame(api_key: int, version: int = MESSAGE_VERSION) -> bytes:
     return unsigned_varint(FRAME_VERSION) + unsigned_varint(api_key) + unsigned_varint(version)
 
 
-def read_frame(value: Buffer, known: Container[int]) -> tuple[int, int]:
+def read_frame(value: Buffer, api_keys: Container[int]) -> tuple[int, int]:
     """A value's apiKey and the position of its record. Raises DecodeError for another frame or an unknown apiKey."""
     frame_version, position = read_unsigned_varint(value, 0, len(value))
     if frame_version != FRAME_VERSION:
         raise DecodeError(f"frame version {frame_version} is not {FRAME_VERSION}", 0)
     api_key, position = read_unsigned_varint(value, position, len(value))
-    if api_key not in known:
+    if api_key not in api_keys:
         raise DecodeError(f"unknown apiKey {api_key}", 1)
     version, position = read_unsigned_varint(value, position, len(value))
     if version != MESSAGE_VERSION:

@@ -28,8 +28,8 @@ def _is_binary(key: bytes) -> bool:
 
 
 def _is_text(key: bytes) -> bool:
-    found = _TEXT.fullmatch(key)
-    if found is None or not is_uuid(found[1].decode("ascii")):
+    match = _TEXT.fullmatch(key)
+    if match is None or not is_uuid(match[1].decode("ascii")):
         return False
-    partition, end_offset, epoch = map(int, found.groups()[1:4])
+    partition, end_offset, epoch = map(int, match.groups()[1:4])
     return max(partition, epoch) <= _GREATEST_INT32 and end_offset <= _GREATEST_INT64

@@ -106,8 +106,8 @@ class LineFormat(Generic[_Value]):
         try:
             values = {}
             for attribute, (name, read, _, null, lacking) in self._fields.items():
-                found = fields.get(name) if lacking else fields[name]
-                values[attribute] = None if found is None and (null or lacking) else read(found)
+                value = fields.get(name) if lacking else fields[name]
+                values[attribute] = None if value is None and (null or lacking) else read(value)
             return self._make(**values)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise DecodeError(f"a field is missing or has the wrong type ({error})", 0) from None

@@ -110,8 +110,8 @@ class SettingDefinition:
     def _allows_text(self, text: str) -> bool:
         if self.not_empty and not text:
             return False
-        given = text.upper() if self.any_case else text
-        return not self.one_of or given in self.one_of
+        comparable = text.upper() if self.any_case else text
+        return not self.one_of or comparable in self.one_of
 
     def _allows_list(self, text: str) -> bool:
         entries = _SEPARATOR.split(text) if text else []
@@ -159,16 +159,16 @@ def definition(kind: SettingKind, name: str, line: Line | None = None) -> Settin
     """A setting as a line of releases has it; without a line, or where that lacks it, as the newest that has it. None
     where no release has it. A line before the first or after the last that is known is taken for that one."""
     stretches = _stretches(kind, name)
-    found = None if line is None else _of_line(stretches, line)
-    return found or next((one for _, one in reversed(stretches) if one is not None), None)
+    of_line = None if line is None else _of_line(stretches, line)
+    return of_line or next((one for _, one in reversed(stretches) if one is not None), None)
 
 
 def is_allowed(kind: SettingKind, name: str, stated: str, line: Line | None = None) -> bool:
     """Whether Kafka takes a text for a setting; without a line, whether some release does. So are unknown settings."""
     stretches = _stretches(kind, name)
-    found = None if line is None else _of_line(stretches, line)
-    known = [found] if found else [one for _, one in stretches if one is not None]
-    return not known or any(one.allows(stated) for one in known)
+    of_line = None if line is None else _of_line(stretches, line)
+    definitions = [of_line] if of_line else [one for _, one in stretches if one is not None]
+    return not definitions or any(one.allows(stated) for one in definitions)
 
 
 def is_in_line(kind: SettingKind, name: str, line: Line) -> bool:
@@ -179,17 +179,17 @@ def is_in_line(kind: SettingKind, name: str, line: Line) -> bool:
 def lines_of(kind: SettingKind, name: str) -> tuple[Line, Line] | None:
     """The first and the last line that have a setting; None where no release has it. (3, 6) may stand for an earlier
     one."""
-    found = [line for line in _lines() if is_in_line(kind, name, line)]
-    return (found[0], found[-1]) if found else None
+    lines = [line for line in _lines() if is_in_line(kind, name, line)]
+    return (lines[0], lines[-1]) if lines else None
 
 
 def is_dynamic_broker_setting(name: str) -> bool:
     """Whether a metadata log may have a broker's setting of this name, for all listeners or for one."""
-    known = _dynamic()
+    dynamic_names = _dynamic()
     if name.startswith(_LISTENER):
         rest = name.removeprefix(_LISTENER).split(".")
-        return any(".".join(rest[start:]) in known for start in range(1, len(rest)))
-    return name in known
+        return any(".".join(rest[start:]) in dynamic_names for start in range(1, len(rest)))
+    return name in dynamic_names
 
 
 def metadata_version_line(level: int) -> Line | None:
@@ -212,17 +212,17 @@ def _of_line(stretches: Sequence[tuple[Line, SettingDefinition | None]], line: L
 
 
 def _defined(kind: str, default: str | None, demand: Mapping[str, Any] | None = None) -> SettingDefinition:
-    given = demand or {}
+    limits = demand or {}
     return SettingDefinition(
         kind,
         default,
-        least=given.get("least"),
-        greatest=given.get("greatest"),
-        besides=given.get("besides"),
-        one_of=tuple(given.get("oneOf", ())),
-        any_case=given.get("anyCase", False),
-        not_empty=given.get("notEmpty", False),
-        no_blanks=given.get("noBlanks", False),
+        least=limits.get("least"),
+        greatest=limits.get("greatest"),
+        besides=limits.get("besides"),
+        one_of=tuple(limits.get("oneOf", ())),
+        any_case=limits.get("anyCase", False),
+        not_empty=limits.get("notEmpty", False),
+        no_blanks=limits.get("noBlanks", False),
     )
 
 

@@ -34,17 +34,17 @@ class SnapshotOrder:
     def next_batch(self, position: int, header: BatchHeader, batch: memoryview) -> DecodeError | None:
         """What is wrong with the order where the next batch comes, at a position of the file."""
         kind = _first_control_type(header, batch) if header.is_control else None
-        found, following = None, self._following_offset
+        fault, following = None, self._following_offset
         if not self._begun and kind != ControlType.SNAPSHOT_HEADER:
-            found = DecodeError("snapshot does not begin with a header", position)
+            fault = DecodeError("snapshot does not begin with a header", position)
         elif self._ended:
-            found = DecodeError("snapshot continues after its footer", position)
+            fault = DecodeError("snapshot continues after its footer", position)
         elif following is not None and header.base_offset != following:
-            found = DecodeError(f"batch begins with offset {header.base_offset}, not {following}", position)
+            fault = DecodeError(f"batch begins with offset {header.base_offset}, not {following}", position)
         self._begun = True
         self._ended = kind == ControlType.SNAPSHOT_FOOTER
         self._following_offset = header.last_offset + 1
-        return found
+        return fault
 
     def skip(self) -> None:
         """What comes next is damaged."""

@@ -82,12 +82,12 @@ class BlockReader:
             try:
                 if header.records_count > MOST_ROWS:
                     raise DecodeError(f"not all of {header.records_count} records are events", 0)
-                found = list(read_records(block.buffer, int(position), header))
+                records = list(read_records(block.buffer, int(position), header))
             except DecodeError as error:
                 rows.findings.append(self.corrupt(block.file_position + int(position), header, error.reason))
                 continue
-            rows.take(one for one in found if one.offset >= self.first_offset)
-            del found
+            rows.take(one for one in records if one.offset >= self.first_offset)
+            del records
             if rows.bytes > UNFOLDED_AT_ONCE:
                 yield rows.chunk()
                 rows = _Rows()
@@ -103,8 +103,8 @@ class _Rows:
     unkeyed: list[int] = field(default_factory=list)
     bytes: int = 0
 
-    def take(self, found: Iterable[Record]) -> None:
-        for one in found:
+    def take(self, records: Iterable[Record]) -> None:
+        for one in records:
             key = one.key if one.value is None else None
             self.records.append(MetadataRecord(one.offset, one.timestamp, one.value, key))
             self.bytes += len(one.value or b"") + len(key or b"")

@@ -340,9 +340,9 @@ def _is_sound(pending: _Pending, position: int) -> bool:
 def _seek_sound(pending: _Pending, position: int) -> None:
     """Drops what is pending up to the first sound batch at or after a file position, or all of it."""
     while True:
-        found = _MAGIC_AND_ATTRIBUTES.search(pending.buffer, position - pending.base + MAGIC_AT)
-        if found:
-            position = pending.base + found.start() - MAGIC_AT
+        match = _MAGIC_AND_ATTRIBUTES.search(pending.buffer, position - pending.base + MAGIC_AT)
+        if match:
+            position = pending.base + match.start() - MAGIC_AT
             if _is_sound(pending, position):
                 pending.pass_to(position)
                 return

@@ -93,7 +93,7 @@ class Message:
 
 def read_message(text: str) -> Message:
     """The message that a definition's text describes, comments included."""
-    return Message(json.loads(_STRING_OR_COMMENT.sub(lambda found: found[1] or "", text)))
+    return Message(json.loads(_STRING_OR_COMMENT.sub(lambda match: match[1] or "", text)))
 
 
 @cache
@@ -141,9 +141,9 @@ class _Schemas:
         return self._version in Versions.parse(field.get(versions, "none"))
 
 
-def _default(kind: FieldType, given: Any) -> Any:
+def _default(kind: FieldType, stated: Any) -> Any:
     """What a field has that nobody set: as given, in text or as a value, or else nothing of its type."""
-    if given == "null":
+    if stated == "null":
         return None
     if isinstance(kind, Struct | NullableStruct):
         struct = kind.struct if isinstance(kind, NullableStruct) else kind
@@ -151,11 +151,11 @@ def _default(kind: FieldType, given: Any) -> Any:
     if isinstance(kind, Array):
         return []
     if isinstance(kind, Length):
-        return given or ("" if kind in (Length.STRING, Length.NULLABLE_STRING) else b"")
+        return stated or ("" if kind in (Length.STRING, Length.NULLABLE_STRING) else b"")
     if kind is Primitive.UUID:
-        return uuid_bytes(given) if given else _ZERO_UUID
+        return uuid_bytes(stated) if stated else _ZERO_UUID
     if kind is Primitive.BOOL:
-        return given in (True, "true")
+        return stated in (True, "true")
     if kind is Primitive.FLOAT64:
-        return float(given or 0)
-    return int(given, 0) if isinstance(given, str) and given else given or 0
+        return float(stated or 0)
+    return int(stated, 0) if isinstance(stated, str) and stated else stated or 0

@@ -37,10 +37,10 @@ def read_meta_properties(data: Buffer) -> MetaProperties:
     if version not in _NODE_ID_KEYS:
         raise DecodeError(f"meta.properties has version {version}", 0)
     node_id = _node_id(properties, _NODE_ID_KEYS[version])
-    found = MetaProperties(version, properties.get("cluster.id"), node_id, _directory_id(properties))
-    if version == KRAFT_VERSION and (found.cluster_id is None or found.node_id is None):
+    meta_properties = MetaProperties(version, properties.get("cluster.id"), node_id, _directory_id(properties))
+    if version == KRAFT_VERSION and (meta_properties.cluster_id is None or meta_properties.node_id is None):
         raise DecodeError("meta.properties of version 1 lacks cluster.id or node.id", 0)
-    return found
+    return meta_properties
 
 
 def encode_meta_properties(meta: MetaProperties) -> bytes:

@@ -238,16 +238,16 @@ def _carries_any(values: Values) -> bool:
 
 
 def _named(values: Values, path: str) -> list[TaggedField]:
-    found = [TaggedField(path, tag, data) for tag, data in values.get(UNKNOWN_TAGS, ())]
+    unknown_fields = [TaggedField(path, tag, data) for tag, data in values.get(UNKNOWN_TAGS, ())]
     for name, value in values.items():
         inner = f"{path}.{name}" if path else name
         if isinstance(value, dict):
-            found += _named(value, inner)
+            unknown_fields += _named(value, inner)
         elif isinstance(value, list) and name != UNKNOWN_TAGS:
             for index, element in enumerate(value):
                 if isinstance(element, dict):
-                    found += _named(element, f"{inner}[{index}]")
-    return found
+                    unknown_fields += _named(element, f"{inner}[{index}]")
+    return unknown_fields
 
 
 def put_tagged_fields(values: Values, fields: Iterable[TaggedField]) -> None:

@@ -46,7 +46,7 @@ def encode_partition_metadata(metadata: PartitionMetadata) -> bytes:
 
 
 def _value(key: str, line: Line) -> str:
-    found, separator, value = line.text.partition(":")
-    if found != key or not separator:
+    name, separator, value = line.text.partition(":")
+    if name != key or not separator:
         raise DecodeError(f"partition.metadata has no {key} where it belongs", line.position)
     return value.strip()

@@ -24,14 +24,14 @@ class Line(NamedTuple):
 def lines_of(data: Buffer) -> list[Line]:
     """The lines of a UTF-8 text; the last may lack its end. Raises DecodeError on other bytes."""
     content = bytes(data)
-    found = []
+    lines = []
     position = 0
     while position < len(content):
         match = _LINE.match(content, position)
         assert match is not None  # the pattern fits everywhere
-        found.append(Line(position, _decoded(match.group(1), position)))
+        lines.append(Line(position, _decoded(match.group(1), position)))
         position = match.end()
-    return found
+    return lines
 
 
 def whole_number(text: str, kind: Primitive, position: int) -> int:

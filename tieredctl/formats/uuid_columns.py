@@ -106,9 +106,9 @@ def joined_uuids(parts: Sequence[UuidColumns]) -> UuidColumns:
 
 def uuids_of_texts(texts: Sequence[str]) -> tuple[UuidColumns, list[int]]:
     """The ids among some texts, and which of the texts they are."""
-    found = [(number, data) for number, text in enumerate(texts) if (data := _uuid_bytes(text)) is not None]
-    ids = uuid_columns(np.frombuffer(b"".join(data for _, data in found), np.dtype((np.void, UUID_BYTES))))
-    return ids, [number for number, _ in found]
+    numbered_ids = [(number, data) for number, text in enumerate(texts) if (data := _uuid_bytes(text)) is not None]
+    ids = uuid_columns(np.frombuffer(b"".join(data for _, data in numbered_ids), np.dtype((np.void, UUID_BYTES))))
+    return ids, [number for number, _ in numbered_ids]
 
 
 def uuids_in_text(characters: Bytes) -> tuple[UuidColumns, Flags]:
@@ -176,18 +176,18 @@ class UuidLookup:
 
     def rows_of(self, ids: UuidColumns) -> Ints:
         """The row of each id; NOT_FOUND where there is none."""
-        found = np.full(len(ids), NOT_FOUND, np.int64)
+        rows = np.full(len(ids), NOT_FOUND, np.int64)
         buckets = self._buckets(ids)
         places, ends = self._edges[buckets].astype(np.int64), self._edges[buckets + 1]
         open_ = np.flatnonzero(places < ends)
         while len(open_):
             here = places[open_]
             hits = self._ids.at(here).equal(ids.at(open_))
-            found[open_[hits]] = here[hits] if self._rows is None else self._rows[here[hits]]
+            rows[open_[hits]] = here[hits] if self._rows is None else self._rows[here[hits]]
             open_ = open_[~hits]
             places[open_] += 1
             open_ = open_[places[open_] < ends[open_]]
-        return found
+        return rows
 
     def _buckets(self, ids: UuidColumns) -> Ints:
         return (ids.hashes() >> self._shift).astype(np.int64)
@@ -202,8 +202,8 @@ class UuidSet:
 
     def has(self, ids: UuidColumns) -> Flags:
         """Which of some ids are among these."""
-        found: Flags = self._lookup.rows_of(ids) != NOT_FOUND
-        return found
+        are_present: Flags = self._lookup.rows_of(ids) != NOT_FOUND
+        return are_present
 
 
 def grouped(ids: UuidColumns) -> tuple[Ints, UuidColumns]:

@@ -226,7 +226,7 @@ def _plain_length(kind: object) -> _LengthReader:
 
 
 def _tags_step(schema: Struct) -> _Step:
-    known = {
+    tagged_readers = {
         tag: (field.name, _value_reader(field.type, f"{schema.name}.{field.name}", flexible=True))
         for tag, field in schema.tagged.items()
     }
@@ -250,8 +250,8 @@ def _tags_step(schema: Struct) -> _Step:
             if size > end - position:
                 raise DecodeError(f"{schema.name} tag {tag} claims {size} bytes where {end - position} are left", start)
             last, stop = tag, position + size
-            if tag in known:
-                name, read = known[tag]
+            if tag in tagged_readers:
+                name, read = tagged_readers[tag]
                 values[name], position = read(buffer, position, stop)
                 if position != stop:
                     raise DecodeError(f"{schema.name}.{name} has bytes left over", position)

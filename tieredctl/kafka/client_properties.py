@@ -175,11 +175,11 @@ def _translate_identity(properties: Properties) -> None:
     location = properties.get("ssl.keystore.location")
     if location is None:
         return
-    found = _store_type(location, kind)
-    if found == "PEM":
+    store_type = _store_type(location, kind)
+    if store_type == "PEM":
         del properties["ssl.keystore.location"]
         properties |= {"ssl.certificate.location": location, "ssl.key.location": location}
-    elif found == "JKS":
+    elif store_type == "JKS":
         hint = (
             f"Convert it: keytool -importkeystore -srckeystore {location} -destkeystore keystore.p12 "
             "-deststoretype PKCS12; then set ssl.keystore.location to that file."
@@ -254,11 +254,11 @@ def kafka_python_settings(bootstrap_server: str, properties: Properties) -> dict
 
 def server_addresses(bootstrap_server: str) -> list[tuple[str, int]]:
     """Host and port of each bootstrap server. Raises TieredctlError for one without a port."""
-    found = [server.rpartition(":") for server in _servers(bootstrap_server)]
-    for host, _, port in found:
+    addresses = [server.rpartition(":") for server in _servers(bootstrap_server)]
+    for host, _, port in addresses:
         if not host or not port.isdecimal():
             raise TieredctlError(ErrorCode.USAGE, f"{host}{port} is not HOST:PORT.")
-    return [(host.strip("[]"), int(port)) for host, _, port in found]
+    return [(host.strip("[]"), int(port)) for host, _, port in addresses]
 
 
 def security_protocol_of(properties: Properties) -> str:

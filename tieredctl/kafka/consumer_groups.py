@@ -23,7 +23,7 @@ class LiveClusterWithGroups(LiveCluster):
         def of_groups_at(broker: int) -> list[CommittedOffset]:
             return list(self._of_groups_at(broker))
 
-        return sorted({found for _, some in self._of_each_broker(of_groups_at) for found in some})
+        return sorted({committed for _, some in self._of_each_broker(of_groups_at) for committed in some})
 
     def _of_groups_at(self, broker: int) -> Iterator[CommittedOffset]:
         """The groups that a broker coordinates: each lists its own."""

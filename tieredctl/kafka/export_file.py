@@ -45,18 +45,18 @@ class ExportFile:
 
     @property
     def cluster_id(self) -> str | None:
-        found = self._rows.header.source.get("clusterId")
-        return found if isinstance(found, str) else None
+        cluster_id = self._rows.header.source.get("clusterId")
+        return cluster_id if isinstance(cluster_id, str) else None
 
     @property
     def metadata_topic_id(self) -> str | None:
-        found = self._rows.header.source.get("metadataTopicId")
-        return found if isinstance(found, str) else None
+        topic_id = self._rows.header.source.get("metadataTopicId")
+        return topic_id if isinstance(topic_id, str) else None
 
     @property
     def partition_count(self) -> int | None:
-        found = self._rows.header.source.get("topicPartitions")
-        return found if isinstance(found, int) else None
+        count = self._rows.header.source.get("topicPartitions")
+        return count if isinstance(count, int) else None
 
     def describe(self) -> dict[str, object]:
         return {
@@ -201,17 +201,17 @@ class _ParquetRows:
         except DecodeError as error:
             raise _damaged(path, error.reason) from None
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-            raise _damaged(path, _told(error)) from None
+            raise _damaged(path, _message(error)) from None
 
     def _row_groups_by_partition(self) -> dict[int, list[int]]:
         column = self._file.schema_arrow.names.index(METADATA_PARTITION)
-        found: dict[int, list[int]] = {}
+        row_groups: dict[int, list[int]] = {}
         for index in range(self._file.num_row_groups):
             statistics = self._file.metadata.row_group(index).column(column).statistics
             if statistics is None or not statistics.has_min_max or statistics.min != statistics.max:
                 raise _damaged(self._path, f"row group {index} does not hold one metadata partition")
-            found.setdefault(statistics.min, []).append(index)
-        return found
+            row_groups.setdefault(statistics.min, []).append(index)
+        return row_groups
 
     def chunks(self, partition: ExportedPartition) -> Iterator[RecordChunk]:
         import pyarrow as pa
@@ -221,7 +221,7 @@ class _ParquetRows:
                 table = self._file.read_row_group(index, columns=[*RECORD_COLUMNS, TOMBSTONE_KEY])
                 chunk = _table_chunk(table)
             except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-                raise _damaged(self._path, _told(error)) from None
+                raise _damaged(self._path, _message(error)) from None
             yield chunk
 
     def close(self) -> None:
@@ -260,7 +260,7 @@ def _integers(table: pa.Table, name: str) -> Any:
     return numbers_in(column.combine_chunks())
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """A library's message about a damaged file, if it is fit to be shown."""
     line = str(error).partition("\n")[0].strip(" .")
     return line if " " in line and line.isprintable() else "it is damaged"

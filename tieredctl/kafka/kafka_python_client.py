@@ -65,8 +65,8 @@ class KafkaPythonClient:
 
     @property
     def cluster_id(self) -> str | None:
-        found: str | None = self._connections.cluster.cluster_id
-        return found
+        cluster_id: str | None = self._connections.cluster.cluster_id
+        return cluster_id
 
     def broker_ids(self) -> Sequence[int]:
         """By the newest metadata that it has."""
@@ -235,14 +235,14 @@ class PatientCluster:
             raise
         except SaslAuthenticationFailedError as error:
             raise TieredctlError(
-                ErrorCode.BROKER_REFUSED, f"{self._bootstrap_server} refused: {self._said(error)}"
+                ErrorCode.BROKER_REFUSED, f"{self._bootstrap_server} refused: {self._error_text(error)}"
             ) from None
         except (KafkaError, OSError) as error:
             waited = f"did not answer within the request timeout of {self._request_timeout_seconds:g} s"
-            message = f"{self._bootstrap_server} {waited}: {self._said(error)}"
+            message = f"{self._bootstrap_server} {waited}: {self._error_text(error)}"
             raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message) from None
 
-    def _said(self, error: Exception) -> str:
+    def _error_text(self, error: Exception) -> str:
         from kafka.errors import NodeNotReadyError
 
         if isinstance(error, NodeNotReadyError):  # its own words are about kafka-python's insides

@@ -59,14 +59,14 @@ class LiveCluster(PatientCluster):
             allow_auto_topic_creation=False,
             include_topic_authorized_operations=False,
         )
-        (found,) = self._ask(None, request).topics
-        if found.error_code == _UNKNOWN_TOPIC:
+        (answer,) = self._ask(None, request).topics
+        if answer.error_code == _UNKNOWN_TOPIC:
             raise self._unknown_topic(name)
-        if found.error_code == _INVALID_TOPIC:
+        if answer.error_code == _INVALID_TOPIC:
             hint = "A name has letters, digits, '.', '_' and '-', 249 at most."
             raise TieredctlError(ErrorCode.USAGE, f"{name!r} is not a valid topic name.", hint=hint)
-        self._demand_access(found.error_code, f"topic {name}")
-        return TopicDescription(name, uuid_text(found.topic_id.bytes), tuple(map(_partition, _ordered(found))))
+        self._demand_access(answer.error_code, f"topic {name}")
+        return TopicDescription(name, uuid_text(answer.topic_id.bytes), tuple(map(_partition, _ordered(answer))))
 
     def _unknown_topic(self, name: str) -> TieredctlError:
         """With the nearest names that the user may see, whichever command asked."""
@@ -98,14 +98,14 @@ class LiveCluster(PatientCluster):
         request = DescribeConfigsRequest(
             resources=[(kind, name, None) for name in names], include_synonyms=False, min_version=1
         )
-        found: dict[str, Mapping[str, ConfigValue]] = {}
+        configs: dict[str, Mapping[str, ConfigValue]] = {}
         for resource in self._ask(None, request).results:
             if resource.error_code == _UNKNOWN_TOPIC:
                 continue
             self._demand_access(resource.error_code, f"topic {resource.resource_name}", "DescribeConfigs")
             _demand_answer(resource.error_code, f"the settings of topic {resource.resource_name}")
-            found[resource.resource_name] = _configs(resource)
-        return found
+            configs[resource.resource_name] = _configs(resource)
+        return configs
 
     def broker_configs(self) -> Mapping[int, Mapping[str, ConfigValue]]:
         from kafka.admin import ConfigResourceType
@@ -116,13 +116,13 @@ class LiveCluster(PatientCluster):
             request = DescribeConfigsRequest(resources=asked, include_synonyms=False, min_version=1)
             return self._ask(broker, request, awaits_broker=False)
 
-        found: dict[int, Mapping[str, ConfigValue]] = {}
+        configs: dict[int, Mapping[str, ConfigValue]] = {}
         for broker, response in self._of_each_broker(ask):
             (resource,) = response.results
             self._demand_access(resource.error_code, "the cluster", "DescribeConfigs")
             _demand_answer(resource.error_code, f"the settings of broker {broker}")
-            found[broker] = _configs(resource)
-        return found
+            configs[broker] = _configs(resource)
+        return configs
 
     def broker_features(self) -> Mapping[int, BrokerFeatures]:
         def ask(broker: int) -> Any:
@@ -182,22 +182,22 @@ class LiveCluster(PatientCluster):
 
     def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
         wanted = set(names)
-        found: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
+        bytes_of_replicas: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
         for broker, log_dirs in self._log_dirs():
             for log_dir in log_dirs:
                 for topic in log_dir.topics:
                     if topic.name in wanted:
                         for one in topic.partitions:
-                            found[topic.name, one.partition_index][broker] = one.partition_size
-        return found
+                            bytes_of_replicas[topic.name, one.partition_index][broker] = one.partition_size
+        return bytes_of_replicas
 
     def free_bytes(self, names: Sequence[str]) -> Mapping[int, int]:
-        wanted, found = set(names), dict[int, int]()
+        wanted, free = set(names), dict[int, int]()
         for broker, log_dirs in self._log_dirs():
             for log_dir in log_dirs:
                 if log_dir.usable_bytes != _NONE and any(topic.name in wanted for topic in log_dir.topics):
-                    found[broker] = found.get(broker, 0) + log_dir.usable_bytes
-        return found
+                    free[broker] = free.get(broker, 0) + log_dir.usable_bytes
+        return free
 
     def _log_dirs(self) -> Iterator[tuple[int, Sequence[Any]]]:
         """Each broker's readable log directories."""
@@ -244,12 +244,14 @@ class LiveCluster(PatientCluster):
             is_last = time.monotonic() > deadline
             for leader, partitions in _by_leader(open_questions).items():
                 try:
-                    found = list(self._offsets_from(leader, topic.topic, partitions, timestamp))
+                    offsets_of_leader = list(self._offsets_from(leader, topic.topic, partitions, timestamp))
                 except TieredctlError as error:
                     if error.code is not ErrorCode.BROKER_UNREACHABLE or is_last:
                         raise
                     continue  # Another broker may lead soon.
-                answers |= {partition: answer for partition, answer, passing in found if is_last or not passing}
+                answers |= {
+                    partition: answer for partition, answer, passing in offsets_of_leader if is_last or not passing
+                }
             topic = topic if len(answers) == len(topic.partitions) else self._as_it_is_now(topic)
         return dict(sorted(answers.items()))
 
@@ -260,17 +262,17 @@ class LiveCluster(PatientCluster):
         while True:
             leader = next(one.leader for one in topic.partitions if one.partition == partition)
             try:
-                found = self._epoch_end_offset(leader, topic.topic, partition, leader_epoch)
+                end = self._epoch_end_offset(leader, topic.topic, partition, leader_epoch)
             except TieredctlError as error:
                 if error.code is not ErrorCode.BROKER_UNREACHABLE or time.monotonic() > deadline:
                     raise
             else:
-                self._demand_access(found.error_code, f"topic {topic.topic}")
-                if not found.error_code:
-                    return None if found.end_offset == _NONE else (found.leader_epoch, found.end_offset)
-                if found.error_code not in _PASSING or time.monotonic() > deadline:
-                    said = f"The leader of {topic.topic}-{partition} answered: {error_of(found.error_code).message}."
-                    raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, said)
+                self._demand_access(end.error_code, f"topic {topic.topic}")
+                if not end.error_code:
+                    return None if end.end_offset == _NONE else (end.leader_epoch, end.end_offset)
+                if end.error_code not in _PASSING or time.monotonic() > deadline:
+                    message = f"The leader of {topic.topic}-{partition} answered: {error_of(end.error_code).message}."
+                    raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message)
             topic = self._as_it_is_now(topic)
 
     def _as_it_is_now(self, topic: TopicDescription) -> TopicDescription:
@@ -306,13 +308,17 @@ class LiveCluster(PatientCluster):
         except (IncompatibleBrokerVersion, UnsupportedVersionError):
             yield from ((one, ListedOffset(None, error=_UNSUPPORTED_VERSION), False) for one in partitions)
             return
-        for found in (found for one in response.topics for found in one.partitions):
-            if found.error_code:
-                error = error_of(found.error_code)
-                self._demand_access(found.error_code, f"topic {topic}")
-                yield found.partition_index, ListedOffset(None, error=error.message), found.error_code in _PASSING
+        for partition_answer in (partition_answer for one in response.topics for partition_answer in one.partitions):
+            if partition_answer.error_code:
+                error = error_of(partition_answer.error_code)
+                self._demand_access(partition_answer.error_code, f"topic {topic}")
+                yield (
+                    partition_answer.partition_index,
+                    ListedOffset(None, error=error.message),
+                    partition_answer.error_code in _PASSING,
+                )
             else:
-                yield found.partition_index, _listed(found), False
+                yield partition_answer.partition_index, _listed(partition_answer), False
 
     def _list_offsets_request(self, topic: str, partitions: list[int], timestamp: int) -> Any:
         from kafka.protocol.consumer import ListOffsetsRequest
@@ -345,8 +351,8 @@ def _quorum_description(part: Any, nodes: Any) -> QuorumDescription:
 
 
 def _quorum_replica(replica: Any) -> QuorumReplica:
-    seen = (replica.log_end_offset, replica.last_fetch_timestamp, replica.last_caught_up_timestamp)
-    return QuorumReplica(replica.replica_id, *(None if one == _NONE else one for one in seen))
+    progress = (replica.log_end_offset, replica.last_fetch_timestamp, replica.last_caught_up_timestamp)
+    return QuorumReplica(replica.replica_id, *(None if one == _NONE else one for one in progress))
 
 
 def _demand_answer(error_code: int, what: str) -> None:
@@ -362,10 +368,10 @@ def _ordered(topic: Any) -> list[Any]:
     return sorted(topic.partitions, key=lambda partition: int(partition.partition_index))
 
 
-def _partition(found: Any) -> PartitionDescription:
-    leader = None if found.leader_id == _NONE else found.leader_id
-    epoch, replicas, in_sync = found.leader_epoch, tuple(found.replica_nodes), tuple(found.isr_nodes)
-    return PartitionDescription(found.partition_index, leader, epoch, replicas, in_sync)
+def _partition(answer: Any) -> PartitionDescription:
+    leader = None if answer.leader_id == _NONE else answer.leader_id
+    epoch, replicas, in_sync = answer.leader_epoch, tuple(answer.replica_nodes), tuple(answer.isr_nodes)
+    return PartitionDescription(answer.partition_index, leader, epoch, replicas, in_sync)
 
 
 def _configs(resource: Any) -> Mapping[str, ConfigValue]:
@@ -393,8 +399,8 @@ def _by_leader(partitions: list[PartitionDescription]) -> dict[int | None, list[
     return leaders
 
 
-def _listed(found: Any) -> ListedOffset:
-    if found.offset == _NONE:
+def _listed(answer: Any) -> ListedOffset:
+    if answer.offset == _NONE:
         return ListedOffset(None)
-    timestamp_ms = None if found.timestamp == _NONE else found.timestamp
-    return ListedOffset(found.offset, timestamp_ms, None if found.leader_epoch == _NONE else found.leader_epoch)
+    timestamp_ms = None if answer.timestamp == _NONE else answer.timestamp
+    return ListedOffset(answer.offset, timestamp_ms, None if answer.leader_epoch == _NONE else answer.leader_epoch)

@@ -52,15 +52,15 @@ class LiveLog(LiveCluster):
     def offset_ranges(self, topic: TopicDescription) -> Mapping[int, OffsetRange]:
         """Log start and high watermark of each partition, at this moment."""
         starts, ends = (self.list_offsets(topic, spec) for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST))
-        found: dict[int, OffsetRange] = {}
+        ranges: dict[int, OffsetRange] = {}
         for partition, end in ends.items():
             start = starts[partition]
             if start.offset is None or end.offset is None:
                 reason = start.error or end.error
                 message = f"The offsets of {METADATA_TOPIC}-{partition} are not available: {reason}."
                 raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message)
-            found[partition] = OffsetRange(start.offset, end.offset)
-        return found
+            ranges[partition] = OffsetRange(start.offset, end.offset)
+        return ranges
 
     def fetch(self, topic: TopicDescription, partition: int, offset: int, most_bytes: int) -> FetchedLog:
         """What a partition's leader has from `offset` on: at least one batch, otherwise at most `most_bytes`; nothing
@@ -75,14 +75,14 @@ class LiveLog(LiveCluster):
             leader = next((one.leader for one in topic.partitions if one.partition == partition), None)
             if leader is not None:
                 try:
-                    found = self._fetched(leader, topic_id, partition, offset, most_bytes)
+                    answer = self._fetched(leader, topic_id, partition, offset, most_bytes)
                 except TieredctlError as error:
                     if error.code is not ErrorCode.BROKER_UNREACHABLE or time.monotonic() > deadline:
                         raise
                 else:
-                    if not found.error_code:
-                        return FetchedLog(bytes(found.records or b""), found.high_watermark)
-                    reason = self._passing_reason(found.error_code, partition, offset)
+                    if not answer.error_code:
+                        return FetchedLog(bytes(answer.records or b""), answer.high_watermark)
+                    reason = self._passing_reason(answer.error_code, partition, offset)
             if time.monotonic() > deadline:
                 raise self.gave_nothing(partition, offset, reason)
             self._client.hear_of_changes()

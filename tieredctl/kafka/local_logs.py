@@ -43,24 +43,24 @@ def read_local_logs(log_dirs: Iterable[Path]) -> dict[TopicIdPartition, LocalLog
         log_start_offsets = read_log_start_offsets(log_dir)
         for partition, folder in partition_folders(log_dir):
             log = _local_log(folder, log_start_offsets.get((partition.topic, partition.partition)))
-            known = logs.get(partition)
-            if log and (known is None or log.local_start_offset < known.local_start_offset):
+            earliest = logs.get(partition)
+            if log and (earliest is None or log.local_start_offset < earliest.local_start_offset):
                 logs[partition] = log
     return logs
 
 
-def read_tiered_partitions(log_dir: Path, known: Collection[TopicIdPartition]) -> Iterator[TopicIdPartition]:
+def read_tiered_partitions(log_dir: Path, excluded: Collection[TopicIdPartition]) -> Iterator[TopicIdPartition]:
     """The partitions, but for known ones, whose log starts below the first segment here: records in between are in
     remote storage alone. Both the broker's checkpoint and the partition's own leader epochs have to say so, as a broker
     that dies may leave either of them outdated.
 
     Raises TieredctlError for what exists and may not be read.
     """
-    names = {(one.topic, one.partition) for one in known}
+    names = {(one.topic, one.partition) for one in excluded}
     starts = {name: start for name, start in read_log_start_offsets(log_dir).items() if name not in names}
     for partition, folder in partition_folders(log_dir, starts) if starts else ():
         start = starts[partition.topic, partition.partition]
-        log = _local_log(folder, start) if partition not in known else None
+        log = _local_log(folder, start) if partition not in excluded else None
         if log is not None and max(start, log.leader_epochs[0][1]) < log.local_start_offset:
             yield partition
 
@@ -162,10 +162,10 @@ def read_local_replicas(log_dirs: Iterable[Path]) -> list[LocalReplica]:
             there = log_dir.exists()
             message = f"{log_dir} is a file, not a broker's log directory." if there else f"There is no {log_dir}."
             raise TieredctlError(ErrorCode.NOT_A_LOG_DIR if there else ErrorCode.PATH_MISSING, message)
-        found = list(_replicas(log_dir))
-        if not found and not (log_dir / META_PROPERTIES_FILE).exists():
+        of_log_dir = list(_replicas(log_dir))
+        if not of_log_dir and not (log_dir / META_PROPERTIES_FILE).exists():
             raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"{log_dir} has no partition.")
-        replicas += found
+        replicas += of_log_dir
     return replicas
 
 
@@ -176,7 +176,7 @@ def _replicas(log_dir: Path) -> Iterator[LocalReplica]:
             settled = [name for name in parsed if name.transition is None and name.segment_id is None]
             bases = sorted(name.offset for name in settled if name.part is SegmentPart.LOG)
             snapshots = frozenset(name.offset for name in settled if name.part is SegmentPart.PRODUCER_SNAPSHOT)
-            segments = [found for base in bases if (found := _segment(folder, base)) is not None]
+            segments = [segment for base in bases if (segment := _segment(folder, base)) is not None]
         except PermissionError as error:
             raise forbidden(error) from None
         except OSError:

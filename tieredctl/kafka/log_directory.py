@@ -90,13 +90,13 @@ class LogDirectories:
         return sorted(self._found.replicas)
 
     def findings(self) -> list[Finding]:
-        found = list(self._found.passed_over)
+        findings = list(self._found.passed_over)
         for partition in self.metadata_partitions():
             replicas = self._found.replicas[partition]
-            found += (finding for replica in replicas for finding in replica.findings())
+            findings += (finding for replica in replicas for finding in replica.findings())
             if start := self._start_offset(partition):
-                found.append(truncated(partition, start, self._topic))
-        return found
+                findings.append(truncated(partition, start, self._topic))
+        return findings
 
     def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
         replicas = self._found.replicas.get(metadata_partition, [])
@@ -226,16 +226,16 @@ def _topic_ids(folder: Path) -> set[str]:
 
 
 def _one_cluster_id(log_dirs: Sequence[Path]) -> str | None:
-    found = {
+    cluster_ids = {
         log_dir: cluster_id for log_dir in log_dirs if (cluster_id := log_dir_owner(log_dir).cluster_id) is not None
     }
-    if len(set(found.values())) > 1:
-        listed = ", ".join(f"{log_dir} of {cluster_id}" for log_dir, cluster_id in found.items())
+    if len(set(cluster_ids.values())) > 1:
+        listed = ", ".join(f"{log_dir} of {cluster_id}" for log_dir, cluster_id in cluster_ids.items())
         hint = "Give the log directories of one cluster; `tieredctl store inspect` shows a meta.properties."
         raise TieredctlError(
             ErrorCode.USAGE, f"These log directories belong to different clusters: {listed}.", hint=hint
         )
-    return next(iter(found.values()), None)
+    return next(iter(cluster_ids.values()), None)
 
 
 def _names(folder: Path) -> list[str]:
@@ -302,14 +302,18 @@ def metadata_topic_partition_count(log_dirs: Iterable[Path], topic: str = METADA
 
     Of several the most recent one is believed. One that cannot be read in full is ignored.
     """
-    told = [found for log_dir in log_dirs if (found := _told_by(log_dir / CLUSTER_METADATA_FOLDER, topic)) is not None]
-    if not told:
+    counts = [
+        dated_count
+        for log_dir in log_dirs
+        if (dated_count := _dated_count_in(log_dir / CLUSTER_METADATA_FOLDER, topic)) is not None
+    ]
+    if not counts:
         return None
-    _, count = max(told, key=lambda one: one[0])
+    _, count = max(counts, key=lambda one: one[0])
     return count
 
 
-def _told_by(folder: Path, topic: str) -> tuple[int, int | None] | None:
+def _dated_count_in(folder: Path, topic: str) -> tuple[int, int | None] | None:
     """A replica's end offset (exclusive), and the number of partitions it has; None where there is none."""
     try:
         return _replayed(folder, _state(folder), topic)
@@ -320,14 +324,14 @@ def _told_by(folder: Path, topic: str) -> tuple[int, int | None] | None:
 def _state(folder: Path) -> frozenset[tuple[str, int, int]]:
     """Name, size and time of each file: changes whenever what the files say does. Raises OSError."""
     with os.scandir(folder) as entries:
-        found = [(entry.name, entry.stat()) for entry in entries]
-    return frozenset((name, status.st_size, status.st_mtime_ns) for name, status in found)
+        statuses = [(entry.name, entry.stat()) for entry in entries]
+    return frozenset((name, status.st_size, status.st_mtime_ns) for name, status in statuses)
 
 
 @lru_cache(maxsize=16)
 def _replayed(folder: Path, _files: frozenset[tuple[str, int, int]], topic: str) -> tuple[int, int | None] | None:
-    """As `_told_by`, kept for as long as the files stay: whoever follows the metadata asks again and again. Raises
-    OSError."""
+    """As `_dated_count_in`, kept for as long as the files stay: whoever follows the metadata asks again and again.
+    Raises OSError."""
     try:
         log = MetadataLog.opened(folder)
         node = NodeReplay(log)

@@ -108,10 +108,10 @@ class MetadataProducer:
             self._producer.purge()
             self._producer.flush(LONGEST_WAIT_SECONDS)
 
-    def _enqueue(self, metadata_partition: int, value: bytes, told: partial[None]) -> None:
+    def _enqueue(self, metadata_partition: int, value: bytes, on_delivery: partial[None]) -> None:
         while True:
             try:
-                self._producer.produce(METADATA_TOPIC, value, partition=metadata_partition, on_delivery=told)
+                self._producer.produce(METADATA_TOPIC, value, partition=metadata_partition, on_delivery=on_delivery)
             except BufferError:
                 self._producer.poll(LONGEST_WAIT_SECONDS)
             else:

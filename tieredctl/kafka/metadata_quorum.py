@@ -156,9 +156,15 @@ class MetadataQuorum:
             raise self._reason_unsaid(leader, snapshot, position)
         if error_code or partition is None:
             raise self._refusal(error_code)
-        found, data = partition.snapshot_id, bytes(partition.unaligned_records or b"")
-        if (found.end_offset, found.epoch, partition.position) != (snapshot.end_offset, snapshot.epoch, position):
-            message = f"{self._server} answered with byte {partition.position} of snapshot {_id(found)}, not with byte "
+        answered_id, data = partition.snapshot_id, bytes(partition.unaligned_records or b"")
+        if (answered_id.end_offset, answered_id.epoch, partition.position) != (
+            snapshot.end_offset,
+            snapshot.epoch,
+            position,
+        ):
+            message = (
+                f"{self._server} answered with byte {partition.position} of snapshot {_id(answered_id)}, not with byte "
+            )
             raise TieredctlError(ErrorCode.BROKER_REFUSED, f"{message}{position} of {_id(snapshot)}.", hint="")
         if not data and position < partition.size:
             raise _Passing("it sent no bytes")
@@ -286,10 +292,10 @@ class _Passing(Exception):
 
 
 def _leader(partition: Any) -> QuorumLeader:
-    found, current = partition.snapshot_id, partition.current_leader
+    snapshot_id, current = partition.snapshot_id, partition.current_leader
     latest = None
-    if found is not None and found.end_offset > 0:
-        latest = KraftSnapshotName(found.end_offset, found.epoch)
+    if snapshot_id is not None and snapshot_id.end_offset > 0:
+        latest = KraftSnapshotName(snapshot_id.end_offset, snapshot_id.epoch)
     return QuorumLeader(
         current.leader_id,
         current.leader_epoch,
@@ -328,5 +334,5 @@ def _id(snapshot: Any) -> str:
 def _name(error_code: int) -> str:
     from kafka.errors import for_code
 
-    known = {error.value: error.name for error in _Error}
-    return known.get(error_code) or str(for_code(error_code).message or error_code)
+    names = {error.value: error.name for error in _Error}
+    return names.get(error_code) or str(for_code(error_code).message or error_code)

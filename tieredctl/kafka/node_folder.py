@@ -38,8 +38,8 @@ class NodeFolder:
 
     def files(self) -> dict[str, SeenFile]:
         """The regular files, by name. Raises OSError."""
-        seen = (self.seen(name) for name in os.listdir(self.descriptor))
-        return {file.name: file for file in seen if file is not None}
+        regular_files = (self.seen(name) for name in os.listdir(self.descriptor))
+        return {file.name: file for file in regular_files if file is not None}
 
     def seen(self, name: str) -> SeenFile | None:
         """A regular file as it is now; None where there is none. Raises OSError."""

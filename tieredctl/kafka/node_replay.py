@@ -170,9 +170,9 @@ class SnapshotHistory:
         image = _image(snapshot)
         if image is None or not image.is_certain or not self._replay.image.is_certain:
             return
-        found = list(changes(self._replay.image, image))
-        if found:
-            self.contradictions.append(Contradiction(snapshot, begun_with, found))
+        differences = list(changes(self._replay.image, image))
+        if differences:
+            self.contradictions.append(Contradiction(snapshot, begun_with, differences))
         else:
             self.confirmed.append(snapshot)
 

@@ -90,13 +90,13 @@ class PartitionLog:
 
     def divisions(self, most_offsets: int) -> list[int]:
         """Where files begin, so far apart that stretches have about so many offsets, or a file more."""
-        found: list[int] = []
+        begins: list[int] = []
         begin = self.start_offset
         for base_offset, _, _ in self._files[1:]:
             if base_offset - begin >= most_offsets:
-                found.append(base_offset)
+                begins.append(base_offset)
                 begin = base_offset
-        return found
+        return begins
 
     def stretch(self, first: int, end: int) -> Iterator[RecordChunk]:
         """All records of the files that may hold offsets from `first` up to, not including, `end`, whichever offsets

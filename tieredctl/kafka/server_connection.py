@@ -162,8 +162,8 @@ class ServerConnection:
         from kafka.protocol.metadata import ApiVersionsRequest
 
         try:
-            known = talk.answer_to(ApiVersionsRequest(version=0)).api_keys
-            return {one.api_key: (one.min_version, one.max_version) for one in known}
+            versions = talk.answer_to(ApiVersionsRequest(version=0)).api_keys
+            return {one.api_key: (one.min_version, one.max_version) for one in versions}
         except _Closed as closed:
             if self._protocol.endswith("SSL") or not (closed.received[:2] in _TLS_RECORDS or not closed.received):
                 message = f"{self.server} does not speak Kafka's protocol"

@@ -16,8 +16,8 @@ def stated_settings(log_dirs: Iterable[Path], name: str) -> Iterator[str]:
     for log_dir in log_dirs:
         for folder in (log_dir, log_dir.resolve().parent):
             try:
-                found = read_properties((folder / SERVER_PROPERTIES).read_bytes())
+                properties = read_properties((folder / SERVER_PROPERTIES).read_bytes())
             except (OSError, DecodeError):
                 continue
-            if name in found:
-                yield found[name]
+            if name in properties:
+                yield properties[name]

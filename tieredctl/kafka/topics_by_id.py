@@ -112,8 +112,8 @@ class TopicsById:
         for start in range(0, len(topic_ids), _TOPICS_A_REQUEST):
             some = topic_ids[start : start + _TOPICS_A_REQUEST]
             response = self._response(client, node_id, some)
-            found = {uuid_text(topic.topic_id.bytes): topic.error_code for topic in response.topics}
-            yield from ((topic_id, found.get(topic_id)) for topic_id in some)
+            codes = {uuid_text(topic.topic_id.bytes): topic.error_code for topic in response.topics}
+            yield from ((topic_id, codes.get(topic_id)) for topic_id in some)
 
     def _response(self, client: KafkaPythonClient, node_id: int, topic_ids: Sequence[str]) -> Any:
         from kafka.protocol.metadata import MetadataRequest

@@ -26,11 +26,11 @@ class Change(NamedTuple):
         if self.before is None or self.after is None:
             values = self.after if self.before is None else self.before
             return f"{what} was {'added' if self.before is None else 'removed'}: {in_words(values or {})}"
-        said = ", ".join(
+        changed_values = ", ".join(
             f"{name} {_word(value)} -> {_word(self.after[name])}" if value != HIDDEN else f"{name} changed {HIDDEN}"
             for name, value in self.before.items()
         )
-        return f"{what}: {said}"
+        return f"{what}: {changed_values}"
 
 
 def in_words(values: Mapping[str, Any]) -> str:
@@ -46,10 +46,10 @@ def changes(before: ClusterImage, after: ClusterImage) -> Iterator[Change]:
 
 
 def _by_kind(image: ClusterImage) -> dict[Kind, list[Entry]]:
-    found: dict[Kind, list[Entry]] = {kind: [] for kind in Kind}
+    entries_by_kind: dict[Kind, list[Entry]] = {kind: [] for kind in Kind}
     for entry in entries(image):
-        found[entry.kind].append(entry)
-    return found
+        entries_by_kind[entry.kind].append(entry)
+    return entries_by_kind
 
 
 def _of_kind(earlier: list[Entry], later: list[Entry]) -> Iterator[Change]:

@@ -76,13 +76,13 @@ def _why_snapshot(replica: Replica, offset: int, epoch: int) -> str | None:
 
 def end_offset_for_epoch(replica: Replica, epoch: int) -> SnapshotId:
     """The last epoch up to this one that the replica has, and where it ends (exclusive)."""
-    found = _in_log(replica, epoch)
-    if found is None:
+    ended = _in_log(replica, epoch)
+    if ended is None:
         return SnapshotId(_last_epoch(replica), replica.log_end_offset)
     earliest = replica.earliest_snapshot
-    if earliest is not None and found == SnapshotId(epoch, earliest.end_offset):
+    if earliest is not None and ended == SnapshotId(epoch, earliest.end_offset):
         return earliest  # the log has nothing of this epoch: what it had is in the snapshot at its start
-    return found
+    return ended
 
 
 def _in_log(replica: Replica, epoch: int) -> SnapshotId | None:
@@ -92,8 +92,8 @@ def _in_log(replica: Replica, epoch: int) -> SnapshotId | None:
     later = next((one for one in epochs if one.epoch > epoch), None)
     if later is None or epoch < 0:
         return None
-    known = [one.epoch for one in epochs if one.epoch <= epoch]
-    return SnapshotId(known[-1] if known else epoch, later.start_offset)
+    reached = [one.epoch for one in epochs if one.epoch <= epoch]
+    return SnapshotId(reached[-1] if reached else epoch, later.start_offset)
 
 
 def _last_epoch(replica: Replica) -> int:

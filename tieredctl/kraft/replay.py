@@ -178,8 +178,8 @@ def _change_partition(image: ClusterImage, fields: Values) -> None:
     partitions[number] = partition
 
 
-def _directories(given: list[bytes], replicas: list[int]) -> list[bytes]:
-    return given or [MIGRATING_DIRECTORY] * len(replicas)
+def _directories(stated: list[bytes], replicas: list[int]) -> list[bytes]:
+    return stated or [MIGRATING_DIRECTORY] * len(replicas)
 
 
 def _clear_elr(image: ClusterImage, fields: Values) -> None:

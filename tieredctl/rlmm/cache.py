@@ -79,9 +79,9 @@ class RemoteLogMetadataCache:
         segment_id = epoch_state.floor(offset) if epoch_state else None
         if segment_id is None:
             return None
-        known = self._segments[segment_id]
-        last = next(last for e, _, last in known.metadata.epoch_ranges() if e == epoch)
-        return known if offset <= last else None
+        segment = self._segments[segment_id]
+        last = next(last for e, _, last in segment.metadata.epoch_ranges() if e == epoch)
+        return segment if offset <= last else None
 
     def highest_offset_for_epoch(self, epoch: int) -> int | None:
         """The greatest offset (inclusive) ever copied for an epoch; None where nothing was."""
@@ -101,18 +101,18 @@ class RemoteLogMetadataCache:
             ids = [*epoch_state.referenced, *epoch_state.unreferenced] if epoch_state else ()
         # A copy that started twice, with other epochs, leaves its id in the first ones for ever: Kafka's own
         # listing of such an epoch fails once the segment is deleted.
-        known = (self._segments[segment_id] for segment_id in ids if segment_id in self._segments)
-        return sorted(known, key=lambda segment: (segment.metadata.start_offset, segment.metadata.segment_id))
+        segments = (self._segments[segment_id] for segment_id in ids if segment_id in self._segments)
+        return sorted(segments, key=lambda segment: (segment.metadata.start_offset, segment.metadata.segment_id))
 
     def next_segment_with_txn_index(self, epoch: int, offset: int) -> KnownSegment | None:
         """The first segment from `offset` on, along one epoch, that may have a transaction index."""
         tried = set[int]()
-        while (known := self.remote_log_segment_metadata(epoch, offset)) and known.metadata.txn_idx_empty:
+        while (segment := self.remote_log_segment_metadata(epoch, offset)) and segment.metadata.txn_idx_empty:
             if offset in tried:
                 return None  # leader epochs reach beyond a segment's end; Kafka's own look-up never returns here
             tried.add(offset)
-            offset = known.metadata.end_offset + 1
-        return known
+            offset = segment.metadata.end_offset + 1
+        return segment
 
     def epochs(self) -> list[int]:
         """Every leader epoch seen, ascending."""
@@ -174,8 +174,8 @@ class LeaderEpochState:
 
 def segments_in_use(remote: RemoteLogMetadataCache) -> list[RemoteLogSegmentMetadata]:
     """The segments in COPY_SEGMENT_FINISHED that a look-up can reach."""
-    known, referenced = remote.list_remote_log_segments(), remote.referenced()
-    return [segment.metadata for segment in known if segment.metadata.segment_id in referenced]
+    segments, referenced = remote.list_remote_log_segments(), remote.referenced()
+    return [segment.metadata for segment in segments if segment.metadata.segment_id in referenced]
 
 
 def bytes_from(segments: Iterable[RemoteLogSegmentMetadata], offset: int) -> SizeSum:

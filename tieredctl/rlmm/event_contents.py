@@ -53,10 +53,10 @@ class Column:
 
     def at(self, rows: Rows) -> Column:
         """Some of them; none where none is kept."""
-        found = Column(self._room.dtype)
+        column = Column(self._room.dtype)
         if self._count:
-            found.add(self.values[rows])
-        return found
+            column.add(self.values[rows])
+        return column
 
     @property
     def ends(self) -> Ints:
@@ -97,33 +97,35 @@ class SomeBytes:
 
     def are_of(self, rows: Rows) -> Flags:
         """Whether some rows have one."""
-        known = self._rows.values
-        if not len(known):
+        rows_with_bytes = self._rows.values
+        if not len(rows_with_bytes):
             return np.zeros(len(rows), np.bool_)
-        found: Flags = known[np.minimum(np.searchsorted(known, rows), len(known) - 1)] == rows
-        return found
+        have_bytes: Flags = (
+            rows_with_bytes[np.minimum(np.searchsorted(rows_with_bytes, rows), len(rows_with_bytes) - 1)] == rows
+        )
+        return have_bytes
 
     def at(self, rows: Rows) -> SomeBytes:
         """Those of some rows, which rise."""
-        found, places = SomeBytes(), np.flatnonzero(self.are_of(rows))
+        taken, places = SomeBytes(), np.flatnonzero(self.are_of(rows))
         strings = [one or b"" for one in self.of(rows[places])]
-        found._rows.add(places)
-        found._lengths.add([len(one) for one in strings])
-        found._data += b"".join(strings)
-        return found
+        taken._rows.add(places)
+        taken._lengths.add([len(one) for one in strings])
+        taken._data += b"".join(strings)
+        return taken
 
     def of(self, rows: Rows) -> list[bytes | None]:
         """The strings of some rows; None for a row without one."""
-        known = self._rows.values
-        if not len(known):
+        rows_with_bytes = self._rows.values
+        if not len(rows_with_bytes):
             return [None] * len(rows)
-        places = np.minimum(np.searchsorted(known, rows), len(known) - 1)
-        found = (known[places] == rows).tolist()
+        places = np.minimum(np.searchsorted(rows_with_bytes, rows), len(rows_with_bytes) - 1)
+        have_bytes = (rows_with_bytes[places] == rows).tolist()
         ends = self._lengths.ends[places]
         firsts, lasts = (ends - self._lengths.values[places]).tolist(), ends.tolist()
         return [
             bytes(self._data[first:last]) if is_found else None
-            for is_found, first, last in zip(found, firsts, lasts, strict=True)
+            for is_found, first, last in zip(have_bytes, firsts, lasts, strict=True)
         ]
 
 
@@ -227,21 +229,21 @@ class StartedCopies:
 
     def at(self, rows: Rows) -> StartedCopies:
         """Some rows, which rise."""
-        found = StartedCopies(self.is_described, self.said.at(rows))
+        taken = StartedCopies(self.is_described, self.said.at(rows))
         for one in fields(self):
             if isinstance(column := getattr(self, one.name), Column):
-                setattr(found, one.name, column.at(rows))
+                setattr(taken, one.name, column.at(rows))
         epochs = self.epochs_of(rows) if self.is_described else Lists(np.zeros(1, np.int64), {})
-        found.leader_epochs, found.epoch_offsets = _NUMBERS(), _OFFSETS()
-        found.leader_epochs.add(epochs.elements.get("LeaderEpoch", ()))
-        found.epoch_offsets.add(epochs.elements.get("Offset", ()))
+        taken.leader_epochs, taken.epoch_offsets = _NUMBERS(), _OFFSETS()
+        taken.leader_epochs.add(epochs.elements.get("LeaderEpoch", ()))
+        taken.epoch_offsets.add(epochs.elements.get("Offset", ()))
         tagged = np.array(list(self.tagged_fields), np.int64)
         places = np.searchsorted(rows, tagged).tolist()
         for place, row in zip(places, tagged.tolist(), strict=True):
             if place < len(rows) and rows[place] == row:
-                found.tagged_fields[place] = self.tagged_fields[row]
-        found._count = len(rows)
-        return found
+                taken.tagged_fields[place] = self.tagged_fields[row]
+        taken._count = len(rows)
+        return taken
 
     def objects(self, rows: Rows) -> Iterator[dict[str, Any]]:
         """The fields of some rows that no update changes, by their names in RemoteLogSegmentMetadata."""
@@ -354,7 +356,7 @@ class EventContents:
 
 
 def _of_either(starts: Column, updates: Column, are_starts: Flags, rows: Rows) -> Ints:
-    found = np.empty(len(rows), np.int64)
-    found[are_starts] = starts.values[rows[are_starts]]
-    found[~are_starts] = updates.values[rows[~are_starts]]
-    return found
+    values = np.empty(len(rows), np.int64)
+    values[are_starts] = starts.values[rows[are_starts]]
+    values[~are_starts] = updates.values[rows[~are_starts]]
+    return values

@@ -33,32 +33,32 @@ class ForgottenSegments:
         self._homes = np.zeros(0, np.int64)
         """The metadata partition of each that has forgotten ones."""
 
-    def are_met(self, found: SegmentEvents) -> bool:
+    def are_met(self, added: SegmentEvents) -> bool:
         """Whether events came since that may have to do with forgotten segments: then all have to be read again."""
-        self._make_room(len(found.partitions))
+        self._make_room(len(added.partitions))
         if not (self._homes != _NO_HOME).any():
             return False
-        deletes = ((one.partition, one.metadata_partition) for one in found.partition_deletes)
+        deletes = ((one.partition, one.metadata_partition) for one in added.partition_deletes)
         if any(self._homes[partition] not in (_NO_HOME, number) for partition, number in deletes):
             return True
-        return any(self._are_met_by(found, events) for events in found.buckets)
+        return any(self._are_met_by(added, events) for events in added.buckets)
 
-    def forget(self, found: SegmentEvents) -> SegmentEvents:
+    def forget(self, described: SegmentEvents) -> SegmentEvents:
         """The events without those of segments that can be forgotten; only while none was met."""
-        count = len(found.partitions)
+        count = len(described.partitions)
         self._make_room(count)
-        events = joined_events(list(found.buckets))
-        replayed = replayed_events(events, PartitionRemovals(found.partition_deletes, count))
+        events = joined_events(list(described.buckets))
+        replayed = replayed_events(events, PartitionRemovals(described.partition_deletes, count))
         segments, numbers = replayed.segments, _segment_numbers(events)
         lows, highs = np.full(len(segments), _LIMITS.max), np.full(len(segments), _LIMITS.min)
         begun = np.flatnonzero(events.starts)
-        least, most = _bounds(found.contents.starts, events.contents[begun])
+        least, most = _bounds(described.contents.starts, events.contents[begun])
         np.minimum.at(lows, numbers[begun], least)
         np.maximum.at(highs, numbers[begun], most)
 
         are_gone = segments.states == RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
         are_gone[numbers[~replayed.takes]] = False  # what was refused is reported as long as it is there
-        are_gone &= ~_with_odd_places(found, events)[segments.partitions]
+        are_gone &= ~_with_odd_places(described, events)[segments.partitions]
         lowest_kept = np.full(count, _LIMITS.max)
         np.minimum.at(lowest_kept, segments.partitions[~are_gone], lows[~are_gone])
         are_gone &= highs < lowest_kept[segments.partitions]
@@ -66,15 +66,15 @@ class ForgottenSegments:
         gone = np.flatnonzero(are_gone)
         np.maximum.at(self._highest, segments.partitions[gone], highs[gone])
         self._homes[segments.partitions[gone]] = segments.metadata_partitions[gone]
-        _remember(found, segments.at(gone))
-        return found.only(events.at(np.flatnonzero(~are_gone[numbers])))
+        _remember(described, segments.at(gone))
+        return described.only(events.at(np.flatnonzero(~are_gone[numbers])))
 
-    def _are_met_by(self, found: SegmentEvents, events: EventColumns) -> bool:
+    def _are_met_by(self, added: SegmentEvents, events: EventColumns) -> bool:
         homes = self._homes[events.partitions]
         if ((homes != _NO_HOME) & (homes != events.metadata_partitions)).any():
             return True
         begun = np.flatnonzero(events.starts & (homes != _NO_HOME))
-        lows, _ = _bounds(found.contents.starts, events.contents[begun])
+        lows, _ = _bounds(added.contents.starts, events.contents[begun])
         return bool((lows <= self._highest[events.partitions[begun]]).any())
 
     def _make_room(self, partitions: int) -> None:
@@ -83,14 +83,14 @@ class ForgottenSegments:
         self._homes = np.append(self._homes, np.full(more, _NO_HOME))
 
 
-def _remember(found: SegmentEvents, segments: SegmentRows) -> None:
+def _remember(described: SegmentEvents, segments: SegmentRows) -> None:
     """Adds the last of some segments, and drops the earliest where there are too many."""
     order = np.lexsort((segments.metadata_offsets, segments.metadata_partitions))
-    homes, forgotten = segments.metadata_partitions[order], found.forgotten
+    homes, forgotten = segments.metadata_partitions[order], described.forgotten
     from_end = np.searchsorted(homes, homes, side="right") - np.arange(len(homes))
     for row in order[from_end <= _REMEMBERED].tolist():
         forgotten[int(segments.partitions[row]), segments.segment_ids.bytes_of(row)] = None
-    most = _REMEMBERED * max(1, len(found.first_records_ms))
+    most = _REMEMBERED * max(1, len(described.first_records_ms))
     for earliest in list(forgotten)[: max(0, len(forgotten) - most)]:
         del forgotten[earliest]
 
@@ -105,14 +105,14 @@ def _segment_numbers(events: EventColumns) -> Ints:
     return numbers
 
 
-def _with_odd_places(found: SegmentEvents, events: EventColumns) -> Flags:
+def _with_odd_places(described: SegmentEvents, events: EventColumns) -> Flags:
     """The partitions that have events in several metadata partitions, or that somebody began to remove."""
-    count = len(found.partitions)
+    count = len(described.partitions)
     lowest, highest = np.full(count, _LIMITS.max), np.full(count, _LIMITS.min)
     np.minimum.at(lowest, events.partitions, events.metadata_partitions)
     np.maximum.at(highest, events.partitions, events.metadata_partitions)
     odd: Flags = highest > lowest
-    odd[[one.partition for one in found.partition_deletes]] = True
+    odd[[one.partition for one in described.partition_deletes]] = True
     return odd
 
 

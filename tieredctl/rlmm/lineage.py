@@ -26,8 +26,8 @@ def end_offset_for(lineage: LeaderEpochs, epoch: int, log_end_offset: int) -> Ep
 
     Below the first known epoch the answer is `epoch` itself, ending where that one began. None above the last.
     """
-    following = bisect_right([known for known, _ in lineage], epoch)
-    known = lineage[following - 1][0] if following else epoch
+    following = bisect_right([epoch_begun for epoch_begun, _ in lineage], epoch)
+    floor_epoch = lineage[following - 1][0] if following else epoch
     if following < len(lineage):
-        return EpochEndOffset(known, lineage[following][1])
-    return EpochEndOffset(epoch, log_end_offset) if lineage and known == epoch else None
+        return EpochEndOffset(floor_epoch, lineage[following][1])
+    return EpochEndOffset(epoch, log_end_offset) if lineage and floor_epoch == epoch else None

@@ -45,13 +45,13 @@ class PartitionRemovals:
     def lives(self, events: EventColumns) -> Lives:
         """Those that events about segments came in."""
         count = len(events)
-        found = Lives(np.zeros(count, np.int64), np.zeros(count, np.bool_), np.ones(count, np.bool_))
+        lives = Lives(np.zeros(count, np.int64), np.zeros(count, np.bool_), np.ones(count, np.bool_))
         if not self._ends.any():
-            return found
+            return lives
         rows = np.flatnonzero(self._ends[events.partitions])
         if len(rows):
-            self._fill(found, events, rows)
-        return found
+            self._fill(lives, events, rows)
+        return lives
 
     def _fill(self, lives: Lives, events: EventColumns, rows: Ints) -> None:
         deletes = self._columns[self._ends[self._columns[:, 0]]]

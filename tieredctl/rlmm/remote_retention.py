@@ -75,15 +75,15 @@ def is_within_leader_epochs(segment: RemoteLogSegmentMetadata, log_end_offset: i
     """Whether a segment belongs to the leader's lineage: each of its epochs is known and has its offsets there
     (RemoteLogManager.isRemoteSegmentWithinLeaderEpochs). Epochs before the first that is known may be cut off."""
     own = _with_records(segment.segment_leader_epochs)
-    known = sorted(epochs)
-    if not own or not known or not known[0] <= own[-1][0] <= known[-1]:
+    sorted_epochs = sorted(epochs)
+    if not own or not sorted_epochs or not sorted_epochs[0] <= own[-1][0] <= sorted_epochs[-1]:
         return False
     for index, (epoch, offset) in enumerate(own):
-        if epoch < known[0]:
+        if epoch < sorted_epochs[0]:
             continue
-        if epoch not in epochs or (epoch != known[0] and offset < epochs[epoch]):
+        if epoch not in epochs or (epoch != sorted_epochs[0] and offset < epochs[epoch]):
             return False
-        following = next((epochs[one] for one in known if one > epoch), None)
+        following = next((epochs[one] for one in sorted_epochs if one > epoch), None)
         end = own[index + 1][1] if index + 1 < len(own) else segment.end_offset + 1
         if following is not None and end > following:
             return False
@@ -98,9 +98,9 @@ def _with_records(epochs: LeaderEpochs) -> list[tuple[int, int]]:
 
 def _by_epoch(cache: RemoteLogMetadataCache, epochs: Mapping[int, int]) -> Iterator[RemoteLogSegmentMetadata]:
     for epoch in sorted(epochs):
-        for known in cache.list_remote_log_segments(epoch):
-            if known.metadata.state is not RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
-                yield known.metadata
+        for segment in cache.list_remote_log_segments(epoch):
+            if segment.metadata.state is not RemoteLogSegmentState.DELETE_SEGMENT_FINISHED:
+                yield segment.metadata
 
 
 def _excess_bytes(

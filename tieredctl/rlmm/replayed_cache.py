@@ -21,17 +21,17 @@ from tieredctl.rlmm.segment_rows import by_segment, known_segments, replayed_eve
 _STARTED, _COPIED, _DELETING, _ = RemoteLogSegmentState
 
 
-def replayed_cache(found: SegmentEvents, number: int) -> RemoteLogMetadataCache:
+def replayed_cache(described: SegmentEvents, number: int) -> RemoteLogMetadataCache:
     """Of the partition with a number, as of its present life; `found` describes its events."""
-    events = found.buckets.of_partition(number)
-    lives = PartitionRemovals(found.partition_deletes, len(found.partitions)).lives(events)
+    events = described.buckets.of_partition(number)
+    lives = PartitionRemovals(described.partition_deletes, len(described.partitions)).lives(events)
     events = events.at(np.flatnonzero(lives.are_last & ~lives.refused))
-    bucket = replayed_events(events, PartitionRemovals((), len(found.partitions)))
-    known = bucket.segments.at(np.flatnonzero(bucket.segments.are_known))
+    bucket = replayed_events(events, PartitionRemovals((), len(described.partitions)))
+    known_rows = bucket.segments.at(np.flatnonzero(bucket.segments.are_known))
     taken = _taken(events.at(np.flatnonzero(bucket.takes)))
-    starts = found.contents.starts
+    starts = described.contents.starts
     return RemoteLogMetadataCache(
-        {segment.metadata.segment_id: segment for _, segment in known_segments(found, known)},
+        {segment.metadata.segment_id: segment for _, segment in known_segments(described, known_rows)},
         _leader_epochs(starts, taken),
         _deleted_offsets(starts, taken),
     )
@@ -77,9 +77,9 @@ def _leader_epochs(starts: StartedCopies, taken: _Taken) -> dict[int, LeaderEpoc
     order = np.argsort(numbers, kind="stable")
     columns = (taken.segments[events[order]], taken.events.states[events[order]], firsts[order], lasts[order])
     rows = list(zip(*(column.tolist() for column in columns), strict=True))
-    found, begins = np.unique(numbers[order], return_index=True)
+    epochs_present, begins = np.unique(numbers[order], return_index=True)
     left: dict[int, LeaderEpochState] = {}
-    for epoch, (begin, end) in zip(found.tolist(), pairwise([*begins.tolist(), len(rows)]), strict=True):
+    for epoch, (begin, end) in zip(epochs_present.tolist(), pairwise([*begins.tolist(), len(rows)]), strict=True):
         state = left[epoch] = LeaderEpochState()
         for segment, event, first, last in rows[begin:end]:
             if event == _COPIED:

@@ -100,37 +100,37 @@ class SegmentEvents:
     def as_of(self, last_offsets: Mapping[tuple[TopicIdPartition, int], int]) -> SegmentEvents:
         """Those up to an offset (inclusive), by user partition and metadata partition; none where no offset is given.
         Shares what they say; takes no more."""
-        found = SegmentEvents(self.is_described, self.selects, self.partitions)
-        found.contents = self.contents
+        earlier = SegmentEvents(self.is_described, self.selects, self.partitions)
+        earlier.contents = self.contents
         for (partition, metadata_partition), last_offset in last_offsets.items():
             number = self.partitions.get(partition)
             if number is None:
                 continue
             events = self.buckets.of_partition(number)
             is_here = (events.metadata_partitions == metadata_partition) & (events.metadata_offsets <= last_offset)
-            found.buckets.add(events.at(np.flatnonzero(is_here)))
-            found.partition_deletes += [
+            earlier.buckets.add(events.at(np.flatnonzero(is_here)))
+            earlier.partition_deletes += [
                 one
                 for one in self.partition_deletes
                 if one[:2] == (number, metadata_partition) and one.metadata_offset <= last_offset
             ]
-        return found
+        return earlier
 
     def only(self, events: EventColumns) -> SegmentEvents:
         """With these alone of the events about segments, and what they say; it takes more, instead of this."""
-        found = replace(self, buckets=EventBuckets())
-        found.contents, contents = self.contents.only(events.starts, events.contents)
-        found.buckets.add(replace(events, contents=contents))
-        return found
+        chosen = replace(self, buckets=EventBuckets())
+        chosen.contents, contents = self.contents.only(events.starts, events.contents)
+        chosen.buckets.add(replace(events, contents=contents))
+        return chosen
 
     def named_in(self, states: Collection[RemoteLogSegmentState]) -> UuidColumns:
         """The segments that any partition's update puts into one of these states, legal or not."""
         wanted = list(states)
-        found = [
+        ids = [
             events.segment_ids.at(np.flatnonzero(~events.starts & np.isin(events.states, wanted)))
             for events in self.buckets
         ]
-        return joined_uuids(found)
+        return joined_uuids(ids)
 
     def take(self, chunk: EventChunk) -> None:
         """The next events of a metadata partition."""

@@ -87,11 +87,11 @@ class ReplayedBucket:
     """The partitions that a broker knows: they had an event, and were not removed since."""
 
 
-def replayed_buckets(found: SegmentEvents) -> Iterator[ReplayedBucket]:
+def replayed_buckets(described: SegmentEvents) -> Iterator[ReplayedBucket]:
     """Applies each segment's events in their order; what the state machine forbids changes nothing. In the order of the
     buckets of events."""
-    removals = PartitionRemovals(found.partition_deletes, len(found.partitions))
-    return (replayed_events(events, removals) for events in found.buckets)
+    removals = PartitionRemovals(described.partition_deletes, len(described.partitions))
+    return (replayed_events(events, removals) for events in described.buckets)
 
 
 def joined_rows(parts: Sequence[SegmentRows]) -> SegmentRows:
@@ -242,7 +242,9 @@ def known_segments(events: SegmentEvents, segments: SegmentRows) -> Iterator[tup
     """Each of some segments, which `events` describe, with its partition."""
     partitions = list(events.partitions)
     for first in range(0, len(segments), _AT_ONCE):
-        yield from _known(events, partitions, segments.at(np.arange(first, min(first + _AT_ONCE, len(segments)))))
+        yield from _as_known_segments(
+            events, partitions, segments.at(np.arange(first, min(first + _AT_ONCE, len(segments))))
+        )
 
 
 def event_timestamps(events: SegmentEvents, segments: SegmentRows) -> Ints:
@@ -264,21 +266,21 @@ def authors(events: SegmentEvents, segments: SegmentRows) -> Ints:
 def custom_metadata(events: SegmentEvents, segments: SegmentRows) -> list[bytes | None]:
     """As the last events of some segments say it."""
     started, contents = _are_started(segments), events.contents
-    found: list[bytes | None] = [None] * len(segments)
-    for which, said in ((started, contents.starts.said), (~started, contents.updates.said)):
+    customs: list[bytes | None] = [None] * len(segments)
+    for which, contents_of_kind in ((started, contents.starts.said), (~started, contents.updates.said)):
         places = np.flatnonzero(which)
-        for place, custom in zip(places.tolist(), said.customs.of(segments.lasts[places]), strict=True):
-            found[place] = custom
-    return found
+        for place, custom in zip(places.tolist(), contents_of_kind.customs.of(segments.lasts[places]), strict=True):
+            customs[place] = custom
+    return customs
 
 
 def have_custom_metadata(events: SegmentEvents, segments: SegmentRows) -> Flags:
     """Whether the last events of some segments have any."""
     started, contents = _are_started(segments), events.contents
-    found = np.empty(len(segments), np.bool_)
-    for which, said in ((started, contents.starts.said), (~started, contents.updates.said)):
-        found[which] = said.customs.are_of(segments.lasts[which])
-    return found
+    have_customs = np.empty(len(segments), np.bool_)
+    for which, contents_of_kind in ((started, contents.starts.said), (~started, contents.updates.said)):
+        have_customs[which] = contents_of_kind.customs.are_of(segments.lasts[which])
+    return have_customs
 
 
 def _are_started(segments: SegmentRows) -> Flags:
@@ -287,7 +289,7 @@ def _are_started(segments: SegmentRows) -> Flags:
     return started
 
 
-def _known(
+def _as_known_segments(
     events: SegmentEvents, partitions: list[TopicIdPartition], segments: SegmentRows
 ) -> Iterator[tuple[TopicIdPartition, KnownSegment]]:
     columns = zip(
@@ -304,7 +306,7 @@ def _known(
         segments.tries.tolist(),
         strict=True,
     )
-    for partition, segment_id, said, author, timestamp_ms, custom, state, *history in columns:
+    for partition, segment_id, start_fields, author, timestamp_ms, custom, state, *history in columns:
         metadata = RemoteLogSegmentMetadata(
             topic_id_partition=partition,
             segment_id=segment_id,
@@ -312,6 +314,6 @@ def _known(
             event_timestamp_ms=timestamp_ms,
             custom_metadata=custom,
             state=_STATES[state],
-            **said,
+            **start_fields,
         )
         yield partition, KnownSegment(metadata, *history)
