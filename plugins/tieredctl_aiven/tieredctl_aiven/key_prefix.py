@@ -37,12 +37,12 @@ def key_prefix_of(store: ObjectStore) -> str:
 
 
 def _prefixes(store: ObjectStore) -> list[str]:
-    found: dict[str, str] = {}
+    prefixes: dict[str, str] = {}
     for match in _first_keys(store):
         folder = match["folder"] or ""
-        if folder not in found:
-            found[folder] = folder + _beginning_of_topic(store, match)
-    return list(found.values())
+        if folder not in prefixes:
+            prefixes[folder] = folder + _beginning_of_topic(store, match)
+    return list(prefixes.values())
 
 
 def _first_keys(store: ObjectStore) -> Iterator[re.Match[str]]:

@@ -124,7 +124,7 @@ def _variable(fields: JsonFields, count: int) -> VariableChunks:
 
 
 def _indexes(fields: JsonFields, extra: int) -> dict[Part, StoredIndex]:
-    found = {}
+    stored_indexes = {}
     end = 0
     for part, name in _INDEXES.items():
         if part is Part.TRANSACTION_INDEX and not fields.has(name):
@@ -136,5 +136,5 @@ def _indexes(fields: JsonFields, extra: int) -> dict[Part, StoredIndex]:
         if 0 < size < extra:
             raise fields.error(name, f"has {size} bytes, fewer than encryption adds")
         end = position + size
-        found[part] = StoredIndex(position, end)
-    return found
+        stored_indexes[part] = StoredIndex(position, end)
+    return stored_indexes

@@ -46,10 +46,10 @@ def _leader_epochs(fields: JsonFields, start: int, end: int) -> tuple[tuple[int,
     for name in fields.values:
         if _EPOCH.fullmatch(name) is None or int(name) > GREATEST_INT:
             raise fields.error(name, "is not a leader epoch")
-    found: list[tuple[int, int]] = []
+    epochs: list[tuple[int, int]] = []
     for epoch in sorted(map(int, fields.values)):
-        least, greatest = (found[-1][1] + 1, end) if found else (start, start)
-        found.append((epoch, fields.number(str(epoch), least, greatest)))
-    if not found:
+        least, greatest = (epochs[-1][1] + 1, end) if epochs else (start, start)
+        epochs.append((epoch, fields.number(str(epoch), least, greatest)))
+    if not epochs:
         raise DecodeError(f"{fields.where} has no epoch", 0)
-    return tuple(found)
+    return tuple(epochs)

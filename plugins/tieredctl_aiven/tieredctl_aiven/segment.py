@@ -35,23 +35,23 @@ class ObjectsReader:
             return {}
         _ = self._undo  # report a wrong private key before anything else
         self._demand_that_something_decrypts()
-        found = {}
+        sizes = {}
         if self._log_object_size is not None:
-            found[Part.LOG] = self._log.recoverable(self._log_object_size)
+            sizes[Part.LOG] = self._log.recoverable(self._log_object_size)
         end = self._indexes_object_size
         if end is not None:
             indexes = self._manifest.indexes.items()
-            found |= {part: self._manifest.index_size(part) for part, index in indexes if index.end <= end}
-        return found
+            sizes |= {part: self._manifest.index_size(part) for part, index in indexes if index.end <= end}
+        return sizes
 
     def contradictions(self) -> list[AlteredObject]:
-        found = []
+        altered = []
         log, indexes = self._log_object_size, self._indexes_object_size
         if log is not None and log > self._manifest.chunks.stored_size:
-            found.append(self._contradiction(Part.LOG, log, self._manifest.chunks.stored_size))
+            altered.append(self._contradiction(Part.LOG, log, self._manifest.chunks.stored_size))
         if indexes is not None and indexes != self._manifest.indexes_size:
-            found.append(self._contradiction(Part.INDEXES, indexes, self._manifest.indexes_size))
-        return found
+            altered.append(self._contradiction(Part.INDEXES, indexes, self._manifest.indexes_size))
+        return altered
 
     def read(self, part: Part, start: int = 0, end: int | None = None) -> bytes:
         if part is not Part.LOG:
@@ -118,8 +118,8 @@ class ObjectsReader:
         return self._size_of(Part.INDEXES)
 
     def _size_of(self, part: Part) -> int | None:
-        found = self.store.head(self.keys[part])
-        return found.size if found else None
+        stored = self.store.head(self.keys[part])
+        return stored.size if stored else None
 
     def _contradiction(self, part: Part, size: int, claimed: int) -> AlteredObject:
         message = f"{self.keys[part]} has {size} bytes, but its manifest says {claimed}"
@@ -316,9 +316,9 @@ class PlainLog:
 
     def read(self, start: int, end: int) -> bytes:
         """As `TransformedLog` does."""
-        found = self.stored.read(start, end)
-        self._demand_end(start + len(found), end)
-        return found
+        data = self.stored.read(start, end)
+        self._demand_end(start + len(data), end)
+        return data
 
     def pieces(self, size: int) -> Iterator[bytes]:
         """The whole log, in pieces of at most `size` bytes."""
@@ -337,6 +337,6 @@ class PlainLog:
         """As `TransformedLog` does."""
         return min(stored_size, self.size)
 
-    def _demand_end(self, found: int, end: int) -> None:
-        if found < end:
-            raise DamagedRange(_CUT, (found, end), (found, end))
+    def _demand_end(self, reached: int, end: int) -> None:
+        if reached < end:
+            raise DamagedRange(_CUT, (reached, end), (reached, end))

@@ -122,7 +122,7 @@ class FilesetReader:
 
     def parts(self) -> dict[Part, int]:
         stored = {part: self.store.head(key) for part, key in self.keys.items()}
-        return {part: found.size for part, found in stored.items() if found}
+        return {part: stored_object.size for part, stored_object in stored.items() if stored_object}
 
     def contradictions(self) -> list[AlteredObject]:
         return []

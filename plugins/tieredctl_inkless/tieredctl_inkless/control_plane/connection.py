@@ -104,8 +104,8 @@ def _defaults(service: str | None) -> dict[str, Any]:
     from psycopg.pq import Conninfo
 
     with _service_in_environment(service):
-        known = {option.keyword.decode(): option.val for option in Conninfo.get_defaults()}
-    return {name: to if (own := known.get(name)) is None else own.decode() for name, to in _DEFAULTS.items()}
+        of_operator = {option.keyword.decode(): option.val for option in Conninfo.get_defaults()}
+    return {name: to if (own := of_operator.get(name)) is None else own.decode() for name, to in _DEFAULTS.items()}
 
 
 @contextmanager

@@ -69,12 +69,12 @@ def read_texts(pieces: Iterable[Any], lengths: Ints) -> pa.Array:
     ends = np.cumsum(lengths + _FRAME.itemsize) + _HEADER_BYTES
     if not data.startswith(_SIGNATURE) or len(data) != (ends[-1] if len(ends) else _HEADER_BYTES) + len(_TRAILER):
         raise DecodeError("PostgreSQL copied other texts than it measured", 0)
-    found = np.frombuffer(data, np.uint8)
+    copied = np.frombuffer(data, np.uint8)
     begins = ends - lengths - _FRAME.itemsize
-    frames = np.ascontiguousarray(found[begins[:, np.newaxis] + np.arange(_FRAME.itemsize)]).view(_FRAME).ravel()
+    frames = np.ascontiguousarray(copied[begins[:, np.newaxis] + np.arange(_FRAME.itemsize)]).view(_FRAME).ravel()
     if not ((frames["fields"] == 1) & (frames["length"] == lengths)).all():
         raise DecodeError("PostgreSQL copied other texts than it measured", 0)
-    texts = binary_array(found, ends - lengths, ends).view(pa.string())
+    texts = binary_array(copied, ends - lengths, ends).view(pa.string())
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:

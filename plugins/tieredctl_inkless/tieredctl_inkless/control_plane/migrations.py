@@ -95,5 +95,5 @@ def _named(migration: Migration) -> str:
 
 def _unknown(schema: KnownSchema, why: str) -> TieredctlError:
     latest = len(schema.migrations)
-    known = f"version {latest}" if latest == schema.oldest else f"one of the versions {schema.oldest} to {latest}"
-    return TieredctlError(ErrorCode.CONTROL_PLANE_UNKNOWN, f"{schema.name} is not {known}: {why}")
+    supported = f"version {latest}" if latest == schema.oldest else f"one of the versions {schema.oldest} to {latest}"
+    return TieredctlError(ErrorCode.CONTROL_PLANE_UNKNOWN, f"{schema.name} is not {supported}: {why}")

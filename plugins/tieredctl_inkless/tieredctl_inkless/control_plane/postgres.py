@@ -86,13 +86,13 @@ class PostgresControlPlane:
     def files_of(self, object_keys: Sequence[str]) -> FoundFiles:
         possible = [key for key in object_keys if _is_possible(key)]
         with self._moment() as moment:
-            found = moment.ask(queries.FILES_OF_KEYS, keys=possible)
+            rows = moment.ask(queries.FILES_OF_KEYS, keys=possible)
             ((newest_commit_ms,),) = moment.ask(queries.NEWEST_COMMIT)
             ((lacks_files,),) = moment.ask(queries.LACKS_FILES)
             is_standby = moment.is_standby()
             return FoundFiles(
                 moment.clock_ms(),
-                {key: FoundFile(file_id, FileState(state), *facts) for key, file_id, state, *facts in found},
+                {key: FoundFile(file_id, FileState(state), *facts) for key, file_id, state, *facts in rows},
                 newest_commit_ms,
                 lacks_files,
                 None if is_standby else moment.database(),
@@ -103,8 +103,8 @@ class PostgresControlPlane:
     def states_of(self, object_keys: Sequence[str]) -> FoundStates:
         possible = [key for key in object_keys if _is_possible(key)]
         with self._moment() as moment:
-            found = moment.ask(queries.STATES_OF_KEYS, keys=possible)
-            return FoundStates({key: FileState(state) for key, state in found}, moment.is_standby())
+            rows = moment.ask(queries.STATES_OF_KEYS, keys=possible)
+            return FoundStates({key: FileState(state) for key, state in rows}, moment.is_standby())
 
     def segment_of(self, partition: TopicIdPartition, offset: int) -> FoundSegment | None:
         with self._moment() as moment:
@@ -141,19 +141,19 @@ class _Moment:
 
     def _demand_own_tables(self) -> None:
         """Raises TieredctlError `control-plane-unknown` where a name may mean less than what brokers write to."""
-        found = self.ask(queries.TABLES, names=[*_TABLES])
-        schemas = {schema for _, _, schema in found}
-        for name, kind, schema in found:
+        tables = self.ask(queries.TABLES, names=[*_TABLES])
+        schemas = {schema for _, _, schema in tables}
+        for name, kind, schema in tables:
             if kind not in _STORED_HERE:
                 message = f"{schema}.{name} is not a table: it may not have all rows."
                 hint = "Give --control-plane the database and the schema that brokers commit to."
                 raise TieredctlError(ErrorCode.CONTROL_PLANE_UNKNOWN, message, hint=hint)
         if len(schemas) > 1:
-            named = ", ".join(sorted(f"{schema}.{name}" for name, _, schema in found))
+            named = ", ".join(sorted(f"{schema}.{name}" for name, _, schema in tables))
             message = f"The search_path leads to tables of several schemas: {named}."
             hint = "Name the control plane's schema: ?options=-c%20search_path%3DNAME"
             raise TieredctlError(ErrorCode.CONTROL_PLANE_UNKNOWN, message, hint=hint)
-        if hidden := sorted(name for (name,) in self.ask(queries.HIDDEN, names=[name for name, _, _ in found])):
+        if hidden := sorted(name for (name,) in self.ask(queries.HIDDEN, names=[name for name, _, _ in tables])):
             message = f"The control plane refuses: a policy of row-level security may hide rows of {', '.join(hidden)}."
             hint = "Give the role BYPASSRLS, or a policy that applies to others only."
             raise TieredctlError(ErrorCode.CONTROL_PLANE_REFUSED, message, hint=hint)
@@ -187,29 +187,29 @@ class _Moment:
 
     def database(self) -> str:
         """Not to be asked of a standby."""
-        ((found,),) = self.ask(queries.DATABASE)
-        return str(found)
+        ((name,),) = self.ask(queries.DATABASE)
+        return str(name)
 
     def written(self) -> int:
         """Not to be asked of a standby."""
-        ((found,),) = self.ask(queries.WRITTEN)
-        return int(found)
+        ((count,),) = self.ask(queries.WRITTEN)
+        return int(count)
 
     def is_standby(self) -> bool:
-        ((found,),) = self.ask(queries.IS_STANDBY)
-        return bool(found)
+        ((answer,),) = self.ask(queries.IS_STANDBY)
+        return bool(answer)
 
     def ask(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
         """The rows of a query that has few."""
         with traced(ASKER, SERVER, _short(statement)) as asked:
-            found: list[tuple[Any, ...]] = self._connection.execute(statement, values).fetchall()
-            asked.answer = counted(len(found), "row")
-        return found
+            rows: list[tuple[Any, ...]] = self._connection.execute(statement, values).fetchall()
+            asked.answer = counted(len(rows), "row")
+        return rows
 
     def rows(self, columns: Sequence[Column], rest: str, **values: object) -> list[dict[str, Any]]:
         """The same, by the columns' names."""
-        found: list[dict[str, Any]] = self.table(columns, rest, **values).to_pylist()
-        return found
+        rows: list[dict[str, Any]] = self.table(columns, rest, **values).to_pylist()
+        return rows
 
     def table(self, columns: Sequence[Column], rest: str, **values: object) -> pa.Table:
         """The rows of a query, as columns."""

@@ -158,9 +158,9 @@ def demanded_columns(version: int) -> Iterator[tuple[str, str]]:
 
 
 def _columns(schema: pa.Schema, expressions: Mapping[str, str], version: int | None = None) -> list[Column]:
-    found = []
+    selected = []
     for field in schema:
         since, before = _LATER.get(field.name, (0, ""))
         is_there = version is None or version >= since
-        found.append(Column(field.name, expressions[field.name] if is_there else before, field.type))
-    return found
+        selected.append(Column(field.name, expressions[field.name] if is_there else before, field.type))
+    return selected

@@ -32,8 +32,8 @@ _SEGMENTS = (
 
 def is_kept_here(ask: Ask) -> bool:
     """Whether the database has that schema."""
-    ((found,),) = ask(_IS_THERE)
-    return bool(found)
+    ((answer,),) = ask(_IS_THERE)
+    return bool(answer)
 
 
 def segment_of(ask: Ask, partition: TopicIdPartition, offset: int) -> RemoteLogSegmentMetadata | None:

@@ -53,9 +53,9 @@ def control_plane_status(place: ControlPlanePlace, bucket: StorePlace | None) ->
         control_plane = place.open()
         source, tables = dict(control_plane.describe()), control_plane.tables()
         return FoundStatus(source, tables, None, status_findings(tables, None, source["database"]))
-    with _read(place, bucket) as (source, found):
-        findings = status_findings(found.tables, found, source["database"])
-        return FoundStatus(source, found.tables, uncommitted(found), findings)
+    with _read(place, bucket) as (source, contents):
+        findings = status_findings(contents.tables, contents, source["database"])
+        return FoundStatus(source, contents.tables, uncommitted(contents), findings)
 
 
 def verify_diskless(
@@ -75,9 +75,9 @@ def verify_diskless(
     chosen = LocalObjects() if engine is None or isinstance(engine, LocalEngine) else engine
     if not isinstance(chosen, ObjectEngine):
         raise TieredctlError(ErrorCode.USAGE, "This engine reads no diskless objects.", hint="Omit --engine.")
-    with _read(place, bucket) as (source, found):
-        demand_overlap(found)
-        return DisklessVerified(source, verify(found, chosen, level, older_than_ms))
+    with _read(place, bucket) as (source, contents):
+        demand_overlap(contents)
+        return DisklessVerified(source, verify(contents, chosen, level, older_than_ms))
 
 
 @contextmanager
@@ -88,9 +88,9 @@ def scan_diskless(
 
     Raises TieredctlError as the places and `demand_overlap` do.
     """
-    with _read(place, bucket) as (source, found):
-        demand_overlap(found)
-        yield source, DisklessScan(found, min_age_ms)
+    with _read(place, bucket) as (source, contents):
+        demand_overlap(contents)
+        yield source, DisklessScan(contents, min_age_ms)
 
 
 def inspect_diskless(place: ControlPlanePlace | None, bucket: StorePlace, key: str) -> tuple[Document, InspectedObject]:
@@ -120,25 +120,25 @@ def explain_diskless(
     source = dict(control_plane.describe())
     name, log = find_log(control_plane, where.topic, where.partition, offset, where.topic_id or None)
     store = None if bucket is None else bucket.open_store()
-    found = explain(name, log, offset, store, control_plane)
+    explanation = explain(name, log, offset, store, control_plane)
     if metadata is None:
-        found = with_own_tier(found, name, offset, control_plane)
+        explanation = with_own_tier(explanation, name, offset, control_plane)
     else:
-        found = with_tiered(found, _tiered(metadata, name, offset, found.findings))
-    return source | {"store": store and store.url}, found
+        explanation = with_tiered(explanation, _tiered(metadata, name, offset, explanation.findings))
+    return source | {"store": store and store.url}, explanation
 
 
 def _tiered(metadata: MetadataPlace, name: TopicIdPartition, offset: int, findings: list[Finding]) -> Document | None:
     """The segment that holds the offset by the metadata topic; None where none does."""
     with metadata.open() as stream:
         try:
-            known = explain_metadata(stream, Selection.of(name.topic, name.topic_id, name.partition), offset)
+            explanation = explain_metadata(stream, Selection.of(name.topic, name.topic_id, name.partition), offset)
         except TieredctlError as error:
             if error.code is not ErrorCode.UNKNOWN_TOPIC:
                 raise
-            known = None
+            explanation = None
         findings += [finding for finding in stream.findings if finding.kind.incomplete]
-    return None if known is None or known.segment is None else segment_document(known.segment)
+    return None if explanation is None or explanation.segment is None else segment_document(explanation.segment)
 
 
 @contextmanager
@@ -146,5 +146,5 @@ def _read(place: ControlPlanePlace, bucket: StorePlace) -> Iterator[tuple[Docume
     """Where they are, and what is in them."""
     control_plane, store = place.open(), bucket.open_store()
     source = dict(control_plane.describe()) | {"store": store.url}
-    with read_bucket(store, control_plane) as found:
-        yield source, found
+    with read_bucket(store, control_plane) as contents:
+        yield source, contents

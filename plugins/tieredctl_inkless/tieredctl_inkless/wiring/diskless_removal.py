@@ -58,11 +58,11 @@ def write_diskless_plan(
     source = dict(control_plane.describe()) | {"store": store.url}
     key = key_for_plan(dry_run=dry_run)
     with (
-        read_bucket(store, control_plane) as found,
+        read_bucket(store, control_plane) as contents,
         plan_if_any(to, key, force=force, dry_run=dry_run) as writer,
     ):
         fresh = FreshControlPlane(control_plane, min_age_ms, clock_ms)
-        planning = DisklessPlanning(found, fresh, writer, plan, clock_ms())
+        planning = DisklessPlanning(contents, fresh, writer, plan, clock_ms())
         return WrittenDisklessPlan(planning, planning.run(), source)
 
 

@@ -180,13 +180,13 @@ class Applier:
         self._connection.execute(_DELETE_BATCHES, (partition, before))
 
     def _partition(self, offset: int, topic_id: str, number: int) -> _Partition:
-        found = self._partitions.get((topic_id, number))
-        if found is None:
+        partition = self._partitions.get((topic_id, number))
+        if partition is None:
             row = self._connection.execute(_PARTITION, (topic_id, number)).fetchone()
             if row is None:
                 raise DoesNotFit(offset, f"is about partition {number} of {topic_id}, which is not there")
-            found = self._partitions[topic_id, number] = _Partition(*row)
-        return found
+            partition = self._partitions[topic_id, number] = _Partition(*row)
+        return partition
 
     def _write(self) -> None:
         """Writes what was kept in memory."""

@@ -41,9 +41,9 @@ _TABLE_NAMES = ("applied", "partitions", "files", "batches", "producer_batches")
 
 def demand_whole(connection: sqlite3.Connection) -> None:
     """Raises StateUnusable for pages that SQLite finds damaged."""
-    found = [text for (text,) in connection.execute("PRAGMA quick_check(1)")]
-    if found != ["ok"]:
-        raise StateUnusable(f"it is damaged: {found[0]}")
+    answers = [text for (text,) in connection.execute("PRAGMA quick_check(1)")]
+    if answers != ["ok"]:
+        raise StateUnusable(f"it is damaged: {answers[0]}")
 
 
 def demand_sound(connection: sqlite3.Connection) -> None:

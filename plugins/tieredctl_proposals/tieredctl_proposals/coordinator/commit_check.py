@@ -84,8 +84,8 @@ def _check_producer(
     if producer is not None:
         same = producer.duplicate(epoch, first, last)
         if same is not None:
-            known = same.base_offset, same.log_append_timestamp_ms, partition.log_start_offset
-            return BatchResult(KafkaError.NONE, None, *known, is_duplicate=True)
+            earlier = same.base_offset, same.log_append_timestamp_ms, partition.log_start_offset
+            return BatchResult(KafkaError.NONE, None, *earlier, is_duplicate=True)
         if producer.is_fenced(epoch):
             return BatchResult(KafkaError.INVALID_PRODUCER_EPOCH, f"epoch {epoch} was replaced by {producer.epoch}")
         if not producer.follows(epoch, first):

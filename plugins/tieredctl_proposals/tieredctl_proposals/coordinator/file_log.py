@@ -165,19 +165,19 @@ def _scan(segment: _Segment, is_last: bool) -> None:
     segment.end_offset = segment.base_offset
     size = segment.file.stat().st_size
     with segment.file.open("rb") as stored:
-        for found in scan_log(iter(lambda: stored.read(_CHUNK_BYTES), b""), size, OneByOne(), segment.base_offset):
-            if isinstance(found, Damage):
-                if not (is_last and found.torn):
-                    raise DecodeError(f"{segment.file}: {found.reason}", found.position)
-                os.truncate(segment.file, found.position)
+        for block in scan_log(iter(lambda: stored.read(_CHUNK_BYTES), b""), size, OneByOne(), segment.base_offset):
+            if isinstance(block, Damage):
+                if not (is_last and block.torn):
+                    raise DecodeError(f"{segment.file}: {block.reason}", block.position)
+                os.truncate(segment.file, block.position)
                 break
-            for position, header in zip(found.positions, found.headers, strict=True):
+            for position, header in zip(block.positions, block.headers, strict=True):
                 if header.base_offset != segment.end_offset:
-                    raise DecodeError(f"{segment.file}: offset {header.base_offset}", found.file_position + position)
+                    raise DecodeError(f"{segment.file}: offset {header.base_offset}", block.file_position + position)
                 segment.first_offsets.append(header.base_offset)
-                segment.positions.append(found.file_position + position)
+                segment.positions.append(block.file_position + position)
                 segment.end_offset = header.last_offset + 1
-                segment.size = found.file_position + position + header.size
+                segment.size = block.file_position + position + header.size
 
 
 def _read(segment: _Segment, offset: int, end: int) -> Iterator[LoggedRecord]:

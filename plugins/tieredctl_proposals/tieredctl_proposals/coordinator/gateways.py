@@ -92,10 +92,10 @@ def _groups(hosts: Mapping[int, int]) -> dict[int, list[int]]:
 
 
 def _brokers_by_rack(racks: Mapping[int, str]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    by_rack: dict[str, list[int]] = {}
     for broker, rack in sorted(racks.items()):
-        found.setdefault(rack, []).append(broker)
-    return found
+        by_rack.setdefault(rack, []).append(broker)
+    return by_rack
 
 
 def _co_located(brokers: Sequence[int], groups: Mapping[int, list[int]]) -> Iterator[tuple[int, tuple[int, ...]]]:

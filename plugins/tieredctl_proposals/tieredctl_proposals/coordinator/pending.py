@@ -66,17 +66,17 @@ class PendingState:
 
     def producer(self, partition: PendingPartition, producer_id: int) -> Producer | None:
         """A producer in a partition; None where it has not produced to it."""
-        found = partition.producers.get(producer_id)
-        if found is not None or partition.stored_as is None or producer_id in partition.not_producing:
-            return found
+        producer = partition.producers.get(producer_id)
+        if producer is not None or partition.stored_as is None or producer_id in partition.not_producing:
+            return producer
         self._loaded += 1
         rows = self._connection.execute(_PRODUCER, (partition.stored_as, producer_id)).fetchall()
         if not rows:
             partition.not_producing.add(producer_id)
             return None
-        found = partition.producers[producer_id] = Producer(rows[0][0])
-        found.batches.extend(RememberedBatch(*row[1:]) for row in rows)
-        return found
+        producer = partition.producers[producer_id] = Producer(rows[0][0])
+        producer.batches.extend(RememberedBatch(*row[1:]) for row in rows)
+        return producer
 
     def remember(self, partition: PendingPartition, producer_id: int, epoch: int, batch: RememberedBatch) -> None:
         """A producer's batch was accepted; the caller has looked at the producer."""

@@ -63,10 +63,10 @@ def list_offset(connection: sqlite3.Connection, asked: OffsetQuery) -> OffsetRes
     refusal = asked.refusal()
     if refusal is not None:
         return OffsetResult(topic_id, number, *refusal)
-    found = connection.execute(_PARTITION, (topic_id, number)).fetchone()
-    if found is None:
+    partition_row = connection.execute(_PARTITION, (topic_id, number)).fetchone()
+    if partition_row is None:
         return OffsetResult(topic_id, number, _unknown(connection, topic_id))
-    identifier, start, end = found
+    identifier, start, end = partition_row
     special = {LATEST: end, EARLIEST: start, EARLIEST_LOCAL: start, LATEST_TIERED: UNKNOWN}
     if timestamp_ms in special:
         return OffsetResult(topic_id, number, offset=special[timestamp_ms])
@@ -88,11 +88,11 @@ def find_batches(connection: sqlite3.Connection, request: FindBatches, *, is_fol
     results: list[BatchesResult] = []
     is_first = True
     for asked in request.partitions:
-        found = connection.execute(_PARTITION, (asked.topic_id, asked.partition)).fetchone()
-        if found is None:
+        partition_row = connection.execute(_PARTITION, (asked.topic_id, asked.partition)).fetchone()
+        if partition_row is None:
             results.append(BatchesResult(asked.topic_id, asked.partition, _unknown(connection, asked.topic_id)))
             continue
-        identifier, start, end = found
+        identifier, start, end = partition_row
         error = _out_of_range(asked, start, end, is_follower)
         batches: tuple[FoundBatch, ...] = ()
         if error is KafkaError.NONE:
@@ -144,5 +144,5 @@ def _out_of_range(asked: BatchQuery, start: int, end: int, is_follower: bool) ->
 
 
 def _unknown(connection: sqlite3.Connection, topic_id: str) -> KafkaError:
-    known = connection.execute(_HAS_TOPIC, (topic_id,)).fetchone()
-    return KafkaError.UNKNOWN_TOPIC_OR_PARTITION if known else KafkaError.UNKNOWN_TOPIC_ID
+    topic_row = connection.execute(_HAS_TOPIC, (topic_id,)).fetchone()
+    return KafkaError.UNKNOWN_TOPIC_OR_PARTITION if topic_row else KafkaError.UNKNOWN_TOPIC_ID

@@ -55,7 +55,7 @@ class WalColumns:
 
 def decode_wal_columns(data: Bytes, starts: Ints, ends: Ints) -> WalColumns:
     """The events in values from `starts` to `ends`; a value is there where starts is not -1."""
-    found = WalColumns([], [], np.zeros(0, np.int64))
+    decoded = WalColumns([], [], np.zeros(0, np.int64))
     left = np.ones(len(starts), np.bool_)
     heads = rows_at(data, starts, FRAME_BYTES)
     framed = (starts != NULL) & (ends - starts > FRAME_BYTES)
@@ -70,12 +70,12 @@ def decode_wal_columns(data: Bytes, starts: Ints, ends: Ints) -> WalColumns:
         columns = {path: kept(column, read) for path, column in columns.items()}
         group = _group(data, api_key, rows[read], columns)
         if isinstance(group, EventGroup):
-            found.segments.append(group)
+            decoded.segments.append(group)
         elif group is not None:
-            found.combined.append(group)
+            decoded.combined.append(group)
         if group is not None:
             left[group.rows] = False
-    return WalColumns(found.segments, found.combined, np.flatnonzero(left))
+    return WalColumns(decoded.segments, decoded.combined, np.flatnonzero(left))
 
 
 def _group(data: Bytes, api_key: int, rows: Ints, columns: Columns) -> EventGroup | CombinedGroup | None:

@@ -149,8 +149,8 @@ def _transfer(workload: WalWorkload, prices: WalPrices) -> Iterator[_Line]:
     reads = uploads * workload.followers_after
     yield _Line("transfer", "read requests", 0, *_requests(reads, prices.per_thousand_gets), counted=False)
     read_gb = charged_gb * workload.followers_after
-    said = f"{read_gb:,.2f} GB x {prices.retrieval_per_gb:g}"
-    yield _Line("transfer", "retrieval", 0, read_gb * prices.retrieval_per_gb, said, counted=False)
+    calculation = f"{read_gb:,.2f} GB x {prices.retrieval_per_gb:g}"
+    yield _Line("transfer", "retrieval", 0, read_gb * prices.retrieval_per_gb, calculation, counted=False)
 
 
 def _requests(requests: float, per_thousand: float) -> tuple[float, str]:

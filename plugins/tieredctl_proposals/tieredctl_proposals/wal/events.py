@@ -119,13 +119,13 @@ class WalEvents:
         """The next records of a metadata partition."""
         if not len(chunk.offsets):
             return
-        found = decode_wal_columns(chunk.data, chunk.starts, chunk.ends)
-        singles = list(self._one_by_one(chunk, found.left))
+        decoded = decode_wal_columns(chunk.data, chunk.starts, chunk.ends)
+        singles = list(self._one_by_one(chunk, decoded.left))
         of_segments = [(row, event) for row, event in singles if isinstance(event, WalSegmentEvent)]
-        stale = self._stale(chunk, found.segments, of_segments)
-        self._take_segments(chunk, found.segments, of_segments, stale)
+        stale = self._stale(chunk, decoded.segments, of_segments)
+        self._take_segments(chunk, decoded.segments, of_segments, stale)
         events = EventColumns.blank(chunk.metadata_partition, chunk.offsets)
-        for group in found.combined:
+        for group in decoded.combined:
             self._add_combined(events, chunk.data, group)
         for row, event in singles:
             if isinstance(event, CombinedEvent):
@@ -181,8 +181,8 @@ class WalEvents:
             names = list(self.partitions)
             for place in order[is_stale].tolist():
                 row = int(rows[place])
-                said = names[owners[place]], ids[row], int(epochs[place])
-                self.stale.append(StaleEvent(chunk.metadata_partition, int(chunk.offsets[row]), *said))
+                identity = names[owners[place]], ids[row], int(epochs[place])
+                self.stale.append(StaleEvent(chunk.metadata_partition, int(chunk.offsets[row]), *identity))
         return stale
 
     def _take_segments(

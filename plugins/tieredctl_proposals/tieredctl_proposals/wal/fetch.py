@@ -72,14 +72,14 @@ def consumer_wal_fetch(
 ) -> WalFetch:
     """What a consumer gets for an offset: as with KIP-405, and from the WAL tier what neither disk nor remote storage
     has, as while a new leader rebuilds its log."""
-    found = consumer_fetch(leader, remote, offset, believed_epoch)
-    source = _OF_CONSUMERS[found.outcome]
+    fetched = consumer_fetch(leader, remote, offset, believed_epoch)
+    source = _OF_CONSUMERS[fetched.outcome]
     is_in_log = leader.log_start_offset <= offset < leader.end_offset
-    if source is FetchedFrom.OFFSET_OUT_OF_RANGE and is_in_log and found.leader_epoch is not None:
-        segment = wal.segment_for(found.leader_epoch, offset)
+    if source is FetchedFrom.OFFSET_OUT_OF_RANGE and is_in_log and fetched.leader_epoch is not None:
+        segment = wal.segment_for(fetched.leader_epoch, offset)
         if segment is not None:
-            return WalFetch(FetchedFrom.WAL, found.leader_epoch, wal=segment)
-    return WalFetch(source, found.leader_epoch, remote=found.segment)
+            return WalFetch(FetchedFrom.WAL, fetched.leader_epoch, wal=segment)
+    return WalFetch(source, fetched.leader_epoch, remote=fetched.segment)
 
 
 def follower_wal_fetch(leader: LeaderLog, wal: WalPartition, offset: int) -> WalFetch:

@@ -43,14 +43,14 @@ def deletions_beyond(
 
 def upload_from(wal: WalPartition, tiered: RemoteLogMetadataCache, leader: LeaderLog) -> int:
     """The first offset that a leader has to upload: the first on its disk that neither tier has of its line."""
-    known = [one.metadata for one in wal.segments.values() if one.is_readable]
-    known += [
+    uploaded = [one.metadata for one in wal.segments.values() if one.is_readable]
+    uploaded += [
         one.metadata
         for one in tiered.list_remote_log_segments()
         if one.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
     ]
     offset = leader.local_log_start_offset
-    for first, last in uploaded_ranges(known, leader):
+    for first, last in uploaded_ranges(uploaded, leader):
         if first <= offset:
             offset = max(offset, last + 1)
     return offset

@@ -127,13 +127,13 @@ class JudgedObjects:
         bounds = np.searchsorted(self.entries.objects[order], np.stack([rows, rows + 1]))
         for row, text, first, end in zip(rows.tolist(), self.ids.at(rows).texts(), *bounds.tolist(), strict=True):
             inside = order[first:end]
-            told = zip(
+            segment_rows = zip(
                 self.entries.partitions[inside].tolist(),
                 self.entries.segment_ids.at(inside).texts(),
                 self.entries.needs[inside].tolist(),
                 strict=True,
             )
-            segments = tuple((self.partitions[number], one, Need(need)) for number, one, need in told)
+            segments = tuple((self.partitions[number], one, Need(need)) for number, one, need in segment_rows)
             yield JudgedObject(text, Need(int(self.needs[row])), segments)
 
 
@@ -152,9 +152,9 @@ def judge_objects(
     ids = _distinct(joined_uuids([wal.combined.segment_ids, places]))
     lookup = UuidLookup(ids)
     of_segments = lookup.rows_of(places)
-    known = [facts.get(partition, PartitionFacts()) for partition in wal.partitions]
-    ages = _Ages(wal, of_segments, len(ids), known, now_ms)
-    needs = _needs(wal, tiered, known, ages, give_up_after_ms)
+    facts_of_partitions = [facts.get(partition, PartitionFacts()) for partition in wal.partitions]
+    ages = _Ages(wal, of_segments, len(ids), facts_of_partitions, now_ms)
+    needs = _needs(wal, tiered, facts_of_partitions, ages, give_up_after_ms)
     listed = _listed(wal, lookup, places, given_up_ms=now_ms - give_up_after_ms)
     entries = _Entries(
         np.concatenate([of_segments, listed.objects]),
@@ -273,10 +273,10 @@ def _listed(wal: ReplayedWal, lookup: UuidLookup, places: UuidColumns, *, given_
     rows, owners = contents.rows_of(wal.combined.lasts)
     objects = lookup.rows_of(wal.combined.segment_ids)[owners]
     ids, partitions = contents.segment_ids.at(rows), contents.partitions.values[rows].astype(np.int64)
-    known = wal.segment_rows(ids, partitions)
-    is_known = known != NOT_FOUND
+    rows_of_segments = wal.segment_rows(ids, partitions)
+    is_known = rows_of_segments != NOT_FOUND
     here = np.zeros(len(rows), np.bool_)
-    here[is_known] = lookup.rows_of(places.at(known[is_known])) == objects[is_known]
+    here[is_known] = lookup.rows_of(places.at(rows_of_segments[is_known])) == objects[is_known]
     stale, _ = uuids_of_texts(sorted({one.segment_id for one in wal.events.stale}))
     needs = np.full(len(rows), Need.UNKNOWN, np.int8)
     if len(stale):

@@ -81,13 +81,13 @@ def read_object_index(store: ObjectStore, stored: StoredObject) -> RemoteWalComb
     if length > stored.size:
         raise DecodeError(f"the index claims {length} of {stored.size} bytes", 0)
     index = start[:length] if length <= len(start) else start + store.read(stored.key, len(start), length)
-    found = read_index(index)
-    end = found.entries[-1].end_file_position + 1
+    index_read = read_index(index)
+    end = index_read.entries[-1].end_file_position + 1
     if end != stored.size:
         raise DecodeError(f"the object has {stored.size} bytes, and its segments end at {end}", 0)
-    if object_key(found.combined_segment_id) != stored.key.rpartition("/")[2]:
-        raise DecodeError(f"the index is that of object {found.combined_segment_id}", 0)
-    return found
+    if object_key(index_read.combined_segment_id) != stored.key.rpartition("/")[2]:
+        raise DecodeError(f"the index is that of object {index_read.combined_segment_id}", 0)
+    return index_read
 
 
 class _Window:

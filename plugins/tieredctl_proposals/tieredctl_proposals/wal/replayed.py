@@ -164,8 +164,8 @@ class ReplayedWal:
         if number is None:
             return NO_WAL
         rows = self.rows_of(number)
-        known = rows[self.segments.are_known[rows]]
-        return WalPartition(self.segments_at(known))
+        known_rows = rows[self.segments.are_known[rows]]
+        return WalPartition(self.segments_at(known_rows))
 
     def rows_of(self, number: int) -> Ints:
         """The segments of the partition with a number."""
@@ -175,16 +175,16 @@ class ReplayedWal:
     def segments_at(self, rows: Ints) -> Iterator[KnownWalSegment]:
         """Some segments as of their last events."""
         objects, starts, ends = self.places(rows)
-        told = zip(
+        columns = zip(
             known_segments(self.events.segments, self.segments.at(rows)),
-            self._said(rows, "leader_epochs").tolist(),
+            self._last_values(rows, "leader_epochs").tolist(),
             objects.texts(),
-            self._said(rows, "coordinators").tolist(),
+            self._last_values(rows, "coordinators").tolist(),
             starts.tolist(),
             ends.tolist(),
             strict=True,
         )
-        return (KnownWalSegment(known, *placed) for (_, known), *placed in told)
+        return (KnownWalSegment(segment, *placed) for (_, segment), *placed in columns)
 
     def places(self, rows: Ints) -> tuple[UuidColumns, Ints, Ints]:
         """In which objects some segments are, and their file positions there, by their last events."""
@@ -192,8 +192,8 @@ class ReplayedWal:
         lasts = self.segments.lasts[rows]
         ids = UuidColumns(np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64))
         for which, placements in ((are_started, self.events.started), (~are_started, self.events.updated)):
-            found = placements.objects.at(lasts[which])
-            ids.high[which], ids.low[which] = found.high, found.low
+            objects = placements.objects.at(lasts[which])
+            ids.high[which], ids.low[which] = objects.high, objects.low
         starts, ends = (
             _of_either(are_started, lasts, *(getattr(one.ranges, side).values for one in self._placements))
             for side in ("starts", "ends")
@@ -206,24 +206,24 @@ class ReplayedWal:
         rows = np.arange(len(self.segments))
         _, starts, _ = self.places(rows)
         are_cleaned: Flags = self.segments.states >= RemoteLogSegmentState.DELETE_SEGMENT_STARTED
-        are_cleaned &= (self._said(rows, "leader_epochs") == NO_LEADER) & (starts >= 0)
+        are_cleaned &= (self._last_values(rows, "leader_epochs") == NO_LEADER) & (starts >= 0)
         return are_cleaned
 
     def combined_named(self, combined_segment_id: str) -> KnownCombined | None:
         """One combined object, where there are events about it."""
         ids, _ = uuids_of_texts([combined_segment_id])
         rows = self.combined_rows(ids)
-        found = rows[rows != NOT_FOUND]
-        return next(self.combined_at(found)) if len(found) else None
+        known_rows = rows[rows != NOT_FOUND]
+        return next(self.combined_at(known_rows)) if len(known_rows) else None
 
     def segments_in(self, combined_segment_id: str) -> list[KnownWalSegment]:
         """The segments whose last events say that they are in a combined object, whatever their state."""
         order, firsts, lookup = self._by_object
         ids, _ = uuids_of_texts([combined_segment_id])
-        found = lookup.rows_of(ids)
-        if not len(found) or found[0] == NOT_FOUND:
+        row = lookup.rows_of(ids)
+        if not len(row) or row[0] == NOT_FOUND:
             return []
-        return list(self.segments_at(order[firsts[found[0]] : firsts[found[0] + 1]]))
+        return list(self.segments_at(order[firsts[row[0]] : firsts[row[0] + 1]]))
 
     def combined_rows(self, ids: UuidColumns) -> Ints:
         """The row of each combined object; NOT_FOUND where there are no events about it."""
@@ -232,9 +232,11 @@ class ReplayedWal:
     def segment_rows(self, ids: UuidColumns, partitions: Ints) -> Ints:
         """The row of each segment of a partition, by number; NOT_FOUND where there are no events about it."""
         rows = self._segment_lookup.rows_of(_of_partition(ids, partitions))
-        found = np.flatnonzero(rows != NOT_FOUND)
-        own = self.segments.at(rows[found])
-        rows[found[~own.segment_ids.equal(ids.at(found)) | (own.partitions != partitions[found])]] = NOT_FOUND
+        with_events = np.flatnonzero(rows != NOT_FOUND)
+        own = self.segments.at(rows[with_events])
+        rows[with_events[~own.segment_ids.equal(ids.at(with_events)) | (own.partitions != partitions[with_events])]] = (
+            NOT_FOUND
+        )
         return rows
 
     def combined_at(self, rows: Ints) -> Iterator[KnownCombined]:
@@ -257,7 +259,7 @@ class ReplayedWal:
                 strict=True,
             )
         ]
-        told = zip(
+        columns = zip(
             some.segment_ids.texts(),
             contents.broker_ids.values[some.lasts].tolist(),
             contents.event_timestamps.values[some.lasts].tolist(),
@@ -267,7 +269,7 @@ class ReplayedWal:
             some.metadata_offsets.tolist(),
             strict=True,
         )
-        for row, (combined_id, broker_id, timestamp_ms, custom, state, partition, offset) in enumerate(told):
+        for row, (combined_id, broker_id, timestamp_ms, custom, state, partition, offset) in enumerate(columns):
             metadata = RemoteWalCombinedLogSegmentMetadata(
                 combined_segment_id=combined_id,
                 entries=tuple(entries[bounds[row] : bounds[row + 1]]),
@@ -282,7 +284,7 @@ class ReplayedWal:
     def _placements(self) -> tuple[Placements, Placements]:
         return self.events.started, self.events.updated
 
-    def _said(self, rows: Ints, name: str) -> Ints:
+    def _last_values(self, rows: Ints, name: str) -> Ints:
         are_started = self.segments.states[rows] == _STARTED
         columns = (getattr(one, name).values for one in self._placements)
         return _of_either(are_started, self.segments.lasts[rows], *columns)
@@ -340,7 +342,7 @@ def _refused(refused: RefusedEvents) -> Iterator[RefusedWalEvent]:
 
 
 def _of_either(are_started: Flags, rows: Rows, started: Rows, updated: Rows) -> Ints:
-    found = np.empty(len(rows), np.int64)
-    found[are_started] = started[rows[are_started]]
-    found[~are_started] = updated[rows[~are_started]]
-    return found
+    values = np.empty(len(rows), np.int64)
+    values[are_started] = started[rows[are_started]]
+    values[~are_started] = updated[rows[~are_started]]
+    return values

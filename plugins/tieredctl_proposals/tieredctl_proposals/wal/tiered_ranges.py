@@ -56,10 +56,10 @@ class TieredRanges:
 
     def cover(self, asked: EpochRanges) -> Flags:
         """Which ranges they have every offset of."""
-        known = self._ranges
-        count = len(known.firsts)
+        ranges = self._ranges
+        count = len(ranges.firsts)
         partitions, epochs, firsts = (
-            np.concatenate([ours, theirs]) for ours, theirs in zip(known[:3], asked[:3], strict=True)
+            np.concatenate([ours, theirs]) for ours, theirs in zip(ranges[:3], asked[:3], strict=True)
         )
         is_asked = np.arange(len(firsts)) >= count
         order = np.lexsort((is_asked, firsts, epochs, partitions))
@@ -69,8 +69,8 @@ class TieredRanges:
         if has_one.any():
             ours, theirs = before[has_one], order[has_one]
             same = (partitions[ours] == partitions[theirs]) & (epochs[ours] == epochs[theirs])
-            lasts = np.concatenate([known.lasts, asked.lasts])
-            covered[theirs] = same & (known.lasts[ours] >= lasts[theirs])
+            lasts = np.concatenate([ranges.lasts, asked.lasts])
+            covered[theirs] = same & (ranges.lasts[ours] >= lasts[theirs])
         return covered[count:]
 
 
@@ -86,5 +86,5 @@ def _running_maximum(values: Ints, groups: Ints) -> Ints:
     by_value = np.sort(values)
     ranks = np.searchsorted(by_value, values)
     reached = np.maximum.accumulate(groups * (len(values) + 1) + ranks)
-    found: Ints = by_value[reached - groups * (len(values) + 1)] if len(values) else values
-    return found
+    maxima: Ints = by_value[reached - groups * (len(values) + 1)] if len(values) else values
+    return maxima

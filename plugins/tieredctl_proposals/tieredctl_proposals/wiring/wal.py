@@ -60,7 +60,7 @@ class ActiveSegments:
         for log_dir in self.log_dirs:
             demand_named_cluster(log_dir_owner(log_dir).cluster_id)
         replicas = read_local_replicas(self.log_dirs)
-        found = local_active_logs(replicas, topics=self.topics, all_segments=self.all_segments)
+        logs = local_active_logs(replicas, topics=self.topics, all_segments=self.all_segments)
         here = {one.partition.topic for one in replicas}
         for topic in self.topics:
             if topic not in here:
@@ -68,7 +68,7 @@ class ActiveSegments:
                 message = f"There is no partition of topic {topic!r} in {names}."
                 hint = nearest_hint(topic, here) or "List the folder: ls LOG-DIR."
                 raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
-        return found
+        return logs
 
     def broker_id(self) -> int:
         """The node's, of the first log directory that says it."""
@@ -77,8 +77,8 @@ class ActiveSegments:
 
     def cluster_id(self) -> str | None:
         """That of all log directories that say it; None where none does, or they differ."""
-        found = {log_dir_owner(log_dir).cluster_id for log_dir in self.log_dirs} - {None}
-        return found.pop() if len(found) == 1 else None
+        cluster_ids = {log_dir_owner(log_dir).cluster_id for log_dir in self.log_dirs} - {None}
+        return cluster_ids.pop() if len(cluster_ids) == 1 else None
 
 
 class UploadPlace(NamedTuple):

@@ -41,10 +41,12 @@ def explain(
         raise TieredctlError(ErrorCode.USAGE, "Name one offset, as TOPIC:PARTITION@OFFSET.")
     meant = TopicIdPartition(only_id(topic_id) or "", topic, partition)
     metadata = metadata_options.place() if metadata_options.are_given else None
-    source, found = explain_diskless(places.place(), places.bucket_if_given(), metadata, meant, offset)
-    items = _facts(found.document) if view.is_table else [found.document]
-    listing = Listing("DisklessExplanation", source, items, _COLUMNS, {"tier": found.tier.value}, tuple(items[0]))
-    return view.show(listing, found.findings, ExitCode.FINDINGS if found.tier is Tier.NONE else ExitCode.CLEAN)
+    source, explanation = explain_diskless(places.place(), places.bucket_if_given(), metadata, meant, offset)
+    items = _facts(explanation.document) if view.is_table else [explanation.document]
+    listing = Listing("DisklessExplanation", source, items, _COLUMNS, {"tier": explanation.tier.value}, tuple(items[0]))
+    return view.show(
+        listing, explanation.findings, ExitCode.FINDINGS if explanation.tier is Tier.NONE else ExitCode.CLEAN
+    )
 
 
 def _facts(document: Item, prefix: str = "") -> list[Item]:

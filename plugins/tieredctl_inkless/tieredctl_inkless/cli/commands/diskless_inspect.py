@@ -64,14 +64,14 @@ def inspect(
                 ErrorCode.USAGE, "--control-plane knows objects by their keys.", hint="Give --store and a key."
             )
         bucket, key = _folder_of(key)
-    source, found = inspect_diskless(None if places.control_plane is None else places.place(), bucket, key)
-    summary = found.summary()
+    source, inspected = inspect_diskless(None if places.control_plane is None else places.place(), bucket, key)
+    summary = inspected.summary()
     if is_file and not summary["batches"]:
         hint = "Give an object of diskless topics: it begins with a record batch."
         raise TieredctlError(ErrorCode.USAGE, f"{file} has no sound record batch.", hint=hint)
-    listing = Listing("DisklessObject", source, list(found.documents()), _COLUMNS, summary, _FIELDS)
+    listing = Listing("DisklessObject", source, list(inspected.documents()), _COLUMNS, summary, _FIELDS)
     sentences = _sentences(summary, asked=places.control_plane is not None) if view.is_table else ()
-    return view.show(listing, found.findings, sentences=sentences)
+    return view.show(listing, inspected.findings, sentences=sentences)
 
 
 def _folder_of(file: str) -> tuple[StorePlace, str]:
@@ -84,12 +84,12 @@ def _folder_of(file: str) -> tuple[StorePlace, str]:
 
 
 def _sentences(summary: Document, *, asked: bool) -> list[str]:
-    said = f"{size_text(summary['size'])}, {counted(summary['batches'], 'record batch', 'record batches')}, "
-    said += f"{counted(summary['records'], 'record')}."
+    contents = f"{size_text(summary['size'])}, {counted(summary['batches'], 'record batch', 'record batches')}, "
+    contents += f"{counted(summary['records'], 'record')}."
     if not asked:
-        return [said]
+        return [contents]
     file = summary["file"]
     if file is None:
-        return [said, "The control plane has no file with this key."]
+        return [contents, "The control plane has no file with this key."]
     unreferenced = summary["size"] - summary["referencedBytes"]
-    return [said, f"File {file['fileId']}, {file['state']}; {size_text(unreferenced)} not referenced."]
+    return [contents, f"File {file['fileId']}, {file['state']}; {size_text(unreferenced)} not referenced."]

@@ -67,30 +67,32 @@ def scan(
 
     place = logs.place(places)
     if place is not None:
-        with place.scan(places.bucket(), duration_ms(min_age)) as (source, found):
-            code = _shown(source, found, view)
-            young = not_older_sentence(found.summary(), min_age)
+        with place.scan(places.bucket(), duration_ms(min_age)) as (source, result):
+            code = _shown(source, result, view)
+            young = not_older_sentence(result.summary(), min_age)
     else:
-        with scan_diskless(places.place(), places.bucket(), duration_ms(min_age)) as (source, found):
-            code = _shown(source, found, view)
-            young = young_sentence(found.summary(), min_age)
+        with scan_diskless(places.place(), places.bucket(), duration_ms(min_age)) as (source, result):
+            code = _shown(source, result, view)
+            young = young_sentence(result.summary(), min_age)
     if young:
         view.say(young)
     return code
 
 
-def _shown(source: Document | Callable[[], Document], found: DisklessScan | ScanByLogs, view: FindingsView) -> ExitCode:
+def _shown(
+    source: Document | Callable[[], Document], result: DisklessScan | ScanByLogs, view: FindingsView
+) -> ExitCode:
     if not view.is_table:
 
         def summary_with_findings() -> Document:
-            return found.summary() | {"findings": finding_documents(found.findings)}
+            return result.summary() | {"findings": finding_documents(result.findings)}
 
-        objects = Listing("DisklessObjects", source, found.documents(), (), summary_with_findings, _FIELDS)
-        return view.show(replace(objects, reads_on=True), found.findings)
-    found.run()
-    summary = found.summary()
-    listing = Listing("DisklessObjects", source, found.totals(), _COLUMNS, summary, ())
-    return view.show(listing, found.findings, sentences=[_headline(summary)])
+        objects = Listing("DisklessObjects", source, result.documents(), (), summary_with_findings, _FIELDS)
+        return view.show(replace(objects, reads_on=True), result.findings)
+    result.run()
+    summary = result.summary()
+    listing = Listing("DisklessObjects", source, result.totals(), _COLUMNS, summary, ())
+    return view.show(listing, result.findings, sentences=[_headline(summary)])
 
 
 def _headline(summary: Document) -> str:

@@ -122,15 +122,15 @@ def purge(
     from tieredctl_inkless.wiring.diskless_removal import diskless_purge
 
     older_than_ms = age_in_quarantine_ms(how)
-    known = _named_cluster(cluster_id)
+    named = _named_cluster(cluster_id)
     purge = diskless_purge(
         *(places.bucket(), places.place()),
-        cluster_id=known,
+        cluster_id=named,
         older_than_ms=older_than_ms,
         max_percent=how.max_percent,
         clock_ms=clock_ms,
     )
-    return purge_copies(purge, how, known, view)
+    return purge_copies(purge, how, named, view)
 
 
 def _named_cluster(cluster_id: str | None) -> str:

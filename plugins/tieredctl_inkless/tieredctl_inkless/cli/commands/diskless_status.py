@@ -39,35 +39,35 @@ def status(*, places: DisklessOptions, view: ProgressView) -> ExitCode:
     from tieredctl_inkless.ops.diskless.status import partition_documents, status_summary
     from tieredctl_inkless.wiring.diskless import control_plane_status
 
-    found = control_plane_status(places.place(), places.bucket_if_given())
-    summary = status_summary(found.tables, found.bucket)
+    current = control_plane_status(places.place(), places.bucket_if_given())
+    summary = status_summary(current.tables, current.bucket)
     if not view.is_table:
-        summary["findings"] = finding_documents(found.findings)
+        summary["findings"] = finding_documents(current.findings)
     listing = Listing(
-        "DisklessStatus", found.source, list(partition_documents(found.tables)), _COLUMNS, summary, _FIELDS
+        "DisklessStatus", current.source, list(partition_documents(current.tables)), _COLUMNS, summary, _FIELDS
     )
-    return view.show(listing, found.findings, sentences=_sentences(summary) if view.is_table else ())
+    return view.show(listing, current.findings, sentences=_sentences(summary) if view.is_table else ())
 
 
 def _sentences(summary: Document) -> list[str]:
     files, batches = summary["files"], summary["batches"]
-    said = [f"Schema version {summary['schemaVersion']}, read at {summary['readAt']}."]
+    sentences = [f"Schema version {summary['schemaVersion']}, read at {summary['readAt']}."]
     for state, totals in files.items():
         if totals["files"]:
             since = f", the oldest since {totals['oldest']}" if totals["oldest"] else ""
-            said.append(f"{counted(totals['files'], 'file')} {state}, {size_text(totals['bytes'])}{since}.")
-    said.append(
+            sentences.append(f"{counted(totals['files'], 'file')} {state}, {size_text(totals['bytes'])}{since}.")
+    sentences.append(
         f"{counted(batches, 'batch', 'batches')} of {counted(summary['partitions'], 'partition')}, "
         f"{size_text(summary['liveBytes'])}."
     )
     if left := summary["uncommitted"]:
         oldest = f", the oldest of {left['oldest']}" if left["oldest"] else ""
-        said.append(
+        sentences.append(
             f"{left['objects']} of {counted(summary['objects'], 'object')} in the bucket, "
             f"{size_text(left['bytes'])}, {'is' if left['objects'] == 1 else 'are'} not committed{oldest}."
         )
     if (others := summary["others"]) and others["objects"]:
         verb = "was" if others["objects"] == 1 else "were"
         size = size_text(others["bytes"])
-        said.append(f"{counted(others['objects'], 'other object')}, {size}, {verb} not written by its brokers.")
-    return said
+        sentences.append(f"{counted(others['objects'], 'other object')}, {size}, {verb} not written by its brokers.")
+    return sentences

@@ -62,8 +62,8 @@ def _headline(result: DisklessVerification) -> str:
     if result.level is not Level.LISTING:
         read = counted(result.batches, "record batch", "record batches")
         what += f", {read}, {counted(result.records, 'record')}, {size_text(result.bytes_read)} read"
-    told = verdict(result.level, len(result.findings), _NOT_READ.get(result.level))
-    headline = f"Verified {what} ({result.level.value}): {told}"
+    outcome = verdict(result.level, len(result.findings), _NOT_READ.get(result.level))
+    headline = f"Verified {what} ({result.level.value}): {outcome}"
     if result.not_looked_at:
         headline += f" {counted(result.not_looked_at, 'object')} not looked at: the store stopped answering."
     if result.elsewhere.partitions:

@@ -101,8 +101,8 @@ def whole_numbers(values: pa.ChunkedArray) -> Ints:
     """None of them null."""
     if not len(values):
         return np.zeros(0, np.int64)
-    found: Ints = numbers_in(values.combine_chunks()).astype(np.int64)
-    return found
+    numbers: Ints = numbers_in(values.combine_chunks()).astype(np.int64)
+    return numbers
 
 
 def number_of_each(wanted: Ints, among: Ints) -> tuple[Ints, Flags]:
@@ -134,13 +134,13 @@ def _changes(part: NDArray[Any]) -> Flags:
 
 
 def _partition_columns(table: pa.Table) -> NDArray[Any]:
-    found = np.zeros(table.num_rows, np.dtype([*_UUID_HALVES.descr, ("partition", ">i4")]))
+    partitions = np.zeros(table.num_rows, np.dtype([*_UUID_HALVES.descr, ("partition", ">i4")]))
     if table.num_rows:
         ids = table["topicId"].combine_chunks()
         halves = np.frombuffer(ids.buffers()[1], _UUID_HALVES)[ids.offset : ids.offset + len(ids)]
-        found["high"], found["low"] = halves["high"], halves["low"]
-        found["partition"] = column(table, "partition")
-    return found
+        partitions["high"], partitions["low"] = halves["high"], halves["low"]
+        partitions["partition"] = column(table, "partition")
+    return partitions
 
 
 def batch_rows(table: pa.Table, partitions: Ints) -> BatchRows:

@@ -30,13 +30,13 @@ class BucketFit:
     """What was uploaded since is too young to be removed."""
     now_ms: int
     listed: int = 0
-    _known: int = 0
+    _with_file: int = 0
     _recent: int = 0
     _recent_unknown: int = 0
 
     @property
     def is_sure(self) -> bool:
-        return self._known > 0
+        return self._with_file > 0
 
     def look_at_planned(self, objects: Iterable[StoredObject]) -> int:
         return sum(1 for _ in objects)
@@ -52,14 +52,14 @@ class BucketFit:
         _, are_uploads = self.keys.are_uploads(keys)
         is_recent = (self.young_since_ms < modified_ms) & (modified_ms < self.now_ms - COMMITTED_WITHIN_MS)
         self.listed += len(objects)
-        self._known += int(has_file.sum())
+        self._with_file += int(has_file.sum())
         self._recent += int((is_recent & (has_file | are_uploads)).sum())
         self._recent_unknown += int((is_recent & are_uploads & ~has_file).sum())
 
     def demand(self) -> None:
         """Raises TieredctlError `no-overlap` where no object has a file, and `another-cluster` where too many of the
         young ones have none: somebody writes here whose commits this control plane does not get."""
-        if self.listed and not self._known:
+        if self.listed and not self._with_file:
             message = f"The control plane has none of the objects in {self.subject}."
             raise TieredctlError(ErrorCode.NO_OVERLAP, message, hint="Check --store and --control-plane.")
         if self._recent_unknown > _FEW and self._recent_unknown * 100 > self._recent * _MOST_PERCENT:

@@ -113,9 +113,9 @@ def _lost_rows(
 
 
 def _losses(tables: ControlPlaneTables, rows: BatchRows, partitions: Partitions, files: FileRows) -> Iterator[str]:
-    found, doubted = check_files(files, rows, partitions.names)
-    found += check_offsets(tables, rows, partitions, rows.ids[doubted] if len(rows) else np.zeros(0, np.int64))
-    for finding in filter(_is_lost_row, found):
+    findings, doubted = check_files(files, rows, partitions.names)
+    findings += check_offsets(tables, rows, partitions, rows.ids[doubted] if len(rows) else np.zeros(0, np.int64))
+    for finding in filter(_is_lost_row, findings):
         yield f"{finding.code}: {finding.subject}: {finding.message}"
     # A commit writes file and batches together, and what deletes the last batch marks the file.
     if not len(rows) and (files.states == FileState.UPLOADED).any():

@@ -47,8 +47,8 @@ def find_log(
     """The one partition that is meant. Raises TieredctlError `unknown-topic`, `ambiguous-topic` for a name that several
     topics had, and `control-plane-doubtful` where it may have lost the partition."""
     named = [
-        (TopicIdPartition(uuid_text(found.log["topicId"]), topic, partition), found)
-        for found in control_plane.logs_of(topic, partition, offset)
+        (TopicIdPartition(uuid_text(log.log["topicId"]), topic, partition), log)
+        for log in control_plane.logs_of(topic, partition, offset)
     ]
     meant = [one for one in named if topic_id in (None, one[0].topic_id)]
     if not meant:
@@ -64,11 +64,11 @@ def find_log(
 
 
 def explain(
-    name: TopicIdPartition, told: FoundLog, offset: int, store: ObjectStore | None, control_plane: ControlPlane
+    name: TopicIdPartition, looked_up: FoundLog, offset: int, store: ObjectStore | None, control_plane: ControlPlane
 ) -> DisklessExplanation:
     """The bytes themselves are only looked at where a store is given; where they are not there, the control plane is
     asked once more. Raises TieredctlError as the store does."""
-    log = told.log
+    log = looked_up.log
     document: Document = {
         **partition_document(name),
         "offset": offset,
@@ -78,14 +78,14 @@ def explain(
     tier, reason = _tier(log, offset)
     findings: list[Finding] = []
     if tier is Tier.DISKLESS:
-        if told.found is None:
+        if looked_up.found is None:
             tier, reason = Tier.NONE, "no batch of the control plane has it"
             findings.append(
                 partition_finding(
                     FindingCode.OFFSET_GAP, name, f"offset {offset} is in no batch", offsets=(offset, offset)
                 )
             )
-        elif not told.found.file:
+        elif not looked_up.found.file:
             tier, reason = Tier.NONE, "the control plane does not have the file of its batch"
             findings.append(
                 partition_finding(
@@ -93,48 +93,48 @@ def explain(
                 )
             )
         else:
-            document |= _batch_document(told.found)
+            document |= _batch_document(looked_up.found)
             if store is not None:
-                document |= _in_store(store, control_plane, told.found, offset, findings)
+                document |= _in_store(store, control_plane, looked_up.found, offset, findings)
                 if not document["objectPresent"] and not findings:
                     tier, reason = Tier.NONE, "it was deleted a moment ago"
     return DisklessExplanation(tier, document | {"tier": tier.value, "reason": reason}, findings)
 
 
-def with_tiered(found: DisklessExplanation, segment: Document | None) -> DisklessExplanation:
+def with_tiered(explanation: DisklessExplanation, segment: Document | None) -> DisklessExplanation:
     """The same, with the tiered segment that has the offset, as the metadata topic was asked about it."""
-    tier = found.tier
-    told: Document = {"tiered": segment}
+    tier = explanation.tier
+    facts: Document = {"tiered": segment}
     if tier is Tier.REMOTE and segment is None:
         tier = Tier.NONE
-        told |= {"tier": tier.value, "reason": "no tiered segment has it; a classic log on a broker's disk may"}
+        facts |= {"tier": tier.value, "reason": "no tiered segment has it; a classic log on a broker's disk may"}
     elif tier is Tier.REMOTE:
-        told["reason"] = "it is in a tiered segment"
-    return DisklessExplanation(tier, found.document | told, found.findings)
+        facts["reason"] = "it is in a tiered segment"
+    return DisklessExplanation(tier, explanation.document | facts, explanation.findings)
 
 
 def with_own_tier(
-    found: DisklessExplanation, name: TopicIdPartition, offset: int, control_plane: ControlPlane
+    explanation: DisklessExplanation, name: TopicIdPartition, offset: int, control_plane: ControlPlane
 ) -> DisklessExplanation:
     """The same, where the control plane's database has the metadata of tiered segments, too. It is asked later than the
     control plane: what leaves the diskless tier is in the other by then.
 
     Where it cannot be asked, that is only a finding if the diskless tier does not have the offset.
     """
-    if offset >= found.document["highWatermark"]:
-        return found
+    if offset >= explanation.document["highWatermark"]:
+        return explanation
     try:
-        told = control_plane.segment_of(name, offset)
+        tiered = control_plane.segment_of(name, offset)
     except TieredctlError as error:
-        findings = [*found.findings]
-        if found.tier is not Tier.DISKLESS:
+        findings = [*explanation.findings]
+        if explanation.tier is not Tier.DISKLESS:
             message = f"its tiered segments are not known: {error.message}"
             code = FindingCode.UNREADABLE
             findings.append(partition_finding(code, name, message, offsets=(offset, offset), error=error.code.value))
-        return DisklessExplanation(found.tier, found.document | {"tieredUnknown": error.message}, findings)
-    if told is None:
-        return found
-    return with_tiered(found, None if told.segment is None else database_segment_document(told.segment))
+        return DisklessExplanation(explanation.tier, explanation.document | {"tieredUnknown": error.message}, findings)
+    if tiered is None:
+        return explanation
+    return with_tiered(explanation, None if tiered.segment is None else database_segment_document(tiered.segment))
 
 
 def _tier(log: Mapping[str, Any], offset: int) -> tuple[Tier, str | None]:
@@ -151,29 +151,29 @@ def _tier(log: Mapping[str, Any], offset: int) -> tuple[Tier, str | None]:
     return Tier.NONE, "it is below the log start: it was deleted"
 
 
-def _batch_document(found: FoundBatch) -> Document:
+def _batch_document(batch: FoundBatch) -> Document:
     names = ("batchId", "baseOffset", "lastOffset", "byteOffset", "byteSize", "logAppendTimestamp", "batchMaxTimestamp")
     return {
-        "key": found.file["objectKey"],
-        **{name: found.batch[name] for name in names},
-        "file": file_document(found.file),
-        "otherPartitions": found.other_partitions,
+        "key": batch.file["objectKey"],
+        **{name: batch.batch[name] for name in names},
+        "file": file_document(batch.file),
+        "otherPartitions": batch.other_partitions,
     }
 
 
 def _in_store(
-    store: ObjectStore, control_plane: ControlPlane, found: FoundBatch, offset: int, findings: list[Finding]
+    store: ObjectStore, control_plane: ControlPlane, batch: FoundBatch, offset: int, findings: list[Finding]
 ) -> Document:
     """Whether its bytes are there, and which of them are the record batch that holds the offset. Without a finding they
     are there, or need not be any more."""
-    key, start, size = found.file["objectKey"], found.batch["byteOffset"], found.batch["byteSize"]
+    key, start, size = batch.file["objectKey"], batch.batch["byteOffset"], batch.batch["byteSize"]
     if store.head(key) is None:
-        promised, unknown = still_promised(control_plane, {key: FileState(found.file["state"])})
+        promised, unknown = still_promised(control_plane, {key: FileState(batch.file["state"])})
         findings += unknown
         findings += [object_finding(FindingCode.OBJECT_MISSING, one, "the store does not have it") for one in promised]
         return {"objectPresent": False, "recordBatch": None}
     data = store.read(key, start, start + size)
-    place = batch_at(walk([data], len(data)), found.batch["baseOffset"], offset) if len(data) == size else None
+    place = batch_at(walk([data], len(data)), batch.batch["baseOffset"], offset) if len(data) == size else None
     if place is None:
         message = "its bytes are not the record batches that the control plane describes"
         findings.append(object_finding(DisklessCode.BATCH_MISMATCH, key, message, position=start))

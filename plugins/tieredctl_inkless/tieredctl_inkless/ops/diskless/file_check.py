@@ -53,8 +53,8 @@ def file_rows(tables: ControlPlaneTables, rows: BatchRows) -> FileRows:
     files = tables.files
     ids = column(files, "fileId")
     number, is_there = number_of_each(rows.files, ids)
-    known = np.flatnonzero(is_there)
-    order = known[np.lexsort((rows.starts[known], number[known]))]
+    with_file = np.flatnonzero(is_there)
+    order = with_file[np.lexsort((rows.starts[with_file], number[with_file]))]
     marked = files["markedForDeletionMs"].fill_null(NOT_MARKED)
     return FileRows(
         FileKeys(files["objectKey"]),

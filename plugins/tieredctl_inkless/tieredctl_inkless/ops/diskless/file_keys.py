@@ -39,10 +39,10 @@ class FileKeys:
         ends = pc.min_max(keys)
         first, after = _bounds(ascending, ends["min"].as_py(), ends["max"].as_py()) if len(keys) else (0, 0)
         places = numbers_in(pc.fill_null(pc.index_in(keys, ascending.slice(first, after - first)), -1))
-        found = np.full(len(keys), NO_FILE, np.int64)
+        file_numbers = np.full(len(keys), NO_FILE, np.int64)
         is_there = places >= 0
-        found[is_there] = numbers[places[is_there] + first]
-        return found
+        file_numbers[is_there] = numbers[places[is_there] + first]
+        return file_numbers
 
     def are_uploads(self, keys: pa.BinaryArray) -> tuple[Flags, Flags]:
         """Whether each key ends as those that brokers write do, in the text of a random id; and whether one that does

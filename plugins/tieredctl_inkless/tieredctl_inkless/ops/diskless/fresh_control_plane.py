@@ -79,8 +79,8 @@ class FreshControlPlane:
         assert self._all_keys is not None
         many = iter(objects)
         while batch := list(islice(many, KEYS_AT_ONCE)):
-            found = self._ask([one.key for one in batch])
-            judged = Judge(moment_of(found, self._all_keys), self.min_age_ms).judged(record_batch(batch))
+            answer = self._ask([one.key for one in batch])
+            judged = Judge(moment_of(answer, self._all_keys), self.min_age_ms).judged(record_batch(batch))
             yield from judged.objects(np.arange(len(batch)))
 
     def statuses(self, objects: Iterable[StoredObject]) -> list[ObjectStatus]:
@@ -110,8 +110,8 @@ class FreshControlPlane:
         """Those of some keys whose files have batches now."""
         promised = list[str]()
         for first in range(0, len(keys), KEYS_AT_ONCE):
-            found = self._ask(keys[first : first + KEYS_AT_ONCE]).files
-            promised += [key for key, file in found.items() if file.batch_count]
+            files = self._ask(keys[first : first + KEYS_AT_ONCE]).files
+            promised += [key for key, file in files.items() if file.batch_count]
         return promised
 
     def modified_ms(self, stored: StoredObject) -> int:
@@ -158,17 +158,17 @@ class FreshControlPlane:
     def _ask(self, keys: Sequence[str]) -> FoundFiles:
         """Raises TieredctlError `control-plane-doubtful` for a standby, and for another database than before, and
         `clock-skew`."""
-        found = self.control_plane.files_of(keys)
-        demand_primary(is_standby=found.database is None)
+        answer = self.control_plane.files_of(keys)
+        demand_primary(is_standby=answer.database is None)
         if self.database is None:
-            self.database = found.database
-        if found.database != self.database or found.written < self.written:
+            self.database = answer.database
+        if answer.database != self.database or answer.written < self.written:
             message = "This control plane is not the one that was asked before, or was restored or promoted since."
             hint = "If it is the one that brokers commit to, make a new plan."
             raise TieredctlError(ErrorCode.CONTROL_PLANE_DOUBTFUL, message, hint=hint)
-        self.written = found.written
-        apart_ms = abs(found.read_ms - self.clock_ms())
+        self.written = answer.written
+        apart_ms = abs(answer.read_ms - self.clock_ms())
         if apart_ms > MOST_SKEW_MS:
             message = f"The clocks of the control plane and of this host are {apart_ms // 60_000} minutes apart."
             raise TieredctlError(ErrorCode.CLOCK_SKEW, message)
-        return found
+        return answer

@@ -82,32 +82,32 @@ class Coordinates:
 
     def owners(self, walked: WalkedObject) -> list[Document]:
         """For each record batch whose it is, and which offsets it was given."""
-        found = [_NO_PARTITION] * len(walked.positions)
+        documents = [_NO_PARTITION] * len(walked.positions)
         spans, rows = spans_of(walked, self.rows), self.rows
         before = np.append(0, np.cumsum(walked.counts))
         for row in np.flatnonzero(spans.framed).tolist():
             first = int(spans.firsts[row])
             for batch in range(first, int(spans.lasts[row]) + 1):
                 base = int(rows.bases[row] + before[batch] - before[first])
-                found[batch] = {
+                documents[batch] = {
                     **partition_document(self.names[int(rows.partitions[row])]),
                     "batchId": int(rows.ids[row]),
                     "baseOffset": base,
                     "lastOffset": base + int(walked.counts[batch]) - 1,
                 }
-        return found
+        return documents
 
 
 def inspect(store: ObjectStore, key: str, control_plane: ControlPlane | None) -> InspectedObject:
     """Raises TieredctlError `object-missing`, and as the store and the control plane do."""
-    told = None if control_plane is None else control_plane.batches_of(key)
+    described = None if control_plane is None else control_plane.batches_of(key)
     stored = store.head(key)
     if stored is None:
         raise TieredctlError(ErrorCode.OBJECT_MISSING, f"{store.url} has no object {key}.")
     walked = walk(store.stream(key), stored.size)
-    if told is None:
+    if described is None:
         return InspectedObject(key, walked, None, [*_damages(key, walked), *_doubts(key, store, control_plane)])
-    coordinates = Coordinates.of(*told)
+    coordinates = Coordinates.of(*described)
     rows, size = coordinates.rows, coordinates.file["size"]
     findings, _ = check_batches(key, walked, rows, size, coordinates.names, np.zeros(len(rows), np.bool_))
     if int(rows.sizes.sum()) < stored.size or not all(name.topic for name in coordinates.names):

@@ -276,8 +276,10 @@ class JudgedBatch:
         """Some of them, each with its evidence."""
         for first in range(0, len(rows), _AT_ONCE):
             some = rows[first : first + _AT_ONCE]
-            found = stored_objects(self.listed.take(number_array(some)))
-            for stored, own, number in zip(found, self.rules[some].tolist(), self.numbers[some].tolist(), strict=True):
+            objects = stored_objects(self.listed.take(number_array(some)))
+            for stored, own, number in zip(
+                objects, self.rules[some].tolist(), self.numbers[some].tolist(), strict=True
+            ):
                 rule = Rule(own)
                 status, cause, _, is_young = VERDICTS[rule]
                 proof = self.judge.proof(rule, stored, number)
@@ -286,7 +288,7 @@ class JudgedBatch:
 
 def first_that_fits(count: int, rules: Mapping[Rule, Flags], otherwise: Rule) -> Ints:
     """Of each of so many objects, the first rule that fits it."""
-    found = np.full(count, otherwise, np.int64)
+    first_rules = np.full(count, otherwise, np.int64)
     for rule, fits in [*rules.items()][::-1]:
-        found[fits] = rule
-    return found
+        first_rules[fits] = rule
+    return first_rules

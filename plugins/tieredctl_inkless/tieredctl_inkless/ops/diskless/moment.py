@@ -40,12 +40,12 @@ def whole_moment(tables: ControlPlaneTables, files: FileRows, doubt: str | None)
     return Moment(tables.read_ms, files, files.keys, newest_commit_ms, doubt, tables.is_standby, tables.made_ms)
 
 
-def moment_of(found: FoundFiles, all_keys: FileKeys) -> Moment:
+def moment_of(answer: FoundFiles, all_keys: FileKeys) -> Moment:
     """What it answered about some files."""
-    files = [*found.files.values()]
+    files = [*answer.files.values()]
     marked = [NOT_MARKED if one.marked_ms is None else one.marked_ms for one in files]
     rows = FileRows(
-        FileKeys(pa.chunked_array([[*found.files]], pa.string())),
+        FileKeys(pa.chunked_array([[*answer.files]], pa.string())),
         _column([one.file_id for one in files]),
         _column([0] * len(files)),
         _column([one.state for one in files]),
@@ -56,9 +56,9 @@ def moment_of(found: FoundFiles, all_keys: FileKeys) -> Moment:
         _NONE,
     )
     return Moment(
-        *(found.read_ms, rows, all_keys, found.newest_commit_ms, _LOST if found.lacks_files else None),
-        is_standby=found.database is None,
-        made_ms=found.made_ms,
+        *(answer.read_ms, rows, all_keys, answer.newest_commit_ms, _LOST if answer.lacks_files else None),
+        is_standby=answer.database is None,
+        made_ms=answer.made_ms,
     )
 
 

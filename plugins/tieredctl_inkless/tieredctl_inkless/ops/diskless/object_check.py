@@ -49,15 +49,15 @@ def spans_of(walked: WalkedObject, rows: BatchRows) -> Spans:
 
 def mismatches(walked: WalkedObject, rows: BatchRows, spans: Spans) -> list[str]:
     """For each row how the object contradicts it; empty where it does not."""
-    said = [""] * len(rows)
+    sentences = [""] * len(rows)
 
     def note(wrong: Flags, sentence: str, *values: Ints) -> None:
         for row in np.flatnonzero(wrong).tolist():
-            said[row] = said[row] or sentence.format(*(int(value[row]) for value in values))
+            sentences[row] = sentences[row] or sentence.format(*(int(value[row]) for value in values))
 
     note(~spans.framed, "no record batches begin and end there")
     if not len(walked.positions):
-        return said
+        return sentences
     firsts, lasts = np.where(spans.framed, spans.firsts, 0), np.where(spans.framed, spans.lasts, 0)
     covered = lasts - firsts + 1
     offsets = rows.lasts - rows.bases + 1
@@ -75,7 +75,7 @@ def mismatches(walked: WalkedObject, rows: BatchRows, spans: Spans) -> list[str]
     note(spans.framed & (appended != wanted), "timestamp type {} is described, another is there", rows.timestamp_types)
     magics = _greatest(walked.headers["magic"].astype(np.int64), firsts, lasts)
     note(spans.framed & (magics != rows.magics), "magic {} is described, {} is there", rows.magics, magics)
-    return said
+    return sentences
 
 
 def check_batches(
@@ -98,13 +98,13 @@ def check_batches(
         is_damaged |= hit
         if hit.any() and walked.size == stated_size:
             findings.append(_corrupt(key, damage, rows.at(hit), names))
-    said = mismatches(walked, rows, spans_of(walked, rows))
-    wrong = np.array([bool(why) for why in said], np.bool_) & ~is_damaged
+    sentences = mismatches(walked, rows, spans_of(walked, rows))
+    wrong = np.array([bool(why) for why in sentences], np.bool_) & ~is_damaged
     if walked.size != stated_size:
         findings.append(resized(key, walked.size, stated_size, rows.at(wrong | is_damaged), names))
         wrong &= rows.ends <= walked.size
     elif (new := wrong & ~reported).any():
-        findings.append(mismatched(key, rows.at(new), [said[row] for row in np.flatnonzero(new).tolist()], names))
+        findings.append(mismatched(key, rows.at(new), [sentences[row] for row in np.flatnonzero(new).tolist()], names))
     return findings, rows.ids[wrong]
 
 
@@ -139,11 +139,13 @@ def resized(key: str, size: int, committed: int, lost: BatchRows, names: Sequenc
     )
 
 
-def mismatched(key: str, wrong: BatchRows, said: Sequence[str], names: Sequence[TopicIdPartition]) -> Finding:
+def mismatched(key: str, wrong: BatchRows, sentences: Sequence[str], names: Sequence[TopicIdPartition]) -> Finding:
     """An object that contradicts some batches, and how."""
     partition = names[int(wrong.partitions[0])]
     message = f"{counted(len(wrong), 'batch is', 'batches are')} not as described: "
-    message += f"{partition.topic}-{partition.partition} at offset {wrong.bases[0]}, byte {wrong.starts[0]}: {said[0]}"
+    message += (
+        f"{partition.topic}-{partition.partition} at offset {wrong.bases[0]}, byte {wrong.starts[0]}: {sentences[0]}"
+    )
     return object_finding(
         DisklessCode.BATCH_MISMATCH,
         key,
@@ -159,12 +161,12 @@ def mismatched(key: str, wrong: BatchRows, said: Sequence[str], names: Sequence[
 
 def _sums(values: Ints, firsts: Ints, lasts: Ints) -> Ints:
     running = np.append(0, np.cumsum(values))
-    found: Ints = running[lasts + 1] - running[firsts]
-    return found
+    sums: Ints = running[lasts + 1] - running[firsts]
+    return sums
 
 
 def _greatest(values: Ints, firsts: Ints, lasts: Ints) -> Ints:
     """The greatest value of each span; where a span is not one, anything."""
     bounds = np.stack([firsts, np.maximum(lasts, firsts) + 1], axis=1).ravel()
-    found: Ints = np.maximum.reduceat(np.append(values, values[-1]), bounds)[::2]
-    return found
+    greatest: Ints = np.maximum.reduceat(np.append(values, values[-1]), bounds)[::2]
+    return greatest

@@ -134,8 +134,8 @@ def _read_twice(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectRep
             return ObjectReport(silent=Unread.of(error))
         is_archived = error.code is ErrorCode.OBJECT_ARCHIVED
         code = FindingCode.OBJECT_ARCHIVED if is_archived else FindingCode.UNREADABLE
-        found = object_finding(code, task.key, error.message, error=error.code.value)
-        return ObjectReport(findings=(found,))
+        finding = object_finding(code, task.key, error.message, error=error.code.value)
+        return ObjectReport(findings=(finding,))
 
 
 def _read(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:
@@ -143,8 +143,8 @@ def _read(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:
         return _whole(store, task)
     if task.size != task.committed_size:
         beyond = task.rows.at(task.rows.ends > task.size)
-        found = resized(task.key, task.size, task.committed_size, beyond, task.names)
-        return ObjectReport(findings=(found,))
+        finding = resized(task.key, task.size, task.committed_size, beyond, task.names)
+        return ObjectReport(findings=(finding,))
     return ObjectReport() if level is Level.LISTING else _headers(store, task)
 
 

@@ -94,8 +94,11 @@ class ObjectTasks:
             *(names.take(whose) for names in partitions),
             flag_array(self.reported[own]),
         ]
-        found, places, of_each = states.of(numbers) if states else _no_states(len(numbers))
-        state_values = [*(number_array(getattr(found, name)) for name in _STATE_NUMBERS), number_array(places)]
+        states_of_files, places, of_each = states.of(numbers) if states else _no_states(len(numbers))
+        state_values = [
+            *(number_array(getattr(states_of_files, name)) for name in _STATE_NUMBERS),
+            number_array(places),
+        ]
         is_full = self.level is Level.FULL
         headers = np.minimum(counts, HEADERS_READ)
         requests = 1 + sizes // STREAM_CHUNK_BYTES if is_full else headers
@@ -130,10 +133,12 @@ def tasks_in(batch: pa.RecordBatch) -> Iterator[ObjectTask]:
     for place, (file, key, size, committed) in enumerate(plain):
         own = slice(row_edges[place], row_edges[place + 1])
         of_states = slice(state_edges[place], state_edges[place + 1])
-        found = all_states.at(of_states)
-        found = ProducerRows(found.partitions + own.start, *(getattr(found, name) for name in _STATE_NUMBERS))
+        producers = all_states.at(of_states)
+        producers = ProducerRows(
+            producers.partitions + own.start, *(getattr(producers, name) for name in _STATE_NUMBERS)
+        )
         yield ObjectTask(
-            file, key.decode(), size, committed, all_rows.at(own), (found, places[of_states]), names, reported[own]
+            file, key.decode(), size, committed, all_rows.at(own), (producers, places[of_states]), names, reported[own]
         )
 
 

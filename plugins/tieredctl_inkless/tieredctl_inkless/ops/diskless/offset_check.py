@@ -56,7 +56,7 @@ class _OffsetCheck:
         for row in np.flatnonzero((rows.bases > rows.lasts) & ~self._doubted).tolist():
             offsets = (int(rows.bases[row]), int(rows.lasts[row]))
             message = f"batch {rows.ids[row]} ends at offset {offsets[1]}, before it begins at {offsets[0]}"
-            yield self._found(_OVERLAP, int(rows.partitions[row]), message, offsets, Severity.CRITICAL)
+            yield self._partition_finding(_OVERLAP, int(rows.partitions[row]), message, offsets, Severity.CRITICAL)
         same = rows.partitions[1:] == rows.partitions[:-1]
         for row in (np.flatnonzero(same & (rows.bases[1:] != rows.lasts[:-1] + 1)) + 1).tolist():
             number, before, base = int(rows.partitions[row]), int(rows.lasts[row - 1]) + 1, int(rows.bases[row])
@@ -64,14 +64,14 @@ class _OffsetCheck:
                 yield from self._gap(number, before, base - 1)
             elif not (self._doubted[row] or self._doubted[row - 1]):
                 message = f"offsets {base} to {before - 1} are in more than one batch"
-                yield self._found(_OVERLAP, number, message, (base, before - 1), Severity.CRITICAL)
+                yield self._partition_finding(_OVERLAP, number, message, (base, before - 1), Severity.CRITICAL)
 
     def without_log(self, number: int) -> Iterator[Finding]:
         """A partition that only batches or producers name."""
         count = int(self._bounds[number + 1] - self._bounds[number])
         if count:
             batches = counted(count, "batch of it is", "batches of it are")
-            yield self._found(_LOG, number, f"{batches} there, and its log is not", None, Severity.CRITICAL)
+            yield self._partition_finding(_LOG, number, f"{batches} there, and its log is not", None, Severity.CRITICAL)
 
     def ends(self, number: int, start: int, end: int, size: int) -> Iterator[Finding]:
         """From a log's start to its high watermark (exclusive), and its bytes."""
@@ -85,10 +85,10 @@ class _OffsetCheck:
             return
         if last + 1 > end:
             message = f"its batches end at offset {last}, and its high watermark is {end}: the rest is not served"
-            yield self._found(_LOG, number, message, (end, last), Severity.CRITICAL)
+            yield self._partition_finding(_LOG, number, message, (end, last), Severity.CRITICAL)
         elif len(rows) and int(rows.lasts[0]) < start:
             message = f"a batch ends at offset {rows.lasts[0]}, before the log begins at {start}"
-            yield self._found(_LOG, number, message, (base, int(rows.lasts[0])))
+            yield self._partition_finding(_LOG, number, message, (base, int(rows.lasts[0])))
         elif (held := int(rows.sizes.sum())) != size:
             message = f"its batches have {held} bytes, and its log says {size}: retention by size acts wrongly"
             yield partition_finding(_LOG, self._names[number], message, batchBytes=held, logBytes=size)
@@ -99,9 +99,9 @@ class _OffsetCheck:
         rows = self._rows
         there = (rows.bases[own] <= last + 1) & (rows.lasts[own] >= first - 1) & self._doubted[own]
         if not there.any():
-            yield self._found(_GAP, number, f"offsets {first} to {last} are in no batch", (first, last))
+            yield self._partition_finding(_GAP, number, f"offsets {first} to {last} are in no batch", (first, last))
 
-    def _found(
+    def _partition_finding(
         self,
         code: AnyFindingCode,
         number: int,

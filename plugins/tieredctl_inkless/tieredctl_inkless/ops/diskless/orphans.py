@@ -90,17 +90,17 @@ class Judged:
         keys = [one.stored.key for one in orphans]
         # The store first: a broker deletes the object before its row.
         there = {stored.key: stored for stored in found_now(self._store, keys)}
-        known = self._control_plane.states_of(keys)
+        committed = self._control_plane.states_of(keys)
         for one in orphans:
             now = there.get(one.stored.key)
             if now is None:
                 continue
-            if known.states.get(one.stored.key) is not one.file_state:
+            if committed.states.get(one.stored.key) is not one.file_state:
                 change = "it was committed meanwhile" if one.file_state is None else "its file was changed meanwhile"
                 _reconsider(one, ObjectStatus.IN_PROGRESS, change)
             elif now.version != one.stored.version:
                 _reconsider(one, ObjectStatus.IN_PROGRESS, "it was replaced meanwhile")
-            elif known.is_standby and not self._judge.by_standby:
+            elif committed.is_standby and not self._judge.by_standby:
                 self.doubt = _LATE
                 _reconsider(one, ObjectStatus.UNKNOWN, _LATE.message)
         lost = {*keys} - {*there}
@@ -201,8 +201,8 @@ class OrphanTotals:
         self.younger = self.younger[0] + objects, self.younger[1] + size
 
     def _sum(self, places: Sequence[tuple[ObjectStatus, DisklessCause | None]]) -> Document:
-        found = [self.counts[place] for place in places if place in self.counts]
-        return {"objects": sum(count[0] for count in found), "bytes": sum(count[1] for count in found)}
+        counts = [self.counts[place] for place in places if place in self.counts]
+        return {"objects": sum(count[0] for count in counts), "bytes": sum(count[1] for count in counts)}
 
 
 @dataclass(frozen=True, slots=True)

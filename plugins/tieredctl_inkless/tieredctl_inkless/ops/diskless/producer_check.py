@@ -28,12 +28,12 @@ def rows_of_producers(rows: BatchRows, producers: ProducerRows) -> Ints:
     latest = np.maximum.accumulate(np.where(is_state[order], -1, np.arange(len(order))))
     before = np.empty(len(order), np.int64)
     before[order] = np.where(latest >= 0, order[latest], -1)
-    found = before[len(rows) :]
-    fits = found >= 0
-    fits[fits] = (rows.partitions[found[fits]] == producers.partitions[fits]) & (
-        rows.lasts[found[fits]] >= producers.offsets[fits]
+    rows_of_states = before[len(rows) :]
+    fits = rows_of_states >= 0
+    fits[fits] = (rows.partitions[rows_of_states[fits]] == producers.partitions[fits]) & (
+        rows.lasts[rows_of_states[fits]] >= producers.offsets[fits]
     )
-    return np.where(fits, found, -1)
+    return np.where(fits, rows_of_states, -1)
 
 
 def check_producers(

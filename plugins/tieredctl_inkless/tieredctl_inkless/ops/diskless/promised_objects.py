@@ -53,11 +53,11 @@ def missing_objects(numbers: Sequence[int], bucket: DisklessBucket) -> Iterator[
             partitions = len(set(mine.partitions.tolist()))
             message = f"the control plane promises {counted(len(mine), 'batch', 'batches')} of "
             message += f"{counted(partitions, 'partition')} in it, and the store does not have it"
-            found: dict[str, Any] = {"batchCount": len(mine), "batches": batch_documents(mine, names)}
+            evidence: dict[str, Any] = {"batchCount": len(mine), "batches": batch_documents(mine, names)}
             if key in plans:
                 message += f"; plan {plans[key]} removed it, and it is in quarantine"
-                found["planId"] = plans[key]
-            finding = object_finding(FindingCode.OBJECT_MISSING, key, message, **found)
+                evidence["planId"] = plans[key]
+            finding = object_finding(FindingCode.OBJECT_MISSING, key, message, **evidence)
             about = QuarantinedObject(key, plans[key], bucket.store.url) if key in plans else None
             yield finding if about is None else replace(finding, about=about)
 
@@ -98,11 +98,11 @@ def still_promised(
     finding instead.
     """
     try:
-        found = control_plane.states_of([*states])
+        current = control_plane.states_of([*states])
     except TieredctlError as error:
         message = f"its object is not there, and the control plane could not be asked again: {error.message}"
         return [], [object_finding(FindingCode.UNREADABLE, key, message, error=error.code.value) for key in states]
-    if found.is_standby:
+    if current.is_standby:
         message = "its object is not there; the control plane is a standby, and may not know that it was deleted"
         return [], [object_finding(FindingCode.UNREADABLE, key, message) for key in states]
-    return [key for key, state in states.items() if found.states.get(key) == state], []
+    return [key for key, state in states.items() if current.states.get(key) == state], []

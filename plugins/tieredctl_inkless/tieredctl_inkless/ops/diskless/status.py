@@ -72,13 +72,13 @@ class Uncommitted:
 
 def uncommitted(bucket: DisklessBucket) -> Uncommitted:
     """Those of a bucket."""
-    found, keys = Uncommitted(), bucket.files.keys
+    totals, keys = Uncommitted(), bucket.files.keys
     for batch in bucket.batches():
-        found.all_objects += len(batch)
+        totals.all_objects += len(batch)
         left = batch.take(number_array(np.flatnonzero(keys.numbers_of(batch.column("key")) == NO_FILE)))
         _, are_uploads = keys.are_uploads(left.column("key"))
-        found.add(left, are_uploads)
-    return found
+        totals.add(left, are_uploads)
+    return totals
 
 
 def status_findings(tables: ControlPlaneTables, bucket: DisklessBucket | None, database: str) -> list[Finding]:

@@ -77,8 +77,8 @@ def verify(bucket: DisklessBucket, engine: ObjectEngine, level: Level, older_tha
     result = DisklessVerification(level, rows=len(rows), producer_states=len(bucket.producers))
     result.elsewhere = other_tier(bucket.tables)
     run = _Run(bucket, engine, level, result)
-    found, doubted = check_files(bucket.files, rows, partitions.names)
-    result.findings += found
+    findings, doubted = check_files(bucket.files, rows, partitions.names)
+    result.findings += findings
     run.doubted.append(rows.ids[doubted])
     _read_objects(run, doubted)
     result.findings += missing_objects(run.missing, bucket)
@@ -112,8 +112,8 @@ def _read_objects(run: _Run, reported: Flags) -> None:
         done += report.objects
         note("objects read", done, len(tasks))
     if done != len(tasks):
-        told = f"{done} of {counted(len(tasks), 'object')}"
-        raise TieredctlError(ErrorCode.FAULT, f"The engine reported on {told}: nothing is known of the others.")
+        share = f"{done} of {counted(len(tasks), 'object')}"
+        raise TieredctlError(ErrorCode.FAULT, f"The engine reported on {share}: nothing is known of the others.")
 
 
 def _count(run: _Run, report: ObjectReport) -> None:
@@ -146,12 +146,12 @@ def _unreferenced(run: _Run, older_than_ms: int) -> list[Finding]:
         totals = Judged(bucket.batches(), judge, bucket.control_plane, bucket.store).totals()
     except TieredctlError as error:
         return [_unanswered(bucket, error)]
-    found = list(totals.findings(bucket.store.url))
+    findings = list(totals.findings(bucket.store.url))
     # What a standby promises can be verified; and lost rows are reported one by one.
     is_told = any(one.severity >= Severity.ERROR for one in run.result.findings)
     if doubt and not bucket.tables.is_standby and not is_told:
-        found.append(doubt_finding(doubt, bucket.store.url))
-    return found
+        findings.append(doubt_finding(doubt, bucket.store.url))
+    return findings
 
 
 def _unanswered(bucket: DisklessBucket, error: TieredctlError) -> Finding:

@@ -73,27 +73,29 @@ def batches(
     named = logs.demanded()
     place = CoordinatorLogsPlace(tuple(named.log_dirs), named.coordinators)
     with coordinator_answers(place, metadata_partition) as (source, answers):
-        found = answers.batches(selection, offset, BatchLimits(max_bytes, max_batches))
+        of_partition = answers.batches(selection, offset, BatchLimits(max_bytes, max_batches))
 
         def summary() -> Document:
-            log = {} if found is None else found.summary()
+            log = {} if of_partition is None else of_partition.summary()
             besides = {"coordinators": answers.coordinators(), "findings": finding_documents(answers.findings)}
             return log | besides
 
-        items = [] if found is None else found.documents()
+        items = [] if of_partition is None else of_partition.documents()
         listing = Listing("DisklessBatches", source, items, _COLUMNS, summary, _FIELDS)
-        sentences = [] if found is None else [_sentence(found.summary()), last_records(answers.coordinators())]
+        sentences = (
+            [] if of_partition is None else [_sentence(of_partition.summary()), last_records(answers.coordinators())]
+        )
         return view.show(listing, answers.findings, _code(summary()), sentences=sentences)
 
 
 def _sentence(log: Document) -> str:
     start, end = log["logStartOffset"], log["highWatermark"]
-    said = f"{log['topic']}:{log['partition']} has offsets from {start}; its high watermark is {end}."
+    sentence = f"{log['topic']}:{log['partition']} has offsets from {start}; its high watermark is {end}."
     if log["error"] is None:
-        return said
+        return sentence
     if log["error"] == _OFFSET_NOT_AVAILABLE:
-        return f"{said} Whether there are batches from offset {log['offset']} on is unknown."
-    return f"{said} It no longer has offset {log['offset']}."
+        return f"{sentence} Whether there are batches from offset {log['offset']} on is unknown."
+    return f"{sentence} It no longer has offset {log['offset']}."
 
 
 def _code(log: Document) -> ExitCode:

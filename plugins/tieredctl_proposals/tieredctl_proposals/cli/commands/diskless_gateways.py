@@ -68,7 +68,7 @@ def gateways(
     rows = list(gateway_rows(placed))
     listing = Listing("DisklessGateways", {"kind": "arguments"}, rows, _COLUMNS, summary, _FIELDS)
     most = summary["mostCommitCalls"]
-    said = [
+    sentences = [
         (
             f"{counted(summary['gatewaysPerRack'], 'gateway')} in each rack for each coordinator; "
             f"a broker is a gateway for at most {counted(summary['coordinatorsPerGateway'], 'coordinator')}."
@@ -79,4 +79,4 @@ def gateways(
             f"{most['overTheNetwork']} of them over the network."
         ),
     ]
-    return finish(listing, output, [], quiet=quiet, sentences=said if output.is_table else ())
+    return finish(listing, output, [], quiet=quiet, sentences=sentences if output.is_table else ())

@@ -77,7 +77,7 @@ def offsets(
 
 def _time_ms(text: str) -> int:
     """Not a negative number, which would mean something else to a coordinator."""
-    found = time_ms(text)
-    if found < 0:
+    moment_ms = time_ms(text)
+    if moment_ms < 0:
         raise TieredctlError(ErrorCode.USAGE, f"--time {text} is before 1970.")
-    return found
+    return moment_ms

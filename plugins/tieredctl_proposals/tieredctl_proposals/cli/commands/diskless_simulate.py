@@ -119,8 +119,8 @@ def simulate(
         summary,
         _FIELDS,
     )
-    said = _sentences(summary) if output.is_table else ()
-    return finish(listing, output, [], quiet=talk.quiet, besides=_exit_code(summary), sentences=said)
+    sentences = _sentences(summary) if output.is_table else ()
+    return finish(listing, output, [], quiet=talk.quiet, besides=_exit_code(summary), sentences=sentences)
 
 
 def _exit_code(summary: Document) -> ExitCode:
@@ -135,18 +135,18 @@ def _sentences(summary: Document) -> list[str]:
     by_owners, as_orphans = summary["filesDeletedByOwners"], summary["filesDeletedAsOrphans"]
     in_time, after = duration_text(summary["producedMs"]), duration_text(summary["lastedMs"])
     deleted = f"{by_owners} deleted by their last owner, {as_orphans} as orphans"
-    said = [
+    sentences = [
         f"{produced} produced in {in_time}, {summary['acknowledged']} acknowledged; {lost}.",
         f"{uploaded} uploaded; {deleted}; {summary['filesLeft']} left after {after}.",
     ]
     if summary["cost"] is not None:
-        said.append(f"{summary['cost']:.2f} {summary['currency']} for requests and storage.")
-    return said
+        sentences.append(f"{summary['cost']:.2f} {summary['currency']} for requests and storage.")
+    return sentences
 
 
 def _duration(option: str, text: str, least_ms: int = 0) -> int:
-    found = duration_ms(text)
-    if not least_ms <= found <= _LONGEST_MS:
+    duration = duration_ms(text)
+    if not least_ms <= duration <= _LONGEST_MS:
         least, most = duration_text(least_ms), duration_text(_LONGEST_MS)
         raise TieredctlError(ErrorCode.USAGE, f"{option} {text} is out of range: from {least} to {most}.")
-    return found
+    return duration

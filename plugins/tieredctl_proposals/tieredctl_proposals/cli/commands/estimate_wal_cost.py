@@ -84,13 +84,13 @@ def wal_cost(
         followers_after=wal_replication_factor - 1,
     )
     prices = kip_1176_prices() if price_file is None else wal_prices(price_file)
-    found = estimated(workload, prices)
+    estimate = estimated(workload, prices)
     source = {"kind": "arguments", "priceFile": None if price_file is None else str(price_file)}
-    saving = found.summary["saving"]
+    saving = estimate.summary["saving"]
     share = "nothing" if saving is None else f"{saving:.0%}"
-    said = [_SENTENCE.format_map({**found.summary, "saving": share}), *found.summary["notes"]]
-    listing = Listing("WalCost", source, found.rows, _COLUMNS, found.summary, _FIELDS)
-    return finish(listing, output, [], quiet=quiet, sentences=said if output.is_table else ())
+    sentences = [_SENTENCE.format_map({**estimate.summary, "saving": share}), *estimate.summary["notes"]]
+    listing = Listing("WalCost", source, estimate.rows, _COLUMNS, estimate.summary, _FIELDS)
+    return finish(listing, output, [], quiet=quiet, sentences=sentences if output.is_table else ())
 
 
 def _within(option: str, number: int, most: int, least: int = 0) -> int:

@@ -102,11 +102,11 @@ def clean(
             advice = choice.advice(changes=plan.has_work(mode)) if silence is None else [silence]
             return view.plan("WalCleanPlan", plan, _COLUMNS, _FIELDS, code, advice)
         plan.demand_share()
-        known = plan.cluster_id
+        own_cluster_id = plan.cluster_id
         what = f"{'Permanently deleting' if delete else 'Removing'} {_amount(plan)} from {plan.url}"
-        demand_confirmation(what, known, yes=yes, typed_cluster_id=cluster_id)
-        assert known is not None
-        cleaned = cleaning.apply(plan, known, mode, view.teller(_progress))
+        demand_confirmation(what, own_cluster_id, yes=yes, typed_cluster_id=cluster_id)
+        assert own_cluster_id is not None
+        cleaned = cleaning.apply(plan, own_cluster_id, mode, view.teller(_progress))
     outcome = cleaned.outcome
     view.say(f"Removed {outcome.done} of {counted(outcome.planned, 'object')}, {size_text(outcome.bytes)}.")
     if outcome.put_back:

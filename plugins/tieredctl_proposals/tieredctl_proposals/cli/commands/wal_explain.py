@@ -51,12 +51,14 @@ def explain(
         raise TieredctlError(ErrorCode.USAGE, f"{where!r} names no offset.", hint="For example orders:3@1200.")
     opened = store_options.place().open_store()
     events = read_events(opened)
-    found = explain_wal(opened, events, topic, partition, offset, only_id(topic_id))
-    findings = [*events.findings, *found.findings]
-    if not found.is_held:
+    explanation = explain_wal(opened, events, topic, partition, offset, only_id(topic_id))
+    findings = [*events.findings, *explanation.findings]
+    if not explanation.is_held:
         view.say(f"No combined object holds offset {offset} of {topic}-{partition}.")
     source = {"kind": "wal-store", "store": opened.url}
-    summary = {"topic": topic, "topicId": found.partition.topic_id, "partition": partition, "offset": offset}
-    otherwise = ExitCode.CLEAN if found.is_held else ExitCode.FINDINGS
-    summary["found"] = found.is_held
-    return view.show(Listing("WalExplanation", source, found.rows, _COLUMNS, summary, _FIELDS), findings, otherwise)
+    summary = {"topic": topic, "topicId": explanation.partition.topic_id, "partition": partition, "offset": offset}
+    otherwise = ExitCode.CLEAN if explanation.is_held else ExitCode.FINDINGS
+    summary["found"] = explanation.is_held
+    return view.show(
+        Listing("WalExplanation", source, explanation.rows, _COLUMNS, summary, _FIELDS), findings, otherwise
+    )

@@ -17,9 +17,9 @@ _MOST_SHOWN = 3
 
 def _segments(item: Item) -> str:
     """The first few, such as orders-0@0..99."""
-    said = [f"{one['topic']}-{one['partition']}{_offsets(one)}" for one in item["segments"]]
-    more = len(said) - _MOST_SHOWN
-    return ", ".join(said[:_MOST_SHOWN]) + (f", {more} more" if more > 0 else "")
+    places = [f"{one['topic']}-{one['partition']}{_offsets(one)}" for one in item["segments"]]
+    more = len(places) - _MOST_SHOWN
+    return ", ".join(places[:_MOST_SHOWN]) + (f", {more} more" if more > 0 else "")
 
 
 def _offsets(segment: Item) -> str:
@@ -57,10 +57,10 @@ def inspect(
 
     opened = store_options.place().open_store()
     contents = read_contents(opened)
-    found = inspect_wal(opened, contents, selected.selection())
+    inspection = inspect_wal(opened, contents, selected.selection())
     findings = contents.events.findings
-    summary = {**found.summary, "findings": finding_documents(findings)}
+    summary = {**inspection.summary, "findings": finding_documents(findings)}
     amount = f"{counted(summary['objects'], 'object')}, {size_text(summary['bytes'])}"
     view.say(f"{amount}, {counted(summary['segments'], 'segment')}." if contents.is_there else nothing_in(opened.url))
     source = {"kind": "wal-store", "store": opened.url}
-    return view.show(Listing("WalInspection", source, found.rows, _COLUMNS, summary, _FIELDS), findings)
+    return view.show(Listing("WalInspection", source, inspection.rows, _COLUMNS, summary, _FIELDS), findings)

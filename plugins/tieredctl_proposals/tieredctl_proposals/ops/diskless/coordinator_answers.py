@@ -98,14 +98,14 @@ class CoordinatorAnswers:
         Raises TieredctlError `unknown-topic` for what no coordinator has.
         """
         asked = _SPECIAL if time_ms is None else {**_SPECIAL, AT_TIME: time_ms}
-        known: list[TopicIdPartition] = []
+        named: list[TopicIdPartition] = []
         rows: list[Document] = []
         for coordinator in self._each():
             with closing(coordinator):
                 partitions = coordinator.partitions()
-                known += partitions
+                named += partitions
                 rows += (_offsets_row(coordinator, one, asked) for one in partitions if selection.has(one))
-        self._demand_known(selection, known)
+        self._demand_known(selection, named)
         return sorted(rows, key=lambda row: (row["topic"], row["topicId"], row["partition"], row["metadataPartition"]))
 
     def batches(self, selection: Selection, offset: int | None, limits: BatchLimits) -> FoundPartition | None:
@@ -115,27 +115,27 @@ class CoordinatorAnswers:
         Raises TieredctlError `unknown-topic` where no coordinator has it, and `ambiguous-topic` where several topics
         with that name have it, or several coordinators.
         """
-        known: list[TopicIdPartition] = []
-        found: list[tuple[LoggedCoordinator, TopicIdPartition]] = []
+        named: list[TopicIdPartition] = []
+        matches: list[tuple[LoggedCoordinator, TopicIdPartition]] = []
         for coordinator in self._each():
             with ExitStack() as held:
                 held.callback(coordinator.close)
                 partitions = coordinator.partitions()
-                known += partitions
+                named += partitions
                 here = [one for one in partitions if selection.has(one)] if coordinator.is_whole else []
-                found += ((coordinator, one) for one in here)
+                matches += ((coordinator, one) for one in here)
                 if here:
                     self._kept.push(held.pop_all())
-        self._demand_known(selection, known)
-        if len({one.topic_id for _, one in found}) > 1:
-            ids = ", ".join(sorted({one.topic_id for _, one in found}))
-            message = f"Several topics are called {found[0][1].topic}: {ids}."
+        self._demand_known(selection, named)
+        if len({one.topic_id for _, one in matches}) > 1:
+            ids = ", ".join(sorted({one.topic_id for _, one in matches}))
+            message = f"Several topics are called {matches[0][1].topic}: {ids}."
             raise TieredctlError(ErrorCode.AMBIGUOUS_TOPIC, message)
-        if len(found) > 1:
-            numbers = ", ".join(str(coordinator.number) for coordinator, _ in found)
-            message = f"Several coordinators have {found[0][1].topic}:{found[0][1].partition}: {numbers}."
+        if len(matches) > 1:
+            numbers = ", ".join(str(coordinator.number) for coordinator, _ in matches)
+            message = f"Several coordinators have {matches[0][1].topic}:{matches[0][1].partition}: {numbers}."
             raise TieredctlError(ErrorCode.AMBIGUOUS_TOPIC, message, hint="Choose one with --metadata-partition.")
-        return FoundPartition(*found[0], offset, limits) if found else None
+        return FoundPartition(*matches[0], offset, limits) if matches else None
 
     def files(self, object_keys: Sequence[str]) -> list[Document]:
         """A row for each file: which coordinators have live batches in it, and which only know it."""
@@ -162,14 +162,14 @@ class CoordinatorAnswers:
             )
             yield coordinator
 
-    def _demand_known(self, selection: Selection, known: Sequence[TopicIdPartition]) -> None:
+    def _demand_known(self, selection: Selection, named: Sequence[TopicIdPartition]) -> None:
         """What no log names may be what one of them lacks."""
         if self.is_complete:
             whose = (
                 "The coordinators' logs do not" if self._only is None else f"Coordinator {self._only}'s log does not"
             )
             hint = "List all partitions with `tieredctl diskless offsets`."
-            selection.demand_known(known, f"{whose} have", hint)
+            selection.demand_known(named, f"{whose} have", hint)
 
 
 class FoundPartition:

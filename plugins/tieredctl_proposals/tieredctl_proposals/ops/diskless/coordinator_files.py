@@ -157,8 +157,8 @@ class _Coordinator:
             return f"it has no partition {deleted.partition} of topic {deleted.topic_id}"
         start = deleted.log_start_offset
         if not partition.log_start_offset <= start <= partition.high_watermark:
-            known = f"{partition.log_start_offset} to {partition.high_watermark}"
-            return f"a log start of {start} in a log from {known}"
+            offsets = f"{partition.log_start_offset} to {partition.high_watermark}"
+            return f"a log start of {start} in a log from {offsets}"
         partition.log_start_offset = start
         return None
 

@@ -99,7 +99,9 @@ class CoordinatorLogs:
     @property
     def incomplete(self) -> set[int]:
         """The coordinators whose logs are here and not whole, of those that were read."""
-        return {found.about.metadata_partition for found in self.findings if isinstance(found.about, MetadataSubject)}
+        return {
+            finding.about.metadata_partition for finding in self.findings if isinstance(finding.about, MetadataSubject)
+        }
 
     def begin(self, number: int, load: Callable[[SnapshotContents], T]) -> T | None:
         """What `load` makes of the snapshot that a pruned log goes on from; to be asked before the records are read,

@@ -64,10 +64,10 @@ class CoordinatorJudge:
         """Objects by LISTING_SCHEMA, none of whose keys is null."""
         keys, modified_ms = objects.column("key"), numbers_in(objects.column("lastModifiedMs")).astype(np.int64)
         numbers = self.files.keys.numbers_of(keys)
-        known = numbers != NO_FILE
+        have_file = numbers != NO_FILE
         live = np.zeros(len(objects), np.bool_)
-        live[known] = self.files.live[numbers[known]]
-        rules = self._rules(keys, modified_ms, known, live)
+        live[have_file] = self.files.live[numbers[have_file]]
+        rules = self._rules(keys, modified_ms, have_file, live)
         return JudgedBatch(objects, rules, numbers, self)
 
     def proof(self, rule: Rule, stored: StoredObject, number: int) -> Document:
@@ -98,14 +98,14 @@ class CoordinatorJudge:
         """`oldest_ms` as text."""
         return _time(self.oldest_ms)
 
-    def _rules(self, keys: pa.BinaryArray, modified_ms: Ints, known: Flags, live: Flags) -> Ints:
+    def _rules(self, keys: pa.BinaryArray, modified_ms: Ints, have_file: Flags, live: Flags) -> Ints:
         named, are_uploads = self.files.keys.are_uploads(keys)
         return first_that_fits(
             len(keys),
             {
                 Rule.HAS_BATCHES: live,
                 Rule.LOGS_INCOMPLETE: np.full(len(keys), not self._is_complete),
-                Rule.OWNERS_DELETE: known,
+                Rule.OWNERS_DELETE: have_file,
                 Rule.OTHER_NAME: ~named,
                 Rule.OTHER_FOLDER: ~are_uploads,
                 Rule.AFTER_THRESHOLD: modified_ms >= self.threshold_ms,
@@ -202,9 +202,9 @@ class CoordinatorScan:
                 files.keys.numbers_of(batch.column("key")),
                 numbers_in(batch.column("lastModifiedMs")),
             )
-            known = numbers != NO_FILE
-            listed[numbers[known]] = True
-            live_ms = modified_ms[known][files.live[numbers[known]]]
+            have_file = numbers != NO_FILE
+            listed[numbers[have_file]] = True
+            live_ms = modified_ms[have_file][files.live[numbers[have_file]]]
             oldest_ms = min(oldest_ms, int(live_ms.min(initial=oldest_ms)))
             newest_ms = int(modified_ms.max(initial=newest_ms))
         return listed, min(oldest_ms, newest_ms)

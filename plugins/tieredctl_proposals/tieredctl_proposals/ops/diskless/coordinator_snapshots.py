@@ -83,8 +83,8 @@ class SnapshotContents:
 
     def last_record(self) -> bytes | None:
         """The digest of the last record that was applied; None before the first."""
-        (found,) = self._connection.execute(_LAST_RECORD).fetchone()
-        return found if isinstance(found, bytes) else None
+        (digest,) = self._connection.execute(_LAST_RECORD).fetchone()
+        return digest if isinstance(digest, bytes) else None
 
     def partitions(self) -> Iterator[SnapshotPartition]:
         return map(SnapshotPartition._make, self._connection.execute(_PARTITIONS))
@@ -101,12 +101,12 @@ class SnapshotContents:
 
 def listed_snapshots(log_dirs: Sequence[Path]) -> Snapshots:
     """The snapshots that lie in logs' folders now. What is listed before a log is read does not go beyond its end."""
-    found: dict[int, set[Snapshot]] = {}
+    by_coordinator: dict[int, set[Snapshot]] = {}
     for log_dir in log_dirs:
         for folder in log_dir.glob(f"{DISKLESS_METADATA_TOPIC}-*"):
             if name := _FOLDER.fullmatch(folder.name):
-                found.setdefault(int(name[1]), set()).update(snapshots(folder))
-    return {number: sorted(some, key=lambda one: -one.next_offset) for number, some in found.items()}
+                by_coordinator.setdefault(int(name[1]), set()).update(snapshots(folder))
+    return {number: sorted(some, key=lambda one: -one.next_offset) for number, some in by_coordinator.items()}
 
 
 @contextmanager

@@ -54,15 +54,15 @@ def remote_segments(stream: EventStream, selection: Selection, *, with_deleted: 
     metadata = replayed(stream, selection, keep_deleted=with_deleted)
     demand_whole(stream.findings)
     states, deleted = _WHOLE_ONCE if with_deleted else _WHOLE, cache(metadata.deleted_offsets)
-    found: dict[TopicIdPartition, list[KnownSegment]] = {}
+    whole_segments: dict[TopicIdPartition, list[KnownSegment]] = {}
     for partition, segment in metadata.known(metadata.in_states(states)):
         removal = metadata.partition_deletes.get(partition)
         one = segment.metadata
         # A copy that never ended is deleted too: its records were, and are, elsewhere.
         was_whole = _is_there(segment) or not any(deleted(partition).not_among(one.start_offset, one.end_offset))
         if was_whole and removal is not RemotePartitionDeleteState.DELETE_PARTITION_FINISHED:
-            found.setdefault(partition, []).append(segment)
-    return found
+            whole_segments.setdefault(partition, []).append(segment)
+    return whole_segments
 
 
 def local_parts(
@@ -81,9 +81,9 @@ def local_parts(
     names = {one.topic for one in there}
     gone = {one for one in remote if one not in there and (one.topic not in names or _is_of(one, there))}
     for partition in sorted(there | gone, key=lambda one: (one.topic, one.topic_id, one.partition)):
-        part, found = _local_part(partition, uploaded.get(partition, []), remote.get(partition, ()))
+        part, doubts = _local_part(partition, uploaded.get(partition, []), remote.get(partition, ()))
         parts[partition] = part
-        findings += [] if partition in gone else found
+        findings += [] if partition in gone else doubts
     return parts, findings
 
 

@@ -116,7 +116,7 @@ def plan_cleaning(store: ObjectStore, fresh: FreshNeeds, cluster_id: str | None,
     """What may go now: neither what is too young, nor what was put back, whose events stay deleted. Raises
     TieredctlError as `FreshNeeds.judge` and `keys_put_back` do."""
     listed = {stored.key: stored for stored in list_unreserved(store)}
-    known = sum(combined_id_of(key) is not None for key in listed)
+    combined_count = sum(combined_id_of(key) is not None for key in listed)
     needs = fresh.judge()
     there, eventless = list[tuple[str, StoredObject]](), []
     for combined_id in sorted(needs.may_go):
@@ -136,7 +136,7 @@ def plan_cleaning(store: ObjectStore, fresh: FreshNeeds, cluster_id: str | None,
         for combined_id, stored in there
         if combined_id in needs.may_go
     ]
-    return CleanPlan(store.url, cluster_id, known, objects, eventless, needs, limits, unfinished_plans(store))
+    return CleanPlan(store.url, cluster_id, combined_count, objects, eventless, needs, limits, unfinished_plans(store))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +162,15 @@ def continued(plan: ShownPlan, store: ObjectStore) -> ShownPlan:
 
 def unfinished_plans(store: ObjectStore) -> list[ReceiptsHeader]:
     """Those that runs began, and did not end; the last one first. Without what has no receipts that can be read."""
-    found = []
+    headers = []
     for plan_id, record in plans_on_record(store):
         if record.use is PlanUse.APPLYING and record.layout == LAYOUT:
             try:
-                found.append(stored_header(store, plan_id))
+                headers.append(stored_header(store, plan_id))
             except TieredctlError as error:
                 if error.code not in (ErrorCode.PATH_MISSING, ErrorCode.RECEIPTS_DAMAGED):
                     raise
-    return found
+    return headers
 
 
 def _id_of(planned: PlannedObject) -> str:

@@ -79,7 +79,7 @@ class WalContents:
 def read_events(store: ObjectStore) -> KnownEvents:
     """Reads and replays the event log of a store."""
     events = WalEvents()
-    return _known(read_event_log(store, events), events)
+    return _known_events(read_event_log(store, events), events)
 
 
 def events_of_objects(store: ObjectStore) -> KnownEvents:
@@ -88,7 +88,7 @@ def events_of_objects(store: ObjectStore) -> KnownEvents:
 
     Raises TieredctlError as reading does; damage, and objects without an index, are findings.
     """
-    log, found = EventLogContents(), dict[int, list[MetadataRecord]]()
+    log, by_partition = EventLogContents(), dict[int, list[MetadataRecord]]()
     for stored in list_unreserved(store):
         if combined_id_of(stored.key) is None:
             continue
@@ -98,18 +98,18 @@ def events_of_objects(store: ObjectStore) -> KnownEvents:
             log.findings.append(object_finding(stored.key, error.position, error.reason))
             continue
         for one in published:
-            records = found.setdefault(one.metadata_partition, [])
+            records = by_partition.setdefault(one.metadata_partition, [])
             event_ms = one.event.event_timestamp_ms
             records.append(MetadataRecord(len(records), event_ms, encode_wal_event(one.event)))
     events = WalEvents()
     gathered = GatheredEvents(events)
-    for partition, records in sorted(found.items()):
+    for partition, records in sorted(by_partition.items()):
         log.end_offsets[partition], _ = gathered.add(partition, chunk_of(records), 0)
     gathered.flush()
-    return _known(log, events)
+    return _known_events(log, events)
 
 
-def _known(log: EventLogContents, events: WalEvents) -> KnownEvents:
+def _known_events(log: EventLogContents, events: WalEvents) -> KnownEvents:
     undecodable = [
         Finding(
             ProposalCode.WAL_METADATA_DAMAGED,

@@ -86,15 +86,15 @@ def due_logs(
 
 def _due_log(log: LocalActiveLog, segments: Sequence[KnownWalSegment], remote: Sequence[KnownSegment]) -> DueLog:
     """With those of its closed segments that come after what is uploaded without a gap."""
-    known, tiered = [one.metadata for one in segments], [one.metadata for one in remote]
-    uploaded = uploaded_ranges([*known, *tiered], log.reading.leader)
+    in_wal, tiered = [one.metadata for one in segments], [one.metadata for one in remote]
+    uploaded = uploaded_ranges([*in_wal, *tiered], log.reading.leader)
     if uploaded:
         log = log.back_to(uploaded[0][1] + 1)
     leader = log.reading.leader
     beyond = segments_beyond(WalPartition([one for one in segments if one.is_readable]), leader)
     gone = {one.segment_id for one in beyond}
-    kept = [one for one in known if one.segment_id not in gone]
-    both, ranges = uploaded_ranges([*known, *tiered], leader), uploaded_ranges(tiered, leader)
+    kept = [one for one in in_wal if one.segment_id not in gone]
+    both, ranges = uploaded_ranges([*in_wal, *tiered], leader), uploaded_ranges(tiered, leader)
     return DueLog(log, leader, both, kept, beyond, ranges)
 
 

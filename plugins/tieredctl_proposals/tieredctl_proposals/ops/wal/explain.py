@@ -68,20 +68,20 @@ def explain_wal(
 
 
 def _named(events: KnownEvents, topic: str, number: int, topic_id: str | None) -> TopicIdPartition:
-    found = [
+    matches = [
         one
         for one in events.replayed.partitions
         if (one.topic, one.partition) == (topic, number) and topic_id in (None, one.topic_id)
     ]
-    if not found:
+    if not matches:
         message = f"The events have nothing of {topic}-{number}."
         alike = nearest_hint(topic, {one.topic for one in events.replayed.partitions})
         hint = alike or "List what is there with `tieredctl wal inspect`."
         raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
-    if len(found) > 1:
-        ids = ", ".join(one.topic_id for one in found)
+    if len(matches) > 1:
+        ids = ", ".join(one.topic_id for one in matches)
         raise TieredctlError(ErrorCode.AMBIGUOUS_TOPIC, f"There are several topics {topic}: {ids}.")
-    return found[0]
+    return matches[0]
 
 
 def _as_uploaded(segments: Sequence[KnownWalSegment]) -> LeaderLog:
@@ -100,7 +100,7 @@ def _as_uploaded(segments: Sequence[KnownWalSegment]) -> LeaderLog:
 def _batch(store: ObjectStore, segment: KnownWalSegment, offset: int, findings: list[Finding]) -> Document:
     """Where the batch with the offset is; a finding where it cannot be had."""
     try:
-        found = fetch_from_offset(store, segment, offset, 1)
+        fetched = fetch_from_offset(store, segment, offset, 1)
     except TieredctlError as error:
         key = object_key(segment.combined_segment_id)
         if error.code is ErrorCode.OBJECT_MISSING:
@@ -111,7 +111,7 @@ def _batch(store: ObjectStore, segment: KnownWalSegment, offset: int, findings: 
         else:
             raise
         return {}
-    return {"batchPosition": found.position, "batchBytes": len(found.data)}
+    return {"batchPosition": fetched.position, "batchBytes": len(fetched.data)}
 
 
 def _row(reader: str, fetch: WalFetch) -> Document:

@@ -33,9 +33,9 @@ def inspect_wal(store: ObjectStore, contents: WalContents, selection: Selection)
     Raises TieredctlError where the store does not answer, and `unknown-topic` where it has nothing of a selection.
     """
     segments = by_place(contents.events.segments())
-    known = contents.events.combined()
-    rows = [_known_row(contents, one, segments) for one in known]
-    named = {one.metadata.combined_segment_id for one in known}
+    objects = contents.events.combined()
+    rows = [_known_row(contents, one, segments) for one in objects]
+    named = {one.metadata.combined_segment_id for one in objects}
     rows += (
         _unknown_row(store, combined_id, stored)
         for combined_id, stored in sorted(contents.objects.items())
@@ -108,9 +108,9 @@ def _unknown_row(store: ObjectStore, combined_id: str, stored: StoredObject) -> 
     }
 
 
-def _segment(entry: RemoteLogSegmentMetadataEntry, known: KnownWalSegment | None) -> Document:
+def _segment(entry: RemoteLogSegmentMetadataEntry, segment: KnownWalSegment | None) -> Document:
     """A segment in an object; offsets, epochs and state are by the events about it, null where there are none."""
-    metadata = None if known is None else known.metadata
+    metadata = None if segment is None else segment.metadata
     return {
         **partition_document(entry.topic_id_partition),
         "segmentId": entry.segment_id,

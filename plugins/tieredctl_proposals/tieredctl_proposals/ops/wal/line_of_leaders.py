@@ -22,10 +22,10 @@ Partitions = dict[TopicIdPartition, list[KnownWalSegment]]
 
 def by_partition(segments: Sequence[KnownWalSegment]) -> Partitions:
     """The segments of each partition by rising offset, partitions by name."""
-    found: Partitions = {}
+    partitions: Partitions = {}
     for segment in sorted(segments, key=_place):
-        found.setdefault(segment.metadata.topic_id_partition, []).append(segment)
-    return found
+        partitions.setdefault(segment.metadata.topic_id_partition, []).append(segment)
+    return partitions
 
 
 def last_line(segments: Sequence[_Segment]) -> list[_Segment]:

@@ -77,9 +77,9 @@ class LocalActiveLog:
 
         What comes after damage is not given: what lay between is not known. An incomplete last batch is left out, too.
         """
-        for found in self._until_damage(from_offset):
-            if isinstance(found, LocalBatch) and found.header.last_offset >= from_offset:
-                yield found
+        for batch in self._until_damage(from_offset):
+            if isinstance(batch, LocalBatch) and batch.header.last_offset >= from_offset:
+                yield batch
 
     @cached_property
     def reading(self) -> LogReading:
@@ -87,18 +87,18 @@ class LocalActiveLog:
         base = end = self.segments[0].base_offset
         epochs: dict[int, int] = {}
         stop = None
-        for found in self._until_damage(base):
-            if isinstance(found, LocalBatch):
-                epochs.setdefault(found.header.partition_leader_epoch, found.header.base_offset)
-                end = found.header.last_offset + 1
+        for batch in self._until_damage(base):
+            if isinstance(batch, LocalBatch):
+                epochs.setdefault(batch.header.partition_leader_epoch, batch.header.base_offset)
+                end = batch.header.last_offset + 1
             else:
-                stop = found
+                stop = batch
         if stop is None:
             end = max(end, self.segments[-1].base_offset)
         checkpoint = self._checkpoint()
         # Its entries between are of batches that are here; that of a leader which wrote nothing yet is at the end.
-        known = {epoch: start for epoch, start in (checkpoint or {}).items() if start <= base or start >= end}
-        leader = LeaderLog(base, base, end, tuple(sorted((epochs | known).items())))
+        from_checkpoint = {epoch: start for epoch, start in (checkpoint or {}).items() if start <= base or start >= end}
+        leader = LeaderLog(base, base, end, tuple(sorted((epochs | from_checkpoint).items())))
         doubt = stop and f"byte {stop.position} of {_log_name(stop.segment)}: {stop.reason}"
         doubt = doubt or _disagreement(checkpoint, epochs, end)
         return LogReading(leader, tuple(self._findings(stop, checkpoint or {}, end)), doubt)
@@ -126,11 +126,11 @@ class LocalActiveLog:
             if following is not None and following.base_offset <= from_offset:
                 continue
             offset = segment.base_offset
-            for found in self._of_segment(segment):
-                if isinstance(found, _Stop):
-                    yield found
+            for positioned in self._of_segment(segment):
+                if isinstance(positioned, _Stop):
+                    yield positioned
                     return
-                position, batch = found
+                position, batch = positioned
                 if reason := _misfit(batch.header, offset, epoch, _end_of(segment, following)):
                     yield _Stop(segment, position, reason, ProposalCode.WAL_LOG_DAMAGED)
                     return
@@ -194,8 +194,10 @@ def _disagreement(checkpoint: Mapping[int, int] | None, epochs: Mapping[int, int
         return f"{LEADER_EPOCH_CHECKPOINT} has a leader from offset {starts[-1]} on, the log ends at {end}"
     lowest, oldest = min(checkpoint, default=-1), min(epochs)
     for epoch, start in epochs.items():
-        told = checkpoint.get(epoch)
-        fits = epoch <= lowest or (told is not None and (told == start or (epoch == oldest and told < start)))
+        checkpointed = checkpoint.get(epoch)
+        fits = epoch <= lowest or (
+            checkpointed is not None and (checkpointed == start or (epoch == oldest and checkpointed < start))
+        )
         if not fits:
             return f"{LEADER_EPOCH_CHECKPOINT} does not have leader epoch {epoch} from offset {start} on"
     if starts != sorted(starts):

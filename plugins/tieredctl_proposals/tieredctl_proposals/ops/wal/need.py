@@ -109,9 +109,9 @@ class FreshNeeds:
         return Needs(events, may_go, dict(sorted(kept.items())), self.topic_sources.silence)
 
     def _demand_overlap(self, events: KnownEvents, remote: ReplayedMetadata) -> None:
-        known = {partition.topic_id for partition in remote.partitions}
+        tiered_ids = {partition.topic_id for partition in remote.partitions}
         ours = {partition.topic_id for partition in events.replayed.partitions}
-        if ours and known.isdisjoint(ours):
+        if ours and tiered_ids.isdisjoint(ours):
             message = f"The metadata knows no topic of the combined objects in {self.store.url}."
             raise TieredctlError(ErrorCode.NO_OVERLAP, message)
 

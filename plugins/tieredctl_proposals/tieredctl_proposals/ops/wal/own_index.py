@@ -43,6 +43,6 @@ def _is_all_judged(store: ObjectStore, stored: StoredObject, judged: JudgedObjec
         if error.code not in CONCERN_ONE_OBJECT:
             raise
         return False
-    known = {(partition, segment_id) for partition, segment_id, _ in judged.segments}
+    judged_segments = {(partition, segment_id) for partition, segment_id, _ in judged.segments}
     inside = () if index is None else ((one.topic_id_partition, one.segment_id) for one in index.entries)
-    return known.issuperset(inside)
+    return judged_segments.issuperset(inside)

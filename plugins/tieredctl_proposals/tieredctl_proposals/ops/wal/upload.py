@@ -264,8 +264,8 @@ class ActiveSegmentsUpload:
     def _write(self, step: PutObject) -> None:
         """Writes the object, and looks whether it is there: what is on record as uploaded must be."""
         self.store.write(step.key, step.data)
-        found = self.store.head(step.key)
-        if found is None or found.size != len(step.data):
+        stored = self.store.head(step.key)
+        if stored is None or stored.size != len(step.data):
             message = f"{self.store.url} reported {step.key} as written, but does not have it."
             raise TieredctlError(ErrorCode.UNWRITABLE, message)
 

@@ -80,10 +80,10 @@ def verify_wal(
     result = WalVerification(level, list(contents.events.findings), other_objects=contents.others_count)
     result.findings += _refused(contents)
     segments = by_place(contents.events.segments())
-    known = contents.events.combined()
-    result.findings += _unreferenced(contents, known)
+    objects = contents.events.combined()
+    result.findings += _unreferenced(contents, objects)
     promised = []
-    for one in known:
+    for one in objects:
         is_stuck = clock.now_ms - one.metadata.event_timestamp_ms >= clock.older_than_ms
         if one.metadata.state is _FINISHED or is_stuck:
             result.findings += _of_state(store, contents, one)
@@ -194,7 +194,7 @@ def _of_state(store: ObjectStore, contents: WalContents, one: KnownCombined) -> 
 
 def _of_segments(one: KnownCombined, segments: Segments, *, is_stuck: bool) -> list[Finding]:
     """Whether the events about an uploaded object's segments agree with those about the object."""
-    found = []
+    findings = []
     key, combined_id = object_key(one.metadata.combined_segment_id), one.metadata.combined_segment_id
     for entry in one.metadata.entries:
         segment = segments.get((entry.topic_id_partition, entry.segment_id))
@@ -209,19 +209,19 @@ def _of_segments(one: KnownCombined, segments: Segments, *, is_stuck: bool) -> l
                 "segmentId": entry.segment_id,
             }
             message = f"segment {entry.segment_id} is in it, but no event says that its upload ended"
-            found.append(Finding(ProposalCode.WAL_UPLOAD_UNFINISHED, key, message, evidence))
+            findings.append(Finding(ProposalCode.WAL_UPLOAD_UNFINISHED, key, message, evidence))
         elif segment.metadata.state is _FINISHED and not _is_at(segment, combined_id, entry):
             message = f"the events differ about where segment {entry.segment_id} is"
-            found.append(object_finding(key, entry.start_file_position, message, segment))
-    return found
+            findings.append(object_finding(key, entry.start_file_position, message, segment))
+    return findings
 
 
 def _unannounced(store: ObjectStore, promised: Sequence[KnownCombined], segments: Segments) -> list[Finding]:
     """Readers are led to segments by events about these alone: their object has to be there, too."""
-    known = {one.metadata.combined_segment_id for one in promised}
-    found = []
+    promised_ids = {one.metadata.combined_segment_id for one in promised}
+    findings = []
     for segment in segments.values():
-        if segment.is_readable and segment.combined_segment_id not in known:
+        if segment.is_readable and segment.combined_segment_id not in promised_ids:
             key, partition = object_key(segment.combined_segment_id), segment.metadata.topic_id_partition
             named = f"{partition.topic}-{partition.partition}"
             evidence = {"combinedSegmentId": segment.combined_segment_id, "key": key, "partitions": [named]}
@@ -230,8 +230,8 @@ def _unannounced(store: ObjectStore, promised: Sequence[KnownCombined], segments
             code = ProposalCode.WAL_UPLOAD_UNFINISHED
             if store.head(key) is None:
                 code, message = ProposalCode.WAL_OBJECT_MISSING, f"{message}, nor is it there"
-            found.append(Finding(code, key, message, evidence))
-    return found
+            findings.append(Finding(code, key, message, evidence))
+    return findings
 
 
 def _is_at(segment: KnownWalSegment, combined_id: str, entry: RemoteLogSegmentMetadataEntry) -> bool:
@@ -240,11 +240,11 @@ def _is_at(segment: KnownWalSegment, combined_id: str, entry: RemoteLogSegmentMe
     return own == (combined_id, entry.start_file_position, entry.end_file_position)
 
 
-def _unreferenced(contents: WalContents, known: Sequence[KnownCombined]) -> list[Finding]:
+def _unreferenced(contents: WalContents, objects: Sequence[KnownCombined]) -> list[Finding]:
     live = {
-        one.metadata.combined_segment_id for one in known if one.metadata.state is not _States.DELETE_SEGMENT_FINISHED
+        one.metadata.combined_segment_id for one in objects if one.metadata.state is not _States.DELETE_SEGMENT_FINISHED
     }
-    gone = {one.metadata.combined_segment_id for one in known} - live
+    gone = {one.metadata.combined_segment_id for one in objects} - live
     unknown = [(stored, id_ in gone) for id_, stored in sorted(contents.objects.items()) if id_ not in live]
     unknown += ((stored, False) for stored in contents.others)
     return [

@@ -44,13 +44,13 @@ class AppliedFiles:
     connection: sqlite3.Connection
 
     def has_live_batches(self, object_key: str) -> bool | None:
-        found = describe_file(self.connection, object_key)
-        return None if found.error is KafkaError.RESOURCE_NOT_FOUND else found.has_live_batches
+        file = describe_file(self.connection, object_key)
+        return None if file.error is KafkaError.RESOURCE_NOT_FOUND else file.has_live_batches
 
     def released_files(self, since_ms: int | None = None) -> Iterator[OwnedFile]:
         since = () if since_ms is None else (since_ms,)
-        for found in released_files(self.connection, *since):
-            yield OwnedFile(found.object_key, found.owner_ids, found.object_format, found.file_size)
+        for file in released_files(self.connection, *since):
+            yield OwnedFile(file.object_key, file.owner_ids, file.object_format, file.file_size)
 
 
 @dataclass(slots=True)

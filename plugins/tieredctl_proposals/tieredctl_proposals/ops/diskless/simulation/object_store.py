@@ -61,8 +61,8 @@ class SimulatedStore:
         self.deletes += 1
 
         def remove() -> None:
-            if (found := self.objects.pop(key, None)) is not None:
-                self._grow(-found.size)
+            if (stored := self.objects.pop(key, None)) is not None:
+                self._grow(-stored.size)
                 deleted()
             if self._chance.random() >= _FAILURES:
                 answer()

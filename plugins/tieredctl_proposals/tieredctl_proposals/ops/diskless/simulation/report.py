@@ -46,7 +46,7 @@ def outcome_summary(outcome: Outcome, price: StoragePrice | None) -> Document:
     """The figures that matter; the cost is None where there is no price."""
     counts = outcome.counts
     costs = [*(cost for *_, cost in _requests(outcome, price)), _storage_cost(outcome, price)]
-    known = [cost for cost in costs if cost is not None]
+    known_costs = [cost for cost in costs if cost is not None]
     return {
         "produced": counts.get("produced", 0),
         "acknowledged": counts.get("acknowledged", 0),
@@ -61,7 +61,7 @@ def outcome_summary(outcome: Outcome, price: StoragePrice | None) -> Document:
         "recoveredFromWholeLog": counts.get(f"recoveries from {Origin.WHOLE_LOG.value}", 0),
         "producedMs": outcome.produced_ms,
         "lastedMs": outcome.lasted_ms,
-        "cost": round(sum(known), _DIGITS) if len(known) == len(costs) else None,
+        "cost": round(sum(known_costs), _DIGITS) if len(known_costs) == len(costs) else None,
         "currency": price.currency if price else None,
     }
 

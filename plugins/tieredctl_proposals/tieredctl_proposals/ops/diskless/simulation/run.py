@@ -137,10 +137,10 @@ class Consumers:
             return
         offset = self._starts.get((host.coordinator_id, partition), 0)
         query = BatchQuery(host.topic_id, partition, offset, _FETCH_BYTES)
-        found = host.find_batches(FindBatches(_FETCH_BYTES, 1, (query,))).partitions[0]
-        if found.error is KafkaError.OFFSET_OUT_OF_RANGE:
-            self._starts[host.coordinator_id, partition] = found.log_start_offset
-        for batch in found.batches:
+        answer = host.find_batches(FindBatches(_FETCH_BYTES, 1, (query,))).partitions[0]
+        if answer.error is KafkaError.OFFSET_OUT_OF_RANGE:
+            self._starts[host.coordinator_id, partition] = answer.log_start_offset
+        for batch in answer.batches:
             delay_ms = self._chance.randint(0, _LONGEST_READ_MS)
             self._schedule.after(delay_ms, lambda key=batch.object_key: self._read(key))  # type: ignore[misc]
 
@@ -234,7 +234,7 @@ class Cleaning:
         if not all(host.is_led for host in self._hosts):
             return
         skew_ms = self._chance.randint(-self._settings.clock_skew_ms, self._settings.clock_skew_ms)
-        oldest = [found for host in self._hosts if (found := host.oldest_live_file_ms()) is not None]
+        oldest = [file_ms for host in self._hosts if (file_ms := host.oldest_live_file_ms()) is not None]
         threshold_ms = min([*oldest, self._schedule.now_ms + skew_ms]) - self._settings.orphan_grace_ms
         unknown = set(keys := self._store.list_older(threshold_ms))
         waiting = len(self._hosts)

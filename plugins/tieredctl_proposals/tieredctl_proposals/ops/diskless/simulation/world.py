@@ -74,16 +74,16 @@ class Promises:
         self.lost["offsets given twice"] += len(offsets) - len(missing)
         while True:
             asked = BatchQuery(host.topic_id, partition, offset if start is not None else 0, _NO_LIMIT)
-            found = host.find_batches(FindBatches(_NO_LIMIT, _BATCHES_AT_ONCE, (asked,))).partitions[0]
+            answer = host.find_batches(FindBatches(_NO_LIMIT, _BATCHES_AT_ONCE, (asked,))).partitions[0]
             if start is None:
-                start = offset = found.log_start_offset
+                start = offset = answer.log_start_offset
                 continue
-            for batch in found.batches:
+            for batch in answer.batches:
                 self.lost["batches"] += batch.object_key not in self._store.objects
                 self.lost["gaps"] += batch.base_offset != offset and batch.base_offset > start
                 missing.discard(batch.base_offset)
                 offset = batch.last_offset + 1
                 self.counts["readable"] += 1
-            if not found.batches:
+            if not answer.batches:
                 break
         self.lost["batches"] += sum(base >= start for base in missing)
