@@ -334,7 +334,7 @@ def system_error(fault: OSError | MemoryError) -> TieredctlError:
 
 
 def missing_extra(message: str, extra: str) -> TieredctlError:
-    """That a package is not installed which one of tieredctl's extras brings."""
+    """The error for a package that is not installed and that one of tieredctl's extras brings."""
     hint = f"Install it with {installation_of(extra)}."
     return TieredctlError(ErrorCode.MISSING_EXTRA, message, hint=hint)
 
@@ -348,7 +348,7 @@ def installation_of(extra: str) -> str:
 
 
 def missing_package(what: str, package: str) -> TieredctlError:
-    """That something is in another package of tieredctl's, which is not installed."""
+    """The error for something that is in another package of tieredctl's, which is not installed."""
     hint = f"Install it with {_pip_install()} {package}."
     if _is_uv_tool():
         hint = f"Install it with uv tool install tieredctl --with {package}, and the same --with as before."

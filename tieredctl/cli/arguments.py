@@ -126,7 +126,7 @@ def objects_a_second(text: str) -> float:
 
 
 def _number(text: str) -> float:
-    """Not a number (NaN), which no comparison holds for, where the text is none."""
+    """The number; where the text is none, NaN, for which no comparison holds."""
     try:
         return float(text)
     except ValueError:

@@ -91,7 +91,7 @@ def _kind(parameter: Any, words: Sequence[str]) -> str:
 
 
 def _choices(parameter: Any) -> list[str]:
-    """Those of a type, or those that the help lists as a|b|c."""
+    """The choices of a type, or those that the help lists as a|b|c."""
     typed = getattr(parameter.type, "choices", None)
     if typed:
         return [str(getattr(one, "value", one)) for one in typed]

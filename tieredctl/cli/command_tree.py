@@ -47,7 +47,7 @@ tieredctl.cli.commands has its name."""
 
 
 def nouns() -> dict[str, str]:
-    """The same with the nouns of installed packages, in the help's order."""
+    """All nouns with their help, those of installed packages too, in the help's order."""
     named: dict[str, str] = {}
     for noun, meaning in NOUNS.items():
         named[noun] = meaning

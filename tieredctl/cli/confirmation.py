@@ -1,4 +1,4 @@
-"""Nothing is changed that a person, or whoever wrote the script, did not confirm by the cluster's name."""
+"""Confirmation by the cluster's name, without which nothing is changed: typed by a person, or written in a script."""
 
 from __future__ import annotations
 

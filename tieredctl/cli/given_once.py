@@ -32,7 +32,7 @@ class OptionsOnce:
 
 
 class GroupWithOptionsOnce(OptionsOnce, TyperGroup):
-    """The same of a noun that has verbs."""
+    """Refuses options that are given twice, for a noun that has verbs."""
 
 
 def demand_given_once(options: Iterable[Any]) -> None:

@@ -18,7 +18,7 @@ def metadata_listing(
     fields: tuple[str, ...],
     **summary: Any,
 ) -> Listing:
-    """Its summary has the stream's findings, once the items were read."""
+    """A listing whose summary has the stream's findings, once the items were read."""
     counted = items if isinstance(items, Sized) else _Counted(items)
 
     def totals() -> dict[str, Any]:

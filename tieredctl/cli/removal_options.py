@@ -145,7 +145,7 @@ def young_sentence(summary: Document, min_age: str) -> str:
 
 
 def not_older_sentence(summary: Document, min_age: str) -> str:
-    """The same where they have to be older by `min_age` than the oldest object that is needed."""
+    """The sentence about objects that are not older, by `min_age`, than the oldest object that is needed."""
     return _sentence(summary, f"not older than the oldest needed object by --min-age {min_age}")
 
 

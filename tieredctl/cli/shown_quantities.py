@@ -28,7 +28,7 @@ def ago(moment: str | int) -> str:
 
 
 def shown_size(size: object) -> str:
-    """With a unit; a negative one is that of an event, and tells nothing."""
+    """A size with its unit; a negative one is that of an event, and tells nothing."""
     if not isinstance(size, int):
         return str(size)
     return "unknown" if size < 0 else size_text(size)

@@ -75,7 +75,7 @@ class TimelineDrawing:
         self.write_timeline(of_partition.timeline)
 
     def write_timeline(self, timeline: Timeline, marked: Marked | None = None) -> None:
-        """Its lanes, its leader epochs, where offsets are, and what the signs mean."""
+        """Writes a timeline's lanes and leader epochs, where offsets are, and what the signs mean."""
         if timeline.bounds is None:
             return
         scale = timeline.scale(max(self._width - _LABEL, _LEAST_CELLS))

@@ -103,7 +103,7 @@ class View(OptionGroup):
 
 @dataclass(frozen=True, slots=True)
 class ProgressView(View):
-    """The same of a command that takes long."""
+    """The view of a command that takes long."""
 
     progress: ProgressStyle = ProgressMode.AUTO
 
@@ -131,7 +131,7 @@ class ToleranceOptions(OptionGroup):
 
     @property
     def tolerance(self) -> Tolerance:
-        """The same as a value."""
+        """The tolerance as a value."""
         return Tolerance(Severity.WARNING if self.fail_on is None else self.fail_on, frozenset(self.ignore or ()))
 
 
@@ -149,7 +149,7 @@ class FindingsView(ProgressView):
 
 @dataclass(frozen=True, slots=True)
 class FindingListView(FindingsView):
-    """The same of a command whose answer is what it finds."""
+    """The view of a command whose answer is its findings."""
 
     limit: Limit = None
     every: AllFindings = False

@@ -75,7 +75,7 @@ def _all_contexts() -> Contexts:
 
 
 def _written_contexts() -> Mapping[str, Context]:
-    """Those of the configuration file, which need not exist for others to be kept beside it."""
+    """The contexts of the configuration file, which need not exist for others to be kept beside it."""
     return written_contexts() if configuration_path().exists() else {}
 
 

@@ -116,8 +116,8 @@ def chosen_context(typed: str | None) -> Chosen | None:
 
 
 def contexts() -> Contexts:
-    """Those of the configuration file and those beside it. Raises TieredctlError `bad-config` if a file cannot be used,
-    and where the current one is none of them."""
+    """The contexts of the configuration file and those beside it. Raises TieredctlError `bad-config` if a file cannot
+    be used, and where the current one is none of them."""
     by_name, (current, path) = {**written_contexts(), **kept_contexts()}, current_context()
     if current is not None and current not in by_name:
         raise bad(f"{CURRENT_CONTEXT} does not name one of the contexts", hint=_USE, path=path)
@@ -125,7 +125,7 @@ def contexts() -> Contexts:
 
 
 def written_contexts() -> Mapping[str, Context]:
-    """Those of the configuration file. Raises TieredctlError `bad-config`."""
+    """The contexts of the configuration file. Raises TieredctlError `bad-config`."""
     entries = settings().get(CONTEXTS) or {}
     if not isinstance(entries, Mapping):
         raise bad(f"{CONTEXTS} is not a mapping of names to contexts")
@@ -133,7 +133,7 @@ def written_contexts() -> Mapping[str, Context]:
 
 
 def kept_contexts() -> Mapping[str, Context]:
-    """Those in files of their own, which go before others of their names. Raises TieredctlError `bad-config`."""
+    """The contexts in files of their own, which go before others of their names. Raises TieredctlError `bad-config`."""
     folder = contexts_folder()
     try:
         status = folder.stat()

@@ -177,5 +177,5 @@ def _parsed(data: bytes) -> Any:
 
 
 def bad(reason: str, *, hint: str | None = None, path: Path | None = None) -> TieredctlError:
-    """That a file cannot be used: the configuration file, if no other is named."""
+    """The error for a file that cannot be used: the configuration file, if no other is named."""
     return TieredctlError(ErrorCode.BAD_CONFIG, f"{path or configuration_path()} cannot be used: {reason}.", hint=hint)

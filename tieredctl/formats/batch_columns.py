@@ -75,7 +75,8 @@ class AsColumns:
 
 
 def _few_checked(buffer: bytes, positions: Sequence[int], end: int) -> tuple[HeaderColumns, list[int]]:
-    """As by columns, without what these take to begin: after damage, few batches are looked at together."""
+    """Checks batches one by one, without the start-up cost of columns: after damage, few batches are looked at
+    together."""
     starts = list(map(int, positions))
     headers = np.frombuffer(b"".join([buffer[start : start + HEADER_BYTES] for start in starts]), HEADER_DTYPE)
     view = memoryview(buffer)
@@ -88,7 +89,7 @@ def _few_checked(buffer: bytes, positions: Sequence[int], end: int) -> tuple[Hea
 
 
 def _wrong_crcs(data: NDArray[np.uint8], bounds: Ints, stated: NDArray[Any]) -> Flags:
-    """Which batches do not match their CRC; batch i is bounds[i] to bounds[i + 1]."""
+    """Flags the batches that do not match their CRC; batch i is bounds[i] to bounds[i + 1]."""
     count = len(bounds) - 1
     if (bounds[-1] - bounds[0]) // count >= _SMALL_BATCH:
         return _wrong_one_by_one(data, bounds, stated)

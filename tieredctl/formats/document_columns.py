@@ -27,11 +27,11 @@ class DocumentColumn(Protocol):
     """What one field has in every document."""
 
     def values(self) -> Iterable[Any]:
-        """As Python's objects."""
+        """The values as Python's objects."""
         ...
 
     def json_texts(self) -> Sequence[Text]:
-        """As JSON: the parts of one text, to be joined."""
+        """The values as JSON: the parts of one text, to be joined."""
         ...
 
     def most_bytes(self, count: int) -> int:

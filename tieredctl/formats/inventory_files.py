@@ -115,7 +115,7 @@ def listed_objects(columns: _Columns, manifest: InventoryManifest, bucket: str) 
 
 
 def _wanted(manifest: InventoryManifest, present: list[str]) -> list[str]:
-    """Which of a file's columns to read."""
+    """The columns of a file to read."""
     words = _VOCABULARIES[manifest.scheme]
     modified = next((name for name in words.modified if name in present), None)
     demanded = [words.key, "size", modified or words.modified[0]] + ([] if manifest.bucket else ["bucket"])
@@ -198,7 +198,7 @@ def _objects(columns: _Columns, manifest: InventoryManifest, bucket: str) -> Inv
 
 
 def _present(columns: _Columns, words: _Vocabulary) -> Any:
-    """Which rows are of the current version of an object that is there; None for all."""
+    """Flags the rows about the current version of an object that is there; None for all."""
     masks: list[Any] = []
     if words.latest and words.latest in columns:
         masks.append(_flags(columns[words.latest]))
@@ -272,7 +272,7 @@ def _storage_classes(column: Any, count: int) -> Any:
 
 
 def _versions(column: Any, manifest: InventoryManifest) -> Any:
-    """As a store's listing has them: for S3 in quotes, as ETags are there."""
+    """The versions as a store's listing has them: for S3 in quotes, as ETags are there."""
     versions = _as_binary(column)
     versions = pc.if_else(pc.equal(pc.binary_length(versions), 0), pa.scalar(None, pa.binary()), versions)
     if manifest.scheme != "s3":

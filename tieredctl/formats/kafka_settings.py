@@ -30,7 +30,7 @@ _LISTENER = "listener.name."
 
 
 class SettingKind(StrEnum):
-    """Whose settings; those of the metadata topic's manager are named without its prefix."""
+    """Whom settings belong to; those of the metadata topic's manager are named without its prefix."""
 
     BROKER = "broker"
     TOPIC = "topic"

@@ -30,7 +30,7 @@ class Kip405Property(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Kip405Style:
-    """Which properties are true, and what separates the parts."""
+    """The properties that are true, and what separates the parts."""
 
     properties: frozenset[Kip405Property] = frozenset()
     separator: str = ","

@@ -113,7 +113,7 @@ class KraftRecordType(IntEnum):
 
     @property
     def kafka_name(self) -> str:
-        """As dump-log prints it."""
+        """The name as dump-log prints it."""
         return f"{self.name}_RECORD"
 
     @property

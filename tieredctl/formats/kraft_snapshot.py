@@ -87,7 +87,7 @@ def begins_as_snapshot(head: bytes) -> bool:
 
 
 def _first_control_type(header: BatchHeader, batch: memoryview) -> int | None:
-    """None where the batch has no record, or its first is not one."""
+    """The type of a batch's first control record; None where the batch has no record, or its first is not one."""
     try:
         first = next(read_records(batch, 0, header), None)
         return None if first is None else read_control_type(first)

@@ -1,4 +1,4 @@
-"""Whose a log directory is: `meta.properties` (MetaProperties, MetaPropertiesVersion)."""
+"""The owner of a log directory: `meta.properties` (MetaProperties, MetaPropertiesVersion)."""
 
 from __future__ import annotations
 

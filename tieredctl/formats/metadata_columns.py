@@ -119,7 +119,7 @@ def _topic_id_partition(key: bytes) -> TopicIdPartition:
 
 
 def _sensible(api_key: int, columns: Columns) -> Flags:
-    """Which rows the constructors of Kafka's classes would accept."""
+    """Flags the rows that the constructors of Kafka's classes would accept."""
     name, highest = _HIGHEST_STATE[api_key]
     sensible: Flags = (columns[name] >= 0) & (columns[name] <= highest)
     if api_key == SEGMENT_METADATA:
@@ -131,7 +131,7 @@ def _sensible(api_key: int, columns: Columns) -> Flags:
 
 
 def rising(lists: Lists, field: str) -> Flags:
-    """Which rows have elements, and a field of them in order."""
+    """Flags the rows that have elements, and a field of them in order."""
     are_rising: Flags = np.diff(lists.bounds) > 0
     values = lists.elements[field].astype(np.int64)
     falls = np.flatnonzero(values[1:] <= values[:-1]) + 1

@@ -220,7 +220,7 @@ def _add_topic(values: Values, topic_id_partition: TopicIdPartition) -> None:
 
 
 def tagged_fields(values: Values) -> list[TaggedField]:
-    """Those of a decoded struct and of the structs in it."""
+    """The unknown tagged fields of a decoded struct and of the structs in it."""
     return _named(values, "") if _carries_any(values) else []
 
 

@@ -17,7 +17,7 @@ from tieredctl.model.events import (
 
 @dataclass(frozen=True, slots=True)
 class KafkaText:
-    """Which fields a release's toString shows: CustomMetadata since 3.6, TxnIdxEmpty since 4.0."""
+    """The fields that a release's toString shows: CustomMetadata since 3.6, TxnIdxEmpty since 4.0."""
 
     custom_metadata: bool = True
     txn_idx_empty: bool = True

@@ -1,4 +1,4 @@
-"""Which topic a partition folder belongs to: `partition.metadata` (PartitionMetadataFile)."""
+"""The topic that a partition folder belongs to: `partition.metadata` (PartitionMetadataFile)."""
 
 from __future__ import annotations
 

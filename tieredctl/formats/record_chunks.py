@@ -51,7 +51,7 @@ class RecordChunk:
         return len(self.offsets)
 
     def starting_at(self, offset: int) -> RecordChunk:
-        """Its records with this offset or a higher one."""
+        """The chunk's records with this offset or a higher one."""
         first = bisect_left(self.offsets, offset)
         offsets, timestamps, starts, ends = (
             column[first:] for column in (self.offsets, self.timestamps, self.starts, self.ends)

@@ -45,7 +45,7 @@ class RecordColumns:
     """For each record with a key and without a value: its offset, and where its key begins and ends."""
 
     def tombstone_keys(self) -> dict[int, bytes]:
-        """Those keys, by offset."""
+        """The tombstones' keys, by offset."""
         return {offset: self.buffer[start:end] for offset, start, end in self.tombstones.tolist()}
 
 

@@ -50,7 +50,7 @@ class UuidColumns:
         return same
 
     def changes(self) -> Flags:
-        """Which rows have another id than the row before; the first has."""
+        """Flags the rows that have another id than the row before; the first has."""
         changed = np.ones(len(self), np.bool_)
         changed[1:] = (self.high[1:] != self.high[:-1]) | (self.low[1:] != self.low[:-1])
         return changed
@@ -74,7 +74,7 @@ class UuidColumns:
         return [characters[start : start + UUID_CHARACTERS] for start in range(0, len(characters), UUID_CHARACTERS)]
 
     def text_array(self) -> pa.StringArray:
-        """The same for Arrow."""
+        """The ids as texts, for Arrow."""
         import pyarrow as pa
 
         bounds = np.arange(0, (len(self) + 1) * UUID_CHARACTERS, UUID_CHARACTERS, dtype=np.int32)
@@ -201,7 +201,7 @@ class UuidSet:
         self._lookup = UuidLookup(ids.at(np.flatnonzero(ids.changes())))
 
     def has(self, ids: UuidColumns) -> Flags:
-        """Which of some ids are among these."""
+        """Flags the ids that are among these."""
         are_present: Flags = self._lookup.rows_of(ids) != NOT_FOUND
         return are_present
 

@@ -69,7 +69,7 @@ class LiveCluster(PatientCluster):
         return TopicDescription(name, uuid_text(answer.topic_id.bytes), tuple(map(_partition, _ordered(answer))))
 
     def _unknown_topic(self, name: str) -> TieredctlError:
-        """With the nearest names that the user may see, whichever command asked."""
+        """The error for an unknown topic, with the nearest names that the user may see, whichever command asked."""
         alike = None
         with suppress(TieredctlError):
             alike = nearest_hint(name, self.topic_names())
@@ -276,7 +276,8 @@ class LiveCluster(PatientCluster):
             topic = self._as_it_is_now(topic)
 
     def _as_it_is_now(self, topic: TopicDescription) -> TopicDescription:
-        """With the leaders of now. Raises TieredctlError `unknown-topic` where it is gone, whoever has its name."""
+        """The topic with the leaders of now. Raises TieredctlError `unknown-topic` where it is gone, whoever has its
+        name."""
         self._client.hear_of_changes()
         now = self.topic(topic.topic)
         if now.topic_id != topic.topic_id:

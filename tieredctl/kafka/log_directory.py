@@ -330,7 +330,7 @@ def _state(folder: Path) -> frozenset[tuple[str, int, int]]:
 
 @lru_cache(maxsize=16)
 def _replayed(folder: Path, _files: frozenset[tuple[str, int, int]], topic: str) -> tuple[int, int | None] | None:
-    """As `_dated_count_in`, kept for as long as the files stay: whoever follows the metadata asks again and again.
+    """The count of `_dated_count_in`, cached until the files change: whoever follows the metadata asks again and again.
     Raises OSError."""
     try:
         log = MetadataLog.opened(folder)
@@ -347,6 +347,6 @@ def _replayed(folder: Path, _files: frozenset[tuple[str, int, int]], topic: str)
 
 
 def _partition_count(image: ClusterImage, topic: str) -> int | None:
-    """None where the topic is not there, or lacks one of its partitions."""
+    """The number of the topic's partitions; None where the topic is not there, or lacks one of them."""
     numbers = {number for topic_id in image.topics_named(topic) for number in image.topics[topic_id].partitions}
     return len(numbers) if numbers and numbers == set(range(len(numbers))) else None

@@ -88,7 +88,7 @@ class MetadataLog:
         return self.segments[0].base_offset if self.segments else 0
 
     def batches(self, from_offset: int = 0) -> Iterator[MetadataBatch]:
-        """Those that reach to `from_offset` or beyond, in the order of the log; without a last one whose end was
+        """The batches that reach to `from_offset` or beyond, in the order of the log; without a last one whose end was
         never written.
 
         Raises DecodeError where a batch is damaged or offsets do not follow each other, OSError where a file cannot be
@@ -152,8 +152,8 @@ _LARGEST_PROPERTIES = 1 << 16
 
 
 def read_local_metadata_logs(log_dirs: Iterable[Path]) -> list[SeenMetadataLog]:
-    """Those of the log directories that have one. What the node deletes meanwhile is left out. Raises TieredctlError
-    for what may not be read."""
+    """The metadata logs of those log directories that have one. What the node deletes meanwhile is left out. Raises
+    TieredctlError for what may not be read."""
     try:
         return [_metadata_log(log_dir) for log_dir in log_dirs if (log_dir / CLUSTER_METADATA_FOLDER).is_dir()]
     except PermissionError as error:

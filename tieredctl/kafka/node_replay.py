@@ -178,7 +178,7 @@ class SnapshotHistory:
 
 
 def _image(snapshot: SnapshotFile) -> ClusterImage | None:
-    """None where it is not whole and sound, or not of the epoch that its name has."""
+    """A snapshot's image; None where it is not whole and sound, or not of the epoch that its name has."""
     replay = MetadataReplay()
     try:
         replay.load_snapshot(records_of_one_epoch(snapshot), snapshot.end_offset)

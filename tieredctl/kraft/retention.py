@@ -1,4 +1,4 @@
-"""Which snapshots, and which segments of the metadata log before them, a node may delete.
+"""Decides which snapshots, and which segments of the metadata log before them, a node may delete.
 
 KIP-630 deletes a snapshot once it is before the log's start, which the leader raises to a snapshot's end offset when
 all live replicas have it or after `metadata.start.offset.lag.time.max.ms`. No release has that setting. What brokers

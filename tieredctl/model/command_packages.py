@@ -82,7 +82,7 @@ TABLE = "command_table.tsv"
 
 
 def command_packages() -> list[CommandPackage]:
-    """Those that are installed, by name. Raises TieredctlError `missing-extra` where one cannot be loaded."""
+    """The installed packages of commands, by name. Raises TieredctlError `missing-extra` where one cannot be loaded."""
     return [_PACKAGES.load(name) for name in _PACKAGES.names()]
 
 

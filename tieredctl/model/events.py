@@ -80,7 +80,7 @@ class _Segment:
 
     @property
     def known_size(self) -> int | None:
-        """None where the size is negative: Kafka takes any number, and it may be damage."""
+        """The segment's size; None where it is negative: Kafka takes any number, and it may be damage."""
         return None if self.segment_size_in_bytes < 0 else self.segment_size_in_bytes
 
 

@@ -182,7 +182,7 @@ def _first(offsets: Offsets | None) -> int:
 
 
 def offsets_of(evidence: Mapping[str, Any]) -> Offsets | None:
-    """Those that a finding's evidence names, if any."""
+    """The offsets that a finding's evidence names, if any."""
     if evidence.get("offsets") is None:
         return None
     first, last = evidence["offsets"]

@@ -32,7 +32,7 @@ class StoragePrice(NamedTuple):
         return round(sum(parts) / _GIB, 2)
 
     def without_price(self, classes: Collection[str]) -> list[str]:
-        """Those that are not the usual class, and have no price of their own."""
+        """The classes that are not the usual one, and have no price of their own."""
         return sorted(name for name in classes if name not in _USUAL_CLASSES and name not in self.class_prices)
 
     def puts_cost(self, requests: float) -> float | None:

@@ -176,7 +176,7 @@ class CopiedBytes(NamedTuple):
 
 
 class BytesNote(NamedTuple):
-    """Which bytes copies in a store hold, by its URL."""
+    """The bytes that copies in a store hold, by its URL."""
 
     store: str
     copied: tuple[CopiedBytes, ...]
@@ -208,7 +208,7 @@ class Receipt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReceiptsHeader:
-    """Which plan's removal receipts are of."""
+    """The plan that removal receipts belong to."""
 
     plan_id: str
     plan_digest: str

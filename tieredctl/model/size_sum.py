@@ -19,7 +19,7 @@ class SizeSum:
 
     @classmethod
     def of(cls, sizes: Iterable[int | None]) -> SizeSum:
-        """None is unknown."""
+        """The sum of sizes, of which None is unknown."""
         least, is_exact = 0, True
         for size in sizes:
             least += size or 0
@@ -28,7 +28,7 @@ class SizeSum:
 
     @property
     def known(self) -> int | None:
-        """For documents: None where a size is unknown, as what is known would be too low."""
+        """The sum for documents: None where a size is unknown, as what is known would be too low."""
         return self.least if self.is_exact else None
 
     def __add__(self, other: SizeSum) -> SizeSum:

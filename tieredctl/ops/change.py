@@ -20,11 +20,11 @@ class Plan(Protocol):
         ...
 
     def rows(self) -> list[Document]:
-        """Its parts, one by one."""
+        """The plan's parts, one by one."""
         ...
 
     def summary(self) -> Document:
-        """Its totals."""
+        """The plan's totals."""
         ...
 
     def findings(self) -> list[Finding]:
@@ -88,7 +88,7 @@ class PartitionOutcome(Protocol):
     def is_complete(self) -> bool: ...
 
     def document(self) -> Document:
-        """Its plan, with what became of it."""
+        """The plan, with what became of it."""
         ...
 
 

@@ -190,7 +190,7 @@ class Layout(Protocol):
         ...
 
     def explain(self, key: str) -> ExplainedKey | None:
-        """Which segment's object this key is; None where the layout cannot say.
+        """The segment and the part whose object has this key; None where the layout cannot say.
 
         For a key whose last part begins with a valid offset of 20 digits, a dash and a segment id, all other fields of
         the answer are independent of these two: explaining a few keys then explains many.

@@ -38,7 +38,7 @@ class ManagerSettings:
 
 
 def installed_managers() -> Iterator[ManagerSettings]:
-    """Those that are installed, but for what cannot be loaded."""
+    """The installed managers' settings, but for what cannot be loaded."""
     for name in MANAGER_SETTINGS.names():
         with suppress(TieredctlError):
             yield MANAGER_SETTINGS.load(name)

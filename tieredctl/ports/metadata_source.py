@@ -41,7 +41,7 @@ def cut_short(metadata_partition: int, end: int, least_end: int, whose: str, top
 
 
 def without_segments(metadata_partition: int, topic: str = METADATA_TOPIC) -> Finding:
-    """The same about one that has folders, and no segment in any of them."""
+    """The finding about a metadata partition that has folders, and no segment in any of them."""
     message = "its folder has no segment, and every log has one: events are lost"
     return _of_log(CUT_SHORT, metadata_partition, topic, message, logEndOffset=0)
 

@@ -100,7 +100,7 @@ def store_kind(url: str) -> StoreKind:
 
 
 def store_kinds() -> Iterator[StoreKind]:
-    """Those that are installed, but for what cannot be loaded."""
+    """The installed kinds of stores, but for what cannot be loaded."""
     for scheme in STORES.names():
         with suppress(TieredctlError):
             yield _installed(scheme)
@@ -115,7 +115,8 @@ def kind_elsewhere(text: str) -> StoreKind | None:
 
 
 def from_everywhere(url: str) -> str:
-    """The same store's URL, wherever it is opened: that of a folder has an absolute path. Any other text stays."""
+    """The store's URL that means the same wherever it is opened: that of a folder has an absolute path. Any other text
+    stays."""
     kind = _named(url)
     rest = url.partition(":")[2]
     if kind is None or kind.address is not Address.FOLDER or rest.startswith("/"):

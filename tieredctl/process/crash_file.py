@@ -66,7 +66,7 @@ def crash_folder() -> Path:
 
 
 def crash_files() -> list[Path]:
-    """Those of this user, oldest first."""
+    """The crash files of this user, oldest first."""
     paths: list[Path] = []
     for folder, prefix in _folders():
         paths += _own_files(folder, prefix)

@@ -54,7 +54,7 @@ def is_in_cleanup() -> bool:
 
 
 def forget() -> None:
-    """As before the first interruption: for whoever handled it and goes on."""
+    """Forgets the interruption: for whoever handled it and goes on."""
     _now.is_requested = False
 
 

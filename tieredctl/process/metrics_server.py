@@ -60,7 +60,7 @@ def serving(host: str, port: int, metrics: Collector, *, most_seconds: float = _
 
 
 class _Connections:
-    """Those that are open, the oldest first. Slow clients never keep out one that asks now."""
+    """The open connections, the oldest first. Slow clients never keep out one that asks now."""
 
     def __init__(self, most_seconds: float) -> None:
         self._most_seconds = most_seconds
@@ -84,7 +84,7 @@ class _Connections:
                 self._end(connection)
 
     def _end(self, connection: socket.socket) -> None:
-        """Its thread then reads an end, and closes it."""
+        """Ends a connection: its thread then reads an end, and closes it."""
         del self._since[connection]
         with suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)

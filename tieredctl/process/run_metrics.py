@@ -44,7 +44,7 @@ class RunMetrics:
         self.summary, self.findings = summary, findings
 
     def write(self, code: int) -> None:
-        """With the exit code of the process. Raises TieredctlError."""
+        """Writes the metrics file, with the exit code of the process. Raises TieredctlError."""
         if self.file is None:
             return
         from tieredctl.process.metrics_text import metrics_text, write_metrics

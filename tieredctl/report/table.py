@@ -61,7 +61,7 @@ class Table:
 
     @property
     def are_numeric(self) -> list[bool]:
-        """Which columns have numbers, or nothing, in every row."""
+        """Flags the columns that have numbers, or nothing, in every row."""
         columns = range(len(self.headings))
         return [bool(self.rows) and all(_is_number(row[column]) for row in self.rows) for column in columns]
 

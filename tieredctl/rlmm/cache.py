@@ -124,7 +124,7 @@ class RemoteLogMetadataCache:
 
 
 class LeaderEpochState:
-    """Which segment serves which offset of an epoch, which ids serve none, and the epoch's highest offset ever."""
+    """An epoch's segments by the offsets that they serve, the ids that serve none, and its highest offset ever."""
 
     def __init__(self) -> None:
         self._id_by_start: dict[int, str] = {}

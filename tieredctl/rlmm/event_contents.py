@@ -106,7 +106,7 @@ class SomeBytes:
         return have_bytes
 
     def at(self, rows: Rows) -> SomeBytes:
-        """Those of some rows, which rise."""
+        """The strings of some rows, which rise."""
         taken, places = SomeBytes(), np.flatnonzero(self.are_of(rows))
         strings = [one or b"" for one in self.of(rows[places])]
         taken._rows.add(places)
@@ -283,7 +283,7 @@ class StartedCopies:
         return Lists(bounds, {name: column.values[places] for name, column in columns.items()})
 
     def epoch_ranges(self, rows: Rows) -> Lists:
-        """The same with the last offset of each, inclusive, as `LastOffset`."""
+        """The leader epochs with the last offset of each, inclusive, as `LastOffset`."""
         epochs = self.epochs_of(rows)
         lasts = np.append(epochs.elements["Offset"][1:] - 1, 0)
         lasts[epochs.bounds[1:] - 1] = self.end_offsets.values[rows]
@@ -333,7 +333,7 @@ class EventContents:
 
     @classmethod
     def empty(cls, *, is_described: bool) -> EventContents:
-        """With all content of events, or only what states depend on."""
+        """Empty contents, to take all of what events say, or only what states depend on."""
         return cls(StartedCopies(is_described), SegmentUpdates(is_described))
 
     def only(self, are_starts: Flags, rows: Rows) -> tuple[EventContents, NDArray[np.int32]]:

@@ -96,7 +96,7 @@ def _remember(described: SegmentEvents, segments: SegmentRows) -> None:
 
 
 def _segment_numbers(events: EventColumns) -> Ints:
-    """Which segment of which partition each event is about, numbered as replay does."""
+    """The number of each event's segment in its partition, as replay numbers them."""
     order, ids = by_segment(events)
     first, owners = ids.changes(), events.partitions[order]
     first[1:] |= owners[1:] != owners[:-1]

@@ -43,7 +43,7 @@ class PartitionRemovals:
         self._ends[self._columns[self._columns[:, 3] == _FINISHED, 0]] = True
 
     def lives(self, events: EventColumns) -> Lives:
-        """Those that events about segments came in."""
+        """The lives that events about segments came in."""
         count = len(events)
         lives = Lives(np.zeros(count, np.int64), np.zeros(count, np.bool_), np.ones(count, np.bool_))
         if not self._ends.any():

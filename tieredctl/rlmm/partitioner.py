@@ -1,4 +1,4 @@
-"""Which partition of `__remote_log_metadata` holds a user partition's events (RemoteLogMetadataTopicPartitioner)."""
+"""The partition of `__remote_log_metadata` that holds a user partition's events (RemoteLogMetadataTopicPartitioner)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which remote segments a broker would delete: by retention and by the log start, along the leader's lineage.
+"""The remote segments that a broker would delete: by retention and by the log start, along the leader's lineage.
 
 As RemoteLogManager.RLMExpirationTask.cleanupExpiredRemoteLogSegments decides it in Kafka 3.9 to 4.3.
 

@@ -98,8 +98,8 @@ class SegmentEvents:
         return int(is_between.sum()) + sum(after < one.metadata_offset <= last for one in deletes)
 
     def as_of(self, last_offsets: Mapping[tuple[TopicIdPartition, int], int]) -> SegmentEvents:
-        """Those up to an offset (inclusive), by user partition and metadata partition; none where no offset is given.
-        Shares what they say; takes no more."""
+        """The events up to an offset (inclusive), by user partition and metadata partition; none where no offset is
+        given. Shares what they say; takes no more."""
         earlier = SegmentEvents(self.is_described, self.selects, self.partitions)
         earlier.contents = self.contents
         for (partition, metadata_partition), last_offset in last_offsets.items():
@@ -117,7 +117,7 @@ class SegmentEvents:
         return earlier
 
     def only(self, events: EventColumns) -> SegmentEvents:
-        """With these alone of the events about segments, and what they say; it takes more, instead of this."""
+        """Keeps only these of the events about segments, and what they say; the result takes more, instead of this."""
         chosen = replace(self, buckets=EventBuckets())
         chosen.contents, contents = self.contents.only(events.starts, events.contents)
         chosen.buckets.add(replace(events, contents=contents))

@@ -211,8 +211,8 @@ _ALLOWED = _transitions()
 
 
 def _taken(events: EventColumns, refused: Flags, begins: Ints) -> tuple[Flags, NDArray[np.int8]]:
-    """Which events may follow those that were taken before them, and in which state they found their segment; a
-    segment's stand together from one of `begins` on. Those `refused` change nothing whatever they say."""
+    """Flags the events that may follow those that were taken before them, with the state in which each found its
+    segment; a segment's stand together from one of `begins` on. Those `refused` change nothing whatever they say."""
     starting, after = events.starts.view(np.int8), events.states
     before = np.empty_like(after)
     before[1:] = after[:-1]
@@ -264,7 +264,7 @@ def authors(events: SegmentEvents, segments: SegmentRows) -> Ints:
 
 
 def custom_metadata(events: SegmentEvents, segments: SegmentRows) -> list[bytes | None]:
-    """As the last events of some segments say it."""
+    """Custom metadata by the last events of some segments."""
     started, contents = _are_started(segments), events.contents
     customs: list[bytes | None] = [None] * len(segments)
     for which, contents_of_kind in ((started, contents.starts.said), (~started, contents.updates.said)):
@@ -284,7 +284,7 @@ def have_custom_metadata(events: SegmentEvents, segments: SegmentRows) -> Flags:
 
 
 def _are_started(segments: SegmentRows) -> Flags:
-    """Whose last event is the one that their copy began with."""
+    """Segments whose last event is COPY_SEGMENT_STARTED."""
     started: Flags = segments.states == _STARTED
     return started
 

@@ -1,4 +1,4 @@
-"""Which state may follow which (Kafka's RemoteLogSegmentState and RemotePartitionDeleteState)."""
+"""The states that may follow each other (Kafka's RemoteLogSegmentState and RemotePartitionDeleteState)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def segment_may_become(before: Segment | None, after: Segment) -> bool:
 
 
 def partition_may_become(before: Partition | None, after: Partition) -> bool:
-    """The same for the removal of a partition."""
+    """Whether one state of a partition's removal may follow another."""
     return after in _PARTITION_TRANSITIONS[before]
 
 
@@ -61,7 +61,7 @@ def start_refusal(before: Segment | None, after: Segment) -> Refusal | None:
 
 
 def update_refusal(before: Segment | None, after: Segment) -> Refusal | None:
-    """The same for an update."""
+    """Why an update may not put a segment into a state; None where it may."""
     if before is None:
         return Refusal.UNKNOWN_SEGMENT
     if not segment_may_become(before, after):

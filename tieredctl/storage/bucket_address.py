@@ -59,7 +59,7 @@ class BucketAddress:
             yield page
 
     def listed(self, objects: Iterable[StoredObject], prefix: str, start_after: str) -> Iterator[StoredObject]:
-        """Those of a server's objects that were requested: some servers list more.
+        """The requested ones of a server's objects: some servers list more.
 
         The marker of the root's own folder is not an object. Raises TieredctlError `unreadable` where the keys don't
         ascend, since then no object could be called missing.

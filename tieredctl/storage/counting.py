@@ -98,7 +98,7 @@ class CountingReader(StoreAround):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountingStore(CountingReader):
-    """The same for a writable store."""
+    """Counts the requests of a writable store."""
 
     store: WritableObjectStore
 

@@ -50,7 +50,7 @@ class GcsConnection:
     """Tells connections with the same settings apart."""
 
     def another(self) -> GcsConnection:
-        """With the same settings."""
+        """Another connection with the same settings."""
         return replace(self, number=self.number + 1)
 
     @property

@@ -98,7 +98,7 @@ class S3Connection:
     """Tells connections with the same settings apart."""
 
     def another(self) -> S3Connection:
-        """With the same settings."""
+        """Another connection with the same settings."""
         return replace(self, number=self.number + 1)
 
     @property

@@ -73,7 +73,7 @@ def _lock(request: Request) -> str | None:
 
 
 def _configuration(request: Request, operation: Operation) -> Answer | None:
-    """None where the server does not tell, or has no such configuration."""
+    """A bucket's configuration; None where the server does not tell, or has no such configuration."""
     try:
         return request(operation)
     except S3Failure as failure:

@@ -1,4 +1,4 @@
-"""Which conditions an unknown server honours, tried out on objects made for the purpose."""
+"""Tries out which conditions an unknown server honours, on objects made for the purpose."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ _FUNCTION_SCOPED, _INHERITED = HealthCheck.function_scoped_fixture, HealthCheck.
 
 
 def keys_of(store: ObjectStore, prefix: str = "", start_after: str = "") -> list[str]:
-    """Those that a listing has, in its order."""
+    """The keys that a listing has, in its order."""
     return [stored.key for stored in store.list(prefix, start_after)]
 
 

@@ -237,8 +237,8 @@ class Exporter:
     def _read_results(
         self, store: StoreFacts | None, cluster: ClusterSeen | None, metadata: FollowedFigures | None
     ) -> None:
-        """Those of earlier runs, where their files changed. One that is being written leaves what was read before; one
-        that was never written is unknown, and nothing failed."""
+        """Reads the results of earlier runs, where their files changed. One that is being written leaves what was read
+        before; one that was never written is unknown, and nothing failed."""
         self._written.update(one for one in self.places.results if not is_awaited(one))
         paths = [one for one in self.places.results if one in self._written]
         for path in self.places.results:

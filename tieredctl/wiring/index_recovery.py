@@ -41,7 +41,7 @@ _PASSED_OVER = (ErrorCode.UNKNOWN_SEGMENT, ErrorCode.USAGE, ErrorCode.METADATA_I
 
 @dataclass(frozen=True, slots=True)
 class WantedSegments:
-    """Which segments a recovery is about: those named, else all that are selected."""
+    """The segments that a recovery is about: those named, else all that are selected."""
 
     segment_ids: Collection[str] | None = None
     selection: Selection = Selection()
@@ -107,7 +107,7 @@ class IndexesRecovery:
         return [row for one in self.in_need() for row in _rows(one, [part.document() for part in one.parts])]
 
     def rows_done(self, outcome: IndexRecoveryOutcome) -> list[Document]:
-        """The same rows, each with its outcome."""
+        """The rows, each with its outcome."""
         if self.wanted.the_one is not None:
             return [row for one in outcome.segments for row in one.rows()]
         return [row for one in outcome.segments for row in _rows(one.plan, one.rows())]
@@ -138,7 +138,7 @@ class IndexesRecovery:
         return [name for one in self._cached() for name in cached_file_names(one.metadata)]
 
     def cached_files(self) -> list[Path]:
-        """Those of them that are in the log directories whose metadata is read."""
+        """The cached files of the segments, in the log directories whose metadata is read."""
         return [path for one in self._cached() for path in cached_files(one.metadata, self._metadata.log_dirs)]
 
     def _cached(self) -> Sequence[IndexRecoveryPlan]:
@@ -190,7 +190,7 @@ class IndexesRecovery:
 
 
 def _rows(plan: IndexRecoveryPlan, parts: Sequence[Document]) -> list[Document]:
-    """Those of a segment's parts that are not sound, with the segment; first one for the log where that is damaged."""
+    """Rows of a segment's parts that are not sound, with the segment; first one for the log where that is damaged."""
     metadata = plan.metadata
     of = {
         **partition_document(metadata.topic_id_partition),

@@ -97,7 +97,7 @@ def _owner(folder: NodeFolder) -> MetaProperties:
 
 
 def _replica(folder: NodeFolder, name: tuple[str, int], log_start_offset: int | None) -> ReplicaFiles | None:
-    """None where there is no such folder. Raises TieredctlError for what may not be read."""
+    """The files of a replica; None where there is no such folder. Raises TieredctlError for what may not be read."""
     topic_id: str | None = None
     leader_epochs: bytes | None = None
     inner_name = partition_folder_name(*name)

@@ -64,8 +64,8 @@ def demand_known(
 def demand_known_by_all(
     place: MetadataPlace, selection: Selection, sentence: str = METADATA, elsewhere: Callable[[], Known] = Known
 ) -> None:
-    """The same where only a part of the metadata was read: reads all of it. Raises `unknown-segment` where it has no
-    event of a segment that is selected. `elsewhere` is asked only where the metadata lacks one of several names."""
+    """`demand_known` where only a part of the metadata was read: reads all of it. Raises `unknown-segment` where it has
+    no event of a segment that is selected. `elsewhere` is asked only where the metadata lacks one of several names."""
     if selection == Selection():
         return
     with place.open() as stream:

@@ -57,7 +57,7 @@ class OpenedScan:
     described_listing: Document
 
     def source(self) -> Document:
-        """Which metadata, which list of topics, which store; omits what was not read yet."""
+        """The metadata, the list of topics and the store that were read; omits what was not read yet."""
         shown = self.scan
         described = shown.stream.source.describe() if shown.stream else {}
         live = shown.live_topics.describe() if shown.live_topics else None
@@ -115,7 +115,7 @@ class ScanEngine(Protocol):
     def opened_scan(
         self, places: ScanPlaces, options: ScanOptions, *, lists_all: bool
     ) -> AbstractContextManager[ShownScanSources]:
-        """As `opened_scan`. Without `lists_all`, only orphans have documents."""
+        """Opens a scan as `opened_scan` does. Without `lists_all`, only orphans have documents."""
         ...
 
 
@@ -168,9 +168,9 @@ def _as_configured(places: ScanPlaces, options: ScanOptions) -> ScanOptions:
 
 @contextmanager
 def opened_scan(places: ScanPlaces, options: ScanOptions) -> Iterator[OpenedScan]:
-    """Which segment owns each object, to be read while this is open. The store is listed first, then the metadata is
-    read, then the cluster is asked which topics exist, then the store again for what looks orphaned, and if anything
-    does, for promised objects that were not listed.
+    """Opens a scan of which segment owns each object, to be read while this is open. The store is listed first, then
+    the metadata is read, then the cluster is asked which topics exist, then the store again for what looks orphaned,
+    and if anything does, for promised objects that were not listed.
 
     Sets `options.topic_sources`, `options.key` if the user has one, and `options.price` from the configuration if it is
     not given. Metadata that cannot be read, or is not kept in the topic, is refused before the store is listed. Raises

@@ -302,7 +302,7 @@ class StorePlace:
         store_kind(self.url)
 
     def from_everywhere(self) -> str:
-        """Its URL, which means the same from every folder."""
+        """The store's URL, which means the same from every folder."""
         from tieredctl.ports.store_kinds import from_everywhere
 
         return from_everywhere(self.url)
@@ -356,8 +356,8 @@ class TopicsPlace:
         return cls(topic_ids, snapshot, metadata.cluster if metadata.as_of is None else None)
 
     def or_logs_of(self, metadata: MetadataPlace) -> TopicsPlace:
-        """With the metadata log that lies in the metadata's own log directories, where nothing else is given; the
-        metadata of a point in the past is older than that log."""
+        """The place with the metadata log that lies in the metadata's own log directories, where nothing else is given;
+        the metadata of a point in the past is older than that log."""
         is_given = (self.topic_ids, self.snapshot, self.cluster) != (None, None, None)
         return self if is_given or metadata.as_of is not None else replace(self, log_dirs=metadata.log_dirs)
 

@@ -99,7 +99,7 @@ def _cluster(place: MetadataPlace, store: StorePlace | None, clock: Clock, *, dr
 
 
 def _readable(store: StorePlace | None) -> StorePlace | None:
-    """None for one that cannot be opened: why is said of the store itself."""
+    """The store, if it can be opened; otherwise None: why is said of the store itself."""
     try:
         if store is not None:
             store.open()
@@ -143,7 +143,7 @@ def _left(metadata: ReplayedMetadata, clock: Clock, notes: StorePlace) -> Leftov
 
 
 def _replicas(place: MetadataPlace) -> Sequence[LocalReplica]:
-    """Those beside the metadata; none where it was copied without them."""
+    """The replicas beside the metadata; none where it was copied without them."""
     try:
         return local_replicas(place.log_dirs) or ()
     except TieredctlError:

@@ -75,7 +75,7 @@ def _of_leaders(cluster: Cluster, topic: str, selection: Selection) -> dict[Topi
 
 
 def _of_leader(cluster: Cluster, topic: TopicDescription) -> KnownLog | None:
-    """None where the partition's leader does not answer, or the user may not ask it: then its log is unknown."""
+    """What a partition's leader knows of its log; None where it does not answer, or the user may not ask it."""
     try:
         log = read_leader_log(cluster, topic).log
     except TieredctlError as error:

@@ -143,8 +143,8 @@ def offline_topic_removal(
     even_if_live: bool,
     now_ms: int,
 ) -> Iterator[TopicRemoval]:
-    """The same plan for a cluster that is down, by its log directories and the metadata log of one of its nodes: to
-    look at. Removing takes brokers.
+    """The plan for a cluster that is down, by its log directories and the metadata log of one of its nodes: to look at.
+    Removing takes brokers.
 
     Raises TieredctlError if anything speaks against removing.
     """

@@ -208,7 +208,7 @@ def _document(lease: FoundLease, *, held: bool) -> Document:
 
 
 def _time(ms: int | None) -> str | None:
-    """None where it is not known, or is not a time: anybody may have written keys and leases."""
+    """A time as text; None where it is not known, or is not a time: anybody may have written keys and leases."""
     from tieredctl.ops.remote.inventory import iso_8601
 
     return None if ms is None else iso_8601(ms)

@@ -282,6 +282,6 @@ def _headline(of_topic: TopicStatus) -> str:
 
 
 def _unable(ability: TieringAbility) -> str:
-    """Which nodes are not set up for tiering, if any are."""
+    """A clause that names the nodes not set up for tiering, if any."""
     unable = (("brokers", ability.unable_brokers), ("controllers", ability.unable_controllers))
     return "".join(f"; not able to tier: {kind} {', '.join(map(str, nodes))}" for kind, nodes in unable if nodes)

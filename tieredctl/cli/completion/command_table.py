@@ -47,7 +47,7 @@ class CommandTable:
 
     @classmethod
     def installed(cls) -> CommandTable:
-        """That of this tieredctl and of installed packages. Raises OSError without one."""
+        """The table of this tieredctl and of installed packages. Raises OSError without one."""
         return cls(_merged(cls.own(), [package.table() for package in command_packages()]))
 
     @classmethod
@@ -95,7 +95,7 @@ class CommandTable:
         return Command(tuple(words), help_text, options, arguments)
 
     def _lines(self, beginning: str) -> Iterator[str]:
-        """Those that begin so."""
+        """The lines that begin so."""
         wanted, at = f"\n{beginning}", 0
         while 0 <= (at := self._text.find(wanted, at)) < len(self._text) - 2:
             end = self._text.find("\n", at + 1)

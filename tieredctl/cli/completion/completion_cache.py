@@ -62,7 +62,7 @@ class SeenNames:
             self.segments[segment_id] = where
 
     def text(self) -> str:
-        """As a file has it, without the oldest of too many."""
+        """The names as a file has them, without the oldest of too many."""
         topics = islice(reversed(self.topics.items()), _MOST_TOPICS)
         segments = islice(reversed(self.segments.items()), _MOST_SEGMENTS)
         lines = [

@@ -51,7 +51,7 @@ class Remedies:
         self._words = tuple(words)
 
     def shown(self, remedy: str) -> str:
-        """As `pasteable`; empty where it is this run again, which would end as it began."""
+        """The command as `pasteable`; empty where it is this run again, which would end as it began."""
         filled = self.pasteable(remedy)
         return "" if filled.startswith(f"{PROGRAM} ") and self._is_this_run(filled) else filled
 

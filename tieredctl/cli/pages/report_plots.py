@@ -52,7 +52,7 @@ def _segments_of(findings: Iterable[Finding]) -> set[str]:
 
 
 def last_verification_plot(last: LastVerification) -> Plot:
-    """The same of an earlier run, by what it left."""
+    """The coverage of an earlier verification, by its result."""
     from tieredctl.report.plot import GOOD, SERIES, UNKNOWN
     from tieredctl.report.shares import Share, shares
 
@@ -108,7 +108,7 @@ def _only(selection: str | None) -> str:
 
 
 def topics_plot(topics: Sequence[TopicBytes], *, may_be_more: bool) -> Plot | None:
-    """Which topics have the most in remote storage, by the metadata."""
+    """The topics that have the most in remote storage, by the metadata."""
     from tieredctl.report.bars import Series, bars
     from tieredctl.report.plot import SERIES
 
@@ -125,7 +125,7 @@ def topics_plot(topics: Sequence[TopicBytes], *, may_be_more: bool) -> Plot | No
 
 
 def usage_plot(rows: Sequence[Mapping[str, Any]]) -> Plot | None:
-    """Which topics have the most in a store, by `remote du`; logs and the rest, where rows tell them apart."""
+    """The topics that have the most in a store, by `remote du`; logs and the rest, where rows tell them apart."""
     from tieredctl.report.bars import Series, bars
     from tieredctl.report.plot import SERIES
 

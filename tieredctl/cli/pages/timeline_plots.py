@@ -28,7 +28,7 @@ def timeline_plots(timelines: Iterable[PartitionTimeline]) -> Iterator[Plot]:
 
 
 def sentences_of_not_drawn(left_out: Sequence[TopicIdPartition]) -> Iterator[str]:
-    """Which partitions have findings and no plot, and the command that draws one."""
+    """Sentences that name partitions with findings and no plot, and the command that draws one."""
     if not left_out:
         return
     first, more = left_out[0], len(left_out) - _NAMED

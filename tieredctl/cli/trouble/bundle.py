@@ -56,7 +56,7 @@ class Part:
     """Whether it was left out on request."""
 
     def document(self) -> dict[str, Any]:
-        """Its row in the manifest."""
+        """The part's row in the manifest."""
         data = None if self.text is None else self.text.encode()
         return {
             "name": self.name,
@@ -280,7 +280,7 @@ class HiddenNames:
         return _WORD.sub(lambda word: _SEPARATOR.join(self._hidden(word[0].split(_SEPARATOR))), text)
 
     def in_path(self, text: str) -> str:
-        """The same for a file's path, or a sentence that names one: files may be called `orders.json`."""
+        """Hides names in a file's path, or in a sentence that has one: files may be called `orders.json`."""
         text = self.in_text(text)
         for name in sorted((name for name in self._hashes if name in text), key=len, reverse=True):
             text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", self._hashes[name], text)

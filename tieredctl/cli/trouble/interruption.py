@@ -209,7 +209,7 @@ def end_process(code: int) -> NoReturn:
 
 
 def clear_interrupt() -> None:
-    """As before the interruption: for a command that took it as its regular end, or goes on."""
+    """Forgets the interruption: for a command that took it as its regular end, or goes on."""
     _handler.settle()
 
 
@@ -240,7 +240,7 @@ def _goes_on(words: Sequence[str]) -> bool:
 
 
 def _resumed() -> dict[tuple[str, ...], str]:
-    """With the commands of installed packages."""
+    """The options by which commands are resumed, those of installed packages too."""
     from tieredctl.model.command_packages import command_packages
 
     with suppress(TieredctlError):

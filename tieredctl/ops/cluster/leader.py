@@ -29,7 +29,7 @@ def only_partition(topic: TopicDescription, partition: int) -> TopicDescription:
 
 
 def only_partitions(topic: TopicDescription, partitions: Collection[int]) -> TopicDescription:
-    """The same for several."""
+    """The topic with only these partitions. Raises TieredctlError `unknown-topic` if it lacks one."""
     for partition in sorted({*partitions} - {one.partition for one in topic.partitions}):
         there = counted(len(topic.partitions), "partition")
         message = f"Topic {topic.topic} has {there}, but no partition {partition}."

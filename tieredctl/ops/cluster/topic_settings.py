@@ -83,12 +83,12 @@ class TopicSettings:
 
     @property
     def local_retention_ms(self) -> int:
-        """With -2 resolved; -1 is forever."""
+        """The local retention in ms, with -2 resolved; -1 is forever."""
         return effective_local(self.number(LOCAL_RETENTION_MS), self.number(RETENTION_MS))
 
     @property
     def local_retention_bytes(self) -> int:
-        """With -2 resolved; -1 is without limit."""
+        """The local retention in bytes, with -2 resolved; -1 is without limit."""
         return effective_local(self.number(LOCAL_RETENTION_BYTES), self.number(RETENTION_BYTES))
 
 
@@ -124,7 +124,7 @@ class CopyLag(NamedTuple):
 
 
 def copy_lag(settings: TopicSettings) -> CopyLag | None:
-    """None where a closed segment is copied at once."""
+    """How long closed segments wait for their copy; None where they are copied at once."""
     ms, size = settings.number(COPY_LAG_MS), settings.number(COPY_LAG_BYTES)
     ms = settings.local_retention_ms if ms == AS_LOCAL_RETENTION else ms
     size = settings.local_retention_bytes if size == AS_LOCAL_RETENTION else size

@@ -65,7 +65,7 @@ def _invalid_values(settings: BrokerSettings) -> Iterator[tuple[str, SettingDefi
 
 
 def _kind_of(settings: BrokerSettings, name: str) -> tuple[SettingKind, str]:
-    """Whose setting it is, and its name there."""
+    """The kind of a setting, and its name there."""
     prefix = settings.metadata_name("")
     if settings.uses_topic_based_metadata and name.startswith(prefix):
         return SettingKind.METADATA_TOPIC, name.removeprefix(prefix)

@@ -139,7 +139,7 @@ LONGEST_TOPIC_NAME = 249
 
 
 def custom_metadata_findings(settings: BrokerSettings, topics: Iterable[str]) -> Iterator[Finding]:
-    """Which of the given topics could not be copied; without topics, whether every name that Kafka allows fits."""
+    """Finds given topics that could not be copied; without topics, whether every name that Kafka allows fits."""
     manager, limit = manager_of(settings.text(names.STORAGE_CLASS)), settings.number(names.CUSTOM_METADATA_MAX_BYTES)
     if manager is None or limit is None:
         return

@@ -209,7 +209,7 @@ def with_metadata(
 def _gaps(
     cluster: ClusterSnapshot, stores: Sequence[ReplayedMetadata], leaders: Cluster, looking: Looking
 ) -> Sequence[Finding] | None:
-    """None where the brokers keep their metadata elsewhere, or may do so."""
+    """Gaps in remote storage; None where the brokers keep their metadata elsewhere, or may do so."""
     if not cluster.brokers or not all(node.uses_topic_based_metadata for node in cluster.brokers.values()):
         return None
     gaps: list[Finding] = []

@@ -150,7 +150,7 @@ class _Expiring(NamedTuple):
 
 
 def expiring_events(topic: MetadataTopicFacts, cluster: ClusterSnapshot) -> Iterator[Finding]:
-    """Which live segments lose their metadata, and when, while the topic both compacts and deletes.
+    """Live segments that lose their metadata, and when, while the topic both compacts and deletes.
 
     A segment counts if its newest event is not after its metadata partition's last record without a key. Of a copy that
     began before the first key and ended after it, only the beginning is at risk: it is not counted.

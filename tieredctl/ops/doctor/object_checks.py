@@ -79,8 +79,8 @@ def _in_use(facts: PartitionFacts) -> list[RemoteLogSegmentMetadata]:
 
 
 def _segments_for_followers(facts: PartitionFacts) -> list[RemoteLogSegmentMetadata]:
-    """Those from which an empty follower builds its state: the one before the local log (KIP-405), and the last one
-    (KIP-1023). Of segments that overlap, the one of the latest leader."""
+    """The segments from which an empty follower builds its state: the one before the local log (KIP-405), and the last
+    one (KIP-1023). Of segments that overlap, the one of the latest leader."""
     segments = _in_use(facts)
     ends = {max(segment.end_offset for segment in segments)} if segments else set()
     if facts.earliest_local:

@@ -53,7 +53,7 @@ class OriginalTimes:
     def of_columns(
         self, keys: pa.BinaryArray, sizes: Ints, last_modified_ms: Ints, versions: pa.BinaryArray, among: Flags
     ) -> Ints:
-        """The same for those objects that `among` flags; the others' times are the store's."""
+        """The original times of the objects that `among` flags; the others' times are the store's."""
         if not self._noted:
             return last_modified_ms
         times = last_modified_ms.copy()

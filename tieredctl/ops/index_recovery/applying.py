@@ -192,6 +192,6 @@ def cached_file_names(metadata: RemoteLogSegmentMetadata) -> list[str]:
 
 
 def cached_files(metadata: RemoteLogSegmentMetadata, log_dirs: Sequence[Path]) -> list[Path]:
-    """Which of them these brokers have."""
+    """The files of a segment that these brokers have cached."""
     paths = (log_dir / REMOTE_LOG_INDEX_CACHE / name for log_dir in log_dirs for name in cached_file_names(metadata))
     return [path for path in paths if path.exists()]

@@ -1,4 +1,4 @@
-"""Which of a segment's parts are missing or damaged, by the checks of `verify`."""
+"""Finds the parts of a segment that are missing or damaged, by the checks of `verify`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of Kafka's files a file is, by its name and, where that is not enough, by its first bytes."""
+"""Recognizes Kafka's files, by name and, where that is not enough, by the first bytes."""
 
 from __future__ import annotations
 

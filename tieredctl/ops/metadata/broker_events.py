@@ -24,7 +24,7 @@ class BrokerEvent(NamedTuple):
 
 
 def by_brokers(group: EventGroup) -> Ints:
-    """Which rows of a group's columns brokers wrote."""
+    """The rows of a group's columns that brokers wrote."""
     return np.flatnonzero(group.columns["BrokerId"] != NO_BROKER)
 
 

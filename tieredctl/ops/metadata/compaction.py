@@ -1,4 +1,4 @@
-"""Which part of a metadata partition's history is gone from the middle of its log, by the log itself.
+"""Finds the part of a metadata partition's history that is gone from the middle of its log, by the log itself.
 
 A broker gives every offset to a record. Where the records that are there leave offsets out, between them, before the
 first or after the last, others were removed: by compaction (KIP-1266, which no release has), or with a lost file. What
@@ -107,7 +107,7 @@ def _first_gap(chunk: RecordChunk) -> tuple[int, int] | None:
 
 @dataclass(slots=True)
 class CompactionSigns:
-    """The same for every metadata partition that was read."""
+    """The signs of compaction in every metadata partition that was read."""
 
     by_partition: dict[int, MetadataCompaction] = field(default_factory=dict)
 

@@ -25,7 +25,7 @@ _NEEDS_THE_LOST = (
 
 
 def doubts(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Those findings of metadata that say that some of it is missing, or could not be read."""
+    """The findings of metadata that say that some of it is missing, or could not be read."""
     return (finding for finding in findings if finding.severity >= Severity.ERROR or finding.makes_incomplete)
 
 

@@ -1,4 +1,4 @@
-"""Which partitions of `__remote_log_metadata` are here, which are missing, and whose events may lie in those.
+"""The partitions of `__remote_log_metadata` that are here and that are missing, and whose events may lie in those.
 
 A log directory of one broker of several holds some of them. How many there are is known from the source itself where it
 knows; else by where events were found: a user partition's events all lie in the metadata partition that its hash and
@@ -42,7 +42,7 @@ class MetadataCoverage:
 
     @property
     def missing(self) -> list[int]:
-        """Those that are surely not here."""
+        """The metadata partitions that are surely not here."""
         least = self.counts[0] if self.counts else max(self.here, default=-1) + 1
         return sorted(set(range(least)).difference(self.here))
 

@@ -1,4 +1,4 @@
-"""Which records of the metadata topic are meant, by what they are about and when they were appended."""
+"""Filters records of the metadata topic, by what they are about and when they were appended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class EventFilter:
 
     @classmethod
     def given(cls, selection: Selection, since: str | None, until: str | None) -> EventFilter:
-        """With times as people write them. Raises TieredctlError `usage` for anything else, and for an empty span."""
+        """A filter with times as people write them. Raises TieredctlError `usage` for anything else, and for an empty
+        span."""
         times = EventFilter(selection, *(None if text is None else time_ms(text) for text in (since, until)))
         if times.since_ms is not None and times.until_ms is not None and times.since_ms > times.until_ms:
             raise TieredctlError(ErrorCode.USAGE, "--since is later than --until.")

@@ -76,7 +76,7 @@ class EventStream:
 
     @property
     def coverage(self) -> MetadataCoverage:
-        """Which metadata partitions are here, by the source and by all that was read so far."""
+        """The metadata partitions that are here, by the source and by all that was read so far."""
         return self._places.coverage(self.source.metadata_partitions(), self.source.partition_count)
 
     @property

@@ -1,4 +1,4 @@
-"""Which topics, partitions and segments a command is about."""
+"""The topics, partitions and segments that a command is about."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Selection:
         partition: int | None = None,
         segment_id: str | None = None,
     ) -> Selection:
-        """With one value each; None filters nothing."""
+        """A selection with one value each; None filters nothing."""
         return cls(
             () if topic is None else (topic,),
             () if topic_id is None else (topic_id,),
@@ -47,7 +47,7 @@ class Selection:
         partitions: Collection[int] | None = None,
         segment_ids: Collection[str] | None = None,
     ) -> Selection:
-        """As options were given, in their order; None, or nothing, filters nothing."""
+        """A selection as options were given, in their order; None, or nothing, filters nothing."""
         topics, topic_ids, segment_ids = (tuple(dict.fromkeys(one or ())) for one in (topics, topic_ids, segment_ids))
         return cls(topics, topic_ids, tuple(sorted({*(partitions or ())})), segment_ids)
 
@@ -82,7 +82,7 @@ class Selection:
 
     @property
     def partitions(self) -> Selection:
-        """The same without the segments."""
+        """The selection without its segments."""
         return replace(self, segment_ids=())
 
     @property
@@ -91,7 +91,7 @@ class Selection:
         return max(map(len, (self.topics, self.topic_ids, self.numbers, self.segment_ids))) > 1
 
     def each(self) -> Iterator[Selection]:
-        """The same for one value of a topic, topic id or partition at a time: each that was named must be known."""
+        """A selection for each value of a topic, topic id or partition: each that was named must be known."""
         partitions = self.partitions
         yield from (replace(partitions, topics=(one,)) for one in self.topics)
         yield from (replace(partitions, topic_ids=(one,)) for one in self.topic_ids)

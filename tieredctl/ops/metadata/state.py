@@ -187,7 +187,7 @@ def unfinished(store: ReplayedMetadata) -> list[KnownSegment]:
 
 
 def stuck_among(unfinished: Sequence[KnownSegment], clock: Clock) -> Stuck:
-    """The same of segments that neither are in COPY_SEGMENT_FINISHED nor gone, in their order."""
+    """Stuck copies and deletions among segments that neither are in COPY_SEGMENT_FINISHED nor gone, in their order."""
     old = [segment for segment in unfinished if clock.now_ms - segment.entered_ms > clock.older_than_ms]
     findings = [stuck_finding(segment, clock.now_ms) for segment in old]
     return Stuck(findings, _undated([segment.entered_ms for segment in unfinished], clock.now_ms))

@@ -69,14 +69,15 @@ class KnownMetadata:
         return {segment.metadata.segment_id: segment.metadata for segment in self._replay.known.segments_of(partition)}
 
     def deleted(self, segment_ids: Sequence[str]) -> set[str]:
-        """Which of these are deleted or being deleted by some event, whether or not their first event is known."""
+        """The segments that are deleted or being deleted by some event, whether or not their first event is known."""
         if self._deleted is None:
             self._deleted = UuidSet(self._replay.events.named_in(_DELETED))
         ids, numbers = uuids_of_texts(segment_ids)
         return {segment_ids[numbers[row]] for row in np.flatnonzero(self._deleted.has(ids)).tolist()}
 
     def deleted_offsets(self, partition: TopicIdPartition) -> DeletedOffsets:
-        """Those of a partition's segments that are deleted or being deleted, as far as their first events are known."""
+        """The offsets of a partition's segments that are deleted or being deleted, as far as their first events are
+        known."""
         return self._replay.known.deleted_offsets(partition)
 
     def begun_at_most(self, partition: TopicIdPartition, segment_ids: Sequence[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Which checkpoint files of a stopped node's log directory change when log starts are put back, and how."""
+"""Plans which checkpoint files of a stopped node's log directory change when log starts are put back, and how."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class LogStartPlan:
         return [*self._leader_epochs(), *self._log_starts()]
 
     def source(self) -> Document:
-        """Whose log directory it is."""
+        """The node that the log directory belongs to, for documents."""
         return {"logDir": str(self.node.log_dir), "clusterId": self.node.cluster_id, "nodeId": self.node.node_id}
 
     def rows(self) -> list[Document]:

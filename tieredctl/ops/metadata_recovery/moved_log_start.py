@@ -90,7 +90,8 @@ class MovedLogStart:
 def moved_log_start(
     partition: TopicIdPartition, judged: Sequence[JudgedSegment], log: LeaderLog, store: ObjectStore, layout: Layout
 ) -> MovedLogStart | None:
-    """None if the log starts at or below all that could be recovered. Raises TieredctlError as the store does."""
+    """The log start that brokers moved; None if the log starts at or below all that could be recovered. Raises
+    TieredctlError as the store does."""
     below = [(one, one.metadata) for one in judged if one.fate is Fate.BELOW_LOG_START and one.metadata is not None]
     if not below:
         return None

@@ -114,7 +114,7 @@ class Recoverer:
             self.tell(outcome)
 
     def _still_there(self, segments: list[JudgedSegment]) -> list[JudgedSegment]:
-        """Those whose objects are as planned: some may have been removed since."""
+        """The segments whose objects are still as planned: some may have been removed since."""
 
         def is_there(one: JudgedSegment) -> bool:
             return all(self.store.head(stored.key) == stored for stored in one.stored.objects.values())

@@ -56,7 +56,7 @@ class PartitionRecovery:
         return are_in_doubt(self.findings) or any(one is not None and one.author != NO_BROKER for one in begun)
 
     def recovered(self) -> list[RemoteLogSegmentMetadata]:
-        """Those of `to_recover`, as they are rebuilt."""
+        """The metadata of `to_recover`, as it is rebuilt."""
         return [one.metadata for one in self.to_recover() if one.metadata is not None]
 
     def document(self) -> Document:
@@ -105,8 +105,8 @@ class Recovery:
         return {one.partition for one in self.partitions if one.is_in_doubt}
 
     def looked_at_again(self, partitions: Iterable[PartitionRecovery]) -> Recovery:
-        """With these partitions as a second look found them, and those of their findings that it confirms. What is in
-        the store no more has nothing to recover."""
+        """The recovery with these partitions as a second look found them, and those of their findings that it confirms.
+        What is in the store no more has nothing to recover."""
         now, doubtful = {one.partition: one for one in partitions}, self.in_doubt()
         kept = [now.get(one.partition) if one.partition in doubtful else one for one in self.partitions]
         before = {one.partition: one.findings for one in self.partitions}

@@ -1,4 +1,4 @@
-"""Which of a partition's stored segments to register in the metadata again, and why the others are left out."""
+"""Judges which of a partition's stored segments to register in the metadata again, and why the others are left out."""
 
 from __future__ import annotations
 

@@ -191,14 +191,15 @@ def _not_tiered(facts: PartitionFacts, tiered_end: int | None, sees_records: boo
 
 
 class SeriesCap:
-    """Which topics have series of their own: the largest, and who has one keeps it while the topic is there."""
+    """Chooses the topics that have series of their own: the largest, and who has one keeps it while the topic is
+    there."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._shown: set[str] = set()
 
     def apply(self, topics: Sequence[TopicFigures]) -> tuple[list[TopicFigures], int]:
-        """Those with series of their own, all others as one, and how many these are."""
+        """The topics with series of their own, all others as one, and how many these are."""
         ordered = sorted((one for one in topics if one.topic != OTHERS), key=self._rank)
         shown, others = ordered[: self._most], ordered[self._most :]
         others += (one for one in topics if one.topic == OTHERS)

@@ -171,7 +171,7 @@ class Removal:
             yield batch
 
     def _note_end(self) -> None:
-        """Nothing of the plan is left to remove; what got an owner is still put back."""
+        """Records that nothing of the plan is left to remove; what got an owner is still put back."""
         if not self.delete_versions:
             mark_complete()
 
@@ -312,9 +312,9 @@ class Removal:
             yield from self._to_put_back(receipts)
 
     def _to_put_back(self, receipts: Sequence[Receipt]) -> list[Receipt]:
-        """Those that have an owner by metadata that was read after they were found gone: what its broker deleted
-        meanwhile no longer has one. And those that an earlier run put back before it was killed, without recording
-        it."""
+        """Receipts of objects that have an owner by metadata that was read after they were found gone: what its broker
+        deleted meanwhile no longer has one. And those that an earlier run put back before it was killed, without
+        recording it."""
         gone: list[Receipt] = []
         were_owned: dict[str, Receipt] = {}
         while True:
@@ -333,7 +333,7 @@ class Removal:
         return self._having_owners(receipts)
 
     def _having_owners(self, receipts: Sequence[Receipt]) -> list[Receipt]:
-        """The same by the metadata that was read last."""
+        """Receipts of objects that have an owner by the metadata that was read last."""
         statuses = self.owners.statuses(StoredObject(one.key, one.size, 0, "") for one in receipts)
         return [one for one, status in zip(receipts, statuses, strict=True) if status is ObjectStatus.OWNED]
 

@@ -32,7 +32,8 @@ class Fit(Protocol):
         ...
 
     def look_at_planned(self, objects: Iterable[StoredObject]) -> int:
-        """Those of a plan, which prove nothing: only what speaks against removing is noticed. How many there are."""
+        """Looks at objects of a plan, which prove nothing: only what speaks against removing is noticed. Returns how
+        many there are."""
         ...
 
     def look_at(self, objects: Sequence[StoredObject]) -> None:
@@ -45,7 +46,7 @@ class Fit(Protocol):
 
 
 class Owners(Protocol):
-    """Whose objects are, as of the last `refresh` or later. Every method raises TieredctlError where that cannot be
+    """The owners of objects, as of the last `refresh` or later. Every method raises TieredctlError where that cannot be
     known: then nothing is removed."""
 
     @property
@@ -75,7 +76,7 @@ class Owners(Protocol):
         ...
 
     def fit(self, subject: str) -> Fit:
-        """Nothing seen yet; `subject` is the store's URL."""
+        """A fit that has seen nothing yet; `subject` is the store's URL."""
         ...
 
     def demand_removable(self, batch: Sequence[Found], limits: Limits) -> None:

@@ -176,7 +176,7 @@ class Evidence:
         return self._demand(copy, copied, removed, must_be_untouched=True)
 
     def demand_original(self, stored: StoredObject, removed: Receipt) -> str | None:
-        """The same for an object in the place of the one that was removed."""
+        """The evidence that an object in the place of the removed one holds its bytes, as in `demand_copy`."""
         copied = self._known_copies(removed)
         if copied is None and removed.version is not None and self._receipts_count:
             # Of what was to be deleted without a copy, the version tells whether it ever was.

@@ -80,7 +80,7 @@ class PurgeOutcome(Outcome):
 
 @dataclass(slots=True)
 class PurgeCheck:
-    """Which copies in the quarantine of a store may be purged. Changes nothing."""
+    """Checks which copies in the quarantine of a store may be purged. Changes nothing."""
 
     store: ObjectStore
     owners: Owners
@@ -161,7 +161,7 @@ class PurgeCheck:
             raise TieredctlError(ErrorCode.USAGE, message, hint=f"Give --layout {record.layout}.")
 
     def _record_of(self, plan_id: str) -> PlanRecord | None:
-        """None also for a record that cannot be read: it proves nothing."""
+        """The record of a plan; None also for one that cannot be read: it proves nothing."""
         if plan_id not in self._records:
             try:
                 self._records[plan_id] = plan_record(self.store, plan_id)

@@ -92,7 +92,7 @@ class Verdicts:
         return orphans
 
     def in_progress_at(self, rows: Ints) -> Verdicts:
-        """With some rows in progress instead."""
+        """The verdicts with some rows in progress instead."""
         codes = self.codes.copy()
         codes[rows] = _STATUSES.index(ObjectStatus.IN_PROGRESS) * len(_WHYS)
         return Verdicts(codes, self.segments, self.modified_ms)

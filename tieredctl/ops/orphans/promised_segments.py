@@ -1,4 +1,4 @@
-"""Which objects the metadata promises and a store lacks: what looks orphaned beside them may be theirs.
+"""Finds objects that the metadata promises and a store lacks: what looks orphaned beside them may be theirs.
 
 A listing shows which are there, many at a time. The others are asked for by name, and the metadata is read again before
 they count as missing, since retention deletes meanwhile.
@@ -85,7 +85,8 @@ class PromisedSegments:
         return self._unexplained({name: again[name] for name in once if name in again}, store, key)
 
     def _absent_rows(self, store: ObjectStore) -> Iterator[int]:
-        """Those of which an object is neither listed nor found under the name that its segment gives it."""
+        """The rows of segments of which an object is neither listed nor found under the name that its segment gives
+        it."""
         unlisted = iter(self._unlisted().tolist())
         while rows := list(islice(unlisted, _AT_ONCE)):
             keys = {key: row for row in rows for key in self._keys(row)}
@@ -129,7 +130,8 @@ class PromisedSegments:
 
 
 def promised_objects_missing(missing: Sequence[str], store_url: str) -> Finding:
-    """That what looks orphaned in a store may be objects that the metadata promises. `missing` are their keys."""
+    """The finding that what looks orphaned in a store may be objects that the metadata promises. `missing` are their
+    keys."""
     message = f"{lacks_promised(missing, store_url)}: what looks orphaned may be theirs"
     evidence = {"objects": len(missing), "key": min(missing)}
     return Finding(FindingCode.PROMISED_OBJECTS_MISSING, store_url, message, evidence)

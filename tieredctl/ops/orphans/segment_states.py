@@ -72,8 +72,8 @@ class SegmentStates:
         return {self.partitions[owner].topic_id for owner in owners if owner not in self.partition_deletes}
 
     def one_of_each(self) -> SegmentStates:
-        """With a row for each id: in NO_STATE where several rows claim it, of which the first by the place of its last
-        event is kept. What is put together piece by piece is so in the end, too."""
+        """The states with one row for each id: in NO_STATE where several rows claim it, of which the first by the place
+        of its last event is kept. What is put together piece by piece is so in the end, too."""
         order, ids = grouped(self.segment_ids)
         if ids.changes().all():
             return self
@@ -103,7 +103,7 @@ def segment_states(events: SegmentEvents) -> SegmentStates:
 
 
 def states_in_partitions(events: SegmentEvents) -> SegmentStates:
-    """The same, with a row for each partition that claims an id."""
+    """The states after all events, with a row for each partition that claims an id."""
     buckets = list(replayed_buckets(events))
     segments = joined_rows([bucket.segments for bucket in buckets])
     start_offsets = np.full(len(segments), _NO_OFFSET, np.int64)
@@ -282,7 +282,7 @@ class CopiedOffsets:
 
     @classmethod
     def none(cls, partitions: int) -> CopiedOffsets:
-        """Nothing is known to be copied."""
+        """Offsets of which nothing is known to be copied."""
         return cls(*(np.full(partitions + 1, one, np.int64) for one in NOTHING))
 
     @classmethod

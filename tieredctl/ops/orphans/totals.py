@@ -28,7 +28,7 @@ class GroupTotals:
     newest_ms: int | None = None
 
     def add(self, other: GroupTotals) -> None:
-        """Those of other objects."""
+        """Adds the totals of other objects."""
         self.objects += other.objects
         self.bytes += other.bytes
         self.oldest_ms = min((time for time in (self.oldest_ms, other.oldest_ms) if time is not None), default=None)

@@ -103,7 +103,7 @@ class Cleaning:
             self._receipt(part, file, "removed")
 
     def _decide_again(self, file: SeenFile) -> None:
-        """Nothing that stays may have changed: the file may go because of it."""
+        """Raises TieredctlError `world-changed` if the file, or one that stays and lets it go, changed meanwhile."""
         self.demand_stopped()
         for one in (*self.plan.kept(), file):
             if self.folder.seen(one.name) != one:

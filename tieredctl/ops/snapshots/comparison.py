@@ -76,5 +76,5 @@ def _change(change: Change) -> str:
 
 
 def _ratio(part: int, whole: int) -> float | None:
-    """None where there is nothing to divide by."""
+    """The ratio; None where there is nothing to divide by."""
     return round(part / whole, 4) if whole else None

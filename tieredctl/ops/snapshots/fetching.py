@@ -120,7 +120,7 @@ class _Fetching:
         return arriving.size, self._copied(file, arriving.size), resumed_from
 
     def rehearsed(self) -> tuple[int, int, int]:
-        """The same from the first byte on, without a file."""
+        """Fetches from the first byte on, without writing a file."""
         first = self._source.chunk(self._snapshot, 0, self._chunk_bytes)
         arriving = ArrivingSnapshot(first.size)
         self._receive(arriving, first.data)

@@ -57,7 +57,7 @@ class RecordFile:
             yield from self._end(order, size)
 
     def lines(self, lines: RecordLines) -> Iterator[str | DecodeError]:
-        """The same as text, whole lines at a time."""
+        """The file's records as text, whole lines at a time."""
         for block in self.blocks():
             if isinstance(block, LogBlock):
                 for part in lines.of_block(block):

@@ -266,7 +266,8 @@ def _leader_epochs(path: Path, log: LogOrder) -> Iterator[Finding]:
 
 
 def _within(entries: list[EpochStart], log: LogOrder) -> list[EpochStart]:
-    """Those of the log's own offsets: an earlier epoch begins with the log, and one after its end has no record."""
+    """The epochs of the log's own offsets: an earlier epoch begins with the log, and one after its end has no
+    record."""
     end = log.end or 0
     bounds = [*(one.start_offset for one in entries), end]
     return [

@@ -70,7 +70,7 @@ class Status:
         yield self._verification()
 
     def summary(self) -> Document:
-        """The same as numbers, None being unknown."""
+        """The status as numbers, None being unknown."""
         facts = self.cluster or ClusterFacts()
         scan, verification = self.results.scan, self.results.verification
         stuck, remote = facts.stuck, facts.tiered.remote_bytes

@@ -200,7 +200,7 @@ def _began(unfinished: Iterable[KnownSegment]) -> Iterator[tuple[RemoteLogSegmen
 
 
 def _stuck(unfinished: Sequence[tuple[RemoteLogSegmentState, int]], clock: Clock, failing: int) -> Stuck | None:
-    """None where the age of any is unknown."""
+    """How many copies and deletions are stuck; None where the age of any is unknown."""
     if any(is_after(at, clock.now_ms) for _, at in unfinished):
         return None
     late = [(state, at) for state, at in unfinished if clock.now_ms - at > clock.older_than_ms]

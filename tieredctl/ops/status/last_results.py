@@ -186,7 +186,7 @@ def _demand_same(claim: _Claim, what: str, its: str | None, ours: str | None) ->
 
 
 def _demand_past(claim: _Claim) -> None:
-    """It would be the latest for ever, and never old."""
+    """Refuses a result that is dated in the future: it would be the latest for ever, and never old."""
     if claim.at_ms > time.time_ns() // 1_000_000 + MOST_AHEAD_MS:
         message = f"{claim.path} is dated {iso_8601(claim.at_ms) or 'after the year 9999'}, which is in the future."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Is a clock wrong? Run it again.")

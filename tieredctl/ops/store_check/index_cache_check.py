@@ -65,7 +65,8 @@ class IndexCacheCheck:
     """Judges the caches of several brokers, which must hold the same bytes for the same segment."""
 
     def __init__(self, metadata: MetadataToCheck, open_segment: OpenSegment | None = None) -> None:
-        """With `open_segment`, what is cached is compared with the remote store byte by byte."""
+        """Prepares a check of index caches; with `open_segment`, what is cached is compared with the remote store byte
+        by byte."""
         self.files = 0
         self._metadata = metadata
         self._open_segment = open_segment

@@ -176,7 +176,7 @@ class StoreReplay:
         }
 
     def segments(self, partition: TopicIdPartition) -> dict[str, RemoteLogSegmentMetadata]:
-        """Those of a partition as of its snapshot, by id."""
+        """The segments of a partition as of its snapshot, by id."""
         return {segment.metadata.segment_id: segment.metadata for segment in self._state.segments_of(partition)}
 
     def unread_events(self, partition: TopicIdPartition) -> int:
@@ -219,7 +219,7 @@ class MetadataToCheck:
         return is_whole(self.findings)
 
     def segments(self, segment_ids: Sequence[str]) -> dict[str, RemoteLogSegmentMetadata]:
-        """Those of some ids that ever had an event that could begin them, deleted ones too, by id."""
+        """The segments with some ids that ever had an event that could begin them, deleted ones too, by id."""
         segments = self.state.known(self.state.named(segment_ids))
         return {segment.metadata.segment_id: segment.metadata for _, segment in segments}
 

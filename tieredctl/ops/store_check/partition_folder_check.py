@@ -89,7 +89,7 @@ def _unknown_id(folder: PartitionFolder, topic_id: str, metadata: MetadataToChec
 
 
 def _contradict(checkpoint: Sequence[EpochEntry], state: ReplayedMetadata, rows: Ints) -> Ints:
-    """Which of some rows `_check_epochs` finds to contradict a checkpoint."""
+    """The rows that `_check_epochs` finds to contradict a checkpoint."""
     first, *later = checkpoint
     starts = {entry.epoch: entry.start_offset for entry in later}
     lineages = state.events.contents.starts.epochs_of(state.rows.starts[rows])

@@ -65,7 +65,7 @@ def read_partition_bytes(cluster: Cluster, topic: TopicDescription, looking: Loo
 
 
 def read_partition_offsets(cluster: Cluster, topic: TopicDescription) -> Sequence[PartitionBytes]:
-    """The same without bytes."""
+    """The offsets of each partition, without bytes."""
     earliest_local = cluster.list_offsets(topic, OffsetSpec.EARLIEST_LOCAL)
     latest_tiered = cluster.list_offsets(topic, OffsetSpec.LATEST_TIERED)
     latest = cluster.list_offsets(topic, OffsetSpec.LATEST)

@@ -74,7 +74,7 @@ class RemoteTopic:
         return ids
 
     def segments(self, partition: int) -> RemoteSegments:
-        """Those of one partition."""
+        """The segments of one partition."""
         metadata = self._replay.known
         rows = metadata.rows_of(self._partition(partition))
         if not len(rows):

@@ -208,8 +208,8 @@ def timelines_of_found(
     metadata_findings: Iterable[Finding],
     logs: Mapping[TopicIdPartition, KnownLog] | None = None,
 ) -> FoundTimelines:
-    """Those that the metadata knows; `metadata_findings` tell what of it could not be read. The logs have to be older
-    than the metadata."""
+    """Timelines of the partitions with findings that the metadata knows; `metadata_findings` tell what of it could not
+    be read. The logs have to be older than the metadata."""
     is_complete = is_whole_for_partitions_here(metadata_findings)
     affected = [
         (metadata, partition)

@@ -98,7 +98,7 @@ class TopicRemovalOutcome(OutcomeByPartition[RemovedPartition]):
 
     @property
     def versions(self) -> DeletedVersions | None:
-        """Those of all partitions."""
+        """The deleted versions of all partitions."""
         of_partitions = [one.versions for one in self.partitions if one.versions is not None]
         if not of_partitions:
             return None

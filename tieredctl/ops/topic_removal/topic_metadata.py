@@ -78,7 +78,7 @@ class TopicMetadata:
         self._replay.read(self._judge)
 
     def partitions(self) -> list[TopicIdPartition]:
-        """Those that have events. Raises TieredctlError `unknown-topic` if none has."""
+        """The partitions that have events. Raises TieredctlError `unknown-topic` if none has."""
         replayed = self._replay.known
         partitions = {*replayed.caches, *replayed.partition_deletes}
         if not partitions:

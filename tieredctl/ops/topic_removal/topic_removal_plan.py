@@ -24,7 +24,7 @@ _HINT = "Run the command again, and check the new plan."
 
 @dataclass(frozen=True, slots=True)
 class RemovalScope:
-    """Which parts of the KIP's removal to perform."""
+    """The parts of the KIP's removal to perform."""
 
     segment_events_only: bool = False
     """No partition-delete records: brokers only see events of each segment."""

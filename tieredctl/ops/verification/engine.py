@@ -39,7 +39,7 @@ class LocalEngine:
     """Threads of this process: reading and checksumming both release the interpreter lock."""
 
     def __init__(self, threads: int | None = None) -> None:
-        """If `threads` is None, as many as the store reads best with."""
+        """An engine with `threads` threads; with as many as the store reads best with if None."""
         self._threads = threads
 
     def check_segments(
@@ -101,7 +101,8 @@ class Silence:
         self._note(next(causes, None if report.not_looked_at is None else self.why))
 
     def check(self, task: SegmentTask, store: ObjectStore, layout: Layout) -> SegmentReport:
-        """As `check_segment`, without asking a silent store: the report then says that the segment was not checked."""
+        """Checks a segment as `check_segment` does, without asking a silent store: the report then says that the
+        segment was not checked."""
         if not self.is_final:
             return check_segment(task, store, layout)
         return SegmentReport(task.metadata.segment_id, not_looked_at=self.why, objects=len(task.keys))

@@ -35,7 +35,7 @@ class _Gone:
 
 @dataclass
 class GoneTopics:
-    """Which segments are of deleted topics, and how many there were of each."""
+    """The segments of deleted topics, and how many there were of each."""
 
     live: LiveTopics
     """The source of which topics exist."""
@@ -79,7 +79,7 @@ def _finding(topic: str, topic_id: str, gone: _Gone) -> Finding:
 
 
 def believable_topics(sources: TopicSources, metadata: ReplayedMetadata, stream: EventStream) -> LiveTopics:
-    """Which topics with segments exist, by the sources, for a stream that was read.
+    """The topics with segments that exist, by the sources, for a stream that was read.
 
     Raises TieredctlError `topics-doubtful` for a list or a snapshot that cannot have all topics, or has none of those
     that were read: lost data would pass for that of deleted topics.

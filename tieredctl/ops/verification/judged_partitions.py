@@ -1,4 +1,4 @@
-"""Which partitions are judged, numbered, and where each listed object stands among them by its key."""
+"""The partitions that are judged, numbered, and where each listed object stands among them by its key."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class JudgedPartitions:
 
     @cached_property
     def optional(self) -> Masks:
-        """Those that may be there besides."""
+        """Optional parts."""
         return self._masks("optional_objects")
 
     @cached_property

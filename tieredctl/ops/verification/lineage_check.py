@@ -40,7 +40,7 @@ class EpochRanges:
 
     @classmethod
     def of(cls, metadata: ReplayedMetadata, rows: Ints) -> EpochRanges:
-        """Those of some rows."""
+        """The ranges of some rows."""
         ranges = metadata.events.contents.starts.epoch_ranges(metadata.rows.starts[rows])
         epochs, firsts, lasts = ranges.elements.values()
         segments = np.repeat(np.arange(len(rows)), np.diff(ranges.bounds))
@@ -48,7 +48,7 @@ class EpochRanges:
 
     @classmethod
     def said_by(cls, segments: Sequence[RemoteLogSegmentMetadata]) -> EpochRanges:
-        """Those of a few segments."""
+        """The ranges of a few segments."""
         ids = np.frombuffer(b"".join(uuid_bytes(one.segment_id) for one in segments), "V16")
         rows = [(number, *one) for number, segment in enumerate(segments) for one in segment.epoch_ranges()]
         columns = np.array(rows, np.int64).reshape(-1, 4).T
@@ -140,7 +140,7 @@ def _reached(pieces: EpochRanges) -> tuple[Ints, Ints]:
 
 
 def _are_amiss(pieces: EpochRanges, reached: Ints, reached_by: Ints) -> Flags:
-    """Which pieces, from the second on, do not continue what those before them reach."""
+    """Flags the pieces, from the second on, that do not continue what those before them reach."""
     firsts, before = pieces.firsts[1:], reached[:-1]
     others: Flags = pieces.segments[1:] != pieces.segments[reached_by[:-1]]
     return np.where(firsts > before, firsts - 1 != before, others)

@@ -226,7 +226,7 @@ class LogCheck:
 
 
 def _by_offset(spans: BatchSpans) -> BatchSpans:
-    """The same batches with offsets rising, which they always do but where one was altered."""
+    """The batches with offsets rising, which they always do but where one was altered."""
     if (spans.bases[1:] > spans.lasts[:-1]).all():
         return spans
     order = np.argsort(spans.bases, kind="stable")

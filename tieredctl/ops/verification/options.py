@@ -59,7 +59,7 @@ class NothingRemoved:
 
 @dataclass
 class RemovedSegments:
-    """Which segments' objects were removed, and how many there were of each topic and plan."""
+    """The segments whose objects were removed, and how many there were of each topic and plan."""
 
     read: Callable[[], RemovedObjects]
     """Asked only where something is missing."""

@@ -75,7 +75,7 @@ def findings_along(
 
 
 def _unasked() -> None:
-    """Nothing asks for it where no local log is known."""
+    """Does nothing: stands for a question that is not asked where no local log is known."""
 
 
 def _lineage(metadata: ReplayedMetadata, finished: Ints, ranges: EpochRanges, by: JudgedBy) -> LeaderEpochs:

@@ -1,4 +1,4 @@
-"""Which objects tieredctl itself removed from a store, recorded there: they are missing, but not lost.
+"""Records of the objects that tieredctl itself removed from a store, kept there: they are missing, but not lost.
 
 Each note is an object, gzipped JSON: the keys of a batch that is about to be deleted, or that was put back. It is
 written before the deletion, so that even a run that is killed leaves no deletion without a note. What it did not get to

@@ -1,4 +1,4 @@
-"""Which segments have something to report, by the listing: a row each of `ReplayedMetadata.rows`."""
+"""Finds segments that have something to report, by the listing: a row each of `ReplayedMetadata.rows`."""
 
 from __future__ import annotations
 
@@ -43,14 +43,15 @@ class Suspects:
 
     @cached_property
     def finished(self) -> Flags:
-        """Those in COPY_SEGMENT_FINISHED whose objects are promised."""
+        """Flags the segments in COPY_SEGMENT_FINISHED whose objects are promised."""
         finished: Flags = self.metadata.rows.states == RemoteLogSegmentState.COPY_SEGMENT_FINISHED
         return finished & self._are_promised
 
     @cached_property
     def rows(self) -> Flags:
-        """Those to be looked at one by one. Of a finished one an object is not listed, lies in an archive, has another
-        size than the metadata says, or is a transaction index that must be there; an unfinished one is stuck."""
+        """Flags the segments to be looked at one by one. Of a finished one an object is not listed, lies in an archive,
+        has another size than the metadata says, or is a transaction index that must be there; an unfinished one is
+        stuck."""
         suspects = self.finished & ~(self._are_complete & ~self._are_archived & self._have_right_sizes)
         suspects[self._without_transaction_index[self._need_transaction_index]] = True
         return suspects | self._are_stuck

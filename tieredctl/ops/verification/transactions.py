@@ -1,4 +1,4 @@
-"""Which transactions of a log were aborted, and whether its transaction index has them."""
+"""The transactions of a log that were aborted, and whether its transaction index has them."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def still_there(findings: Sequence[Finding], store: ObjectStore) -> list[Finding
     unanswered: list[TieredctlError] = []
 
     def is_gone_now(key: str) -> bool | None:
-        """None where the store stopped answering."""
+        """Whether the object is gone now; None where the store stopped answering."""
         if unanswered:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Which schemas of Inkless's control plane are known: Flyway's history of the migrations that made it.
+"""The known schemas of Inkless's control plane: Flyway's history of the migrations that made each.
 
 A schema that tieredctl does not know is refused: by it, an object that some new table needs would look orphaned.
 """

@@ -186,12 +186,12 @@ class _Moment:
         return int(made_ms)
 
     def database(self) -> str:
-        """Not to be asked of a standby."""
+        """The identity of the database, its tables and its timeline. Do not ask a standby."""
         ((name,),) = self.ask(queries.DATABASE)
         return str(name)
 
     def written(self) -> int:
-        """Not to be asked of a standby."""
+        """The end of the write-ahead log. Do not ask a standby."""
         ((count,),) = self.ask(queries.WRITTEN)
         return int(count)
 

@@ -128,23 +128,24 @@ LACKS_FILES = "SELECT EXISTS (SELECT FROM batches b WHERE NOT EXISTS (SELECT FRO
 
 
 def file_columns() -> list[Column]:
-    """Those of FILES."""
+    """The columns of FILES."""
     return _columns(FILES, _FILE)
 
 
 def batch_columns(*, with_topic: bool = False) -> list[Column]:
-    """Those of BATCHES; with the topic's name, empty where no log has the partition, if the query joins `logs`."""
+    """The columns of BATCHES; with the topic's name, empty where no log has the partition, if the query joins
+    `logs`."""
     topic = [Column("topic", "coalesce(l.topic_name, '')", pa.string())] if with_topic else []
     return [*_columns(BATCHES, _BATCH), *topic]
 
 
 def log_columns(version: int) -> list[Column]:
-    """Those of LOGS, in a schema of a version."""
+    """The columns of LOGS, in a schema of a version."""
     return _columns(LOGS, _LOG, version)
 
 
 def producer_columns() -> list[Column]:
-    """Those of PRODUCERS."""
+    """The columns of PRODUCERS."""
     return _columns(PRODUCERS, _PRODUCER)
 
 

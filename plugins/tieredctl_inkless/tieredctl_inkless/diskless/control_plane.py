@@ -199,11 +199,11 @@ class ControlPlane(Protocol):
         ...
 
     def files_of(self, object_keys: Sequence[str]) -> FoundFiles:
-        """Which of those files it has, and what it has of them. Ask for at most KEYS_AT_ONCE."""
+        """The facts of those files that it has. Ask for at most KEYS_AT_ONCE."""
         ...
 
     def states_of(self, object_keys: Sequence[str]) -> FoundStates:
-        """Which of those files it knows. Ask for at most KEYS_AT_ONCE."""
+        """The states of those files that it has. Ask for at most KEYS_AT_ONCE."""
         ...
 
     def segment_of(self, partition: TopicIdPartition, offset: int) -> FoundSegment | None:

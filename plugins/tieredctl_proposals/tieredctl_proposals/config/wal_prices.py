@@ -24,13 +24,13 @@ _FIELDS = {
 
 
 def kip_1176_prices() -> WalPrices:
-    """Those that give the KIP's own table."""
+    """The prices that give the KIP's own table."""
     data = files(__package__).joinpath("wal_prices.yaml").read_bytes()
     return WalPrices(**_amounts(data, "wal_prices.yaml"))
 
 
 def wal_prices(file: Path) -> WalPrices:
-    """Those of a YAML file; what it does not name keeps the KIP's price.
+    """The prices of a YAML file; what it does not name keeps the KIP's price.
 
     Raises TieredctlError `bad-config` for a file that cannot be used.
     """

@@ -58,7 +58,7 @@ class CommittedFiles(Protocol):
     """A coordinator's files, as its replicated log has them."""
 
     def has_live_batches(self, object_key: str) -> bool | None:
-        """None for a file that was not committed here."""
+        """Whether any batch of a file is live; None for a file that was not committed here."""
 
     def released_files(self) -> Iterable[OwnedFile]:
         """All of which no batch is live any more, or ever was."""

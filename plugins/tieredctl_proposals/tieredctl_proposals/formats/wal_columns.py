@@ -79,7 +79,7 @@ def decode_wal_columns(data: Bytes, starts: Ints, ends: Ints) -> WalColumns:
 
 
 def _group(data: Bytes, api_key: int, rows: Ints, columns: Columns) -> EventGroup | CombinedGroup | None:
-    """None where there are no rows, or where a topic's name is not text."""
+    """The rows of one kind of event; None where there are no rows, or where a topic's name is not text."""
     if not len(rows):
         return None
     if api_key in (WAL_SEGMENT, WAL_SEGMENT_UPDATE):
@@ -92,7 +92,7 @@ def _group(data: Bytes, api_key: int, rows: Ints, columns: Columns) -> EventGrou
 
 
 def _sensible_segment(columns: Columns) -> Flags:
-    """Which rows make a value of `model.wal_events`."""
+    """Flags the rows that make a value of `model.wal_events`."""
     sensible, is_placed = _sensible_range(columns)
     sensible &= is_placed | (columns[_STATE] != _FINISHED)
     if "StartOffset" in columns:
@@ -104,7 +104,7 @@ def _sensible_segment(columns: Columns) -> Flags:
 
 
 def _sensible_epochs(epochs: Lists, start_offsets: Ints, end_offsets: Ints) -> Flags:
-    """Which rows have leader epochs for each of their offsets."""
+    """Flags the rows that have a leader epoch for each of their offsets."""
     sensible = rising(epochs, "LeaderEpoch") & rising(epochs, "Offset")
     rows = np.flatnonzero(sensible)
     starts = epochs.elements["Offset"]
@@ -131,7 +131,7 @@ def _sensible_entries(columns: Columns) -> Flags:
 
 
 def _sensible_range(columns: Columns) -> tuple[Flags, Flags]:
-    """Which ranges are possible, and which are known."""
+    """Flags the ranges that are possible, and those that are known."""
     starts, ends = columns["StartFilePosition"], columns["EndFilePosition"]
     is_placed: Flags = (starts != NO_POSITION) | (ends != NO_POSITION)
     return ~is_placed | ((starts >= 0) & (starts <= ends)), is_placed

@@ -154,7 +154,7 @@ class WalEvents:
     def _stale(
         self, chunk: WalChunk, groups: Sequence[EventGroup], singles: Sequence[tuple[int, WalSegmentEvent]]
     ) -> Flags:
-        """Which records are of a leader of the past."""
+        """Flags the records of leaders of the past."""
         single_rows = np.array([row for row, _ in singles], np.int64)
         single_owners = self._numbers([event.topic_id_partition for _, event in singles])
         single_epochs = np.array([event.leader_epoch for _, event in singles], np.int64)

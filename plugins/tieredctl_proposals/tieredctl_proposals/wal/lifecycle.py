@@ -113,7 +113,7 @@ class JudgedObjects:
         return len(self.ids)
 
     def may_go(self) -> Ints:
-        """Those in which nothing is needed."""
+        """The rows of the objects in which nothing is needed."""
         return np.flatnonzero(self.needs < Need.OVERDUE)
 
     def kept(self) -> dict[Need, int]:
@@ -256,7 +256,7 @@ def _needs(
 
 
 def _covered(wal: ReplayedWal, tiered: TieredRanges) -> Flags:
-    """Which segments' records are all in remote storage, under the leader epochs that they have here."""
+    """Flags the segments whose records are all in remote storage, under the leader epochs that they have here."""
     segments = wal.segments
     epochs = wal.events.segments.contents.starts.epoch_ranges(segments.starts)
     covered = tiered.cover(epoch_ranges(epochs, segments.partitions.astype(np.int64)))

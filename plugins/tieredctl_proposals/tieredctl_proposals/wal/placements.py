@@ -30,7 +30,7 @@ class IdColumn:
         self._low.add(ids.low)
 
     def at(self, rows: Rows) -> UuidColumns:
-        """Those of some rows."""
+        """The ids of some rows."""
         return UuidColumns(self._high.values[rows], self._low.values[rows])
 
 
@@ -42,12 +42,12 @@ class RangeColumn:
     ends: Column = field(default_factory=_POSITIONS)
 
     def add(self, columns: Columns) -> None:
-        """Those of decoded columns."""
+        """Adds the ranges of decoded columns."""
         self.starts.add(columns["StartFilePosition"])
         self.ends.add(columns["EndFilePosition"])
 
     def add_one(self, one: FileRange) -> None:
-        """That of one value."""
+        """Adds the range of one value."""
         self.starts.add([one.start_file_position])
         self.ends.add([one.end_file_position])
 
@@ -62,14 +62,14 @@ class Placements:
     ranges: RangeColumn = field(default_factory=RangeColumn)
 
     def add(self, columns: Columns) -> None:
-        """Those of decoded columns."""
+        """Adds the placements of decoded columns."""
         self.objects.add(uuid_columns(columns["CombinedSegmentId"]))
         self.coordinators.add(columns["CombinedCoordinatorPartition"])
         self.leader_epochs.add(columns["LeaderEpoch"])
         self.ranges.add(columns)
 
     def add_one(self, event: WalSegmentEvent) -> None:
-        """That of one event."""
+        """Adds the placement of one event."""
         self.objects.add(_one_id(event.combined_segment_id))
         self.coordinators.add([event.combined_coordinator_partition])
         self.leader_epochs.add([event.leader_epoch])
@@ -88,14 +88,14 @@ class Entries:
     ranges: RangeColumn = field(default_factory=RangeColumn)
 
     def add(self, counts: Ints, partitions: Rows, columns: Columns) -> None:
-        """Those of several events, by decoded columns."""
+        """Adds the entries of several events, by decoded columns."""
         self.counts.add(counts)
         self.partitions.add(partitions)
         self.segment_ids.add(uuid_columns(columns["RemoteLogSegmentId.Id"]))
         self.ranges.add(columns)
 
     def add_one(self, partitions: list[int], entries: tuple[RemoteLogSegmentMetadataEntry, ...]) -> None:
-        """Those of one event."""
+        """Adds the entries of one event."""
         self.counts.add([len(entries)])
         self.partitions.add(partitions)
         for entry in entries:

@@ -20,7 +20,7 @@ from tieredctl_proposals.wal.upload import upload_steps
 
 
 def recovered_events(store: ObjectStore, stored: StoredObject, metadata_partitions: int) -> Iterator[Publish]:
-    """The same events as at the upload, apart from leader epochs and the times of events: which leader uploaded, an
+    """The events of the upload again, apart from leader epochs and the times of events: which leader uploaded, an
     object does not tell, nor what was decided about it later.
 
     Reads all of the object. Raises DecodeError where the object has no index, or anything in it is not sound.

@@ -75,7 +75,7 @@ class KnownWalSegment:
 
     @property
     def metadata(self) -> RemoteLogSegmentMetadata:
-        """Its offsets, epochs, size and state."""
+        """The segment's offsets, epochs, size and state."""
         return self.known.metadata
 
     @property
@@ -318,7 +318,7 @@ def _of_partition(ids: UuidColumns, partitions: Rows) -> UuidColumns:
 
 
 def _begun(parts: list[SegmentRows]) -> SegmentRows:
-    """Those that an upload was begun of."""
+    """The segments whose upload was begun."""
     rows = joined_rows(parts)
     return rows.at(np.flatnonzero(rows.states != NO_STATE))
 

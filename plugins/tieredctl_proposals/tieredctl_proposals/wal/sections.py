@@ -24,7 +24,7 @@ class QueueItem(NamedTuple):
     records: bytes
 
     def in_object(self, combined_segment_id: str, coordinator_partition: int) -> RemoteWalLogSegmentMetadata:
-        """Its metadata once that is decided (`createWithUpdate` in the proposal)."""
+        """The segment's metadata once its object is decided (`createWithUpdate` in the proposal)."""
         return replace(
             self.metadata,
             combined_segment_id=combined_segment_id,

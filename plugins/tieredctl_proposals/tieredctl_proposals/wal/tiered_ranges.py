@@ -55,7 +55,7 @@ class TieredRanges:
         return cls(epoch_ranges(metadata.events.contents.starts.epoch_ranges(metadata.rows.starts[rows]), owners))
 
     def cover(self, asked: EpochRanges) -> Flags:
-        """Which ranges they have every offset of."""
+        """Flags the asked ranges that are covered in full."""
         ranges = self._ranges
         count = len(ranges.firsts)
         partitions, epochs, firsts = (

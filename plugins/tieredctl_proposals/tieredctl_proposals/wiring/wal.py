@@ -48,7 +48,7 @@ from tieredctl_proposals.ops.wal.upload import (
 
 @dataclass(frozen=True, slots=True)
 class ActiveSegments:
-    """Which parts of brokers' log directories are to be uploaded."""
+    """The parts of brokers' log directories that are to be uploaded."""
 
     log_dirs: Sequence[Path]
     topics: Collection[str] = ()
@@ -76,7 +76,7 @@ class ActiveSegments:
         return next((one for one in node_ids if one is not None), UNKNOWN_BROKER)
 
     def cluster_id(self) -> str | None:
-        """That of all log directories that say it; None where none does, or they differ."""
+        """The cluster id of all log directories that have one; None where none has, or they differ."""
         cluster_ids = {log_dir_owner(log_dir).cluster_id for log_dir in self.log_dirs} - {None}
         return cluster_ids.pop() if len(cluster_ids) == 1 else None
 

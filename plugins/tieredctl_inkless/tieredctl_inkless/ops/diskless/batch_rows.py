@@ -98,7 +98,7 @@ def column(table: pa.Table, name: str) -> Ints:
 
 
 def whole_numbers(values: pa.ChunkedArray) -> Ints:
-    """None of them null."""
+    """A column of whole numbers as an array; none may be null."""
     if not len(values):
         return np.zeros(0, np.int64)
     numbers: Ints = numbers_in(values.combine_chunks()).astype(np.int64)

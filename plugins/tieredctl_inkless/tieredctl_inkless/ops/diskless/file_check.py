@@ -139,7 +139,7 @@ def _states(files: FileRows) -> Iterator[Finding]:
 
 
 def _beyond_the_end(files: FileRows, rows: BatchRows, owner: Ints) -> Flags:
-    """Which of all batches do not end within the size with which their file was committed."""
+    """Flags the batches that do not end within the size with which their file was committed."""
     beyond = np.zeros(len(rows), np.bool_)
     # A sum of two numbers may be more than one can hold.
     beyond[files.order] = rows.sizes[files.order] > files.sizes[owner] - rows.starts[files.order]
@@ -147,7 +147,7 @@ def _beyond_the_end(files: FileRows, rows: BatchRows, owner: Ints) -> Flags:
 
 
 def _claimed_twice(rows: BatchRows, order: Ints, owner: Ints) -> Flags:
-    """Which of all batches share bytes with another one of their file, of some batches by file and byte offset."""
+    """Flags the batches that share bytes with another one of their file, of some batches by file and byte offset."""
     shares = np.zeros(len(rows), np.bool_)
     starts, ends = rows.starts[order], rows.ends[order]
     by_end = np.lexsort((ends, owner))

@@ -63,7 +63,7 @@ class FileKeys:
 
     @cached_property
     def _folders(self) -> pa.Array:
-        """With the last slash: what is at the root, and what is in a folder without a name, are different places."""
+        """The files' folders, each with its last slash: the root and a folder without a name are different places."""
         return pc.unique(pc.replace_substring_regex(self._keys, r"[^/]*\z", "")).cast(pa.binary())
 
 

@@ -107,7 +107,7 @@ class FreshControlPlane:
         return self.still_promised([key for key, stored in zip(keys, answers, strict=True) if stored is None])
 
     def still_promised(self, keys: Sequence[str]) -> list[str]:
-        """Those of some keys whose files have batches now."""
+        """The keys whose files have batches now."""
         promised = list[str]()
         for first in range(0, len(keys), KEYS_AT_ONCE):
             files = self._ask(keys[first : first + KEYS_AT_ONCE]).files

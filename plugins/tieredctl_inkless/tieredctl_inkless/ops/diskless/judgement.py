@@ -1,4 +1,4 @@
-"""Whose each object of a bucket is, by the first rule that fits: for many objects at once.
+"""Judges which file owns each object of a bucket, by the first rule that fits: for many objects at once.
 
 The bucket is listed first, and the control plane read afterwards: what was committed by then is known to it. Ages are
 taken against the control plane's clock. What is not proven to be orphaned is not called so.
@@ -256,7 +256,7 @@ class JudgedBatch:
 
     @property
     def are_orphans(self) -> Flags:
-        """Which of them look orphaned, before anything is asked again."""
+        """Flags the objects that look orphaned, before anything is asked again."""
         orphans: Flags = np.isin(self.rules, _OF_ORPHANS)
         return orphans
 

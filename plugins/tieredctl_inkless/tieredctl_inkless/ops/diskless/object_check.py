@@ -24,7 +24,7 @@ LOG_APPEND_TIME = 1
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Which record batches of an object each row of the control plane covers."""
+    """The record batches of an object that each row of the control plane covers."""
 
     firsts: Ints
     lasts: Ints

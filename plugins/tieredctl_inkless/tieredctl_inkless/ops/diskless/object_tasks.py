@@ -177,7 +177,8 @@ class _StatesByFile:
         self._producers, self._places, self._bounds = bucket.producers.at(order), places[order], files.bounds
 
     def of(self, numbers: Ints) -> tuple[ProducerRows, Ints, Ints]:
-        """Those of some files; of each the number of its batch in its file, and of each file how many."""
+        """The producer states of some files; of each state the number of its batch in its file, and how many each file
+        has."""
         begins, ends = self._bounds[numbers], self._bounds[numbers + 1]
         firsts = np.searchsorted(self._places, begins)
         counts = np.searchsorted(self._places, ends) - firsts

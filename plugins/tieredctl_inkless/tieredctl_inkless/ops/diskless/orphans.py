@@ -1,4 +1,5 @@
-"""Which objects of a bucket nothing needs, each asked for once more before it is called orphaned; and how many."""
+"""Finds the objects of a bucket that nothing needs, asks for each once more before it is called orphaned, and
+counts."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ class Judged:
         return totals
 
     def orphans(self) -> Iterator[JudgedObject]:
-        """Those that are orphaned; only what looks so becomes an object."""
+        """The orphaned objects; only what looks orphaned becomes an object."""
         for batch in self._batches:
             judged = self._judge.judged(batch)
             rows = np.flatnonzero(judged.are_orphans)
@@ -132,7 +133,7 @@ class OrphanTotals:
             self.add(one)
 
     def add_all_but_orphans(self, judged: JudgedBatch) -> None:
-        """Those that need not be asked for again."""
+        """Counts the objects that need not be asked for again."""
         certain = ~judged.are_orphans
         for rule in np.unique(judged.rules[certain]).tolist():
             own = judged.rules == rule

@@ -1,4 +1,4 @@
-"""Which offsets of diskless partitions are in tiered segments or classic logs: no batch has them."""
+"""Offsets of diskless partitions that no batch has: they are in tiered segments or classic logs."""
 
 from __future__ import annotations
 

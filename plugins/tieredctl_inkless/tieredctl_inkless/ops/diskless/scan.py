@@ -1,4 +1,4 @@
-"""Whose each object of a bucket is; and which objects the control plane promises in vain."""
+"""Scans a bucket: which file owns each object, and which promised objects are missing."""
 
 from __future__ import annotations
 

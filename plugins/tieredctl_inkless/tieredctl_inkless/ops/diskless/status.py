@@ -71,7 +71,7 @@ class Uncommitted:
 
 
 def uncommitted(bucket: DisklessBucket) -> Uncommitted:
-    """Those of a bucket."""
+    """The objects of a bucket that are not committed."""
     totals, keys = Uncommitted(), bucket.files.keys
     for batch in bucket.batches():
         totals.all_objects += len(batch)

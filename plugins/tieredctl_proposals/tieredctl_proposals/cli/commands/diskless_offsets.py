@@ -76,7 +76,7 @@ def offsets(
 
 
 def _time_ms(text: str) -> int:
-    """Not a negative number, which would mean something else to a coordinator."""
+    """A time in ms, never negative: a negative number would mean something else to a coordinator."""
     moment_ms = time_ms(text)
     if moment_ms < 0:
         raise TieredctlError(ErrorCode.USAGE, f"--time {text} is before 1970.")

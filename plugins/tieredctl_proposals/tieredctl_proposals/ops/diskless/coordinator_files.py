@@ -92,7 +92,7 @@ class _Coordinator:
 
     @classmethod
     def of_snapshot(cls, contents: SnapshotContents) -> _Coordinator:
-        """As a snapshot has it."""
+        """The coordinator as a snapshot has it."""
         one, partitions, files = cls(), {}, {}
         for at in contents.partitions():
             one._create(PartitionCreated(topic_id=at.topic_id, topic=at.topic, partition=at.partition))
@@ -120,7 +120,7 @@ class _Coordinator:
                 return self._commit(committed, logged.timestamp_ms)
 
     def live(self) -> Flags:
-        """Which of its files have a live batch."""
+        """Flags the files that have a live batch."""
         starts = np.array([one.log_start_offset for one in self.partitions], np.int64)
         deleted = np.array([one.is_deleted for one in self.partitions], np.bool_)
         held = np.frombuffer(self.held_partitions, np.int32)
@@ -199,7 +199,7 @@ class _Coordinator:
 
 
 def _together(replayed: dict[int, _Coordinator], logs: CoordinatorLogs) -> CoordinatorFiles:
-    """The same files of several coordinators, as one."""
+    """The files of several coordinators, as one."""
     columns = [one.key_column() for one in replayed.values()]
     encoded = pa.concat_arrays(columns or [pa.array([], pa.large_binary())]).dictionary_encode()
     keys = pa.chunked_array([encoded.dictionary.cast(pa.large_string()).cast(pa.string())])

@@ -86,7 +86,7 @@ class CoordinatorLogs:
 
     @classmethod
     def now(cls, source: MetadataSource, coordinators: int | None, log_dirs: Sequence[Path]) -> Self:
-        """As they are now, with the snapshots beside them in these log directories."""
+        """The logs as they are now, with the snapshots beside them in these log directories."""
         listed = listed_snapshots(log_dirs)
         source.advance()  # from here on it goes at least as far as each of them
         return cls(source, coordinators, listed)
@@ -134,7 +134,7 @@ class CoordinatorLogs:
         return loaded
 
     def records(self, coordinator: int | None = None) -> Iterator[LoggedDisklessRecord]:
-        """Those that can be decoded, of all coordinators or one, by coordinator, then offset."""
+        """The records that can be decoded, of all coordinators or one, by coordinator, then offset."""
         for number in self.named(coordinator):
             yield from self.records_of(number)
 
@@ -183,7 +183,7 @@ class CoordinatorLogs:
         self.findings.append(Finding(INCOMPLETE, _name(number), message, evidence, about=MetadataSubject(number)))
 
     def records_of(self, number: int) -> Iterator[LoggedDisklessRecord]:
-        """Those of one coordinator among `named`, by offset."""
+        """The records of one coordinator among `named`, by offset."""
         if number in self._truncated and number not in self._begun:
             self.findings.append(self._truncated.pop(number))
         compaction = MetadataCompaction(number, self.source.offset_range(number).start)

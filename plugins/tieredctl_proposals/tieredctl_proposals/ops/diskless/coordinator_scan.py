@@ -192,8 +192,8 @@ class CoordinatorScan:
         self.findings += self._totals.findings(self._store.url)
 
     def _listed(self) -> tuple[Flags, int]:
-        """Which files' objects were listed; and when the oldest live file was committed or uploaded: by the logs, by
-        the store's time of each live file, and in any case not after the newest object."""
+        """Flags of the files whose objects were listed; and when the oldest live file was committed or uploaded: by the
+        logs, by the store's time of each live file, and in any case not after the newest object."""
         files = self._read.files
         listed = np.zeros(len(files.keys), np.bool_)
         oldest_ms, newest_ms = files.oldest_ms, UNKNOWN_MS

@@ -49,7 +49,7 @@ class LoggedCoordinator:
         self._state, self._connection = state, connection
 
     def partitions(self) -> list[TopicIdPartition]:
-        """Those that its log has, as far as it can be read."""
+        """The partitions that its log has, as far as it can be read."""
         rows = self._connection.execute(_PARTITIONS) if self._connection else ()
         return [TopicIdPartition(topic_id, topic, number) for topic_id, topic, number in rows]
 

@@ -21,6 +21,6 @@ def written_states(folder: Path, whose: str) -> Iterator[None]:
 
 
 def unwritable(folder: Path, whose: str, fault: Exception) -> TieredctlError:
-    """The same for any other fault of the disk."""
+    """The error for any fault of the disk where the states were to be written."""
     message = f"The states of {whose} cannot be written to {folder}: {fault}."
     return TieredctlError(ErrorCode.UNWRITABLE, message)

@@ -1,4 +1,5 @@
-"""Which combined objects nobody needs any more (KIP-1176, "Life Cycle"), as a plan that the remover carries out.
+"""Finds the combined objects that nobody needs any more (KIP-1176, "Life Cycle"), as a plan that the remover carries
+out.
 
 Whatever interrupts that, the next run goes on under the same plan's id, and finds what is left by the events.
 """
@@ -161,7 +162,7 @@ def continued(plan: ShownPlan, store: ObjectStore) -> ShownPlan:
 
 
 def unfinished_plans(store: ObjectStore) -> list[ReceiptsHeader]:
-    """Those that runs began, and did not end; the last one first. Without what has no receipts that can be read."""
+    """The plans that runs began and did not end, the last one first; not those without readable receipts."""
     headers = []
     for plan_id, record in plans_on_record(store):
         if record.use is PlanUse.APPLYING and record.layout == LAYOUT:

@@ -1,4 +1,4 @@
-"""Which brokers' logs have something that a store lacks, and what of earlier leaders they take the place of.
+"""Finds the brokers' logs that have something a store lacks, and what of earlier leaders they take the place of.
 
 A log that may have lost something is not told from one that never had it. So what the store has beyond a log is only
 given up for a later leader's log that was read to its end and agrees with its checkpoint.
@@ -41,7 +41,7 @@ class DueLog:
     """Offsets of its line of leaders that remote storage has (KIP-405), inclusive."""
 
     def batches(self) -> Iterator[LocalBatch]:
-        """Those that neither tier has. Streams."""
+        """The batches that neither tier has. Streams."""
         base = self.leader.local_log_start_offset
         first = next((last + 1 for first, last in self.uploaded if first <= base <= last), base)
         for batch in self.log.batches(first):
@@ -85,7 +85,7 @@ def due_logs(
 
 
 def _due_log(log: LocalActiveLog, segments: Sequence[KnownWalSegment], remote: Sequence[KnownSegment]) -> DueLog:
-    """With those of its closed segments that come after what is uploaded without a gap."""
+    """What is due of a log, with its closed segments that follow what is uploaded without a gap."""
     in_wal, tiered = [one.metadata for one in segments], [one.metadata for one in remote]
     uploaded = uploaded_ranges([*in_wal, *tiered], log.reading.leader)
     if uploaded:

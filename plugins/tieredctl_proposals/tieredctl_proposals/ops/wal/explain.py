@@ -1,4 +1,4 @@
-"""Which object and which of its bytes serve an offset, for a follower and for a consumer (KIP-1176)."""
+"""Finds the object and the bytes in it that serve an offset, for a follower and for a consumer (KIP-1176)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def by_partition(segments: Sequence[KnownWalSegment]) -> Partitions:
 
 
 def last_line(segments: Sequence[_Segment]) -> list[_Segment]:
-    """Those of a partition that agree with every one of a later leader about where leader epochs begin and end.
+    """The segments of a partition that agree with every one of a later leader about where leader epochs begin and end.
 
     A segment with records that a later leader does not have is left out whole: that leader uploaded what it has of it
     again, and where in it the later leader begins, it does not tell.

@@ -73,7 +73,7 @@ class LocalActiveLog:
         return LocalActiveLog(self.partition, self.folder, everything[first:], everything[:first])
 
     def batches(self, from_offset: int) -> Iterator[LocalBatch]:
-        """Its batches that have offsets from `from_offset` on, up to the first damage. Streams.
+        """The log's batches that have offsets from `from_offset` on, up to the first damage. Streams.
 
         What comes after damage is not given: what lay between is not known. An incomplete last batch is left out, too.
         """
@@ -234,5 +234,5 @@ def _latest_and_longest(log: LocalActiveLog) -> tuple[int, int]:
 
 
 def latest_epoch(leader: LeaderLog) -> int:
-    """That of its leader; -1 where there was none."""
+    """The epoch of a log's leader; -1 where there was none."""
     return max((epoch for epoch, _ in leader.leader_epochs), default=-1)

@@ -1,5 +1,5 @@
-"""Which combined objects may go, by everything that is known now: their events, remote storage's metadata (KIP-405),
-and the cluster. What is not known keeps an object."""
+"""Judges which combined objects may go, by everything that is known now: their events, remote storage's metadata
+(KIP-405), and the cluster. What is not known keeps an object."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class RemoteMetadata:
     _events: SegmentEvents = field(default_factory=lambda: SegmentEvents(is_described=True))
 
     def refresh(self) -> tuple[MetadataSource, ReplayedMetadata]:
-        """As of now. Raises TieredctlError as FollowedMetadata does."""
+        """The metadata as of now. Raises TieredctlError as FollowedMetadata does."""
         source, _ = self.followed.read(self._take)
         return source, ReplayedMetadata(self._events)
 
@@ -140,7 +140,7 @@ class FreshNeeds:
 def _live_facts(
     cluster: Cluster, name: str, partitions: list[TopicIdPartition]
 ) -> dict[TopicIdPartition, PartitionFacts]:
-    """Nothing of a topic that was made again while it was asked about."""
+    """The live facts of a topic's partitions; empty for a topic that was recreated while it was asked about."""
     try:
         topic = cluster.topic(name)
     except TieredctlError as error:
@@ -160,7 +160,7 @@ def _live_facts(
 
 
 def _local_retention_ms(values: Mapping[str, str | None], *, is_tiered: bool | None) -> int | None:
-    """None where it is not known."""
+    """The local retention in ms; None where it is not known."""
     try:
         total = int(values["retention.ms"] or "")
         local = int(values["local.retention.ms"] or "") if is_tiered else total

@@ -1,4 +1,4 @@
-"""Whose combined objects are, as the remover asks: what nobody needs is an orphan, and everything else is owned.
+"""The owners of combined objects, as the remover asks: what nobody needs is an orphan, and everything else is owned.
 
 The event log is told before an object goes, so that no upload of its segments can end any more, and in the end.
 """
@@ -65,7 +65,7 @@ class WalOwners:
 
     @property
     def needs(self) -> Needs:
-        """As of the last `refresh`."""
+        """What is needed, as of the last `refresh`."""
         assert self._needs is not None
         return self._needs
 
@@ -92,7 +92,7 @@ class WalOwners:
         return CombinedObjectsFit()
 
     def demand_removable(self, batch: Sequence[Found], limits: Limits) -> None:
-        """That an object has a segment in it that was not judged only its own index tells."""
+        """Raises TieredctlError also where an object has a segment that was not judged: only its own index tells."""
         oldest_young_ms = self.clock_ms() - limits.min_age_ms
         for planned, stored in batch:
             self._demand_unneeded(planned.key)

@@ -1,4 +1,4 @@
-"""Which old copies of combined objects may be deleted from the quarantine: the step that cannot be undone."""
+"""Finds old copies of combined objects that may be deleted from the quarantine: the step that cannot be undone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tieredctl_proposals.ops.wal.owners import WalOwners
 
 @dataclass(frozen=True, slots=True)
 class PurgeLimits:
-    """Which copies may go. Time in ms."""
+    """Limits to which copies may go. Time in ms."""
 
     cluster_id: str
     older_than_ms: int

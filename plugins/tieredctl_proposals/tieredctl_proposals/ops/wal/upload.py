@@ -113,7 +113,7 @@ class _Packing:
         return packed(self._items(), CombinerSettings(upload_bytes=self.upload_bytes))
 
     def gaps(self) -> list[Finding]:
-        """Those that uploads made, after they were given."""
+        """The findings about gaps that uploads made, after they were given."""
         pairs = zip(self.due, self._added, strict=True)
         return [finding for one, added in pairs for finding in one.gaps_beside(added)]
 
@@ -204,8 +204,8 @@ class ActiveSegmentsUpload:
         return outcome
 
     def _cut(self, log: EventLog, due: Sequence[DueLog], outcome: UploadOutcome) -> None:
-        """As a new leader does: what it does not have of its partition is deleted, by events. What of that it has is
-        uploaded again by now."""
+        """Deletes by events what a new leader does not have of its partition, as it would itself. What of that it has
+        is uploaded again by now."""
         for one in due:
             steps = deletions_beyond(
                 WalPartition(one.beyond),
@@ -279,7 +279,7 @@ def _not_taken(row: Document) -> Finding:
 
 
 def _random_id() -> str:
-    """As Kafka makes them: none begins with a dash."""
+    """A random id like Kafka's: none begins with a dash."""
     while (text := uuid_text(uuid4().bytes)).startswith("-"):
         pass
     return text
