@@ -26,6 +26,8 @@ STORE_OPTIONS = ("store", "store-option.NAME", "layout", "layout-option.NAME")
 """Where objects are, and how their keys map to segments."""
 AS_OF = "as-of"
 """The point up to which metadata is believed: a time, or the last offset of each metadata partition as `0:12,1:40`."""
+METADATA_PARTITION = "metadata-partition"
+"""Which metadata partition alone is read."""
 PARTITION_OPTIONS = ("topic", "topic-id", "partition")
 """Which user partitions are meant."""
 _NAMED = ".NAME"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from tests.replayed_states import states_of_rows, states_of_stream
 from tests.shares import divided
 from tests.spark.damage import REMOTE
 from tests.spark.same_answers import answer
+from tests.spark.segment_documents import documents_of
 from tieredctl.cli.main import run
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.ownership import ObjectStatus
@@ -121,6 +123,15 @@ def demand_same_verification(capture: Capture, capsys: pytest.CaptureFixture[str
     assert local[1]["summary"]["records"]
 
 
+def demand_same_segments(spark: SparkSession, metadata: MetadataPlace, capsys: pytest.CaptureFixture[str]) -> None:
+    log_dir = str(metadata.log_dirs[0])
+    run(["metadata", "segments", "--log-dir", log_dir, "-o", "json"])
+    items = json.loads(capsys.readouterr().out)["items"]
+    rows = spark.read.format("tiered_segments").option("log-dir", log_dir).load().toArrow().to_pylist()
+    assert documents_of(rows) == items
+    assert items
+
+
 def test_states_verdicts_usage_and_findings_are_the_local_engines(
     spark: SparkSession, capture: Capture, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,7 +144,13 @@ def test_states_verdicts_usage_and_findings_are_the_local_engines(
     demand_same_verdicts(found, places, options)
     demand_same_usage(found, capture)
     demand_same_verification(capture, capsys)
+    demand_same_segments(spark, capture.metadata, capsys)
 
 
-def test_states_of_events_in_the_oldest_form_are_the_local_engines(spark: SparkSession, captures: Path) -> None:
-    demand_same_states(None, spark, MetadataPlace((captures / "rlmm-3.4.1/data",)))
+def test_states_of_events_in_the_oldest_form_are_the_local_engines(
+    spark: SparkSession, captures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metadata = MetadataPlace((captures / "rlmm-3.4.1/data",))
+
+    demand_same_states(None, spark, metadata)
+    demand_same_segments(spark, metadata, capsys)
