@@ -1,4 +1,4 @@
-"""The data source `remote_log_metadata` as a stream: every event once, in micro-batches."""
+"""`remote_log_metadata` and `tiered_findings` as streams: every row once, in micro-batches."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pyspark.sql.streaming.datasource import (
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.metadata.stretches import METADATA_TOPIC, MetadataSource, OffsetRange, end_offsets, stretches
 from tieredctl.wiring.places import MetadataPlace
-from tieredctl_spark.metadata_shares import MOST_OFFSETS, Share, Wanted, demand_same_topic, share_tables
-from tieredctl_spark.schemas import Projection
+from tieredctl_spark.metadata_reading import MetadataRows
+from tieredctl_spark.metadata_shares import MOST_OFFSETS, Share, demand_same_topic
 from tieredctl_spark.worker_failures import one_sentence
 
 _TOPIC_ID, _OFFSETS = "metadataTopicId", "nextOffsets"
@@ -28,14 +28,13 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads from the beginning of the topic on. An offset of the stream is the id of the topic, and for each metadata
     partition the offset of the record that comes next.
 
-    Rows of findings are about records that cannot be decoded, and about damage, when reading comes to it; what is
-    wrong with a log as a whole, such as records that compaction removed, the batch reader tells.
+    Findings are about records that cannot be decoded, and about damage, when reading comes to it; what is wrong with
+    a log as a whole, such as records that compaction removed, the batch reader tells.
     """
 
-    def __init__(self, place: MetadataPlace, wanted: Wanted, columns: Projection, most_rows: int | None) -> None:
+    def __init__(self, place: MetadataPlace, rows: MetadataRows, most_rows: int | None) -> None:
         self._place = place
-        self._wanted = wanted
-        self._columns = columns
+        self._rows = rows
         self._most_rows = most_rows
         self._source: MetadataSource | None = None
         self._ends: dict[int, int] = {}
@@ -92,17 +91,15 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return [InputPartition(share) for share in shares]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        share: Share = partition.value
         with one_sentence():
-            for table in share_tables(self._place, share, self._wanted):
-                yield from self._columns.batches(table)
+            yield from self._rows.batches(self._place, partition.value)
 
     def stop(self) -> None:
         if self._source is not None:
             self._source.close()
 
     def _numbers(self, source: MetadataSource) -> list[int]:
-        one = self._wanted.metadata_partition
+        one = self._rows.wanted.metadata_partition
         return [number for number in source.metadata_partitions() if one in (None, number)]
 
     def _opened(self) -> MetadataSource:
@@ -129,7 +126,7 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _demand_ends(self, begins: Mapping[int, int]) -> None:
         """Raises TieredctlError `unreadable` where records are gone that were read: others may take their offsets."""
         for number, begin in begins.items():
-            if self._ends.get(number, -1) < begin and self._wanted.metadata_partition in (None, number):
+            if self._ends.get(number, -1) < begin and self._rows.wanted.metadata_partition in (None, number):
                 where = f"ends at offset {self._ends[number]}" if number in self._ends else "is gone"
                 raise _lost(f"{METADATA_TOPIC}-{number} {where}, but it was read up to offset {begin}.")
 

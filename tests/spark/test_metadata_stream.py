@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
-from tieredctl_spark.metadata_shares import METADATA_SCHEMA
 from tieredctl_spark.metadata_stream import MetadataStreamReader, admitted
 from tieredctl_spark.remote_log_metadata import RemoteLogMetadata
-from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.tiered_findings import TieredFindings
 
 from tests.metadata_logs import metadata_batches, started, write_events, write_log
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -89,8 +88,11 @@ def test_a_stream_that_cannot_go_on_says_why_in_one_sentence(spark: SparkSession
     assert "Traceback" not in str(raised.value)
 
 
-def reader_of(log_dir: Path, **options: str) -> MetadataStreamReader:
-    reader = RemoteLogMetadata({"logdir": str(log_dir), **options}).streamReader(spark_schema(METADATA_SCHEMA))
+def reader_of(
+    log_dir: Path, kind: type[RemoteLogMetadata | TieredFindings] = RemoteLogMetadata, **options: str
+) -> MetadataStreamReader:
+    source = kind({"logdir": str(log_dir), **options})
+    reader = source.streamReader(source.schema())
     assert isinstance(reader, MetadataStreamReader)
     return reader
 
@@ -104,20 +106,25 @@ def rows_between(reader: MetadataStreamReader, start: dict[str, Any], end: dict[
     ]
 
 
+def batches_of(reader: MetadataStreamReader) -> list[list[dict[str, Any]]]:
+    """The rows of one batch of three records after another."""
+    offset, found = reader.initialOffset(), []
+    while (following := reader.latestOffset(offset, ReadMaxRows(3))) != offset:
+        found.append(rows_between(reader, offset, following))
+        offset = following
+    return found
+
+
 def test_damage_and_undecodable_records_are_told_once_where_reading_comes_to_them(tmp_path: Path) -> None:
     batches = metadata_batches([*(started(one, one, one) for one in range(20)), b"\x09no event"])
     batches[7] = batches[7][:-1] + bytes([batches[7][-1] ^ 1])
     write_log(tmp_path, 0, batches)
-    reader = reader_of(tmp_path)
-    offset, found = reader.initialOffset(), []
 
-    while (following := reader.latestOffset(offset, ReadMaxRows(3))) != offset:
-        found.append(rows_between(reader, offset, following))
-        offset = following
+    records = batches_of(reader_of(tmp_path))
+    found = batches_of(reader_of(tmp_path, TieredFindings))
 
-    records = [row["metadataOffset"] for rows in found for row in rows if row["finding"] is None]
-    assert records == [one for one in range(21) if one != 7]
-    findings = [(number, row["finding"]["code"]) for number, rows in enumerate(found) for row in rows if row["finding"]]
+    assert [row["metadataOffset"] for rows in records for row in rows] == [one for one in range(21) if one != 7]
+    findings = [(number, row["code"]) for number, rows in enumerate(found) for row in rows]
     assert findings == [(2, "batch-corrupt"), (6, "event-undecodable")]
 
 

@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.types import IntegerType, StringType, StructType
+from tieredctl_spark.arrow.event_table import EVENT_TABLE_SCHEMA, event_table
 from tieredctl_spark.finding_rows import read_finding
-from tieredctl_spark.metadata_shares import METADATA_SCHEMA
 from tieredctl_spark.remote_log_metadata import RemoteLogMetadata
 from tieredctl_spark.schemas import spark_schema
 
@@ -40,24 +40,28 @@ def read(spark: SparkSession, **options: str) -> DataFrame:
     return spark.read.format("remote_log_metadata").options(**options).load()
 
 
+def read_findings(spark: SparkSession, **options: str) -> DataFrame:
+    return spark.read.format("tiered_findings").options(**options).load()
+
+
 def source(**options: str) -> RemoteLogMetadata:
     """As Spark makes it, which takes names of options in lower case."""
     return RemoteLogMetadata({name.lower(): value for name, value in options.items()})
 
 
 def records_of(frame: DataFrame) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = frame.where("finding is null").drop("finding").orderBy(*ORDER).toArrow().to_pylist()
+    rows: list[dict[str, Any]] = frame.orderBy(*ORDER).toArrow().to_pylist()
     return rows
 
 
 def findings_of(frame: DataFrame) -> list[Finding]:
-    rows = frame.where("finding is not null").select("finding.*").toArrow().to_pylist()
+    rows = frame.drop(*ORDER).toArrow().to_pylist()
     return sorted(map(read_finding, rows), key=repr)
 
 
 def plainly_read(source: MetadataSource) -> tuple[list[dict[str, Any]], list[Finding]]:
     stream = EventStream(source)
-    tables = [record_table(stream, partition, chunk) for partition, chunk in stream.chunks()]
+    tables = [event_table(record_table(stream, partition, chunk)) for partition, chunk in stream.chunks()]
     return pa.concat_tables(tables).to_pylist(), sorted(stream.findings, key=repr)
 
 
@@ -70,12 +74,17 @@ def test_a_captured_topic_is_read_as_plainly(spark: SparkSession, captures: Path
 
     assert len(records) > 100
     assert records_of(frame) == records
-    assert findings_of(frame) == findings
-    assert frame.rdd.getNumPartitions() == 1 + len({record["metadataPartition"] for record in records} | {0, 1, 2, 3})
+    assert findings_of(read_findings(spark, logDir=str(log_dir))) == findings
+    assert frame.rdd.getNumPartitions() == len({record["metadataPartition"] for record in records} | {0, 1, 2, 3})
 
 
-def test_names_are_kafkas_own(spark: SparkSession, captures: Path) -> None:
-    assert read(spark, logDir=str(captures / "kafka-4.3.1/data")).columns == [*RECORD_TABLE_SCHEMA.names, "finding"]
+def test_names_are_kafkas_own_and_times_are_instants(spark: SparkSession, captures: Path) -> None:
+    frame = read(spark, logDir=str(captures / "kafka-4.3.1/data"))
+
+    assert frame.columns == [name.removesuffix("Ms") for name in RECORD_TABLE_SCHEMA.names]
+    instants = {name for name, kind in frame.dtypes if kind == "timestamp"}
+    assert instants == {"timestamp", "maxTimestamp", "eventTimestamp"}
+    assert instants == {name.removesuffix("Ms") for name in RECORD_TABLE_SCHEMA.names if name.endswith("Ms")}
 
 
 def test_ids_keep_their_dashes_and_underscores(spark: SparkSession, captures: Path) -> None:
@@ -105,7 +114,7 @@ def test_an_export_is_a_source_too(spark: SparkSession, captures: Path, tmp_path
     assert records_of(read(spark, export=str(tmp_path / "topic.parquet"))) == plainly_read(source)[0]
 
 
-def test_what_is_odd_has_rows_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_is_odd_has_a_table_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
     write_events(tmp_path, started(1, 0, 9), b"\x09no event", None, started(2, 10, 19, form=RecordForm.KIP_405))
     write_log(tmp_path, 7, metadata_batches([started(3, 0, 9)], first_offset=40), first_offset=40)
     (tmp_path / f"__remote_log_metadata-3.{'0' * 32}-future").mkdir()
@@ -115,7 +124,7 @@ def test_what_is_odd_has_rows_of_its_own(spark: SparkSession, tmp_path: Path) ->
     damaged.write_bytes(data)
     records, findings = plainly_read(LogDirectories([tmp_path]))
 
-    frame = read(spark, logDir=str(tmp_path))
+    found = read_findings(spark, logDir=str(tmp_path))
 
     assert {finding.code for finding in findings} == {
         "event-undecodable",
@@ -124,9 +133,9 @@ def test_what_is_odd_has_rows_of_its_own(spark: SparkSession, tmp_path: Path) ->
         "batch-corrupt",
         "metadata-partition-missing",
     }
-    assert findings_of(frame) == findings
-    assert records_of(frame) == records
-    undecodable = frame.where("finding.code = 'event-undecodable'").select(*ORDER, "finding.evidence").toArrow()
+    assert findings_of(found) == findings
+    assert records_of(read(spark, logDir=str(tmp_path))) == records
+    undecodable = found.where("code = 'event-undecodable'").select(*ORDER, "evidence").toArrow()
     assert undecodable.num_rows == 2
     assert {json.loads(evidence)["metadataOffset"] for evidence in undecodable["evidence"].to_pylist()} == {1, 2}
     assert undecodable["metadataOffset"].to_pylist() == [1, 2]
@@ -147,7 +156,7 @@ def test_what_is_odd_has_rows_of_its_own(spark: SparkSession, tmp_path: Path) ->
 )
 def test_a_source_that_cannot_be_read_says_why(options: dict[str, str], said: str) -> None:
     with pytest.raises(TieredctlError, match=re.escape(said)):
-        source(**options).reader(spark_schema(METADATA_SCHEMA)).partitions()
+        source(**options).reader(spark_schema(EVENT_TABLE_SCHEMA)).partitions()
 
 
 def test_spark_says_so_without_a_traceback(spark: SparkSession) -> None:
@@ -238,9 +247,10 @@ def test_options_select_what_is_read(
 def test_findings_are_given_whatever_is_selected(spark: SparkSession, tmp_path: Path) -> None:
     write_events(tmp_path, started(1, 0, 9), b"\x09no event")
 
-    rows = read(spark, logDir=str(tmp_path), topic="another").toArrow().to_pylist()
+    rows = read_findings(spark, logDir=str(tmp_path), topic="another").toArrow().to_pylist()
 
-    assert [row["finding"]["code"] for row in rows] == ["event-undecodable"]
+    assert [row["code"] for row in rows] == ["event-undecodable"]
+    assert not records_of(read(spark, logDir=str(tmp_path), topic="another"))
 
 
 def test_an_empty_topic_is_an_answer(spark: SparkSession, tmp_path: Path) -> None:

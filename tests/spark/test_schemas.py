@@ -6,7 +6,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from tieredctl_spark.arrow.batch_table import BATCH_TABLE_SCHEMA
+from tieredctl_spark.arrow.event_table import EVENT_TABLE_SCHEMA, FINDING_TABLE_SCHEMA
 from tieredctl_spark.arrow.object_table import OBJECT_TABLE_SCHEMA
+from tieredctl_spark.arrow.segment_table import SEGMENT_TABLE_SCHEMA
 from tieredctl_spark.arrow.state_columns import STATE_SCHEMA
 from tieredctl_spark.schemas import as_spark_reads, spark_schema
 
@@ -25,6 +27,9 @@ def test_types_are_those_that_pyspark_makes_of_the_same_schema() -> None:
         LISTING_SCHEMA,
         OBJECT_TABLE_SCHEMA,
         TASK_SCHEMA,
+        EVENT_TABLE_SCHEMA,
+        FINDING_TABLE_SCHEMA,
+        SEGMENT_TABLE_SCHEMA,
         pa.schema({"list": pa.list_(pa.struct({"inner": pa.list_(pa.float64())}))}),
     ):
         of_pyspark = from_arrow_schema(schema, prefer_timestamp_ntz=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ def read(spark: SparkSession, cluster: Path, store: Path, **options: str) -> Dat
     return spark.read.format("segment_batches").options(**given).load()
 
 
+def moment(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
+
+
 def batches_of(log: bytes) -> list[dict[str, Any]]:
     """One at a time."""
     rows, position = [], 0
@@ -35,8 +40,8 @@ def batches_of(log: bytes) -> list[dict[str, Any]]:
                 "baseOffset": header.base_offset,
                 "lastOffset": header.last_offset,
                 "recordsCount": header.records_count,
-                "baseTimestamp": header.base_timestamp,
-                "maxTimestamp": header.max_timestamp,
+                "baseTimestamp": moment(header.base_timestamp),
+                "maxTimestamp": moment(header.max_timestamp),
                 "timestampType": "CreateTime",
                 "producerId": header.producer_id,
                 "producerEpoch": header.producer_epoch,

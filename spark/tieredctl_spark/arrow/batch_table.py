@@ -17,6 +17,7 @@ from tieredctl.formats.record_batches import LOG_OVERHEAD, Attributes
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ports.layout import Layout, Part
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
+from tieredctl_spark.arrow.instants import INSTANT, instants
 
 BATCH_TABLE_SCHEMA = pa.schema(
     {
@@ -29,8 +30,8 @@ BATCH_TABLE_SCHEMA = pa.schema(
         "baseOffset": pa.int64(),
         "lastOffset": pa.int64(),
         "recordsCount": pa.int32(),
-        "baseTimestamp": pa.int64(),
-        "maxTimestamp": pa.int64(),
+        "baseTimestamp": INSTANT,
+        "maxTimestamp": INSTANT,
         "timestampType": pa.string(),
         "producerId": pa.int64(),
         "producerEpoch": pa.int16(),
@@ -46,8 +47,8 @@ BATCH_TABLE_SCHEMA = pa.schema(
 )
 """A row for each record batch of a segment's log, in the order of the log, named as Kafka names them.
 
-`position` and `size` are bytes of the log as the broker wrote it; offsets are inclusive, times in ms since the epoch;
-`timestampType` is CreateTime or LogAppendTime. `isValid` says whether the batch has the CRC-32C that its header states.
+`position` and `size` are bytes of the log as the broker wrote it; offsets are inclusive; `timestampType` is CreateTime
+or LogAppendTime. `isValid` says whether the batch has the CRC-32C that its header states.
 A stretch in which no batch is sound is a row, too: `isValid` is false there, `problem` says why, and of the other
 columns only `position` and `size` are set. A segment that cannot be read, or not to its end, has a row with `problem`,
 and `position` where it is known, in which `isValid` is null: nothing is known of what follows there."""
@@ -56,11 +57,10 @@ _READ_BYTES = 1 << 22
 _CODECS = text_array([*(codec.name.lower() for codec in Codec), "5", "6", "7"])
 _TIMESTAMP_TYPES = text_array(["CreateTime", "LogAppendTime"])
 _CODEC_BITS = 7
+_TIMES = ("baseTimestamp", "maxTimestamp")
 _NUMBERS = (
     "baseOffset",
     "recordsCount",
-    "baseTimestamp",
-    "maxTimestamp",
     "producerId",
     "producerEpoch",
     "baseSequence",
@@ -97,6 +97,7 @@ def _block_table(segment: RemoteLogSegmentMetadata, block: LogBlock[HeaderColumn
     headers, count = block.headers, len(block.positions)
     attributes = headers["attributes"].astype(np.int16)
     found: dict[str, Any] = {name: number_array(headers[name]) for name in _NUMBERS}
+    found |= {name: instants(number_array(headers[name])) for name in _TIMES}
     found |= {
         "position": number_array(np.asarray(block.positions, np.int64) + block.file_position),
         "size": number_array(headers["batchLength"].astype(np.int64) + LOG_OVERHEAD),

@@ -6,16 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tieredctl.formats.arrow_columns import distinct_numbers, flag_array, number_array, numbers_in
-from tieredctl.formats.windows import Ints
+from tieredctl.formats.arrow_columns import distinct_numbers, flag_array, number_array
 from tieredctl.model.key_text import key_text
 from tieredctl.ops.remote.key_columns import KeyExplainer
+from tieredctl_spark.arrow.instants import INSTANT, instants
 
 OBJECT_TABLE_SCHEMA = pa.schema(
     {
         "key": pa.string(),
         "size": pa.int64(),
-        "lastModified": pa.timestamp("us", "UTC"),
+        "lastModified": INSTANT,
         "segmentId": pa.string(),
         "topicId": pa.string(),
         "partition": pa.int32(),
@@ -29,9 +29,6 @@ OBJECT_TABLE_SCHEMA = pa.schema(
 """A row for each object, its size in bytes, as stored. What its key says is null where the layout does not explain it;
 `lastModified` is null for a time outside the years 1 to 9999, `storageClass` and `version` (the ETag or generation)
 where the listing does not tell them. Bytes of a key that are not UTF-8 are written as `\\udcff`."""
-
-_FIRST_MS, _END_MS = -62_135_596_800_000, 253_402_300_800_000
-"""The beginning of the year 1, and of the year 10000."""
 
 
 def object_table(batch: pa.RecordBatch, explainer: KeyExplainer) -> pa.Table:
@@ -51,7 +48,7 @@ def object_table(batch: pa.RecordBatch, explainer: KeyExplainer) -> pa.Table:
     columns = {
         "key": _texts(keys),
         "size": sizes,
-        "lastModified": _instants(numbers_in(times)),
+        "lastModified": instants(times),
         "segmentId": of_name(said.named_segments.text_array().take(number_array(said.names))),
         "topicId": of_stem("topic_id", pa.string()),
         "partition": of_stem("partition", pa.int32()),
@@ -78,9 +75,3 @@ def _text(value: bytes) -> str:
 
 def _known(texts: pa.StringArray) -> pa.StringArray:
     return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
-
-
-def _instants(milliseconds: Ints) -> pa.TimestampArray:
-    is_date = (milliseconds >= _FIRST_MS) & (milliseconds < _END_MS)
-    instants = number_array(np.where(is_date, milliseconds, 0) * 1_000).view(pa.timestamp("us", "UTC"))
-    return pc.if_else(flag_array(is_date), instants, pa.scalar(None, instants.type))

@@ -21,12 +21,13 @@ from tieredctl.ops.verification.lineage_check import EpochRanges, check_lineage
 from tieredctl.ports.layout import Layout
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.segment_events import EventChunk, SegmentEvents
+from tieredctl_spark.arrow.instants import INSTANT, milliseconds_of
 
 RECORD_SCHEMA = pa.schema(
     {
         "metadataPartition": pa.int32(),
         "metadataOffset": pa.int64(),
-        "timestampMs": pa.int64(),
+        "timestamp": INSTANT,
         "topicId": pa.string(),
         "partition": pa.int32(),
         "value": pa.binary(),
@@ -58,7 +59,8 @@ def replayed_records(records: pa.Table) -> ReplayedMetadata:
 
 
 def _chunk(number: int, rows: pa.Table) -> EventChunk:
-    offsets, timestamps = (numbers_in(rows.column(name).chunk(0)) for name in ("metadataOffset", "timestampMs"))
+    offsets = numbers_in(rows.column("metadataOffset").chunk(0))
+    timestamps = numbers_in(milliseconds_of(rows.column("timestamp").chunk(0)))
     values = rows.column("value").chunk(0)
     content, edges = contents(values)
     groups, left = decode_columns(content, edges[:-1], edges[1:])

@@ -35,8 +35,9 @@ SEGMENT_TABLE_SCHEMA = pa.schema(
     }
 )
 """A row for each segment that a broker knows. Offsets are inclusive, but that of a leader epoch is its first one.
-`brokerId`, `eventTimestamp`, `customMetadata`, `metadataPartition` and `metadataOffset` are those of its last event that
-was taken. In the form of KIP-405, `leaderEpoch` stands for `brokerId`. A size that metadata does not tell is null."""
+`brokerId`, `eventTimestamp`, `customMetadata`, `metadataPartition` and `metadataOffset` are those of its last event
+that was taken. In the form of KIP-405, `leaderEpoch` stands for `brokerId`. A size that metadata does not tell is
+null."""
 _AT_ONCE = 1 << 16
 _STATES = text_array([state.name for state in RemoteLogSegmentState])
 _KIP_405 = tuple(RecordForm).index(RecordForm.KIP_405)
