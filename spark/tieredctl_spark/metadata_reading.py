@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -13,8 +13,9 @@ from pyspark.sql.types import StructType
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.wiring.places import MetadataPlace
-from tieredctl_spark.metadata_shares import Share, Wanted, planned_shares, share_tables
-from tieredctl_spark.schemas import Projection, projection
+from tieredctl_spark.metadata_rows import MetadataRows
+from tieredctl_spark.metadata_shares import Wanted, planned_shares
+from tieredctl_spark.schemas import projection
 from tieredctl_spark.source_options import AS_OF, METADATA_OPTIONS, METADATA_PARTITION, PARTITION_OPTIONS, SourceOptions
 from tieredctl_spark.worker_failures import one_sentence
 
@@ -33,13 +34,13 @@ class RowKind:
     table: Callable[[pa.Table], pa.Table]
     """Makes them of rows by METADATA_SCHEMA."""
 
-    def reader(self, given: dict[str, str], schema: StructType) -> DataSourceReader:
+    def reader(self, given: Mapping[str, str], schema: StructType) -> DataSourceReader:
         """Of a batch, by the options that were given and the schema that was asked for."""
         with one_sentence():
             options = SourceOptions(self.source, given, (*METADATA_OPTIONS, AS_OF, *_SELECTION))
             return _Reader(options.metadata_place(), self._rows(options, schema))
 
-    def stream_reader(self, given: dict[str, str], schema: StructType) -> DataSourceStreamReader:
+    def stream_reader(self, given: Mapping[str, str], schema: StructType) -> DataSourceStreamReader:
         """The same of a stream."""
         try:
             from tieredctl_spark.metadata_stream import MetadataStreamReader
@@ -53,20 +54,6 @@ class RowKind:
     def _rows(self, options: SourceOptions, schema: StructType) -> MetadataRows:
         wanted = Wanted(self.has_findings, options.number(METADATA_PARTITION), options.selection())
         return MetadataRows(self.table, wanted, projection(self.source, schema, self.schema))
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataRows:
-    """Those that are asked for. They travel to executors."""
-
-    table: Callable[[pa.Table], pa.Table]
-    wanted: Wanted
-    columns: Projection
-
-    def batches(self, place: MetadataPlace, share: Share) -> Iterator[pa.RecordBatch]:
-        """Of one share."""
-        for table in share_tables(place, share, self.wanted):
-            yield from self.columns.batches(self.table(table))
 
 
 class _Reader(DataSourceReader):

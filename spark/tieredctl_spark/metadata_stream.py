@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import (
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.metadata.stretches import METADATA_TOPIC, MetadataSource, OffsetRange, end_offsets, stretches
 from tieredctl.wiring.places import MetadataPlace
-from tieredctl_spark.metadata_reading import MetadataRows
+from tieredctl_spark.metadata_rows import MetadataRows
 from tieredctl_spark.metadata_shares import MOST_OFFSETS, Share, demand_same_topic
 from tieredctl_spark.worker_failures import one_sentence
 

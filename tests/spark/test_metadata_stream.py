@@ -89,7 +89,7 @@ def test_a_stream_that_cannot_go_on_says_why_in_one_sentence(spark: SparkSession
 
 
 def reader_of(
-    log_dir: Path, kind: type[RemoteLogMetadata | TieredFindings] = RemoteLogMetadata, **options: str
+    log_dir: Path, kind: type[RemoteLogMetadata | TieredFindings] = RemoteLogMetadata, /, **options: str
 ) -> MetadataStreamReader:
     source = kind({"logdir": str(log_dir), **options})
     reader = source.streamReader(source.schema())

@@ -49,7 +49,7 @@ def shown(capsys: pytest.CaptureFixture[str], *words: str) -> list[Row]:
 
 def replayed(log_dir: Path, **options: str) -> tuple[int, list[Row]]:
     """How many tasks there are, and what they give."""
-    reader = TieredSegments({"logdir": str(log_dir), **options}).reader(spark_schema(SEGMENT_TABLE_SCHEMA))
+    reader: Any = TieredSegments({"logdir": str(log_dir), **options}).reader(spark_schema(SEGMENT_TABLE_SCHEMA))
     shares = reader.partitions()
     return len(shares), documents_of(row for one in shares for batch in reader.read(one) for row in batch.to_pylist())
 
