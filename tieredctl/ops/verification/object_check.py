@@ -23,6 +23,7 @@ from tieredctl.model.finding_subjects import ObjectSubject, SegmentSubject, Subj
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.remote.part_finding import part_finding
+from tieredctl.ops.verification.asked_objects import AskedObjects
 from tieredctl.ops.verification.engine import Silence
 from tieredctl.ops.verification.gone_topics import GoneTopics
 from tieredctl.ops.verification.options import RemovedSegments
@@ -89,10 +90,14 @@ def unreferenced(stored: StoredObject, explained: ExplainedKey | None) -> Findin
 
 
 def check_finished(
-    metadata: RemoteLogSegmentMetadata, objects: Mapping[str, StoredObject], by: JudgedBy, report: AskedSegments
+    metadata: RemoteLogSegmentMetadata,
+    objects: Mapping[str, StoredObject],
+    by: JudgedBy,
+    asked: AskedObjects,
+    report: AskedSegments,
 ) -> None:
-    """Looks at a segment's listed `objects`, by key, and asks for the others by name."""
-    store, layout, partition = by.store, by.layout, metadata.topic_id_partition
+    """Looks at a segment's listed `objects`, by key, and asks for the others."""
+    layout, partition = by.layout, metadata.topic_id_partition
     promised, optional = layout.promised_objects(metadata), layout.optional_objects(metadata)
     present = {part: objects[key] for part, key in (promised | optional).items() if key in objects}
     findings = SegmentFindings(metadata, promised | optional)
@@ -104,7 +109,7 @@ def check_finished(
     for part, key in promised.items():
         if part not in present:
             try:
-                stored = store.head(key)  # a listing may be older than the object
+                stored = asked.head(key)  # a listing may be older than the object
             except TieredctlError as error:
                 report_unread(error, part, findings)
                 by.silence.note(error)
@@ -126,7 +131,7 @@ def check_finished(
         present = _as_described_now(present, by, findings)
         _sizes_fit(metadata, promised, present, by, findings)
     report_archived(present, findings)
-    _check_transaction_index(present, optional.get(Part.TRANSACTION_INDEX), by, findings, report)
+    _check_transaction_index(present, optional.get(Part.TRANSACTION_INDEX), by, asked, findings, report)
     report.findings += findings.found
     report.finished.append(FinishedSegment(metadata, present))
 
@@ -144,6 +149,7 @@ def _check_transaction_index(
     present: dict[Part, StoredObject],
     key: str | None,
     by: JudgedBy,
+    asked: AskedObjects,
     findings: SegmentFindings,
     report: AskedSegments,
 ) -> None:
@@ -155,7 +161,7 @@ def _check_transaction_index(
         report.transaction_indexes_unknown += 1
         return
     try:
-        stored = by.store.head(key)  # a listing may be older than the object
+        stored = asked.head(key)  # a listing may be older than the object
     except TieredctlError as error:
         report_unread(error, Part.TRANSACTION_INDEX, findings)
         by.silence.note(error)

@@ -5,7 +5,7 @@ Columns have told which segments are complete, with the right sizes: only the ot
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs, LocalLog
 from tieredctl.ops.metadata.state import stuck_finding
+from tieredctl.ops.verification.asked_objects import AskedObjects
 from tieredctl.ops.verification.lineage_check import EpochRanges, check_lineage
 from tieredctl.ops.verification.object_check import AskedSegments, JudgedBy, check_finished, was_cleared
 from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
@@ -27,21 +28,42 @@ from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 
 def check_segments(
-    segments: Iterable[KnownSegment],
+    segments: Sequence[KnownSegment],
     listed: Mapping[str, Mapping[str, StoredObject]],
     unlisted: Container[str],
     by: JudgedBy,
     report: AskedSegments,
 ) -> None:
-    """Asks about segments of which something is to be told, in their order. `listed` has their objects by segment id,
-    then key; `unlisted` are the ids of those of which no object is listed. An object is only reported missing after it
-    was asked for by name."""
+    """Asks about segments of a partition of which something is to be told, in their order. `listed` has their objects
+    by segment id, then key; `unlisted` are the ids of those of which no object is listed. An object is only reported
+    missing after the store was asked for it again."""
+    finished = [one.metadata for one in segments if one.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED]
+    asked = AskedObjects(by.store, () if by.silence.is_final else _lacked(finished, listed, by), _prefix(finished, by))
     for segment in segments:
         metadata = segment.metadata
         if metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
-            check_finished(metadata, listed.get(metadata.segment_id, {}), by, report)
+            check_finished(metadata, listed.get(metadata.segment_id, {}), by, asked, report)
         elif metadata.segment_id not in unlisted or not was_cleared(metadata, by):
             report.findings.append(stuck_finding(segment, by.clock.now_ms))
+
+
+def _lacked(
+    segments: Iterable[RemoteLogSegmentMetadata], listed: Mapping[str, Mapping[str, StoredObject]], by: JudgedBy
+) -> list[str]:
+    """The keys that `check_finished` asks for because no listed object has them."""
+    keys: list[str] = []
+    for segment in segments:
+        there = listed.get(segment.segment_id, {})
+        needed = list(by.layout.promised_objects(segment).values())
+        transaction_index = by.layout.optional_objects(segment).get(Part.TRANSACTION_INDEX)
+        if transaction_index is not None and by.transaction_indexes.has(segment):
+            needed.append(transaction_index)
+        keys += (key for key in needed if key not in there)
+    return keys
+
+
+def _prefix(segments: Sequence[RemoteLogSegmentMetadata], by: JudgedBy) -> str:
+    return by.layout.partition_prefix(segments[0].topic_id_partition) if segments else ""
 
 
 def lineage_findings(
