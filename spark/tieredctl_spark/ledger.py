@@ -31,6 +31,7 @@ again since."""
 _MOST_CLOCK_SKEW = timedelta(minutes=5)
 _GIVEN_UP_AFTER = timedelta(days=1)
 _RISING_GRAVITY = (Result.NOT_LOOKED_AT, Result.SOUND, Result.UNKNOWN, Result.FOUND)
+_COUNTS = ("bytesRead", "batches", "records")
 _COSTS = ("bytesToRead", "requests")
 
 
@@ -74,33 +75,43 @@ class Ledger:
         has to be read again."""
         self._output.write_frame(f"{_CHUNKS}/run={run}/chunk={chunk:06d}", rows.withColumn("checkedAt", fn.lit(began)))
 
-    def sound(self, asked: Asked) -> DataFrame:
-        """By fingerprint, what need not be read again: `soundAt`, and the counts of that reading. What could not be
-        read later is read again, and so is whatever had a finding: which of two readings was the later one, only
-        drivers' clocks could tell."""
-        known = self.rows().where((fn.col("result") != Result.SOUND.value) | _as_deep_as(asked.level))
-        known = known.where(fn.col("result") != Result.NOT_LOOKED_AT.value)
-        last = fn.struct("result", "checkedAt", "bytesRead", "batches", "records")
-        order = fn.struct("checkedAt", _gravity())
-        latest = known.groupBy("fingerprint").agg(
-            fn.max_by(last, order).alias("last"), fn.max(fn.col("result") == Result.FOUND.value).alias("hadFinding")
-        )
-        at = fn.col("last.checkedAt")
+    def judged(self, tasks: DataFrame, asked: Asked) -> DataFrame:
+        """The same tasks, which have a fingerprint, with what is known of each. `soundAt`, and as `sound_…` the counts
+        of that reading: where it need not be read again. What could not be read later is read again, and so is whatever
+        had a finding: which of two readings was the later one, only drivers' clocks could tell. `lastRead`: when its
+        segment was last read so deep, whatever the result and whatever has changed; and `lastTried`, which counts even
+        if it could not be read."""
+        judged = tasks.join(self._known(tasks, asked.level), "segmentId", "left")
+        fits = fn.get(fn.filter("readings", lambda one: one["fingerprint"] == fn.col("fingerprint")), 0)
+        judged = judged.withColumn("reading", fits)
+        last = fn.col("reading.last")
+        at = last["checkedAt"]
         lasting = (at >= fn.lit(asked.now - asked.max_age)) & (at <= fn.lit(asked.now + _MOST_CLOCK_SKEW))
-        is_sound = (fn.col("last.result") == Result.SOUND.value) & ~fn.col("hadFinding")
-        return latest.where(is_sound & lasting).select(
-            "fingerprint",
-            at.alias("soundAt"),
-            *(fn.col(f"last.{name}").alias(f"sound_{name}") for name in ("bytesRead", "batches", "records")),
-        )
+        is_sound = (last["result"] == Result.SOUND.value) & ~fn.col("reading.hadFinding") & lasting
+        of_sound = {"soundAt": at} | {f"sound_{name}": last[name] for name in _COUNTS}
+        added = (fn.when(is_sound, value).alias(name) for name, value in of_sound.items())
+        return judged.select(*tasks.columns, *added, "lastRead", "lastTried")
 
-    def last_read(self, level: Level) -> DataFrame:
-        """By segment id, when it was last read so deep, whatever the result and whatever has changed: `lastRead`; and
-        `lastTried`, which counts even if it could not be read."""
-        tried = self.rows().where(_as_deep_as(level) & (fn.col("result") != Result.NOT_LOOKED_AT.value))
-        was_read = fn.col("result").isin(Result.SOUND.value, Result.FOUND.value)
-        return tried.groupBy("segmentId").agg(
-            fn.max(fn.when(was_read, fn.col("checkedAt"))).alias("lastRead"), fn.max("checkedAt").alias("lastTried")
+    def _known(self, tasks: DataFrame, level: Level) -> DataFrame:
+        """A row for each segment of some tasks: `readings`, the last one of each fingerprint; `lastRead`, `lastTried`.
+        Of millions of other segments the ledger may know, nothing is put together."""
+        rows = self.rows().join(tasks.select("segmentId"), "segmentId", "left_semi")
+        rows = rows.where(fn.col("result") != Result.NOT_LOOKED_AT.value)
+        is_deep, was_read = _as_deep_as(level), fn.col("result").isin(Result.SOUND.value, Result.FOUND.value)
+        counts = (fn.col("result") != Result.SOUND.value) | is_deep
+        last = fn.struct("result", "checkedAt", *_COUNTS)
+        order = fn.when(counts, fn.struct("checkedAt", _gravity()))
+        # The rows of a segment are together from here on.
+        each = rows.groupBy("segmentId", "fingerprint").agg(
+            fn.max_by(last, order).alias("last"),
+            fn.max(fn.col("result") == Result.FOUND.value).alias("hadFinding"),
+            fn.max(fn.when(is_deep & was_read, fn.col("checkedAt"))).alias("lastRead"),
+            fn.max(fn.when(is_deep, fn.col("checkedAt"))).alias("lastTried"),
+        )
+        return each.groupBy("segmentId").agg(
+            fn.collect_list(fn.struct("fingerprint", "last", "hadFinding")).alias("readings"),
+            fn.max("lastRead").alias("lastRead"),
+            fn.max("lastTried").alias("lastTried"),
         )
 
     def given_up(self, runs: AbstractSet[str], now: datetime) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -47,7 +48,20 @@ class OutputFolder:
         return {match[1] for match in map(_RUN_FOLDER.search, files) if match}
 
     def clear(self, name: str) -> None:
-        """Removes all files of a table, in all folders below it."""
+        """Removes a table with all folders below it. Through Spark Connect its files alone: an empty folder stays."""
+        if not self._removed(name):
+            self._empty(name)
+
+    def _removed(self, name: str) -> bool:
+        """Whether it could be removed: PySpark has no public way to, and a Connect session none at all."""
+        session: Any = self.session
+        if not hasattr(session, "_jvm"):
+            return False
+        path = session._jvm.org.apache.hadoop.fs.Path(f"{self._url}/{name}")
+        path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
+        return True
+
+    def _empty(self, name: str) -> None:
         # Without partitions, Spark leaves a file of no rows.
         empty = self.session.createDataFrame(_NOTHING.empty_table(), spark_schema(_NOTHING))
         _replacing(empty).partitionBy("folder").parquet(f"{self._url}/{name}")

@@ -96,10 +96,9 @@ class PlannedWork:
     def judged(self, ledger: Ledger, asked: Asked) -> DataFrame:
         """All tasks, with `soundAt` and the counts of an earlier reading where they need not be read again, and
         `lastRead` and `lastTried`."""
-        tasks = self.tasks.join(ledger.sound(asked), "fingerprint", "left")
-        tasks = tasks.join(ledger.last_read(asked.level), "segmentId", "left")
+        judged = ledger.judged(self.tasks, asked)
         holds = fn.col("soundAt").isNotNull() & is_unchanged_since(fn.col("soundAt"))
-        return tasks.withColumn("isSound", fn.coalesce(holds, fn.lit(False)))
+        return judged.withColumn("isSound", fn.coalesce(holds, fn.lit(False)))
 
     def kept(self, judged: DataFrame) -> DataFrame:
         """The same, computed once: in whole what is due, and of the rest what `reused` sums up. Otherwise each look at

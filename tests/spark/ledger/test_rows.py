@@ -38,6 +38,15 @@ def enter(runs: Runs, run: str, rows: list[dict[str, Any]], began: datetime, chu
     Ledger(runs.output).commit(frame, run, chunk, began)
 
 
+def judged(runs: Runs, tasks: list[SegmentTask]) -> dict[str, dict[str, Any]]:
+    """By fingerprint, what the ledger knows of some tasks."""
+    ids = [task.metadata.segment_id for task in tasks]
+    asked = pa.table({"segmentId": ids, "fingerprint": ids})
+    frame = Ledger(runs.output).judged(runs.session.createDataFrame(asked, spark_schema(asked.schema)), ASKED)
+    rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
+    return {row.pop("fingerprint"): row for row in rows}
+
+
 def sound(task: SegmentTask) -> SegmentReport:
     return SegmentReport(task.metadata.segment_id)
 
@@ -105,9 +114,11 @@ def test_bytes_with_a_finding_are_read_again_whenever_a_driver_s_clock_calls_the
             runs, f"run-{number}", [entry(task, report(task)) for task, report, at in readings if at == moment], moment
         )
 
-    known = Ledger(runs.output).sound(ASKED).select("fingerprint").toArrow().to_pylist()
+    known = judged(runs, tasks[:7])
 
-    assert [row["fingerprint"] for row in known] == [tasks[5].metadata.segment_id]
+    assert [one for one, row in known.items() if row["soundAt"]] == [tasks[5].metadata.segment_id]
+    assert known.keys() == {task.metadata.segment_id for task in tasks[:7]}
+    assert set(known[tasks[6].metadata.segment_id].values()) == {None, tasks[6].metadata.segment_id}
 
 
 def test_after_compaction_a_segment_is_still_known_to_have_been_read(runs: Runs, tasks: list[SegmentTask]) -> None:
@@ -115,16 +126,13 @@ def test_after_compaction_a_segment_is_still_known_to_have_been_read(runs: Runs,
     enter(runs, "first", [entry(tasks[0], sound(tasks[0]))], NOW - timedelta(hours=2))
     enter(runs, "second", [entry(tasks[0], unknown(tasks[0]))], NOW - timedelta(hours=1))
 
-    def moments() -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = ledger.last_read(Level.HEADERS).toArrow().to_pylist()
-        return rows
-
-    before = moments()
+    before = judged(runs, tasks[:2])
     ledger.compact(ledger.runs())
 
-    assert moments() == before
-    assert before[0]["lastTried"] - before[0]["lastRead"] == timedelta(hours=1)
-    assert ledger.sound(ASKED).count() == 0
+    assert judged(runs, tasks[:2]) == before
+    first, second = (before[task.metadata.segment_id] for task in tasks[:2])
+    assert first["lastTried"] - first["lastRead"] == timedelta(hours=1)
+    assert (second["lastTried"], first["soundAt"], second["soundAt"]) == (None, None, None)
 
 
 @pytest.mark.parametrize("killed_before", divided(["never", "complete is noted", "chunks are removed"]))
@@ -181,7 +189,22 @@ def test_compaction_leaves_the_work_and_rows_of_a_run_that_is_at_work(
     assert Ledger(runs.output).rows().count() == 4
 
 
-def test_a_table_is_replaced_whole_however_the_cluster_is_configured(runs: Runs) -> None:
+def test_a_table_is_removed_with_its_folder(runs: Runs) -> None:
+    for run in ("a", "b"):
+        runs.output.write_table(f"table/run={run}/part=1", pa.table({"x": [1]}))
+
+    runs.output.clear("table/run=a")
+
+    assert [path.name for path in (runs.folder / "output/table").iterdir()] == ["run=b"]
+    assert runs.output.runs("table") == {"b"}
+    runs.output.clear("table/run=b")
+    assert runs.output.runs("table") == set()
+
+
+def test_through_spark_connect_a_table_is_emptied_however_the_cluster_is_configured(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OutputFolder, "_removed", lambda *_: False)
     mode = "spark.sql.sources.partitionOverwriteMode"
     runs.output.write_table("table/run=a/part=1", pa.table({"x": [1]}))
     before = str(runs.session.conf.get(mode))
