@@ -14,6 +14,8 @@ from typing import Any
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, system_error
 from tieredctl.model.printable import printable
 from tieredctl.ops.metadata.as_of import AsOf
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ports.layout import AUTO
 from tieredctl.process.crash_file import crash_text, fault_error
 from tieredctl.process.run_metrics import RunMetrics, run_metrics
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
@@ -33,7 +35,7 @@ def run_job(
         with error_stream() as stream, redirect_stderr(stream), _interrupted_by_all():
             try:
                 options = parser.parse_args(arguments)
-                metrics.ask(getattr(options, "metrics_file", None), parser.prog.removesuffix(".py"))
+                metrics.ask(options.metrics_file, parser.prog.removesuffix(".py"))
             except TieredctlError as error:
                 return _failed(error)
             words = [parser.prog, *(sys.argv[1:] if arguments is None else arguments)]
@@ -80,7 +82,7 @@ def _interrupted_by_all() -> Iterator[None]:
 
 
 def job_parser(name: str, description: str) -> argparse.ArgumentParser:
-    """With the arguments for metadata, store, topics and output."""
+    """With the arguments for metadata, store, topics, output and metrics."""
     parser = argparse.ArgumentParser(prog=name, description=description)
     add = parser.add_argument
     add("--log-dir", type=Path, action="append", default=[], help="a broker's log directory; repeat it for several")
@@ -91,11 +93,15 @@ def job_parser(name: str, description: str) -> argparse.ArgumentParser:
     add("--metadata-source-option", **_PAIRS, help="for --metadata-source")
     add("--store", required=True, help="the remote store, such as file:DIR")
     add("--store-option", **_PAIRS, help="for the store")
-    add("--layout", required=True, help="how keys map to segments: local, or a plugin's name")
+    add("--layout", default=AUTO, help="how keys map to segments: local, a plugin's name, or auto to look at the keys")
     add("--layout-option", **_PAIRS, help="for the layout")
     add("--live-topic-ids", type=Path, metavar="FILE", help="the ids of all topics, one per line")
     add("--kraft-snapshot", type=Path, metavar="FILE", help="the topics of a cluster that is down")
+    add("--topic", action="append", help="only this topic; repeat it for several")
+    add("--topic-id", action="append", help="only the topic with this id; repeat it for several")
+    add("--partition", type=int32, action="append", metavar="NUMBER", help="only this partition; repeat it for several")
     add("--output", required=True, metavar="URL", help="the folder for the results, as a path that Spark can write")
+    add("--metrics-file", type=Path, metavar="FILE", help="write metrics to this file, for Prometheus' node exporter")
     return parser
 
 
@@ -107,6 +113,19 @@ def places_of(options: argparse.Namespace, as_of: AsOf | None = None) -> tuple[M
     metadata = MetadataPlace(tuple(options.log_dir), cluster, options.export, as_of, plugin)
     store = StorePlace(options.store, dict(options.store_option), options.layout, dict(options.layout_option))
     return metadata, store, TopicsPlace.beside(metadata, options.live_topic_ids, options.kraft_snapshot)
+
+
+def selection_of(options: argparse.Namespace) -> Selection:
+    """The partitions that the arguments mean."""
+    return Selection.given(options.topic, options.topic_id, options.partition)
+
+
+def int32(text: str) -> int:
+    """A number that Kafka has in 32 bits, 0 or more."""
+    value = int(text)
+    if not 0 <= value < 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 2147483647")
+    return value
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -51,9 +51,7 @@ def stopped_by(number: signal.Signals, _options: argparse.Namespace) -> ExitCode
 
 
 def run(how: Run, *words: str) -> int:
-    parser = job_parser("verify.py", "A job.")
-    parser.add_argument("--metrics-file", type=Path)
-    return run_job(parser, how, [*NEEDED, *words])
+    return run_job(job_parser("verify.py", "A job."), how, [*NEEDED, *words])
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,9 @@ def cluster(tieredctl: Tieredctl, captures: Path, tmp_path: Path) -> CrashedClus
     return copied
 
 
-def run(cluster: CrashedClusterOnDisk, output: Path, log_dir: Path | None = None) -> int:
+def run(cluster: CrashedClusterOnDisk, output: Path, log_dir: Path | None = None, *words: str) -> int:
     where = ("--store", f"file:{cluster.bucket}", "--layout", "aiven", "--output", str(output))
-    return job.main([*where, "--log-dir", str(log_dir or cluster.log_dir), "--min-age", "1h"])
+    return job.main([*where, "--log-dir", str(log_dir or cluster.log_dir), "--min-age", "1h", *words])
 
 
 def inventory_of(cluster: CrashedClusterOnDisk, folder: Path) -> Path:
@@ -90,6 +90,27 @@ def test_a_mark_is_made_of_an_inventory_as_of_a_point_without_asking_the_store(
     assert said["source"]["inventory"] == local["source"]["inventory"]
     for name in ("objects", "bytes", "status", "causes", "reserved", "gone"):
         assert said["summary"][name] == local["summary"][name]
+
+
+@pytest.mark.usefixtures("spark")
+def test_of_a_partition_alone_what_a_scan_of_it_finds_is_marked(
+    cluster: CrashedClusterOnDisk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics = tmp_path / "metrics.prom"
+    local = cluster.scan("--min-age", "1h", "-o", "json").document()
+    orphan = next(one for one in local["items"] if one["status"] == "orphan" and one["topicId"])
+    chosen = ["--topic-id", orphan["topicId"], "--partition", str(orphan["partition"])]
+
+    code = run(cluster, tmp_path / "mark", None, *chosen, "--metrics-file", str(metrics))
+
+    said = json.loads(capsys.readouterr().out)["summary"]
+    expected = cluster.scan("--min-age", "1h", "-o", "json", *chosen).document()["summary"]
+    assert code == ExitCode.FINDINGS
+    for name in ("objects", "bytes", "status", "causes", "selection", "selectedOnly"):
+        assert said[name] == expected[name], name
+    assert 0 < said["objects"] < local["summary"]["objects"]
+    assert f'tieredctl_objects{{command="orphans"}} {said["objects"]}\n' in metrics.read_text()
+    assert run(cluster, tmp_path / "none", None, "--topic", "no-such-topic") == ExitCode.USAGE
 
 
 def summary_in(output: Path) -> Mapping[str, Any]:

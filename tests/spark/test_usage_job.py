@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from tieredctl_spark.jobs import usage as job
 
+from tests.rigs.inventories import BUCKET, ROOT, S3_MANIFEST, s3_inventory, s3_row
 from tests.spark.damage import REMOTE
 from tieredctl.errors import ExitCode
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.ports.object_store import StoredObject
 from tieredctl.wiring.places import MetadataPlace
 
 pytestmark = pytest.mark.spark
@@ -63,3 +65,53 @@ def test_every_object_is_counted_where_it_belongs(
     assert summary["bytes"] == expected_bytes.total()
     assert summary["monthlyCost"] == pytest.approx(expected_bytes.total() * 0.5 / 2**30)
     assert summary["currency"] == "EUR"
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_is_chosen_is_counted_alone_and_leaves_metrics(
+    kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--log-dir", str(kafka_4 / "data"), "--store", f"file:{kafka_4 / REMOTE}"]
+    metrics = tmp_path / "metrics.prom"
+
+    for name, chosen in (("topic", ["--topic", "orders7"]), ("both", ["--topic", "orders7", "--partition", "1"])):
+        words = [*where, *chosen, "--metrics-file", str(metrics), "--output", str(tmp_path / name)]
+        assert job.main(words) == ExitCode.CLEAN, name
+        summary = json.loads(capsys.readouterr().out)["summary"]
+        rows = pq.read_table(tmp_path / name / "usage").to_pylist()
+        assert {row["topic"] for row in rows} == {"orders7"}
+        assert len({row["partition"] for row in rows}) == (1 if name == "both" else 3)
+        assert summary["objects"] == sum(row["objects"] for row in rows)
+        assert summary["selectedOnly"]
+        assert f'tieredctl_objects{{command="usage"}} {summary["objects"]}\n' in metrics.read_text()
+
+    assert job.main([*where, "--topic", "orders", "--output", str(tmp_path / "none")]) == ExitCode.USAGE
+    assert "topic orders" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("spark", "cloud_environment")
+def test_an_inventory_stands_for_the_listing_and_metadata_for_a_point_in_the_past(
+    kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, now_ms = kafka_4 / REMOTE, 1_780_000_000_000
+    files = sorted(path for path in store.rglob("*.log") if path.is_file())
+    listed = [StoredObject(path.relative_to(store).as_posix(), 7, now_ms, "", "GLACIER") for path in files]
+    for name, data in s3_inventory(list(map(s3_row, listed)), parquet=True).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    words = [
+        *("--log-dir", str(kafka_4 / "data"), "--as-of", "2000-01-01T00:00:00Z", "--output", str(tmp_path / "usage")),
+        # Nothing answers there.
+        *("--store", f"s3://{BUCKET}/{ROOT}", "--store-option", "endpoint=http://127.0.0.1:9", "--layout", "local"),
+        *("--inventory", str(tmp_path / S3_MANIFEST)),
+    ]
+
+    code = job.main(words)
+
+    said = json.loads(capsys.readouterr().out)
+    rows = pq.read_table(tmp_path / "usage/usage").to_pylist()
+    assert code == ExitCode.CLEAN
+    assert (said["summary"]["objects"], said["summary"]["bytes"]) == (len(files), 7 * len(files))
+    assert "inventory" in said["source"]
+    moment = datetime.fromtimestamp(now_ms / 1_000, UTC).date()
+    assert {(row["day"], row["storageClass"], row["brokerId"]) for row in rows} == {(moment, "GLACIER", None)}

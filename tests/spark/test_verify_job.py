@@ -18,6 +18,7 @@ from tieredctl_spark.jobs import verify as job
 from tests.rigs.small_spark import SMALL, conf_words
 from tests.spark.damage import REMOTE, damaged, with_unknown_size
 from tests.wiring.reading_order import COMMAND_LINE, LOCAL_LOGS, METADATA, SPARK_JOB, STORE_LISTED, read_in_order
+from tieredctl.cli.main import run as run_command
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.local_logs import read_local_logs
 from tieredctl.kafka.log_directory import LogDirectories
@@ -145,7 +146,27 @@ def test_results_are_written_before_the_ledger_is_compacted(
 
     assert code == ExitCode.FAILURE
     assert len(list((tmp_path / "findings").iterdir())) == len(list((tmp_path / "summaries").iterdir())) == 1
-    assert not any((tmp_path / "tasks").rglob("*.parquet"))
+    assert not any(path for name in ("tasks", "work") for path in (tmp_path / name).iterdir())
+
+
+def test_a_topic_alone_is_read_in_the_layout_that_is_found(
+    spark: SparkSession, kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--log-dir", str(kafka_4 / "data"), "--store", f"file:{kafka_4 / REMOTE}", "--level", "headers"]
+    chosen = ["--topic", "orders7", "--partition", "1"]
+
+    code = job.main([*where, *chosen, "--output", str(tmp_path)])
+
+    said = json.loads(capsys.readouterr().out)
+    assert run_command(["verify", *where, *chosen, "-o", "json"]) == code
+    command = json.loads(capsys.readouterr().out)
+    assert said["source"]["layout"] == "local"
+    same = said["summary"].keys() & command["summary"].keys()
+    assert same >= {"segments", "objects", "selection", "selectedOnly"}
+    assert {name: said["summary"][name] for name in same} == {name: command["summary"][name] for name in same}
+    assert not [*tmp_path.glob("tasks/*"), *tmp_path.glob("work/*")]
+    assert job.main([*where, "--topic", "order7", "--output", str(tmp_path)]) == ExitCode.USAGE
+    assert "knows topic order7" in capsys.readouterr().err
 
 
 @pytest.mark.exhaustive

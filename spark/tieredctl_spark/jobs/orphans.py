@@ -25,15 +25,17 @@ from tieredctl.errors import ExitCode
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.quantities import duration_ms
+from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.ops.orphans.mark import CANDIDATES, KIND, SUMMARY
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.remote.inventory import iso_8601
+from tieredctl.process.run_metrics import run_metrics
 from tieredctl.wiring.listing_place import ListingPlace
-from tieredctl.wiring.orphans import ScanPlaces
+from tieredctl.wiring.orphans import ScanPlaces, demand_known_objects
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.finding_rows import finding_table
-from tieredctl_spark.job_arguments import job_parser, places_of, run_job
+from tieredctl_spark.job_arguments import job_parser, places_of, run_job, selection_of
 from tieredctl_spark.orphan_scan import SparkScan, scanned
 from tieredctl_spark.output_folder import OutputFolder, json_line
 from tieredctl_spark.session import spark_session
@@ -70,13 +72,15 @@ def _run(options: argparse.Namespace) -> ExitCode:
     metadata, store, topics = places_of(options, options.as_of)
     listing = ListingPlace(options.key_list, options.inventory)
     now_ms = time.time_ns() // 1_000_000
-    how = ScanOptions(now_ms, options.min_age, price=storage_price(options.store))
+    price, selection = storage_price(options.store), selection_of(options)
+    how = ScanOptions(now_ms, options.min_age, selection=selection, price=price)
     with spark_session({}) as session, spark_failures():
         output = OutputFolder(session, options.output)
         # Whatever is in the folder is not a mark from here on, until this one is whole.
         output.write_text(SUMMARY, json_line({"kind": KIND, "summary": {"success": False}}))
         places = ScanPlaces(metadata, store, topics, listing)
         found = scanned(session, places, how, output.keep, frozenset({ObjectStatus.ORPHAN}))
+        demand_known_objects(places, found)
         return _write(found, how, output)
 
 
@@ -87,12 +91,20 @@ def _write(found: SparkScan, how: ScanOptions, output: OutputFolder) -> ExitCode
     code = exit_code_of(found.findings)
     times = {"marked": iso_8601(how.now_ms), "markedMs": how.now_ms, "minAgeMs": how.min_age_ms}
     cut_off = {"cutOff": iso_8601(how.now_ms - how.min_age_ms), "candidates": candidates.count()}
-    document = {
+    document: Document = {
         "kind": KIND,
         "apiVersion": "tieredctl/v1",
         "source": found.source | {"clusterId": found.cluster_id, "engine": "spark"},
-        "summary": {"success": True, **times, **cut_off, **found.summary(), "exitCode": int(code)},
+        "summary": {
+            "success": True,
+            **times,
+            **cut_off,
+            **found.summary(),
+            **how.selection.document(),
+            "exitCode": int(code),
+        },
     }
+    run_metrics.get().note(document["summary"], found.findings)
     output.write_text(SUMMARY, json_line(document))
     sys.stdout.write(json_line(document))
     return code

@@ -14,19 +14,27 @@ import sys
 import time
 from collections.abc import Sequence
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from tieredctl.config.file import storage_price
 from tieredctl.errors import ExitCode
 from tieredctl.model.findings import exit_code_of
+from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.as_of import AsOf
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import iso_8601
+from tieredctl.process.run_metrics import run_metrics
+from tieredctl.wiring.listing_place import ListingPlace
+from tieredctl.wiring.metadata import METADATA_AND_STORE, demand_known_by_all
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.finding_rows import finding_table
-from tieredctl_spark.job_arguments import job_parser, places_of, run_job
+from tieredctl_spark.job_arguments import job_parser, places_of, run_job, selection_of
+from tieredctl_spark.listing_frames import listing_frame
 from tieredctl_spark.metadata_facts import metadata_facts
 from tieredctl_spark.output_folder import OutputFolder, json_line
 from tieredctl_spark.session import spark_session
-from tieredctl_spark.transforms.listed_objects import listed_objects, unreserved
+from tieredctl_spark.transforms.listed_objects import unreserved
 from tieredctl_spark.transforms.metadata_rows import copies_in, kept_metadata
 from tieredctl_spark.transforms.usage import storage_usage
 
@@ -35,27 +43,37 @@ _SUMMARY = "summary.json"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the job, and returns its exit code."""
-    return run_job(job_parser("usage.py", "What is stored, and what it costs."), _run, arguments)
+    parser = job_parser("usage.py", "What is stored, and what it costs.")
+    add = parser.add_argument
+    add("--inventory", metavar="PATH-OR-URL", help="the manifest of the bucket's inventory, instead of listing it")
+    add("--as-of", type=AsOf.given, metavar="OFFSET-FILE|TIME", help="the metadata at a point in the past")
+    return run_job(parser, _run, arguments)
 
 
 def _run(options: argparse.Namespace) -> ExitCode:
-    metadata, store, _ = places_of(options)
+    metadata, store, _ = places_of(options, options.as_of)
     remote, price, now_ms = store.open(), storage_price(options.store), time.time_ns() // 1_000_000
+    selection = selection_of(options)
     metadata.demand_usable()
     with spark_session({}) as session, spark_failures():
         output = OutputFolder(session, options.output)
         output.write_text(_SUMMARY, json_line({"kind": "Usage", "summary": {"success": False}}))
-        objects = unreserved(listed_objects(session, *remote).kept(output.keep, "listing"))
+        listing = listing_frame(session, ListingPlace(inventory=options.inventory), store, remote)
+        objects = unreserved(listing.kept(output.keep))
         with metadata.open() as stream:
             rows = kept_metadata(session, metadata, stream.source, output.keep)
             facts = metadata_facts(rows, stream, output.keep)
-            source = {**stream.source.describe(), "store": remote.store.url, "layout": remote.layout.name}
-        usage = output.keep(storage_usage(objects.rows(), copies_in(rows).rows(), price), "usage")
+            where = {"store": remote.store.url, **listing.described, "layout": remote.layout.name}
+            source = {**stream.source.describe(), **where}
+        usage = storage_usage(objects.rows(), copies_in(rows).rows(), price)
+        usage = output.keep(_selected(usage, selection), "usage")
         totals = usage.agg(fn.sum("objects"), fn.sum("bytes"), fn.sum("monthlyCost")).collect()[0]
+        if not totals[0]:
+            demand_known_by_all(metadata, selection, METADATA_AND_STORE)
         classes = [row[0] for row in usage.select("storageClass").distinct().collect()]
         output.write_table("findings", finding_table(facts.findings))
         code = exit_code_of(facts.findings)
-        document = {
+        document: Document = {
             "kind": "Usage",
             "apiVersion": "tieredctl/v1",
             "source": source | {"engine": "spark"},
@@ -68,12 +86,26 @@ def _run(options: argparse.Namespace) -> ExitCode:
                 "currency": price.currency if price else None,
                 "classesWithoutPrice": price.without_price([one or "" for one in classes]) if price else [],
                 "complete": facts.certainty.is_whole,
+                **selection.document(),
                 "exitCode": int(code),
             },
         }
         output.write_text(_SUMMARY, json_line(document))
+    run_metrics.get().note(document["summary"], facts.findings)
     sys.stdout.write(json_line(document))
     return code
+
+
+def _selected(usage: DataFrame, selection: Selection) -> DataFrame:
+    wanted: dict[str, tuple[str, ...] | tuple[int, ...]] = {
+        "topic": selection.topics,
+        "topicId": selection.topic_ids,
+        "partition": selection.numbers,
+    }
+    for name, values in wanted.items():
+        if values:
+            usage = usage.where(fn.col(name).isin(*values))
+    return usage
 
 
 if __name__ == "__main__":

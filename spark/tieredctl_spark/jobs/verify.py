@@ -20,13 +20,13 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.clock import Clock
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.quantities import byte_count, duration_ms
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.options import Subset, VerifyOptions
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 from tieredctl.process.run_metrics import run_metrics
@@ -34,7 +34,7 @@ from tieredctl.wiring.verify import Verified, verify
 from tieredctl_spark.coverage_engine import CoverageEngine
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.finding_rows import finding_table
-from tieredctl_spark.job_arguments import job_parser, places_of, run_job
+from tieredctl_spark.job_arguments import int32, job_parser, places_of, run_job, selection_of
 from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.recorded_engine import RecordedEngine, RunOptions
 from tieredctl_spark.session import spark_session
@@ -57,18 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--max-bytes", type=_some_bytes, metavar="SIZE", help="read at most so much, least recently tried first: 2TB")
     add("--read-rate", type=_some_bytes, metavar="SIZE", help="read at most so much a second on each machine: 200MB")
     add("--coverage", action="store_true", help="read nothing: say by topic what is not known to be sound by --max-age")
-    add("--metrics-file", type=Path, metavar="FILE", help="write metrics to this file, for Prometheus' node exporter")
-    add(
-        "--index-interval", type=_int32, default=DEFAULT_INDEX_INTERVAL_BYTES, help="index.interval.bytes of the topics"
-    )
+    add("--index-interval", type=int32, default=DEFAULT_INDEX_INTERVAL_BYTES, help="index.interval.bytes of the topics")
     return parser
-
-
-def _int32(text: str) -> int:
-    value = int(text)
-    if not 0 <= value < 1 << 31:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 2147483647")
-    return value
 
 
 def _some_bytes(text: str) -> int:
@@ -85,13 +75,14 @@ def _run(options: argparse.Namespace) -> ExitCode:
     how = VerifyOptions(
         level=options.level,
         clock=Clock(time.time_ns() // 1_000_000, _STUCK_AFTER_MS),
+        selection=selection_of(options),
         subset=options.subset,
         index_interval_bytes=options.index_interval,
     )
     with ExitStack() as stack:
         started = _Started(stack, options)
         verified = verify(metadata, store, how, topics=topics, make_engine=started.engine)
-        return _write(verified, started)
+        return _write(verified, started, how.selection)
 
 
 class _Started:
@@ -118,14 +109,14 @@ class _Started:
         return self.recorded
 
 
-def _write(verified: Verified, started: _Started) -> ExitCode:
+def _write(verified: Verified, started: _Started, selection: Selection) -> ExitCode:
     result, output, recorded = verified.result, started.output, started.recorded
     output.write_table(f"findings/run={recorded.run}", finding_table(result.findings))
     counts = result.summary() | recorded.counts(result.segments)
     code = exit_code_of(result.findings)
     if counts.get("postponed"):  # the budget left some of what was asked for
         counts["complete"], code = False, worst(code, ExitCode.INCOMPLETE)
-    counts |= {"run": recorded.run, "exitCode": int(code)}
+    counts |= selection.document() | {"run": recorded.run, "exitCode": int(code)}
     document = _document(verified.source | {"engine": "spark"}, counts)
     if isinstance(recorded, CoverageEngine):
         document["items"] = recorded.topics()
