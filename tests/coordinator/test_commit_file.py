@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,8 @@ from tieredctl_proposals.coordinator.recovery import recover
 from tieredctl_proposals.model.diskless_records import LOG_APPEND_TIME
 from tieredctl_proposals.model.diskless_requests import (
     LATEST,
-    CommitFile,
+    BatchResult,
+    CommitBatch,
     DeletableRecords,
     DeleteRecords,
     DescribeFiles,
@@ -25,6 +26,8 @@ from tieredctl_proposals.model.diskless_requests import (
 
 from tests.coordinator.states import BROKER, NOW_MS, OTHER_TOPIC_ID, TOPIC_ID, Served, a_batch, a_file, produced
 
+NONE = KafkaError.NONE
+
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
@@ -33,22 +36,56 @@ def served(tmp_path: Path) -> Iterator[Served]:
     served.connection.close()
 
 
-def test_offsets_follow_one_another_in_each_partition_in_the_order_of_the_request(served: Served) -> None:
-    results = served.commit("f", a_batch(3), a_batch(2, partition=1), a_batch(4))
+OUT_OF_ORDER = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+SIX = [produced(number) for number in range(6)]
+HISTORIES: dict[str, tuple[list[list[CommitBatch]], list[int | str | KafkaError]]] = {
+    "offsets follow one another in each partition in the order of the request": (
+        [[a_batch(3), a_batch(2, partition=1), a_batch(4)]],
+        [0, 0, 3],
+    ),
+    "offsets follow those of the file before": ([[a_batch(3), a_batch(4)], [a_batch()]], [7]),
+    "a partly refused file keeps what was accepted": (
+        [[a_batch(2, topic_id=OTHER_TOPIC_ID), a_batch(2), a_batch(2, partition=9)]],
+        [KafkaError.UNKNOWN_TOPIC_ID, 0, KafkaError.UNKNOWN_TOPIC_OR_PARTITION],
+    ),
+    "the last batch sent again": ([[a_batch(10), produced(0, 3)], [produced(0, 3)]], ["10 again"]),
+    "the last but four sent again": (
+        [[a_batch(10), produced(0, 3), *map(produced, range(3, 7))], [produced(0, 3)]],
+        ["10 again"],
+    ),
+    "the last but five sent again": ([SIX, [produced(0)]], [OUT_OF_ORDER]),
+    "batches that do not follow the last": (
+        [[produced(3, 2)], [*map(produced, (0, 1, 4, 6, 2**31 - 1))]],
+        [OUT_OF_ORDER] * 5,
+    ),
+    "the last sequence number is followed by the first": ([[produced(2**31 - 2, 2), produced(0, 2)]], [0, 2]),
+    "sequence numbers that wrap are followed by the next": ([[produced(2**31 - 1, 3), produced(2)]], [0, 3]),
+    "an older epoch is fenced, even with a batch that was accepted once": (
+        [[produced(0, epoch=3), produced(0, epoch=4)], [produced(0, epoch=3)]],
+        [KafkaError.INVALID_PRODUCER_EPOCH],
+    ),
+    "a new epoch begins with sequence number zero": (
+        [SIX[:2], [produced(2, epoch=1), produced(0, epoch=1), produced(1, epoch=1)]],
+        [OUT_OF_ORDER, 2, 3],
+    ),
+    "a producer is another in each partition": ([[produced(0, 5), produced(40, partition=1)]], [0, 0]),
+}
+"""The batches of each file, and what becomes of the last one's."""
 
-    assert [one.assigned_base_offset for one in results] == [0, 0, 3]
-    assert served.commit("g", a_batch())[0].assigned_base_offset == 7
+
+def errors(results: Sequence[BatchResult]) -> list[KafkaError]:
+    return [one.error for one in results]
 
 
-def test_a_partly_refused_file_keeps_what_was_accepted(served: Served) -> None:
-    results = served.commit("f", a_batch(2, topic_id=OTHER_TOPIC_ID), a_batch(2), a_batch(2, partition=9))
+@pytest.mark.parametrize("history", HISTORIES)
+def test_which_batches_are_accepted_and_the_offsets_that_they_get(served: Served, history: str) -> None:
+    files, expected = HISTORIES[history]
 
-    assert [one.error for one in results] == [
-        KafkaError.UNKNOWN_TOPIC_ID,
-        KafkaError.NONE,
-        KafkaError.UNKNOWN_TOPIC_OR_PARTITION,
-    ]
-    assert results[1].assigned_base_offset == 0
+    for number, batches in enumerate(files):
+        results = served.commit(f"file-{number}", *batches)
+
+    offsets = [f"{one.assigned_base_offset} again" if one.is_duplicate else one.assigned_base_offset for one in results]
+    assert [one.error or offset for one, offset in zip(results, offsets, strict=True)] == expected
 
 
 def test_a_file_of_which_nothing_was_accepted_is_known_and_released_at_once(served: Served) -> None:
@@ -62,64 +99,6 @@ def test_only_batches_with_log_append_time_are_given_a_time(served: Served) -> N
     results = served.commit("f", a_batch(), a_batch(timestamp_type=LOG_APPEND_TIME))
 
     assert [one.log_append_time_ms for one in results] == [-1, NOW_MS]
-
-
-@pytest.mark.parametrize("between", [0, 4])
-def test_one_of_the_last_five_batches_sent_again_gets_the_offset_that_it_got(served: Served, between: int) -> None:
-    served.commit("f", a_batch(10), produced(0, 3))
-    for number in range(between):
-        served.commit(f"between-{number}", produced(3 + number))
-
-    (result,) = served.commit("again", produced(0, 3))
-
-    assert (result.error, result.assigned_base_offset, result.is_duplicate) == (KafkaError.NONE, 10, True)
-
-
-def test_the_batch_before_the_last_five_is_out_of_order(served: Served) -> None:
-    served.commit("f", *(produced(number) for number in range(6)))
-
-    assert served.commit("again", produced(0))[0].error is KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
-
-
-@pytest.mark.parametrize("first", [0, 1, 4, 6, 2**31 - 1])
-def test_a_batch_that_does_not_follow_the_last_one_is_out_of_order(served: Served, first: int) -> None:
-    served.commit("f", produced(3, 2))
-
-    assert served.commit("g", produced(first))[0].error is KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
-
-
-def test_the_last_sequence_number_is_followed_by_the_first(served: Served) -> None:
-    results = served.commit("f", produced(2**31 - 2, 2), produced(0, 2))
-
-    assert [one.error for one in results] == [KafkaError.NONE, KafkaError.NONE]
-
-
-def test_a_batch_whose_sequence_numbers_wrap_is_followed_by_the_next(served: Served) -> None:
-    results = served.commit("f", produced(2**31 - 1, 3), produced(2))
-
-    assert [one.error for one in results] == [KafkaError.NONE, KafkaError.NONE]
-
-
-def test_an_older_epoch_is_fenced_even_with_a_batch_that_was_accepted_once(served: Served) -> None:
-    served.commit("f", produced(0, epoch=3), produced(0, epoch=4))
-
-    assert served.commit("g", produced(0, epoch=3))[0].error is KafkaError.INVALID_PRODUCER_EPOCH
-
-
-def test_a_new_epoch_begins_with_sequence_number_zero(served: Served) -> None:
-    served.commit("f", produced(0), produced(1))
-
-    results = served.commit("g", produced(2, epoch=1), produced(0, epoch=1), produced(1, epoch=1))
-
-    errors = [KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.NONE, KafkaError.NONE]
-    assert [one.error for one in results] == errors
-    assert not any(one.is_duplicate for one in results)
-
-
-def test_a_producer_is_another_in_each_partition(served: Served) -> None:
-    results = served.commit("f", produced(0, 5), produced(40, partition=1))
-
-    assert [one.error for one in results] == [KafkaError.NONE, KafkaError.NONE]
 
 
 def test_a_producer_is_remembered_when_its_records_are_gone(served: Served) -> None:
@@ -141,26 +120,20 @@ def test_a_file_committed_twice_is_refused_and_keeps_its_batches(served: Served)
     assert described.has_live_batches
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        lambda file: file._replace(owner_ids=(5,)),
-        lambda file: file._replace(object_key=""),
-        lambda file: file._replace(file_size=199),
-        lambda file: file._replace(batches=(file.batches[0], file.batches[1]._replace(byte_offset=99))),
-        lambda file: file._replace(batches=(file.batches[0], produced(0)._replace(byte_offset=100, last_sequence=1))),
-    ],
-    ids=["another coordinator's", "no key", "batches beyond its end", "batches that overlap", "impossible sequences"],
-)
-def test_a_file_that_cannot_be_is_refused_whole_and_leaves_nothing(
-    served: Served, broken: Callable[[CommitFile], CommitFile]
-) -> None:
-    end = served.log.end_offset
-
-    answer = served.finished(served.coordinator.commit_file(broken(a_file("f", a_batch(), a_batch())), BROKER))
-
-    assert {one.error for one in answer.batches} == {KafkaError.INVALID_REQUEST}
-    assert served.log.end_offset == end
+def test_a_file_that_cannot_be_is_refused_whole_and_leaves_nothing(served: Served) -> None:
+    file, end = a_file("f", a_batch(), a_batch()), served.log.end_offset
+    first, second = file.batches
+    broken = {
+        "another coordinator's": file._replace(owner_ids=(5,)),
+        "no key": file._replace(object_key=""),
+        "batches beyond its end": file._replace(file_size=199),
+        "batches that overlap": file._replace(batches=(first, second._replace(byte_offset=99))),
+        "impossible sequences": file._replace(batches=(first, produced(0)._replace(byte_offset=100, last_sequence=1))),
+    }
+    for name, one in broken.items():
+        answer = served.finished(served.coordinator.commit_file(one, BROKER))
+        assert {*errors(answer.batches)} == {KafkaError.INVALID_REQUEST}, name
+        assert served.log.end_offset == end, name
 
 
 def test_operations_are_checked_against_those_that_are_pending(served: Served) -> None:

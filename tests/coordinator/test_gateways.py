@@ -6,7 +6,6 @@ from collections import Counter
 from itertools import product
 from random import Random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tieredctl_proposals.coordinator.gateways import (
@@ -17,65 +16,39 @@ from tieredctl_proposals.coordinator.gateways import (
     placed_gateways,
 )
 
+SCENARIOS = {3: (1, 12, 3), 6: (1, 6, 3), 12: (1, 3, 3), 24: (1, 2, 2), 36: (1, 1, 1), 108: (3, 1, 1)}
+"""Those of the KIP, all of which have 3 racks and 12 coordinators, by brokers: gateways for a coordinator in a rack,
+coordinators of a gateway, and commit calls of a file to other brokers or the own one.
 
-def demand_scenario(brokers: int, *, gateways: int, coordinators: int, calls: int) -> None:
-    """A scenario of the KIP's, all of which have 3 racks and 12 coordinators: gateways for a coordinator in a rack,
-    coordinators of a gateway, and commit calls of a file to other brokers or the own one."""
-    placed = placed_gateways(Deployment.even(brokers, racks=3, coordinators=12))
-
-    assert gateways_per_coordinator(brokers, 12, 3) == gateways
-    assert coordinators_per_gateway(brokers, 12, 3) == coordinators
-    assert max(len(held) for held in placed.coordinators.values()) == coordinators
-    assert all(len(placed.of(one, rack)) == gateways for one, rack in product(range(12), "012"))
-    assert max(len(placed.committed_to(broker)) for broker in range(brokers)) == calls
+The third says up to n_brokers, but who is a gateway for 3 coordinators calls no more than 3 brokers. The fourth rounds
+its 1.5 up to 2, which is the most and not what each of them has. The sixth divides by 18 brokers: that would be 6
+coordinators for each gateway, not 1, but it has 108."""
 
 
-def test_scenario_1_each_of_3_brokers_is_a_gateway_for_12_and_commits_to_all_3() -> None:
-    demand_scenario(3, gateways=1, coordinators=12, calls=3)
+def test_the_scenarios_of_the_proposal() -> None:
+    for brokers, (gateways, coordinators, calls) in SCENARIOS.items():
+        placed = placed_gateways(Deployment.even(brokers, racks=3, coordinators=12))
 
-
-def test_scenario_2_each_of_6_brokers_is_a_gateway_for_6_and_by_co_location_commits_to_3_of_6() -> None:
-    demand_scenario(6, gateways=1, coordinators=6, calls=3)
-
-
-def test_scenario_3_each_of_12_brokers_is_a_gateway_for_3_so_it_never_commits_to_12() -> None:
-    """The KIP says up to n_brokers, but who is a gateway for 3 coordinators calls no more than 3 brokers."""
-    demand_scenario(12, gateways=1, coordinators=3, calls=3)
+        assert gateways_per_coordinator(brokers, 12, 3) == gateways, brokers
+        assert coordinators_per_gateway(brokers, 12, 3) == coordinators, brokers
+        assert max(len(held) for held in placed.coordinators.values()) == coordinators, brokers
+        assert all(len(placed.of(one, rack)) == gateways for one, rack in product(range(12), "012")), brokers
+        assert max(len(placed.committed_to(broker)) for broker in range(brokers)) == calls, brokers
 
 
 def test_scenario_4_half_of_24_brokers_are_gateways_for_2_and_half_for_1() -> None:
-    """The KIP rounds its 1.5 up to 2, which is the most and not what each of them has."""
-    demand_scenario(24, gateways=1, coordinators=2, calls=2)
-
     placed = placed_gateways(Deployment.even(24, 3, 12))
 
     assert Counter(len(held) for held in placed.coordinators.values()) == {1: 12, 2: 12}
 
 
-def test_scenario_5_each_of_36_brokers_is_a_gateway_for_1() -> None:
-    demand_scenario(36, gateways=1, coordinators=1, calls=1)
-
-
-def test_scenario_6_each_of_108_brokers_is_a_gateway_for_1_and_there_are_3_in_each_rack() -> None:
-    """The KIP divides by 18 brokers: that would be 6 coordinators for each gateway, not 1. Its scenario has 108."""
-    demand_scenario(108, gateways=3, coordinators=1, calls=1)
-
-    assert 12 * 3 * 3 / 18 == 6
-    assert 12 * 3 * 3 / 108 == 1
-
-
-@pytest.mark.parametrize(("brokers", "gateways"), [(35, 1), (36, 1), (71, 1), (72, 2), (108, 3), (1, 1)])
-def test_the_number_of_gateways_is_rounded_down_so_that_none_gets_a_second_coordinator(
-    brokers: int, gateways: int
-) -> None:
-    assert gateways_per_coordinator(brokers, 12, 3) == gateways
-
-
-@pytest.mark.parametrize("brokers", [36, 37, 60, 72, 100, 108])
-def test_from_the_saturation_point_on_a_broker_is_a_gateway_for_one_coordinator_at_most(brokers: int) -> None:
-    placed = placed_gateways(Deployment.even(brokers, 3, 12))
-
-    assert max(len(held) for held in placed.coordinators.values()) == 1
+def test_the_number_of_gateways_is_rounded_down_so_that_none_gets_a_second_coordinator() -> None:
+    """From the saturation point on, a broker is a gateway for one coordinator at most."""
+    for brokers, gateways in ((35, 1), (36, 1), (71, 1), (72, 2), (108, 3), (1, 1)):
+        assert gateways_per_coordinator(brokers, 12, 3) == gateways, brokers
+    for brokers in (36, 37, 60, 72, 100, 108):
+        placed = placed_gateways(Deployment.even(brokers, 3, 12))
+        assert max(len(held) for held in placed.coordinators.values()) == 1, brokers
 
 
 def test_co_location_of_gateways_mirrors_that_of_coordinators() -> None:

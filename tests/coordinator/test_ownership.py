@@ -71,24 +71,16 @@ def test_who_is_handed_a_file_that_has_live_batches_waits_for_the_last_of_them()
     assert duties(second, 11 * GRACE_MS) == [HandOver(FILE, 1)]
 
 
-def test_the_last_owner_deletes_the_object_after_the_grace_period() -> None:
-    last = worker(1, live=0)
+def test_the_last_owner_deletes_the_object_after_the_grace_period_that_begins_again_with_a_new_leader() -> None:
+    """It has its own clock, and does not know what the one before had waited."""
+    last, alone = worker(1, live=0), OwnedFile("file", (1,), 1, 100)
+    new = OwnershipWorker(1, Files({alone: 0}), GRACE_MS, RETRY_MS)
+    new.start(-7 * GRACE_MS)
 
     last.receive(HandOver(FILE, 1), 0)
 
-    assert duties(last, GRACE_MS - 1) == []
-    assert duties(last, GRACE_MS) == [DeleteObject(FILE)]
-
-
-def test_the_grace_period_begins_again_with_a_new_leader() -> None:
-    """It has its own clock, and does not know what the one before had waited."""
-    alone = OwnedFile("file", (1,), 1, 100)
-    new = OwnershipWorker(1, Files({alone: 0}), GRACE_MS, RETRY_MS)
-
-    new.start(-7 * GRACE_MS)
-
-    assert duties(new, -6 * GRACE_MS - 1) == []
-    assert duties(new, -6 * GRACE_MS) == [DeleteObject(alone)]
+    assert (duties(last, GRACE_MS - 1), duties(last, GRACE_MS)) == ([], [DeleteObject(FILE)])
+    assert (duties(new, -6 * GRACE_MS - 1), duties(new, -6 * GRACE_MS)) == ([], [DeleteObject(alone)])
 
 
 def test_a_new_leader_that_does_not_know_whether_it_was_handed_a_file_asks_the_owner_before() -> None:

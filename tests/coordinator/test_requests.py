@@ -61,23 +61,16 @@ def _find(served: Served, offset: int, max_bytes: int = 10_000, max_batches: int
     return served.coordinator.find_batches(request).partitions[0]
 
 
-def _partitions(served: Served) -> int:
-    return int(served.connection.execute("SELECT count(*) FROM partitions").fetchone()[0])
-
-
-@pytest.mark.parametrize(("number", "there"), [(1, 2), (2, 2), (5, 5)], ids=["fewer", "as many", "more"])
-def test_create_partitions_creates_those_that_are_missing(served: Served, number: int, there: int) -> None:
-    assert _create(served, number) is KafkaError.NONE
-    assert _partitions(served) == there
-
-
-@pytest.mark.parametrize("number", [0, -1, MOST_PARTITIONS + 1, 2**31 - 1])
-def test_create_partitions_refuses_numbers_that_cannot_be(served: Served, number: int) -> None:
-    assert _create(served, number) is KafkaError.INVALID_PARTITIONS
-    assert _partitions(served) == 2
-
-
-def test_create_partitions_refuses_another_name_for_a_topic(served: Served) -> None:
+def test_create_partitions_creates_those_that_are_missing_and_refuses_numbers_that_cannot_be(served: Served) -> None:
+    impossible = [(number, KafkaError.INVALID_PARTITIONS, 2) for number in (0, -1, MOST_PARTITIONS + 1, 2**31 - 1)]
+    for number, error, there in [
+        *impossible,
+        (1, KafkaError.NONE, 2),
+        (2, KafkaError.NONE, 2),
+        (5, KafkaError.NONE, 5),
+    ]:
+        assert _create(served, number) is error, number
+        assert served.connection.execute("SELECT count(*) FROM partitions").fetchone() == (there,), number
     assert _create(served, 5, "another") is KafkaError.INCONSISTENT_TOPIC_ID
 
 
@@ -109,42 +102,34 @@ def test_delete_records_removes_whole_batches_and_releases_files_without_any(ser
     assert _find(served, 4).batches[0].base_offset == 3
 
 
-@pytest.mark.parametrize(
-    ("offset", "expected"), [(4, 4), (2, 4), (0, 4), (10, 10), (LATEST, 10)], ids=["same", "back", "0", "all", "-1"]
-)
-def test_delete_records_never_moves_the_log_start_back(served: Served, offset: int, expected: int) -> None:
-    result = _delete(served, offset)
-
-    assert (result.error, result.low_watermark) == (KafkaError.NONE, expected)
+def test_delete_records_never_moves_the_log_start_back_and_refuses_offsets_that_are_not_there(served: Served) -> None:
+    for offset in (11, -2, -3, 2**63 - 1):
+        assert _delete(served, offset)[2:4] == (-1, KafkaError.OFFSET_OUT_OF_RANGE), offset
+    for offset, low_watermark in ((4, 4), (2, 4), (0, 4), (10, 10), (0, 10), (LATEST, 10)):
+        assert _delete(served, offset)[2:4] == (low_watermark, KafkaError.NONE), offset
 
 
-@pytest.mark.parametrize("offset", [11, -2, -3, 2**63 - 1])
-def test_delete_records_refuses_offsets_that_are_not_there(served: Served, offset: int) -> None:
-    result = _delete(served, offset)
-
-    assert (result.error, result.low_watermark) == (KafkaError.OFFSET_OUT_OF_RANGE, -1)
+def test_delete_records_up_to_the_end_of_the_log(served: Served) -> None:
+    assert _delete(served, LATEST)[2:4] == (10, KafkaError.NONE)
 
 
-@pytest.mark.parametrize(
-    ("asked", "timestamp_ms", "offset"),
-    [
-        (LATEST, -1, 10),
-        (EARLIEST, -1, 4),
-        (EARLIEST_LOCAL, -1, 4),
-        (LATEST_TIERED, -1, -1),
-        (MAX_TIMESTAMP, 70, 5),
-        (0, 70, 4),
-        (70, 70, 4),
-        (71, -1, -1),
-    ],
-)
-def test_list_offsets_by_special_timestamps_and_others(
-    served: Served, asked: int, timestamp_ms: int, offset: int
-) -> None:
-    request = ListOffsets((OffsetQuery(TOPIC_ID, 0, asked),))
-    (found,) = served.finished(served.coordinator.list_offsets(request)).partitions
-
-    assert (found.error, found.timestamp_ms, found.offset) == (KafkaError.NONE, timestamp_ms, offset)
+def test_list_offsets_by_special_timestamps_and_others_and_of_what_is_not_there(served: Served) -> None:
+    cases = {
+        (TOPIC_ID, 0, LATEST): (KafkaError.NONE, -1, 10),
+        (TOPIC_ID, 0, EARLIEST): (KafkaError.NONE, -1, 4),
+        (TOPIC_ID, 0, EARLIEST_LOCAL): (KafkaError.NONE, -1, 4),
+        (TOPIC_ID, 0, LATEST_TIERED): (KafkaError.NONE, -1, -1),
+        (TOPIC_ID, 0, MAX_TIMESTAMP): (KafkaError.NONE, 70, 5),
+        (TOPIC_ID, 0, 0): (KafkaError.NONE, 70, 4),
+        (TOPIC_ID, 0, 70): (KafkaError.NONE, 70, 4),
+        (TOPIC_ID, 0, 71): (KafkaError.NONE, -1, -1),
+        (TOPIC_ID, 7, LATEST): (KafkaError.UNKNOWN_TOPIC_OR_PARTITION, -1, -1),
+        (OTHER_TOPIC_ID, 0, LATEST): (KafkaError.UNKNOWN_TOPIC_ID, -1, -1),
+        (TOPIC_ID, 0, -6): (KafkaError.UNSUPPORTED_VERSION, -1, -1),
+    }
+    for asked, expected in cases.items():
+        (found,) = served.finished(served.coordinator.list_offsets(ListOffsets((OffsetQuery(*asked),)))).partitions
+        assert (found.error, found.timestamp_ms, found.offset) == expected, asked
 
 
 def test_list_offsets_goes_by_the_time_of_appending_where_the_topic_does(served: Served) -> None:
@@ -156,23 +141,6 @@ def test_list_offsets_goes_by_the_time_of_appending_where_the_topic_does(served:
     assert [(one.timestamp_ms, one.offset) for one in found] == [(NOW_MS, 10)] * 2
 
 
-@pytest.mark.parametrize(
-    ("topic_id", "partition", "timestamp_ms", "error"),
-    [
-        (TOPIC_ID, 7, LATEST, KafkaError.UNKNOWN_TOPIC_OR_PARTITION),
-        (OTHER_TOPIC_ID, 0, LATEST, KafkaError.UNKNOWN_TOPIC_ID),
-        (TOPIC_ID, 0, -6, KafkaError.UNSUPPORTED_VERSION),
-    ],
-)
-def test_list_offsets_refuses_what_is_not_there(
-    served: Served, topic_id: str, partition: int, timestamp_ms: int, error: KafkaError
-) -> None:
-    request = ListOffsets((OffsetQuery(topic_id, partition, timestamp_ms),))
-    (found,) = served.finished(served.coordinator.list_offsets(request)).partitions
-
-    assert (found.error, found.offset) == (error, -1)
-
-
 def test_find_batches_begins_with_the_batch_that_has_the_offset(served: Served) -> None:
     found = _find(served, 5)
 
@@ -180,13 +148,9 @@ def test_find_batches_begins_with_the_batch_that_has_the_offset(served: Served) 
     assert (found.log_start_offset, found.high_watermark) == (4, 10)
 
 
-@pytest.mark.parametrize(
-    ("max_bytes", "max_batches", "number"), [(0, 0, 1), (199, 0, 1), (200, 0, 2), (10_000, 1, 1), (10_000, 2, 2)]
-)
-def test_find_batches_keeps_to_its_limits_and_finds_the_first_batch_in_any_case(
-    served: Served, max_bytes: int, max_batches: int, number: int
-) -> None:
-    assert len(_find(served, 4, max_bytes, max_batches).batches) == number
+def test_find_batches_keeps_to_its_limits_and_finds_the_first_batch_in_any_case(served: Served) -> None:
+    for max_bytes, max_batches, number in ((0, 0, 1), (199, 0, 1), (200, 0, 2), (10_000, 1, 1), (10_000, 2, 2)):
+        assert len(_find(served, 4, max_bytes, max_batches).batches) == number, (max_bytes, max_batches)
 
 
 def test_find_batches_finds_the_first_batch_of_the_first_partition_that_has_one(served: Served) -> None:

@@ -14,6 +14,7 @@ from tieredctl_proposals.coordinator.recovery import recover
 from tieredctl_proposals.coordinator.schema import StateUnusable
 from tieredctl_proposals.coordinator.snapshots import (
     KEPT,
+    Snapshot,
     check_snapshot,
     prune,
     restore_snapshot,
@@ -80,29 +81,23 @@ def test_a_snapshot_names_its_offset_and_its_bytes(served: Served) -> None:
     check_snapshot(snapshot, served.log.name)
 
 
-@pytest.mark.parametrize("position", [0, 60, 5_000, -1], ids=["magic", "version", "a page", "the end"])
-def test_a_snapshot_with_one_other_byte_is_found_out(served: Served, position: int) -> None:
+def test_a_snapshot_with_one_other_byte_is_found_out(served: Served) -> None:
+    """In its magic, its version, a page, and at its end."""
     snapshot = take_snapshot(served.file, served.snapshots, served.log.name)
-    data = bytearray(snapshot.file.read_bytes())
-    data[position] ^= 1
-    snapshot.file.write_bytes(data)
+    whole = snapshot.file.read_bytes()
+    for position in (0, 60, 5_000, -1):
+        data = bytearray(whole)
+        data[position] ^= 1
+        snapshot.file.write_bytes(data)
 
-    with pytest.raises(StateUnusable):
-        check_snapshot(snapshot, served.log.name)
-
-
-def test_a_state_that_contradicts_itself_gets_no_snapshot(served: Served) -> None:
-    served.connection.execute("UPDATE files SET live_batches = live_batches + 1 WHERE object_key = 'a3'")
-
-    with pytest.raises(StateUnusable, match="files have other batches"):
-        take_snapshot(served.file, served.snapshots, served.log.name)
-
-    assert not snapshots(served.snapshots)
+        with pytest.raises(StateUnusable):
+            pytest.fail(f"byte {position}: {check_snapshot(snapshot, served.log.name)}")
 
 
 @pytest.mark.parametrize(
     ("statement", "fault"),
     [
+        ("UPDATE files SET live_batches = live_batches + 1 WHERE object_key = 'a3'", "files have other batches"),
         ("DELETE FROM batches WHERE last_offset = 10", "follow one another"),
         ("UPDATE partitions SET high_watermark = high_watermark + 1", "begin and end"),
         ("UPDATE partitions SET log_start_offset = high_watermark + 1", "begin and end"),
@@ -111,11 +106,13 @@ def test_a_state_that_contradicts_itself_gets_no_snapshot(served: Served) -> Non
         ("UPDATE producer_batches SET partition = 77", "of no partition"),
     ],
 )
-def test_a_contradiction_is_named(served: Served, statement: str, fault: str) -> None:
+def test_a_state_that_contradicts_itself_gets_no_snapshot(served: Served, statement: str, fault: str) -> None:
     served.connection.execute(statement)
 
     with pytest.raises(StateUnusable, match=fault):
         take_snapshot(served.file, served.snapshots, served.log.name)
+
+    assert not snapshots(served.snapshots)
 
 
 def test_the_log_is_pruned_up_to_the_older_of_two_sound_snapshots(served: Served) -> None:
@@ -129,6 +126,14 @@ def test_the_log_is_pruned_up_to_the_older_of_two_sound_snapshots(served: Served
         first = second
 
 
+def _newest_of_those_kept(served: Served) -> Snapshot:
+    """Taken after as many commits."""
+    for number in range(KEPT):
+        served.commit(f"b{number}", a_batch())
+        newest = take_snapshot(served.file, served.snapshots, served.log.name)
+    return newest
+
+
 def test_the_log_is_pruned_when_the_snapshots_are_on_the_disk(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = SyncedDisk(monkeypatch)
     pruned: list[list[bool]] = []
@@ -136,9 +141,7 @@ def test_the_log_is_pruned_when_the_snapshots_are_on_the_disk(served: Served, mo
     def prune_log(_: int) -> None:
         pruned.append([disk.has(path) for path in (served.snapshots, *served.snapshots.iterdir())])
 
-    for number in range(KEPT):
-        served.commit(f"b{number}", a_batch())
-        take_snapshot(served.file, served.snapshots, served.log.name)
+    _newest_of_those_kept(served)
     monkeypatch.setattr(served.log, "prune", prune_log)
 
     prune(served.log, served.snapshots)
@@ -146,13 +149,16 @@ def test_the_log_is_pruned_when_the_snapshots_are_on_the_disk(served: Served, mo
     assert pruned == [[True] * (1 + KEPT)]
 
 
-def test_a_snapshot_that_is_ahead_of_the_log_does_not_count_when_it_is_pruned(served: Served) -> None:
-    for number in range(KEPT):
-        served.commit(f"b{number}", a_batch())
-        take_snapshot(served.file, served.snapshots, served.log.name)
+def test_a_snapshot_that_is_damaged_or_ahead_of_the_log_does_not_count_when_it_is_pruned(served: Served) -> None:
+    newest = _newest_of_those_kept(served)
     served.log.high_watermark -= 1
+    assert prune(served.log, served.snapshots) == 0
+
+    served.log.high_watermark += 1
+    newest.file.write_bytes(b"")
 
     assert prune(served.log, served.snapshots) == 0
+    assert len(snapshots(served.snapshots)) == KEPT
 
 
 def test_whoever_may_not_read_the_state_may_not_read_its_snapshots(served: Served) -> None:
@@ -178,20 +184,8 @@ def test_a_snapshot_is_restored_whole_or_not_at_all(served: Served) -> None:
     assert not restored.exists()
 
 
-def test_a_damaged_snapshot_does_not_count_when_the_log_is_pruned(served: Served) -> None:
-    for number in range(KEPT):
-        served.commit(f"b{number}", a_batch())
-        newest = take_snapshot(served.file, served.snapshots, served.log.name)
-    newest.file.write_bytes(b"")
-
-    assert prune(served.log, served.snapshots) == 0
-    assert len(snapshots(served.snapshots)) == KEPT
-
-
 def test_with_the_newest_snapshot_damaged_after_pruning_nothing_is_lost(served: Served) -> None:
-    for number in range(KEPT):
-        served.commit(f"b{number}", a_batch())
-        newest = take_snapshot(served.file, served.snapshots, served.log.name)
+    newest = _newest_of_those_kept(served)
     prune(served.log, served.snapshots)
     before = state_contents(served.connection)
     newest.file.write_bytes(b"")

@@ -10,6 +10,16 @@ from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.verification.report import Level
 from tieredctl.ports.layout import Part
 
+DAMAGE = {
+    Part.LOG: "batch-corrupt",
+    Part.OFFSET_INDEX: "index-damaged",
+    Part.TIME_INDEX: "index-damaged",
+    Part.TRANSACTION_INDEX: "index-damaged",
+    Part.PRODUCER_SNAPSHOT: "producer-snapshot-damaged",
+    Part.LEADER_EPOCH: "leader-epoch-checkpoint-damaged",
+}
+"""By part, what other bytes in it are found as."""
+
 
 def only_finding(
     cluster: Cluster, code: str, exits: ExitCode = ExitCode.CORRUPTION, level: Level = Level.FULL
