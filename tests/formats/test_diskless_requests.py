@@ -80,22 +80,23 @@ EXAMPLES: dict[str, DisklessRequest | DisklessResponse] = {
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_the_schemas_of_the_coordinators_api_have_every_field_of_their_values(name: str) -> None:
-    value = EXAMPLES[name]
+def test_the_schemas_of_the_coordinators_api_have_every_field_of_their_values() -> None:
+    for name, value in EXAMPLES.items():
+        data = encode_diskless_message(value)
+        schema = message(f"Diskless{name}", MESSAGES, PACKAGE).schema(0)
 
-    data = encode_diskless_message(value)
+        assert decode_diskless_message(type(value), data) == value
+        assert isinstance(read_whole(schema, data), dict), name
+        for wrong in (*(data[:end] for end in range(len(data))), data + b"\0", data[:-1] + b"\x01\x00\x00"):
+            with pytest.raises(DecodeError):
+                pytest.fail(f"{name}: {decode_diskless_message(type(value), wrong)}")
 
-    assert decode_diskless_message(type(value), data) == value
-    assert isinstance(read_whole(message(f"Diskless{name}", MESSAGES, PACKAGE).schema(0), data), dict)
 
-
-@pytest.mark.parametrize("api_key", REQUESTS)
-def test_requests_have_the_api_keys_of_their_definitions(api_key: int) -> None:
-    names = [name for name, value in EXAMPLES.items() if type(value) is REQUESTS[api_key]]
-    answer = names[0].replace("Request", "Response")
-
-    assert [message(f"Diskless{name}", MESSAGES, PACKAGE).api_key for name in (*names, answer)] == [api_key, api_key]
+def test_requests_have_the_api_keys_of_their_definitions() -> None:
+    for api_key, request in REQUESTS.items():
+        (name,) = (name for name, value in EXAMPLES.items() if type(value) is request)
+        for one in (name, name.replace("Request", "Response")):
+            assert message(f"Diskless{one}", MESSAGES, PACKAGE).api_key == api_key, one
 
 
 def test_commit_file_byte_for_byte() -> None:
@@ -119,16 +120,6 @@ def test_partitions_of_a_topic_are_sent_together_and_keep_their_order(asked: lis
     assert sent.partitions == tuple(sorted(request.partitions, key=lambda one: -first[one.topic_id]))
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_a_message_that_is_cut_or_followed_by_more_is_undecodable(name: str) -> None:
-    value = EXAMPLES[name]
-    data = encode_diskless_message(value)
-
-    for wrong in (*(data[:end] for end in range(len(data))), data + b"\0", data[:-1] + b"\x01\x00\x00"):
-        with pytest.raises(DecodeError):
-            decode_diskless_message(type(value), wrong)
-
-
 def test_an_unknown_error_code_is_undecodable() -> None:
     data = encode_diskless_message(CommittedFile((BatchResult(),))).replace(b"\x02\0\0", b"\x02\x7f\0", 1)
 
@@ -136,41 +127,45 @@ def test_an_unknown_error_code_is_undecodable() -> None:
         decode_diskless_message(CommittedFile, data)
 
 
-@pytest.mark.parametrize("error", KafkaError)
-def test_error_codes_are_kafkas(error: KafkaError) -> None:
-    kafkas: Any = for_code(int(error))
+def test_error_codes_are_kafkas() -> None:
+    for error in KafkaError:
+        kafkas: Any = for_code(int(error))
+        assert error.name.startswith(kafkas.message) or (error, kafkas.message) == (KafkaError.NONE, "NO_ERROR")
 
-    assert error.name.startswith(kafkas.message) or (error, kafkas.message) == (KafkaError.NONE, "NO_ERROR")
+
+IMPOSSIBLE: list[tuple[str, dict[str, Any]]] = [
+    ("a key and a size", {"object_key": ""}),
+    ("a key and a size", {"file_size": -1, "batches": ()}),
+    ("format 2", {"object_format": 2}),
+    (r"\[\] are not owners", {"owner_ids": ()}),
+    (r"\[4, 4\] are not owners", {"owner_ids": (4, 4)}),
+    (r"\[4, -1\] are not owners", {"owner_ids": (4, -1)}),
+    ("coordinator 4 is not one of the owners", {"owner_ids": (2,)}),
+    ("overlap", {"batches": (BATCH, BATCH)}),
+    *(
+        (reason, {"batches": (BATCH._replace(**change),)})
+        for reason, change in {
+            "batch 0 has partition -1": {"partition": -1},
+            "bytes 1 to 85 of a file of 84": {"byte_offset": 1},
+            "bytes 0 to 0": {"byte_size": 0},
+            "offsets 0 to -1": {"last_offset": -1},
+            "offsets 0 to 2147483648": {"last_offset": 2**31},
+            "magic 1": {"magic": 1},
+            "timestamp type 2": {"timestamp_type": 2},
+            "sequences 7 to 9": {"last_sequence": 9},
+            "epoch -1": {"producer_epoch": -1},
+        }.items()
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"object_key": ""}, "a key and a size"),
-        ({"file_size": -1, "batches": ()}, "a key and a size"),
-        ({"object_format": 2}, "format 2"),
-        ({"owner_ids": ()}, r"\[\] are not owners"),
-        ({"owner_ids": (4, 4)}, r"\[4, 4\] are not owners"),
-        ({"owner_ids": (4, -1)}, r"\[4, -1\] are not owners"),
-        ({"owner_ids": (2,)}, "coordinator 4 is not one of the owners"),
-        ({"batches": (BATCH, BATCH)}, "overlap"),
-        ({"batches": (BATCH._replace(partition=-1),)}, "batch 0 has partition -1"),
-        ({"batches": (BATCH._replace(byte_offset=1),)}, "bytes 1 to 85 of a file of 84"),
-        ({"batches": (BATCH._replace(byte_size=0),)}, "bytes 0 to 0"),
-        ({"batches": (BATCH._replace(last_offset=-1),)}, "offsets 0 to -1"),
-        ({"batches": (BATCH._replace(last_offset=2**31),)}, "offsets 0 to 2147483648"),
-        ({"batches": (BATCH._replace(magic=1),)}, "magic 1"),
-        ({"batches": (BATCH._replace(timestamp_type=2),)}, "timestamp type 2"),
-        ({"batches": (BATCH._replace(last_sequence=9),)}, "sequences 7 to 9"),
-        ({"batches": (BATCH._replace(producer_epoch=-1),)}, "epoch -1"),
-    ],
-)
-def test_commit_file_that_no_broker_can_have_uploaded_is_refused(change: dict[str, Any], reason: str) -> None:
-    refusal = FILE._replace(**change).refusal(4)
+def test_commit_file_that_no_broker_can_have_uploaded_is_refused() -> None:
+    for reason, change in IMPOSSIBLE:
+        refusal = FILE._replace(**change).refusal(4)
 
-    assert refusal is not None
-    assert refusal.error is KafkaError.INVALID_REQUEST
-    assert re.search(reason, refusal.message)
+        assert refusal is not None, change
+        assert refusal.error is KafkaError.INVALID_REQUEST, change
+        assert re.search(reason, refusal.message), change
 
 
 def test_commit_file_takes_sequences_that_wrap_around_and_batches_without_a_producer() -> None:
@@ -180,20 +175,15 @@ def test_commit_file_takes_sequences_that_wrap_around_and_batches_without_a_prod
     assert FILE._replace(file_size=168, batches=(plain, wrapped)).refusal(4) is None
 
 
-@pytest.mark.parametrize(
-    ("asked", "error"),
-    [
-        (CreatablePartitions(TOPIC_ID, "t.1-a_B", 1), None),
-        (CreatablePartitions(TOPIC_ID, "t", 0), KafkaError.INVALID_PARTITIONS),
-        (CreatablePartitions(TOPIC_ID, "", 1), KafkaError.INVALID_TOPIC_EXCEPTION),
-        (CreatablePartitions(TOPIC_ID, "..", 1), KafkaError.INVALID_TOPIC_EXCEPTION),
-        (CreatablePartitions(TOPIC_ID, "t\n", 1), KafkaError.INVALID_TOPIC_EXCEPTION),
-        (CreatablePartitions(TOPIC_ID, "t" * 250, 1), KafkaError.INVALID_TOPIC_EXCEPTION),
-        (OffsetQuery(TOPIC_ID, 0, LATEST_TIERED), None),
-        (OffsetQuery(TOPIC_ID, 0, -6), KafkaError.UNSUPPORTED_VERSION),
-    ],
-)
-def test_what_is_refused_whatever_the_coordinators_state_is(asked: Any, error: KafkaError | None) -> None:
-    refusal = asked.refusal()
+def test_what_is_refused_whatever_the_coordinators_state_is() -> None:
+    names = dict.fromkeys(("", "..", "t\n", "t" * 250), KafkaError.INVALID_TOPIC_EXCEPTION)
+    for name, error in {"t.1-a_B": None, **names}.items():
+        assert_refused(CreatablePartitions(TOPIC_ID, name, 1), error)
+    assert_refused(CreatablePartitions(TOPIC_ID, "t", 0), KafkaError.INVALID_PARTITIONS)
+    assert_refused(OffsetQuery(TOPIC_ID, 0, LATEST_TIERED), None)
+    assert_refused(OffsetQuery(TOPIC_ID, 0, -6), KafkaError.UNSUPPORTED_VERSION)
 
-    assert (refusal and refusal.error) is error
+
+def assert_refused(asked: CreatablePartitions | OffsetQuery, error: KafkaError | None) -> None:
+    refusal = asked.refusal()
+    assert (refusal and refusal.error) is error, asked

@@ -154,35 +154,24 @@ def test_a_torn_tail_is_told_from_damage(checker: BatchChecker[Any], data: st.Da
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
-def test_zeros_after_the_last_batch_are_a_torn_tail(checker: BatchChecker[Any]) -> None:
-    """A preallocated file that was not closed in good order."""
+def test_zeros_after_the_last_batch_are_a_torn_tail_and_a_wrong_length_alone_is_none(
+    checker: BatchChecker[Any],
+) -> None:
+    """As in a preallocated file that was not closed in good order."""
     batch = encode_batch([Record(0, 0, None, b"value")])
+    wrong = batch[: LENGTH_AT + 2] + bytes([batch[LENGTH_AT + 2] ^ 0xFF]) + batch[LENGTH_AT + 3 :]
 
-    found = scan([batch + bytes(5_000)], checker)
+    preallocated, damaged = scan([batch + bytes(5_000)], checker), scan([wrong], checker)
 
-    assert found.positions == {0}
-    (damage,) = found.damage
-    assert damage.torn
-
-
-@pytest.mark.parametrize("checker", CHECKERS)
-def test_a_last_batch_whose_length_alone_is_wrong_is_not_a_torn_tail(checker: BatchChecker[Any]) -> None:
-    batch = bytearray(encode_batch([Record(0, 0, None, b"value")]))
-    batch[LENGTH_AT + 2] ^= 0xFF
-
-    found = scan([bytes(batch)], checker)
-
-    (damage,) = found.damage
-    assert not damage.torn
+    assert preallocated.positions == {0}
+    assert [damage.torn for damage in preallocated.damage] == [True]
+    assert [damage.torn for damage in damaged.damage] == [False]
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
-def test_an_empty_log_holds_nothing(checker: BatchChecker[Any]) -> None:
+def test_an_empty_log_holds_nothing_and_what_is_no_log_is_damage_alone(checker: BatchChecker[Any]) -> None:
     assert scan([], checker) == Scan([], [])
 
-
-@pytest.mark.parametrize("checker", CHECKERS)
-def test_a_file_that_is_not_a_log_is_damage_alone(checker: BatchChecker[Any]) -> None:
     found = scan([b"no log at all " * 1_000], checker)
 
     assert not found.batches

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -120,55 +123,6 @@ def test_time_index_with_a_preallocated_tail(entries: dict[int, int], free: int)
     assert read_time_index(encode_time_index(index) + bytes(12 * free)) == index
 
 
-@given(st.lists(st.builds(AbortedTransaction, INT64, INT64, INT64, INT64), unique_by=lambda entry: entry.last_offset))
-def test_transaction_index(entries: list[AbortedTransaction]) -> None:
-    index = sorted(entries, key=lambda entry: entry.last_offset)
-
-    assert read_transaction_index(encode_transaction_index(index)) == index
-
-
-@given(st.lists(st.builds(EpochEntry, INT32, INT64)))
-def test_leader_epoch_checkpoint(entries: list[EpochEntry]) -> None:
-    assert read_leader_epoch_checkpoint(encode_leader_epoch_checkpoint(entries)) == entries
-
-
-@given(st.lists(st.builds(CheckpointedOffset, TOPICS, INT32, INT64)))
-def test_offset_checkpoint(entries: list[CheckpointedOffset]) -> None:
-    assert read_offset_checkpoint(encode_offset_checkpoint(entries)) == entries
-
-
-@given(st.sampled_from(CommittedOffsetsForm), st.dictionaries(INT32, INT64, min_size=1))
-def test_committed_offsets(form: CommittedOffsetsForm, offsets: dict[int, int]) -> None:
-    committed = CommittedOffsets(form, offsets)
-
-    assert read_committed_offsets(encode_committed_offsets(committed)) == committed
-
-
-@given(st.lists(st.builds(ProducerEntry, INT64, INT16, INT32, INT64, INT32, INT64, INT32, INT64)))
-def test_producer_snapshot(entries: list[ProducerEntry]) -> None:
-    assert read_producer_snapshot(encode_producer_snapshot(entries)) == entries
-
-
-@given(POSITIVE_INT32, UUID_TEXTS.filter(lambda topic_id: topic_id != ZERO_UUID))
-def test_partition_metadata(version: int, topic_id: str) -> None:
-    metadata = PartitionMetadata(version, topic_id)
-
-    assert read_partition_metadata(encode_partition_metadata(metadata)) == metadata
-
-
-@given(st.dictionaries(TEXTS, TEXTS))
-def test_java_properties(properties: dict[str, str]) -> None:
-    assert read_properties(encode_properties(properties)) == properties
-
-
-@given(
-    st.builds(MetaProperties, st.just(1), TEXTS, POSITIVE_INT32, st.none() | UUID_TEXTS)
-    | st.builds(MetaProperties, st.just(0), st.none() | TEXTS, st.none() | POSITIVE_INT32, st.none())
-)
-def test_meta_properties(meta: MetaProperties) -> None:
-    assert read_meta_properties(encode_meta_properties(meta)) == meta
-
-
 @given(st.data(), st.integers(0, 1))
 def test_quorum_state(data: st.DataObject, version: int) -> None:
     values = data.draw(values_of(message("QuorumStateData").schema(version)))
@@ -177,13 +131,6 @@ def test_quorum_state(data: st.DataObject, version: int) -> None:
     state = QuorumState(version, values)
 
     assert read_quorum_state(encode_quorum_state(state)) == state
-
-
-@given(POSITIVE_INT32, INT64)
-def test_clean_shutdown(version: int, broker_epoch: int) -> None:
-    shutdown = CleanShutdown(version, broker_epoch)
-
-    assert read_clean_shutdown(encode_clean_shutdown(shutdown)) == shutdown
 
 
 def stored_segments(form: RecordForm) -> st.SearchStrategy[RemoteLogSegmentMetadataSnapshot]:
@@ -210,24 +157,50 @@ def stored_segments(form: RecordForm) -> st.SearchStrategy[RemoteLogSegmentMetad
 
 
 DELETE_STATES = st.builds(StoredDeleteState, INT32, INT64, st.sampled_from(RemotePartitionDeleteState))
+BEFORE_AND_SINCE_3_6 = stored_segments(RecordForm.KAFKA) | stored_segments(RecordForm.KAFKA_BEFORE_3_6)
+OF_KIP_405 = stored_segments(RecordForm.KIP_405) | DELETE_STATES
+PRODUCERS = st.builds(ProducerEntry, INT64, INT16, INT32, INT64, INT32, INT64, INT32, INT64)
+ABORTED = st.builds(AbortedTransaction, INT64, INT64, INT64, INT64)
+FILES: dict[Callable[[Any], bytes], tuple[Callable[[bytes], Any], st.SearchStrategy[Any]]] = {
+    encode_transaction_index: (
+        read_transaction_index,
+        st.lists(ABORTED, unique_by=lambda entry: entry.last_offset).map(
+            lambda entries: sorted(entries, key=lambda entry: entry.last_offset)
+        ),
+    ),
+    encode_leader_epoch_checkpoint: (read_leader_epoch_checkpoint, st.lists(st.builds(EpochEntry, INT32, INT64))),
+    encode_offset_checkpoint: (read_offset_checkpoint, st.lists(st.builds(CheckpointedOffset, TOPICS, INT32, INT64))),
+    encode_committed_offsets: (
+        read_committed_offsets,
+        st.builds(CommittedOffsets, st.sampled_from(CommittedOffsetsForm), st.dictionaries(INT32, INT64, min_size=1)),
+    ),
+    encode_producer_snapshot: (read_producer_snapshot, st.lists(PRODUCERS)),
+    encode_partition_metadata: (
+        read_partition_metadata,
+        st.builds(PartitionMetadata, POSITIVE_INT32, UUID_TEXTS.filter(lambda topic_id: topic_id != ZERO_UUID)),
+    ),
+    encode_properties: (read_properties, st.dictionaries(TEXTS, TEXTS)),
+    encode_meta_properties: (
+        read_meta_properties,
+        st.builds(MetaProperties, st.just(1), TEXTS, POSITIVE_INT32, st.none() | UUID_TEXTS)
+        | st.builds(MetaProperties, st.just(0), st.none() | TEXTS, st.none() | POSITIVE_INT32, st.none()),
+    ),
+    encode_clean_shutdown: (read_clean_shutdown, st.builds(CleanShutdown, POSITIVE_INT32, INT64)),
+    encode_remote_log_snapshot: (
+        read_remote_log_snapshot,
+        st.builds(RemoteLogSnapshot, INT32, INT64, st.lists(BEFORE_AND_SINCE_3_6, max_size=5)),
+    ),
+    encode_flat_file: (
+        read_flat_file,
+        st.builds(FlatFile, TOPICS, UUID_TEXTS, INT64, st.lists(OF_KIP_405, max_size=5)),
+    ),
+}
 
 
-@given(
-    st.builds(
-        RemoteLogSnapshot,
-        INT32,
-        INT64,
-        st.lists(stored_segments(RecordForm.KAFKA) | stored_segments(RecordForm.KAFKA_BEFORE_3_6), max_size=5),
-    )
-)
-def test_remote_log_snapshot(snapshot: RemoteLogSnapshot) -> None:
-    assert read_remote_log_snapshot(encode_remote_log_snapshot(snapshot)) == snapshot
+@pytest.mark.parametrize("encode", FILES, ids=lambda encode: encode.__name__)
+@given(data=st.data())
+def test_any_file(encode: Callable[[Any], bytes], data: st.DataObject) -> None:
+    read, values = FILES[encode]
+    value = data.draw(values)
 
-
-@given(
-    st.builds(
-        FlatFile, TOPICS, UUID_TEXTS, INT64, st.lists(stored_segments(RecordForm.KIP_405) | DELETE_STATES, max_size=5)
-    )
-)
-def test_flat_file(flat_file: FlatFile) -> None:
-    assert read_flat_file(encode_flat_file(flat_file)) == flat_file
+    assert read(encode(value)) == value

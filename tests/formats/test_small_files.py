@@ -1,0 +1,336 @@
+"""The files of a log directory and of the remote log metadata manager, byte for byte: checkpoints, committed offsets,
+`partition.metadata`, `meta.properties`, indexes, producer snapshots, `remote_log_snapshot` of 3.1 to 3.5, and KIP-405's
+flat file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tieredctl.errors import DecodeError
+from tieredctl.formats.checkpoints import (
+    CheckpointedOffset,
+    EpochEntry,
+    encode_leader_epoch_checkpoint,
+    encode_offset_checkpoint,
+    read_leader_epoch_checkpoint,
+    read_offset_checkpoint,
+)
+from tieredctl.formats.committed_offsets import (
+    CommittedOffsets,
+    CommittedOffsetsForm,
+    encode_committed_offsets,
+    read_committed_offsets,
+)
+from tieredctl.formats.flat_file import FlatFile, StoredDeleteState, encode_flat_file, read_flat_file
+from tieredctl.formats.indexes import (
+    AbortedTransaction,
+    OffsetIndexEntry,
+    TimeIndexEntry,
+    encode_offset_index,
+    encode_time_index,
+    encode_transaction_index,
+    read_offset_index,
+    read_time_index,
+    read_transaction_index,
+)
+from tieredctl.formats.java_properties import encode_properties, read_properties
+from tieredctl.formats.meta_properties import MetaProperties, encode_meta_properties, read_meta_properties
+from tieredctl.formats.metadata_records import encode_event
+from tieredctl.formats.partition_metadata import (
+    PartitionMetadata,
+    encode_partition_metadata,
+    read_partition_metadata,
+)
+from tieredctl.formats.producer_snapshot import ProducerEntry, encode_producer_snapshot, read_producer_snapshot
+from tieredctl.formats.remote_log_snapshot import (
+    RemoteLogSnapshot,
+    encode_remote_log_snapshot,
+    read_remote_log_snapshot,
+)
+from tieredctl.model.events import (
+    RecordForm,
+    RemoteLogSegmentMetadataSnapshot,
+    RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
+    RemotePartitionDeleteState,
+)
+from tieredctl.model.ids import TopicIdPartition
+
+Read, Encode = Callable[[bytes], Any], Callable[[Any], bytes]
+TOPIC_ID, SEGMENT_ID = "ABEiM0RVZneImaq7zN3u_w", "AQIDBAUGBwgJCgsMDQ4PEA"
+CLUSTER_ID, DIRECTORY_ID = "preTTRqnQOeby9xOnCMfyA", "SXZo9AiJxEa1pZxDz4Yy3w"
+COMMITTED = {0: 2022, 4: 104, 2: 498}
+OFFSET_ENTRY, OFFSET_BYTES = OffsetIndexEntry(5, 4096), bytes.fromhex("0000000500001000")
+TIME_ENTRY, TIME_BYTES = TimeIndexEntry(1700000000005, 1), bytes.fromhex("0000018bcfe5680500000001")
+TRANSACTION_BYTES = bytes.fromhex("00000000000000000005000000000000006400000000000000650000000000000067")
+PRODUCER_BYTES = bytes.fromhex(
+    "00012cc009d00000000100000000000000050000000000080000000000000065000000010000018bcfe5680500000009ffffffffffffffff"
+)
+NO_PRODUCER = bytes.fromhex("000148674bc700000000")
+SEGMENT = RemoteLogSegmentMetadataSnapshot(
+    segment_id=SEGMENT_ID,
+    start_offset=0,
+    end_offset=99,
+    author=1,
+    max_timestamp_ms=1700000000000,
+    event_timestamp_ms=1700000000500,
+    segment_leader_epochs=((0, 0),),
+    segment_size_in_bytes=1048576,
+    state=RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
+)
+SNAPSHOT_BYTES = bytes.fromhex(
+    "0000000000310000000000000029000000010000004c0103000102030405060708090a0b0c0d0e0f10000000000000000000000000000000"
+    "63000000010000018bcfe568000000018bcfe569f4020000000000000000000000000000100000000100"
+)
+FLAT_FILE = FlatFile("t", TOPIC_ID, 41, [replace(SEGMENT, author=7, form=RecordForm.KIP_405)])
+FLAT_FILE_BYTES = bytes.fromhex(
+    "0000017400112233445566778899aabbccddeeff524b00000102030405060708090a0b0c0d0e0f1000000000000000000000000000000063"
+    "000000070000018bcfe568000000018bcfe569f4000000010000000000000000000000000010000001"
+)
+REMOVAL = StoredDeleteState(7, 1700000001000, RemotePartitionDeleteState.DELETE_PARTITION_STARTED)
+BEFORE_3_6 = RemoteLogSnapshot(49, 41, [replace(SEGMENT, form=RecordForm.KAFKA_BEFORE_3_6)])
+
+GOLDEN: dict[str, tuple[Read, Encode, Any, bytes]] = {
+    "leader-epoch checkpoint": (
+        read_leader_epoch_checkpoint,
+        encode_leader_epoch_checkpoint,
+        [EpochEntry(0, 0), EpochEntry(2, 60)],
+        bytes.fromhex("300a320a3020300a322036300a"),
+    ),
+    "offset checkpoint of a log directory": (
+        read_offset_checkpoint,
+        encode_offset_checkpoint,
+        [CheckpointedOffset("orders", 1, 42), CheckpointedOffset("__remote_log_metadata", 0, 7)],
+        b"0\n2\norders 1 42\n__remote_log_metadata 0 7\n",
+    ),
+    "committed offsets": (
+        read_committed_offsets,
+        encode_committed_offsets,
+        CommittedOffsets(CommittedOffsetsForm.KAFKA, COMMITTED),
+        bytes.fromhex("300a330a3020323032320a34203130340a32203439380a"),
+    ),
+    "committed offsets as KIP-405 has them, recognized by the first line": (
+        read_committed_offsets,
+        encode_committed_offsets,
+        CommittedOffsets(CommittedOffsetsForm.KIP_405, COMMITTED),
+        b"0 2022\n4 104\n2 498\n",
+    ),
+    "partition.metadata": (
+        read_partition_metadata,
+        encode_partition_metadata,
+        PartitionMetadata(0, TOPIC_ID),
+        bytes.fromhex("76657273696f6e3a20300a746f7069635f69643a20414245694d3052565a6e65496d6171377a4e33755f77"),
+    ),
+    "offset index": (read_offset_index, encode_offset_index, [OFFSET_ENTRY], OFFSET_BYTES),
+    "time index": (read_time_index, encode_time_index, [TIME_ENTRY], TIME_BYTES),
+    "transaction index": (
+        read_transaction_index,
+        encode_transaction_index,
+        [AbortedTransaction(producer_id=5, first_offset=100, last_offset=101, last_stable_offset=103)],
+        TRANSACTION_BYTES,
+    ),
+    "empty offset index": (read_offset_index, encode_offset_index, [], b""),
+    "empty time index": (read_time_index, encode_time_index, [], b""),
+    "empty transaction index": (read_transaction_index, encode_transaction_index, [], b""),
+    "producer snapshot": (
+        read_producer_snapshot,
+        encode_producer_snapshot,
+        [ProducerEntry(5, 0, 8, 101, 1, 1700000000005, 9, -1)],
+        PRODUCER_BYTES,
+    ),
+    "producer snapshot of nobody": (read_producer_snapshot, encode_producer_snapshot, [], NO_PRODUCER),
+    "Java properties, with escapes": (
+        read_properties,
+        encode_properties,
+        {"a b": " =x", "ä": "\n\\\U0001f600"},
+        b"a\\ b=\\ \\=x\n\\u00e4=\\n\\\\\\ud83d\\ude00\n",
+    ),
+    "remote log snapshot in the form since 3.6": (
+        read_remote_log_snapshot,
+        encode_remote_log_snapshot,
+        RemoteLogSnapshot(49, 41, [SEGMENT]),
+        SNAPSHOT_BYTES,
+    ),
+    "remote log snapshot as 3.1 to 3.5 wrote it, without custom metadata": (
+        read_remote_log_snapshot,
+        encode_remote_log_snapshot,
+        BEFORE_3_6,
+        SNAPSHOT_BYTES[:21] + b"\x4b" + SNAPSHOT_BYTES[22:-7] + bytes.fromhex("001000000100"),
+    ),
+    "remote log snapshot of a segment of two epochs, which is there twice": (
+        read_remote_log_snapshot,
+        encode_remote_log_snapshot,
+        RemoteLogSnapshot(49, 41, [SEGMENT, SEGMENT]),
+        SNAPSHOT_BYTES[:17] + b"\2" + SNAPSHOT_BYTES[18:] * 2,
+    ),
+    "flat file of KIP-405": (read_flat_file, encode_flat_file, FLAT_FILE, FLAT_FILE_BYTES),
+    "flat file with the removal of its partition": (
+        read_flat_file,
+        encode_flat_file,
+        FLAT_FILE._replace(entries=[*FLAT_FILE.entries, REMOVAL]),
+        FLAT_FILE_BYTES + bytes.fromhex("0f 01 00 00000007 0000018bcfe56be8 01"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_bytes_are_read_and_written(name: str) -> None:
+    read, encode, value, data = GOLDEN[name]
+
+    assert read(data) == value
+    assert encode(value) == data
+
+
+ALSO_READ: list[tuple[Read, bytes, Any]] = [
+    (read_leader_epoch_checkpoint, b"", []),
+    (read_offset_checkpoint, b"", []),
+    (read_leader_epoch_checkpoint, b"0\r\n1\r\n3 \t 12 ", [EpochEntry(3, 12)]),  # without the last line's end
+    (lambda data: read_committed_offsets(data).offsets, b"", {}),
+    (lambda data: read_committed_offsets(data).offsets, b"0\n0\n", {}),
+    # A later version is read for the sake of downgrades.
+    (read_partition_metadata, f"version: 7\ntopic_id: {TOPIC_ID}\n".encode(), PartitionMetadata(7, TOPIC_ID)),
+    (read_offset_index, OFFSET_BYTES + bytes(10485760 - 8), [OFFSET_ENTRY]),  # preallocated
+    (read_time_index, TIME_BYTES + bytes(12 * 1000), [TIME_ENTRY]),
+    (read_offset_index, bytes(10485760), []),
+    (read_offset_index, bytes(8), [OffsetIndexEntry(0, 0)]),  # zeros are real as the first entry
+    (read_offset_index, bytes(8) + OFFSET_BYTES, [OffsetIndexEntry(0, 0), OFFSET_ENTRY]),
+    (
+        read_offset_index,
+        bytes.fromhex("00000001 00000100 00000002 01000000") + bytes(80),
+        [OffsetIndexEntry(1, 256), OffsetIndexEntry(2, 1 << 24)],
+    ),
+    (
+        read_meta_properties,
+        f"#\n#Sat Nov 21 09:13:48 UTC 2026\nnode.id=1\ndirectory.id={DIRECTORY_ID}\nversion=1\n"
+        f"cluster.id={CLUSTER_ID}\n".encode(),
+        MetaProperties(1, CLUSTER_ID, 1, DIRECTORY_ID),
+    ),
+    (read_meta_properties, b"version=0\nbroker.id=3\n", MetaProperties(0, None, 3, None)),
+    (read_meta_properties, b"", MetaProperties(0, None, None, None)),
+    (read_properties, b"key=\xe4", {"key": "\u00e4"}),
+    (read_remote_log_snapshot, b"", None),
+]
+
+
+def test_what_else_may_be_there_is_read() -> None:
+    for read, data, value in ALSO_READ:
+        assert read(data) == value, data[:80]
+
+
+def test_meta_properties_that_are_written_are_read() -> None:
+    for meta in (MetaProperties(1, CLUSTER_ID, 1, DIRECTORY_ID), MetaProperties(0, None, 3, None)):
+        assert read_meta_properties(encode_meta_properties(meta)) == meta
+
+
+UPDATE = encode_event(
+    RemoteLogSegmentMetadataUpdate(
+        topic_id_partition=TopicIdPartition(TOPIC_ID, "t", 3),
+        segment_id=SEGMENT_ID,
+        author=1,
+        event_timestamp_ms=0,
+        state=RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
+    )
+)
+REFUSED_AT: list[tuple[Read, bytes, int]] = [
+    (read_leader_epoch_checkpoint, b"1\n0\n", 0),
+    (read_leader_epoch_checkpoint, b"x\n0\n", 0),
+    (read_leader_epoch_checkpoint, b"0\n", 2),
+    (read_leader_epoch_checkpoint, b"0\n2\n0 0\n", 2),
+    (read_leader_epoch_checkpoint, b"0\n1\n0 0\n1 5\n", 2),
+    (read_leader_epoch_checkpoint, b"0\n1\n0\n", 4),
+    (read_leader_epoch_checkpoint, b"0\n1\n0 0 0\n", 4),
+    (read_leader_epoch_checkpoint, b"0\n1\n0 9223372036854775808\n", 4),
+    (read_leader_epoch_checkpoint, b"0\n1\n2147483648 0\n", 4),
+    (read_leader_epoch_checkpoint, b"0\n1\n0 \xff\n", 6),
+    (read_leader_epoch_checkpoint, b"0\n1\n\n", 4),
+    (read_offset_index, OFFSET_BYTES[:-1], 0),
+    (read_offset_index, OFFSET_BYTES + b"\0\0\0", 8),
+    (read_offset_index, OFFSET_BYTES * 2, 8),
+    (read_offset_index, OFFSET_BYTES + bytes(8) + OFFSET_BYTES, 8),
+    (read_offset_index, bytes.fromhex("ffffffff00001000"), 0),
+    (read_offset_index, bytes.fromhex("0000000580001000"), 0),
+    (read_remote_log_snapshot, SNAPSHOT_BYTES[:17], 0),
+    (read_remote_log_snapshot, b"\0\1" + SNAPSHOT_BYTES[2:], 0),
+    (read_remote_log_snapshot, SNAPSHOT_BYTES[:17] + b"\2" + SNAPSHOT_BYTES[18:], 14),
+    (read_remote_log_snapshot, SNAPSHOT_BYTES[:18] + b"\x7f" + SNAPSHOT_BYTES[19:], 18),
+    (read_remote_log_snapshot, SNAPSHOT_BYTES[:18] + b"\xff" + SNAPSHOT_BYTES[19:], 18),
+    (read_remote_log_snapshot, SNAPSHOT_BYTES[:18] + len(UPDATE).to_bytes(4) + UPDATE, 22),
+    (read_remote_log_snapshot, SNAPSHOT_BYTES[:22] + b"\2" + SNAPSHOT_BYTES[23:], 22),
+    (read_remote_log_snapshot, SNAPSHOT_BYTES + b"\0", 98),
+    (read_flat_file, b"\1" + FLAT_FILE_BYTES[1:], 0),
+    (read_flat_file, FLAT_FILE_BYTES[:21] + b"\x4c" + FLAT_FILE_BYTES[22:], 21),
+    (read_flat_file, FLAT_FILE_BYTES[:22] + b"\2" + FLAT_FILE_BYTES[23:], 22),
+    (read_flat_file, FLAT_FILE_BYTES[:23] + b"\1" + FLAT_FILE_BYTES[24:], 22),
+    (read_flat_file, FLAT_FILE_BYTES[:-1] + b"\4", 24),
+    (read_flat_file, FLAT_FILE_BYTES[:21] + b"\x4a" + FLAT_FILE_BYTES[22:-1], 92),
+]
+REFUSED: dict[Read, list[bytes]] = {
+    read_committed_offsets: [b"0\n2\n1 5\n1 6\n", b"1 5\n1 6\n"],
+    read_partition_metadata: [
+        b"",
+        b"version: 0\n",
+        b"topic_id: ABEiM0RVZneImaq7zN3u_w\nversion: 0\n",
+        b"version: -1\ntopic_id: ABEiM0RVZneImaq7zN3u_w",
+        b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA",
+        b"version: 0\ntopic_id: short",
+        b"version: 0\ntopic_id: \xc3\xa4BEiM0RVZneImaq7zN3u_w",
+    ],
+    read_time_index: [TIME_BYTES * 2, TIME_BYTES[:-1], bytes.fromhex("ffffffffffffffff00000001")],
+    read_transaction_index: [TRANSACTION_BYTES * 2, TRANSACTION_BYTES[:-1], b"\0\1" + TRANSACTION_BYTES[2:]],
+    read_producer_snapshot: [
+        *(b"", PRODUCER_BYTES[:-1], PRODUCER_BYTES + b"\0", NO_PRODUCER[:9]),
+        *(PRODUCER_BYTES[:at] + bytes([byte ^ 1]) + PRODUCER_BYTES[at + 1 :] for at, byte in enumerate(PRODUCER_BYTES)),
+    ],
+    read_meta_properties: [
+        b"version=2\n",
+        b"version=one\n",
+        b"version=1\nnode.id=1\n",
+        b"version=1\ncluster.id=x\n",
+        b"version=1\ncluster.id=x\nnode.id=-1\n",
+        b"version=1\ncluster.id=x\nnode.id=1\ndirectory.id=short\n",
+    ],
+    read_properties: [b"key=\\u12"],
+}
+
+
+def test_what_is_malformed_is_refused_where_it_is_malformed() -> None:
+    for read, data, position in REFUSED_AT:
+        with pytest.raises(DecodeError) as refused:
+            pytest.fail(f"{data!r} was read as {read(data)}")
+        assert refused.value.position == position, data
+
+
+def test_what_is_malformed_is_refused() -> None:
+    for read, malformed in REFUSED.items():
+        for data in malformed:
+            with pytest.raises(DecodeError):
+                pytest.fail(f"{data!r} was read as {read(data)}")
+
+
+PROPERTIES = {
+    "key=value": {"key": "value"},
+    "key:value": {"key": "value"},
+    "key value": {"key": "value"},
+    "  key \t = \f value ": {"key": "value "},
+    "key": {"key": ""},
+    "key==": {"key": "="},
+    "# comment\n! comment\n\n   \nkey=value": {"key": "value"},
+    "key=one, \\\n    two": {"key": "one, two"},
+    "key=one\\\\\nother=2": {"key": "one\\", "other": "2"},
+    "host=a\\:1\\=2": {"host": "a:1=2"},
+    "a\\ b\\=c=d": {"a b=c": "d"},
+    "tab=\\t\\u00e4\\ud83d\\ude00\\z": {"tab": "\t\u00e4\U0001f600z"},
+    "twice=1\rtwice=2\r\n": {"twice": "2"},
+    "end=here\\": {"end": "here"},
+    "half=\\ud83d": {"half": "\ufffd"},
+    "\\# not=a comment": {"#": "not=a comment"},
+}
+
+
+def test_java_properties() -> None:
+    for text, properties in PROPERTIES.items():
+        assert read_properties(text.encode("latin-1")) == properties, text
