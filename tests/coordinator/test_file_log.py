@@ -14,7 +14,8 @@ from tieredctl_proposals.model.diskless_records import DisklessRecord
 
 from tests.coordinator.synced_disk import SyncedDisk
 from tests.diskless_records import ONE_OF_EACH, file_committed
-from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tests.refusals import refused_with
+from tieredctl.errors import DecodeError, ErrorCode
 
 NAME = "cluster __diskless_metadata-0"
 
@@ -106,10 +107,8 @@ def test_two_never_have_a_log_open(log: FileLog, tmp_path: Path) -> None:
     _append(log, ONE_OF_EACH)
     log.append(ONE_OF_EACH, 5)
 
-    with pytest.raises(TieredctlError) as refused:
+    with refused_with(ErrorCode.LOCKED):
         FileLog(NAME, tmp_path)
-
-    assert refused.value.code is ErrorCode.LOCKED
     log.sync()
     assert len(list(log.read(0))) == 8
     log.close()

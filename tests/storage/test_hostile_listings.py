@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from botocore.awsrequest import AWSResponse
 
+from tests.refusals import refused_with
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import MultipartUpload, StoredObject
 from tieredctl.storage.bucket_address import bucket_address
@@ -65,33 +66,24 @@ def test_a_sound_page_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [stored.key for stored in listing_of(monkeypatch, page(**SOUND))] == ["a"]
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"size": "-1"},
-        {"size": str(1 << 63)},
-        {"size": "1" * 5_000},
-        {"size": "many"},
-        {"size": ""},
-        {"time": "yesterday"},
-        {"time": "99999-01-01T00:00:00Z"},
-        {"time": ""},
-    ],
-    ids=str,
-)
-def test_what_no_object_can_be_is_named(monkeypatch: pytest.MonkeyPatch, changed: dict[str, str]) -> None:
-    with pytest.raises(TieredctlError) as raised:
-        listing_of(monkeypatch, page(**(SOUND | changed)))
-
-    assert raised.value.code == "unreadable"
+IMPOSSIBLE = [
+    *(("size", size) for size in ("-1", str(1 << 63), "1" * 5_000, "many", "")),
+    *(("time", time) for time in ("yesterday", "99999-01-01T00:00:00Z", "")),
+]
 
 
-@pytest.mark.parametrize("body", ["", "<", "junk", "<ListBucketResult>", "<Other/>", page(token="t", **SOUND)])
-def test_an_answer_that_is_not_a_listing_or_repeats_itself_is_named(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
-    with pytest.raises(TieredctlError) as raised:
-        listing_of(monkeypatch, body)
+def test_what_no_object_can_be_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for field, value in IMPOSSIBLE:
+        with refused_with("unreadable", f"{field} {value}"):
+            listing_of(monkeypatch, page(**(SOUND | {field: value})))
 
-    assert raised.value.code in ("unreadable", "store-unreachable")  # what is cut is asked for again
+
+def test_an_answer_that_is_not_a_listing_or_repeats_itself_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for body in ("", "<", "junk", "<ListBucketResult>", "<Other/>", page(token="t", **SOUND)):
+        with pytest.raises(TieredctlError) as raised:
+            listing_of(monkeypatch, body)
+        # What is cut is asked for again.
+        assert raised.value.code in ("unreadable", "store-unreachable"), body
 
 
 PARTS = "<Part><PartNumber>1</PartNumber><Size>5</Size><ETag>e</ETag></Part>"
@@ -106,37 +98,24 @@ NEXT_VERSION = (
 UPLOAD = MultipartUpload("a", "u", 0)
 
 
-@pytest.mark.parametrize("found", ["", PARTS], ids=["empty", "the same part"])
-def test_pages_of_an_uploads_parts_come_to_an_end(monkeypatch: pytest.MonkeyPatch, found: str) -> None:
-    body = f"<ListPartsResult>{found}{NEXT_PART}</ListPartsResult>"
-
-    with pytest.raises(TieredctlError) as raised, answering(monkeypatch, "ListParts", body) as store:
-        store.multipart_upload_bytes(UPLOAD)
-
-    assert raised.value.code == "unreadable"
-
-
-@pytest.mark.parametrize("found", ["", VERSIONS], ids=["empty", "the same version"])
-def test_pages_of_versions_come_to_an_end(monkeypatch: pytest.MonkeyPatch, found: str) -> None:
-    body = f"<ListVersionsResult>{found}{NEXT_VERSION}</ListVersionsResult>"
-
-    with pytest.raises(TieredctlError) as raised, answering(monkeypatch, "ListObjectVersions", body) as store:
-        list(store.kept_versions())
-
-    assert raised.value.code == "unreadable"
+def test_pages_of_an_uploads_parts_and_of_versions_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty ones, and those that have the same part or version again."""
+    for found in ("", PARTS):
+        body = f"<ListPartsResult>{found}{NEXT_PART}</ListPartsResult>"
+        with refused_with("unreadable", body), answering(monkeypatch, "ListParts", body) as store:
+            store.multipart_upload_bytes(UPLOAD)
+    for found in ("", VERSIONS):
+        body = f"<ListVersionsResult>{found}{NEXT_VERSION}</ListVersionsResult>"
+        with refused_with("unreadable", body), answering(monkeypatch, "ListObjectVersions", body) as store:
+            list(store.kept_versions())
 
 
-def test_empty_pages_do_not_continue_for_ever() -> None:
-    pages: Iterator[list[int]] = repeat([])
-
-    with pytest.raises(TieredctlError, match="1001 empty pages of a listing in a row"):
-        list(ADDRESS.pages_that_end(pages, lambda page: not page))
-
-
-def test_empty_pages_among_others_are_passed_over() -> None:
-    pages = [*[[]] * 900, [1], *[[]] * 900, [2]]
+def test_empty_pages_among_others_are_passed_over_and_do_not_continue_for_ever() -> None:
+    pages, endless = [*[[]] * 900, [1], *[[]] * 900, [2]], repeat(list[int]())
 
     assert list(ADDRESS.pages_that_end(pages, lambda page: not page)) == pages
+    with pytest.raises(TieredctlError, match="1001 empty pages of a listing in a row"):
+        list(ADDRESS.pages_that_end(endless, lambda page: not page))
 
 
 def test_a_store_that_is_down_is_waited_for_once() -> None:

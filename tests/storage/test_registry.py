@@ -6,10 +6,12 @@ import importlib.util
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from tests.refusals import refused_with
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.ports.read_only_store import ReadOnlyStore
 from tieredctl.storage.file import FileStore
@@ -27,149 +29,96 @@ NO_BUCKET = [
 ]
 
 
-def test_file_names_a_folder(tmp_path: Path) -> None:
-    assert open_store(f"file:{tmp_path}", {}) == ReadOnlyStore(FileStore(str(tmp_path)))
-
-
-def test_a_relative_folder_is_remembered_as_an_absolute_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_names_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is remembered as an absolute one; the host of its URL may be empty."""
     (tmp_path / "remote").mkdir()
     monkeypatch.chdir(tmp_path)
 
-    assert open_store("file:remote/", {}).url == f"file:{tmp_path}/remote"
-
-
-def test_a_file_url_may_have_an_empty_host(tmp_path: Path) -> None:
-    assert open_store(f"file://{tmp_path}", {}).url == f"file:{tmp_path}"
-
-
-def test_the_url_of_a_store_opens_it_again(tmp_path: Path) -> None:
     store = open_store(f"file:{tmp_path}", {})
 
-    assert open_store(store.url, {}) == store
-
-
-def test_memory_is_empty() -> None:
+    assert store == ReadOnlyStore(FileStore(str(tmp_path))) == open_store(store.url, {})
+    assert open_store("file:remote/", {}).url == f"file:{tmp_path}/remote"
+    assert open_store(f"file://{tmp_path}", {}).url == f"file:{tmp_path}"
+    assert open_writable_store(f"file:{tmp_path}", {}) == FileStore(str(tmp_path))
     assert list(open_store("memory:", {}).list()) == []
 
 
-@pytest.mark.parametrize(
-    "url", ["ftp://host/dir", "/var/lib/remote", "remote", "", ":", "file:", "memory:name", *NO_BUCKET]
-)
-def test_other_urls_are_refused_as_wrong_usage(url: str) -> None:
-    with pytest.raises(TieredctlError) as raised:
-        open_store(url, {})
-
-    assert raised.value.code == "no-store"
-    assert raised.value.exit_code is ExitCode.USAGE
-
-
-def test_the_refusal_tells_what_can_be_opened() -> None:
-    with pytest.raises(
-        TieredctlError, match=r"'ftp://host'.* file:DIR, gs://BUCKET/PREFIX, memory:, s3://BUCKET/PREFIX"
-    ):
+def test_other_urls_are_refused_as_wrong_usage() -> None:
+    for url in ("ftp://host/dir", "/var/lib/remote", "remote", "", ":", "file:", "memory:name", *NO_BUCKET):
+        with pytest.raises(TieredctlError) as raised:
+            open_store(url, {})
+        assert (raised.value.code, raised.value.exit_code) == ("no-store", ExitCode.USAGE), url
+    with pytest.raises(TieredctlError, match=r"'ftp://host'.* file:DIR, gs://BUCKET/PREFIX, memory:, s3://"):
         open_store("ftp://host", {})
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "s3://KEYID:SECRET@bucket",
-        "s3://KEYID:SECRET@bucket/prefix",
-        "s3://KEYID:SEC/RET@bucket/prefix",
-        "s3://KEYID:SECRET",
-        "s3:KEYID:SECRET@bucket",
-        "s3:///KEYID:SECRET@bucket",
-        "gs://KEYID:SECRET@bucket",
-        "S3://KEYID:SECRET@bucket",
-        "https://KEYID:SECRET@s3.example.com/bucket",
-        "KEYID:SECRET@bucket",
-        "file://KEYID:SECRET@host/folder",
-    ],
-)
+WITH_CREDENTIALS = [
+    "s3://KEYID:SECRET@bucket",
+    "s3://KEYID:SECRET@bucket/prefix",
+    "s3://KEYID:SEC/RET@bucket/prefix",
+    "s3://KEYID:SECRET",
+    "s3:KEYID:SECRET@bucket",
+    "s3:///KEYID:SECRET@bucket",
+    "gs://KEYID:SECRET@bucket",
+    "S3://KEYID:SECRET@bucket",
+    "https://KEYID:SECRET@s3.example.com/bucket",
+    "KEYID:SECRET@bucket",
+    "file://KEYID:SECRET@host/folder",
+]
+
+
 @pytest.mark.parametrize("opened", [open_store, open_writable_store])
-def test_credentials_in_a_url_are_refused_and_not_repeated(url: str, opened: Callable[..., object]) -> None:
-    with pytest.raises(TieredctlError, match="contains credentials") as raised:
-        opened(url, {})
-
-    said = f"{raised.value.message} {raised.value.hint}"
-    assert not any(part in said for part in ("KEYID", "SEC", "RET"))
-    assert raised.value.code == "no-store"
-
-
-@pytest.mark.parametrize("url", ["file:a@b", "file:///a:b@c"])
-def test_a_folder_may_have_such_a_name(url: str) -> None:
-    with pytest.raises(TieredctlError, match=r"There is no /.*@"):
-        open_store(url, {})
+def test_credentials_in_a_url_are_refused_and_not_repeated(opened: Callable[..., object]) -> None:
+    for url in WITH_CREDENTIALS:
+        with pytest.raises(TieredctlError) as raised:
+            opened(url, {})
+        assert "contains credentials" in raised.value.message, url
+        said = f"{raised.value.message} {raised.value.hint}"
+        assert not any(part in said for part in ("KEYID", "SEC", "RET")), url
+        assert raised.value.code == "no-store"
+    for url in ("file:a@b", "file:///a:b@c"):  # a folder may have such a name
+        with refused_with("path-missing", url):
+            opened(url, {})
 
 
-@pytest.mark.parametrize("url", ["file:.", "memory:"])
-def test_an_option_that_a_store_does_not_have_is_refused(url: str) -> None:
-    with pytest.raises(TieredctlError, match="has no option 'region'") as raised:
-        open_store(url, {"region": "eu-west-1"})
-
-    assert raised.value.code == "usage"
-
-
-def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TieredctlError) as raised:
+def test_options_and_folders_that_there_are_not_are_refused(tmp_path: Path) -> None:
+    with refused_with("path-missing"):
         open_store(f"file:{tmp_path}/gone", {})
+    known = {"s3://bucket": "endpoint, region, profile, addressing-style", "gs://bucket": "endpoint"}
+    for url in ("file:.", "memory:", *known):
+        with pytest.raises(TieredctlError, match="has no option 'secret-key'") as raised:
+            open_store(url, {"secret-key": "x"})
+        assert raised.value.code == "usage", url
+        assert url not in known or raised.value.hint == f"It has {known[url]}."
+    with pytest.raises(TieredctlError, match="'domain'") as raised:
+        open_store("s3://bucket", {"addressing-style": "domain"})
+    assert raised.value.hint == "Give one of auto, path, virtual."
 
-    assert raised.value.code == "path-missing"
+
+def test_an_endpoint_that_is_none_is_refused() -> None:
+    none = ["", "host:9000", "ftp://host", "http://", "http://host:port", "http://user:word@host", "http://h/?a=b"]
+    for url, endpoint in product(("s3://bucket", "gs://bucket"), none):
+        with pytest.raises(TieredctlError) as raised:
+            open_store(url, {"endpoint": endpoint})
+        assert raised.value.code == "usage", (url, endpoint)
+        assert "word" not in raised.value.message.replace("password", "")
 
 
-def test_a_folder_can_be_opened_to_change_it(tmp_path: Path) -> None:
-    assert open_writable_store(f"file:{tmp_path}", {}) == FileStore(str(tmp_path))
-
-
-@pytest.mark.parametrize("scheme", ["s3", "gs"])
-@pytest.mark.parametrize(
-    ("rest", "url"),
-    [
-        ("//bucket", "//bucket"),
-        ("//bucket/", "//bucket"),
-        ("//bucket/prefix", "//bucket/prefix"),
-        ("//bucket/prefix/", "//bucket/prefix"),
-        ("//bucket/a/b c%20?d#e", "//bucket/a/b c%20?d#e"),
-        ("//my.bucket-1_x/prefix//", "//my.bucket-1_x/prefix/"),
-    ],
-)
-def test_a_bucket_and_a_folder_in_it_are_named(scheme: str, rest: str, url: str) -> None:
-    store = open_store(f"{scheme}:{rest}", {})
-
-    assert store.url == f"{scheme}:{url}"
+def test_a_bucket_and_a_folder_in_it_are_named() -> None:
+    named = {
+        "//bucket": "//bucket",
+        "//bucket/": "//bucket",
+        "//bucket/prefix": "//bucket/prefix",
+        "//bucket/prefix/": "//bucket/prefix",
+        "//bucket/a/b c%20?d#e": "//bucket/a/b c%20?d#e",
+        "//my.bucket-1_x/prefix//": "//my.bucket-1_x/prefix/",
+    }
+    for scheme, (rest, url) in product(("s3", "gs"), named.items()):
+        assert open_store(f"{scheme}:{rest}", {}).url == f"{scheme}:{url}"
 
 
 def test_opening_a_bucket_asks_nobody() -> None:
     assert open_store("s3://bucket", {"endpoint": "http://192.0.2.1:1"}).parallel_reads > 1
-
-
-@pytest.mark.parametrize(
-    ("url", "known"), [("s3://bucket", "endpoint, region, profile, addressing-style"), ("gs://bucket", "endpoint")]
-)
-def test_the_refusal_of_an_option_names_those_there_are(url: str, known: str) -> None:
-    with pytest.raises(TieredctlError, match="has no option 'secret-key'") as raised:
-        open_store(url, {"secret-key": "x"})
-
-    assert raised.value.hint == f"It has {known}."
-
-
-@pytest.mark.parametrize("url", ["s3://bucket", "gs://bucket"])
-@pytest.mark.parametrize(
-    "endpoint", ["", "host:9000", "ftp://host", "http://", "http://host:port", "http://user:word@host", "http://h/?a=b"]
-)
-def test_an_endpoint_that_is_none_is_refused(url: str, endpoint: str) -> None:
-    with pytest.raises(TieredctlError) as raised:
-        open_store(url, {"endpoint": endpoint})
-
-    assert raised.value.code == "usage"
-    assert "word" not in raised.value.message.replace("password", "")
-
-
-def test_an_unknown_addressing_style_is_refused() -> None:
-    with pytest.raises(TieredctlError, match="'domain'") as raised:
-        open_store("s3://bucket", {"addressing-style": "domain"})
-
-    assert raised.value.hint == "Give one of auto, path, virtual."
 
 
 @pytest.mark.parametrize(

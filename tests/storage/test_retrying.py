@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
 
-from tests.rigs.buckets import BUCKET, GcsBucket, S3Bucket
+from tests.refusals import refused_with
+from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
 from tests.rigs.faulty_proxy import Answer, Fault, FaultyProxy, Request, Trouble
 from tests.rigs.object_servers import ObjectServer
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -46,27 +47,39 @@ class Trip:
         return [request.method for request in self.proxy.requests]
 
 
-@pytest.fixture
-def s3(moto: ObjectServer) -> Iterator[Trip]:
-    bucket = S3Bucket(moto.endpoint)
-    with FaultyProxy(moto.endpoint) as proxy:
-        connection = S3Connection(proxy.endpoint, "us-east-1", addressing_style="path")
-        store = S3Store(BucketAddress("s3", BUCKET, f"{proxy.endpoint[-5:]}/"), connection)
-        for key in ("a", "b", "c"):
-            bucket.put(store.address.root + key, key.encode() * 100)
-        yield Trip(proxy, store)
+TroubleOn = Callable[[ObjectServer, type[Bucket], Callable[[str, str], S3Store | GcsStore]], Trip]
 
 
 @pytest.fixture
-def gcs(gcp_storage_emulator: ObjectServer) -> Iterator[Trip]:
-    bucket = GcsBucket(gcp_storage_emulator.endpoint)
-    with FaultyProxy(gcp_storage_emulator.endpoint) as proxy:
-        store = GcsStore(
-            BucketAddress("gs", BUCKET, f"{proxy.endpoint[-5:]}/"), GcsConnection(proxy.endpoint), frozenset()
-        )
-        for key in ("a", "b", "c"):
-            bucket.put(store.address.root + key, key.encode() * 100)
-        yield Trip(proxy, store)
+def troubled() -> Iterator[TroubleOn]:
+    """Puts three objects below a prefix of a server, and trouble on the way to them."""
+    with ExitStack() as proxies:
+
+        def on(server: ObjectServer, bucket: type[Bucket], store_at: Callable[[str, str], S3Store | GcsStore]) -> Trip:
+            proxy = proxies.enter_context(FaultyProxy(server.endpoint))
+            store = store_at(proxy.endpoint, f"{proxy.endpoint[-5:]}/")
+            for key in ("a", "b", "c"):
+                bucket(server.endpoint).put(store.address.root + key, key.encode() * 100)
+            return Trip(proxy, store)
+
+        yield on
+
+
+@pytest.fixture
+def s3(moto: ObjectServer, troubled: TroubleOn) -> Trip:
+    def store_at(endpoint: str, root: str) -> S3Store:
+        connection = S3Connection(endpoint, "us-east-1", addressing_style="path")
+        return S3Store(BucketAddress("s3", BUCKET, root), connection)
+
+    return troubled(moto, S3Bucket, store_at)
+
+
+@pytest.fixture
+def gcs(gcp_storage_emulator: ObjectServer, troubled: TroubleOn) -> Trip:
+    def store_at(endpoint: str, root: str) -> GcsStore:
+        return GcsStore(BucketAddress("gs", BUCKET, root), GcsConnection(endpoint), frozenset())
+
+    return troubled(gcp_storage_emulator, GcsBucket, store_at)
 
 
 def in_one_request(trip: Trip) -> Trip:
@@ -83,28 +96,15 @@ def head(trip: Trip, key: str) -> StoredObject:
     return stored
 
 
-@contextmanager
-def failing_with(code: str) -> Iterator[None]:
-    with pytest.raises(TieredctlError) as raised:
-        yield
-    assert raised.value.code == code
-
-
-@pytest.mark.parametrize("fault", [SLOW_DOWN, INTERNAL_ERROR, Trouble.NOT_DELIVERED, Trouble.ANSWER_LOST])
-def test_what_passes_is_waited_for(s3: Trip, fault: Fault) -> None:
-    s3.trouble(fault, fault)
-
-    assert s3.store.read("a") == b"a" * 100
-    assert s3.methods() == ["GET"] * 3
-    assert len(s3.pauses) == 2
-
-
-@pytest.mark.parametrize("status", [429, 503, 500, 502])
-def test_google_is_waited_for_too(gcs: Trip, status: int) -> None:
-    gcs.trouble(Answer(status), Answer(status))
-
-    assert gcs.store.read("a") == b"a" * 100
-    assert len(gcs.pauses) == 2
+def test_what_passes_is_waited_for(s3: Trip, gcs: Trip) -> None:
+    for fault in (SLOW_DOWN, INTERNAL_ERROR, Trouble.NOT_DELIVERED, Trouble.ANSWER_LOST):
+        s3.trouble(fault, fault)
+        assert s3.store.read("a") == b"a" * 100, fault
+        assert s3.methods() == ["GET"] * 3, fault
+    for status in (429, 503, 500, 502):
+        gcs.trouble(Answer(status), Answer(status))
+        assert gcs.store.read("a") == b"a" * 100, status
+    assert (len(s3.pauses), len(gcs.pauses)) == (8, 8)
 
 
 def test_a_throttled_store_is_given_more_time_than_one_that_failed(s3: Trip) -> None:
@@ -121,7 +121,7 @@ def test_a_throttled_store_is_given_more_time_than_one_that_failed(s3: Trip) -> 
 def test_pauses_grow_and_end(s3: Trip) -> None:
     s3.trouble(*[SLOW_DOWN] * 10)
 
-    with failing_with("store-throttled"):
+    with refused_with("store-throttled"):
         s3.store.read("a")
 
     assert len(s3.proxy.requests) == 4
@@ -139,21 +139,15 @@ def test_pauses_differ_between_processes() -> None:
     assert len(set(pauses)) > 10
 
 
-def test_a_refusal_is_final(s3: Trip) -> None:
+def test_a_refusal_is_final_and_a_bare_store_asks_once(s3: Trip) -> None:
     s3.trouble(DENIED)
-
-    with failing_with("store-forbidden"):
+    with refused_with("store-forbidden"):
         s3.store.read("a")
-
     assert (len(s3.proxy.requests), s3.pauses) == (1, [])
 
-
-def test_a_bare_store_asks_once(s3: Trip) -> None:
     s3.trouble(SLOW_DOWN)
-
-    with failing_with("store-throttled"):
+    with refused_with("store-throttled"):
         s3.asking_once.read("a")
-
     assert len(s3.proxy.requests) == 1
 
 
@@ -171,24 +165,16 @@ def test_a_stream_continues_where_it_broke_off(s3: Trip) -> None:
     assert len(s3.pauses) == 2
 
 
-def test_a_lost_answer_to_a_deletion_counts_as_done(s3: Trip) -> None:
-    wanted = head(s3, "a")
-    s3.trouble(Trouble.ANSWER_LOST)
+@pytest.mark.parametrize("server", ["s3", "gcs"])
+def test_a_lost_answer_to_a_deletion_counts_as_done(server: str, request: pytest.FixtureRequest) -> None:
+    trip: Trip = request.getfixturevalue(server)
+    wanted = head(trip, "a")
+    trip.trouble(Trouble.ANSWER_LOST)
 
-    (deletion,) = s3.store.delete([wanted])
-
-    assert deletion.outcome is GONE
-    assert s3.methods() == ["DELETE", "DELETE"]
-
-
-def test_a_lost_answer_to_a_deletion_counts_as_done_at_googles_too(gcs: Trip) -> None:
-    wanted = head(gcs, "a")
-    gcs.trouble(Trouble.ANSWER_LOST)
-
-    (deletion,) = gcs.store.delete([wanted])
+    (deletion,) = trip.store.delete([wanted])
 
     assert deletion.outcome is GONE
-    assert gcs.methods().count("DELETE") == 2
+    assert trip.methods().count("DELETE") == 2
 
 
 def test_a_lost_answer_to_a_batch_counts_as_done(s3: Trip) -> None:
@@ -202,17 +188,19 @@ def test_a_lost_answer_to_a_batch_counts_as_done(s3: Trip) -> None:
     assert list(trip.store.list()) == []
 
 
+def of_a_batch(trip: Trip, gone: str, refused: str, code: str) -> Answer:
+    """Of these keys one is refused."""
+    root = trip.asking_once.address.root
+    deleted = "".join(f"<Deleted><Key>{root}{key}</Key></Deleted>" for key in gone)
+    error = f"<Error><Key>{root}{refused}</Key><Code>{code}</Code></Error>"
+    return Answer(200, f"<DeleteResult>{deleted}{error}</DeleteResult>".encode())
+
+
 def test_of_a_batch_only_what_is_not_confirmed_is_asked_for_again(s3: Trip) -> None:
     trip = in_one_request(s3)
     wanted = list(trip.store.list())
     root = trip.asking_once.address.root
-    trip.trouble(
-        Answer(
-            200,
-            f"<DeleteResult><Deleted><Key>{root}a</Key></Deleted>"
-            f"<Error><Key>{root}b</Key><Code>SlowDown</Code></Error></DeleteResult>".encode(),
-        )
-    )
+    trip.trouble(of_a_batch(trip, "a", "b", "SlowDown"))
 
     deletions = trip.store.delete(wanted)
 
@@ -225,20 +213,15 @@ def test_of_a_batch_only_what_is_not_confirmed_is_asked_for_again(s3: Trip) -> N
 def test_a_key_that_is_refused_fails_alone(s3: Trip) -> None:
     trip = in_one_request(s3)
     wanted = list(trip.store.list())
-    root = trip.asking_once.address.root
-    trip.trouble(
-        Answer(
-            200,
-            f"<DeleteResult><Deleted><Key>{root}a</Key></Deleted><Deleted><Key>{root}c</Key></Deleted>"
-            f"<Error><Key>{root}b</Key><Code>AccessDenied</Code></Error></DeleteResult>".encode(),
-        )
-    )
+    trip.trouble(of_a_batch(trip, "ac", "b", "AccessDenied"))
 
     deletions = trip.store.delete(wanted)
 
-    assert [deletion.outcome for deletion in deletions] == [GONE, FAILED, GONE]
-    assert deletions[1].error is not None
-    assert deletions[1].error.code == "store-forbidden"
+    assert [(one.outcome, one.error and one.error.code) for one in deletions] == [
+        (GONE, None),
+        (FAILED, "store-forbidden"),
+        (GONE, None),
+    ]
     assert len(trip.proxy.requests) == 1
 
 
@@ -248,19 +231,25 @@ def test_a_deletion_that_never_gets_through_is_reported_to_have_failed(s3: Trip)
 
     (deletion,) = s3.store.delete([wanted])
 
-    assert deletion.outcome is FAILED
-    assert deletion.error is not None
-    assert deletion.error.code == "store-unreachable"
+    assert (deletion.outcome, deletion.error and deletion.error.code) == (FAILED, "store-unreachable")
     assert s3.store.head("a") == wanted
 
 
-def test_a_lost_answer_to_a_write_is_known_for_ones_own(s3: Trip) -> None:
-    s3.trouble(Trouble.ANSWER_LOST, applies=lambda request: request.method == "PUT")
+def test_a_lost_answer_to_a_write_a_replacement_or_a_copy_is_known_for_ones_own(s3: Trip) -> None:
+    source = head(s3, "a")
 
-    made = s3.store.put_if_absent("lock", b"holder 1")
+    def ask(change: Callable[[], StoredObject | None]) -> StoredObject:
+        s3.trouble(Trouble.ANSWER_LOST, applies=lambda request: request.method == "PUT")
+        made = change()
+        assert s3.methods().count("PUT") == 2
+        assert made is not None
+        return made
 
-    assert made == s3.store.head("lock")
-    assert s3.methods().count("PUT") == 2
+    lock = ask(lambda: s3.store.put_if_absent("lock", b"holder 1"))
+    assert lock == s3.store.head("lock")
+    replacement = ask(lambda: s3.store.replace(lock, b"lease 2"))
+    assert (replacement, s3.store.read("lock")) == (s3.store.head("lock"), b"lease 2")
+    assert ask(lambda: s3.store.copy(source, "copy")) == s3.store.head("copy")
 
 
 def test_a_write_that_another_was_faster_with_is_refused_after_a_lost_request_too(s3: Trip) -> None:
@@ -269,26 +258,6 @@ def test_a_write_that_another_was_faster_with_is_refused_after_a_lost_request_to
 
     assert s3.store.put_if_absent("lock", b"holder 1") is None
     assert s3.store.read("lock") == b"holder 2"
-
-
-def test_a_lost_answer_to_a_replacement_is_known_for_ones_own(s3: Trip) -> None:
-    lock = s3.store.put_if_absent("lock", b"lease 1")
-    assert lock is not None
-    s3.trouble(Trouble.ANSWER_LOST, applies=lambda request: request.method == "PUT")
-
-    made = s3.store.replace(lock, b"lease 2")
-
-    assert made == s3.store.head("lock")
-    assert s3.store.read("lock") == b"lease 2"
-
-
-def test_a_lost_answer_to_a_copy_is_asked_for_again(s3: Trip) -> None:
-    source = head(s3, "a")
-    s3.trouble(Trouble.ANSWER_LOST, applies=lambda request: request.method == "PUT")
-
-    made = s3.store.copy(source, "copy")
-
-    assert made == s3.store.head("copy")
 
 
 class BreakingStore(MemoryStore):
@@ -319,7 +288,7 @@ def test_a_listing_that_never_gets_on_fails() -> None:
     breaking = BreakingStore(listed_at_once=0)
     breaking.put("a", b"")
 
-    with failing_with("store-unreachable"):
+    with refused_with("store-unreachable"):
         list(RetryingStore(breaking, RetryPolicy(sleep=lambda _: None)).list())
 
 
@@ -336,5 +305,5 @@ def test_a_stream_does_not_continue_in_another_object() -> None:
     rewritten = RewrittenStore()
     rewritten.put("a", b"0123456789")
 
-    with failing_with("unreadable"):
+    with refused_with("unreadable"):
         list(RetryingStore(rewritten, RetryPolicy(sleep=lambda _: None)).stream("a"))

@@ -1,5 +1,5 @@
-"""Parts of segments that real brokers copied, altered, cut, emptied, longer or gone: the one finding, and no other among
-all segments around."""
+"""Parts of segments that real brokers copied, altered, cut, emptied, longer or gone: the one finding, and no other
+among all segments around."""
 
 from __future__ import annotations
 
