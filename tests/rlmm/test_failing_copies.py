@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable
 from unittest.mock import patch
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,32 +63,29 @@ def test_a_store_that_refuses_copies() -> None:
     assert (facts.stuck.copies, facts.stuck.deletions, facts.stuck.failing) == (0, 0, 1)
 
 
-@pytest.mark.parametrize(
-    "events",
-    [
-        pytest.param([*failure(1), *failure(2)], id="two may pass"),
-        pytest.param([*THREE, *copied(4, 10, 19)], id="a later copy succeeded"),
-        pytest.param([*THREE, *copied(4, 10, 19), updated(4, DELETING)], id="and retention took it"),
-        pytest.param([*failure(1), *failure(2), *copied(4, 10, 19), *failure(5, 20)], id="it failed before, elsewhere"),
-        pytest.param([*failure(1), *failure(2), *failure(3, partition=ELSEWHERE)], id="in several partitions"),
-        pytest.param([*failure(1), *failure(2), *failure(3, 20)], id="at several offsets"),
-        pytest.param([*failure(1), *failure(2), started(3, 10, 19)], id="the third has not failed yet"),
-        pytest.param([event for number in (1, 2, 3) for event in copied(number, 0, 9)[:2]], id="copied again"),
-        pytest.param([*THREE, partition_delete(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED)], id="removed"),
-    ],
-)
-def test_what_is_no_failing_copy(events: list[MetadataEvent]) -> None:
-    assert failing_copies(metadata(events), NOW_MS) == []
+NOT_FAILING: dict[str, list[MetadataEvent]] = {
+    "two may pass": [*failure(1), *failure(2)],
+    "a later copy succeeded": [*THREE, *copied(4, 10, 19)],
+    "and retention took it": [*THREE, *copied(4, 10, 19), updated(4, DELETING)],
+    "it failed before, elsewhere": [*failure(1), *failure(2), *copied(4, 10, 19), *failure(5, 20)],
+    "in several partitions": [*failure(1), *failure(2), *failure(3, partition=ELSEWHERE)],
+    "at several offsets": [*failure(1), *failure(2), *failure(3, 20)],
+    "the third has not failed yet": [*failure(1), *failure(2), started(3, 10, 19)],
+    "copied again": [event for number in (1, 2, 3) for event in copied(number, 0, 9)[:2]],
+    "removed": [*THREE, partition_delete(RemotePartitionDeleteState.DELETE_PARTITION_FINISHED)],
+}
 
 
-def test_who_has_not_tried_for_an_hour_has_stopped() -> None:
+def test_what_is_no_failing_copy() -> None:
+    for name, events in NOT_FAILING.items():
+        assert failing_copies(metadata(events), NOW_MS) == [], name
+
+
+def test_who_has_not_tried_for_an_hour_has_stopped_and_one_that_tries_now_has_not() -> None:
     last_ms, hour_ms = FIRST_TIMESTAMP_MS + 3 * MINUTE_MS, 60 * MINUTE_MS
 
     assert failing_copies(metadata(THREE), last_ms + hour_ms) != []
     assert failing_copies(metadata(THREE), last_ms + hour_ms + 1) == []
-
-
-def test_one_that_is_tried_now_does_not_hide_that_it_fails() -> None:
     assert [one.tries for one in failing_copies(metadata([*THREE, started(4, 10, 19)]), NOW_MS)] == [3]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -178,17 +178,6 @@ def is_deletion(record: EventRecord) -> bool:
     return isinstance(record.event, RemoteLogSegmentMetadataUpdate) and record.event.state in DELETING
 
 
-@each_temper
-def test_what_is_known_before_metadata_is_recovered(temper: Temper) -> None:
-    for parts in histories("recovery", temper):
-        assert_recovery_knows(parts, METADATA_PARTITIONS)
-
-
-@each_capture
-def test_what_is_known_of_a_captured_cluster_before_metadata_is_recovered(captures: Path, capture: str) -> None:
-    assert_recovery_knows(*captured(captures, capture))
-
-
 # What `partition remove` knows
 
 
@@ -216,17 +205,6 @@ def assert_removal_knows(parts: Parts, metadata_partitions: int) -> None:
                 assert state.delete_state == store.partition_deletes.get(partition)
                 assert list(state.segments) == [one.metadata for one in store.segments_of(partition)]
                 assert state.last_broker_event == last.get(partition)
-
-
-@each_temper
-def test_what_is_known_before_a_topic_is_removed(temper: Temper) -> None:
-    for parts in histories("removal", temper):
-        assert_removal_knows(parts, METADATA_PARTITIONS)
-
-
-@each_capture
-def test_what_is_known_of_a_captured_topic_before_it_is_removed(captures: Path, capture: str) -> None:
-    assert_removal_knows(*captured(captures, capture))
 
 
 # What `topic enable` and `topic disable` know
@@ -273,15 +251,25 @@ def assert_partition_of_topic(
         assert remote.bytes_below(number, offset).known == below
 
 
+KNOWN: dict[str, Callable[[Parts, int], None]] = {
+    "recovery": assert_recovery_knows,
+    "removal": assert_removal_knows,
+    "topic": assert_topic_knows,
+}
+each_purpose = pytest.mark.parametrize("purpose", KNOWN)
+
+
+@each_purpose
 @each_temper
-def test_what_is_known_of_a_topic_that_is_changed(temper: Temper) -> None:
-    for parts in histories("topic", temper):
-        assert_topic_knows(parts, METADATA_PARTITIONS)
+def test_what_commands_know_of_random_histories(purpose: str, temper: Temper) -> None:
+    for parts in histories(purpose, temper):
+        KNOWN[purpose](parts, METADATA_PARTITIONS)
 
 
+@each_purpose
 @each_capture
-def test_what_is_known_of_a_captured_topic_that_is_changed(captures: Path, capture: str) -> None:
-    assert_topic_knows(*captured(captures, capture))
+def test_what_commands_know_of_captured_clusters(captures: Path, purpose: str, capture: str) -> None:
+    KNOWN[purpose](*captured(captures, capture))
 
 
 # What `store check` compares local stores with

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.metadata_logs import TOPIC_ID, copied, metadata_batches, write_events, write_log
+from tests.refusals import refused_with
 from tests.shares import divided
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.record_chunks import MetadataRecord, RecordChunk, chunk_of
@@ -189,7 +191,7 @@ class Made:
     def close(self) -> None: ...
 
 
-def test_a_file_that_is_there_is_not_replaced(odd_log_dir: Path, file: Path) -> None:
+def test_a_file_that_is_there_is_not_replaced_unless_that_is_wanted(odd_log_dir: Path, file: Path) -> None:
     file.write_bytes(b"precious")
 
     with pytest.raises(TieredctlError, match="already exists") as refused:
@@ -197,14 +199,7 @@ def test_a_file_that_is_there_is_not_replaced(odd_log_dir: Path, file: Path) -> 
 
     assert "--force" in refused.value.hint
     assert file.read_bytes() == b"precious"
-
-
-def test_unless_that_is_wanted(odd_log_dir: Path, file: Path) -> None:
-    file.write_bytes(b"old")
-
-    exported = export(LogDirectories([odd_log_dir]), file, force=True)
-
-    assert exported.metadata_partitions() == [0, 1, 2, 3]
+    assert export(LogDirectories([odd_log_dir]), file, force=True).metadata_partitions() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -221,18 +216,11 @@ def test_an_interrupted_export_leaves_nothing_behind(file: Path, failure: BaseEx
     assert file.read_bytes() == b"old"
 
 
-def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
-    source = Made({0: [[MetadataRecord(0, 0, b"no event")]]})
-
-    with pytest.raises(TieredctlError, match="cannot be written"):
-        export_metadata(EventStream(source), tmp_path / "absent" / "export.parquet", force=False)
-
-
-def test_a_name_that_tells_no_form_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TieredctlError) as refused:
-        export_metadata(EventStream(Made({})), tmp_path / "export.csv", force=False)
-
-    assert refused.value.exit_code is ExitCode.USAGE
+def test_a_folder_that_is_not_there_and_a_name_that_tells_no_form_are_refused(tmp_path: Path) -> None:
+    refusals = {"absent/export.parquet": ErrorCode.UNWRITABLE, "export.csv": ErrorCode.USAGE}
+    for name, code in refusals.items():
+        with refused_with(code, name):
+            export_metadata(EventStream(Made({0: [[MetadataRecord(0, 0, b"no event")]]})), tmp_path / name, force=False)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -267,33 +255,24 @@ def test_an_export_that_is_cut_short_is_reported(odd_log_dir: Path, file: Path) 
             records_of(ExportFile(file))
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"\n", b"{}\n", b"[]\n", b'{"kind": "MetadataExport"}\n', b"PAR1", b"\xff" * 99]
-)
-def test_what_is_not_an_export_is_reported(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "export.jsonl"
-    file.write_bytes(content)
-
-    with pytest.raises(TieredctlError, match="cannot be read as an export"):
-        ExportFile(file)
-
-
-def test_parquet_of_another_origin_is_reported(tmp_path: Path) -> None:
-    import pyarrow as pa
-
-    pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
-
-    with pytest.raises(TieredctlError, match="cannot be read as an export"):
-        ExportFile(tmp_path / "other.parquet")
-
-
-def test_a_missing_export_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(TieredctlError, match="There is no") as refused:
-        ExportFile(tmp_path / "absent.parquet")
-
-    assert refused.value.exit_code is ExitCode.USAGE
-
-
-def test_a_folder_is_not_an_export(tmp_path: Path) -> None:
-    with pytest.raises(TieredctlError, match="cannot be read"):
-        ExportFile(tmp_path)
+def test_what_is_not_an_export_is_reported(tmp_path: Path) -> None:
+    """Nor is Parquet of another origin, or a folder; one that is missing is wrong usage."""
+    contents = {
+        **dict.fromkeys([b"", b"\n", b"{}\n", b"[]\n", b"\xff" * 99], ErrorCode.USAGE),
+        **dict.fromkeys([b'{"kind": "MetadataExport"}\n', b"PAR1"], ErrorCode.UNREADABLE),
+    }
+    for number, (content, code) in enumerate(contents.items()):
+        file = tmp_path / f"{number}.jsonl"
+        file.write_bytes(content)
+        with refused_with(code, content):
+            ExportFile(file)
+    table = tmp_path / "other.parquet"
+    pq.write_table(pa.table({"a": [1]}), table)
+    codes = {
+        table: ErrorCode.USAGE,
+        tmp_path: ErrorCode.UNREADABLE,
+        tmp_path / "absent.parquet": ErrorCode.PATH_MISSING,
+    }
+    for place, code in codes.items():
+        with refused_with(code, place):
+            ExportFile(place)

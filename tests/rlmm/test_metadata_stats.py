@@ -17,36 +17,27 @@ def total(folder: Path, *events: MetadataEvent | bytes | None) -> Document:
     return statistics(EventStream(LogDirectories([folder]))).total
 
 
-def test_nothing_is_dead_while_every_segment_is_known(tmp_path: Path) -> None:
-    found = total(tmp_path, *copied(1, 0, 9), started(2, 10, 19), *copied(3, 20, 29), updated(3, DELETING))
-
-    assert (found["events"], found["deadEvents"], found["deadRatio"], found["liveSegments"]) == (6, 0, 0.0, 3)
-
-
-def test_all_events_of_a_deleted_segment_are_dead(tmp_path: Path) -> None:
-    found = total(tmp_path, *copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED), started(2, 10, 19))
-
-    assert (found["deadEvents"], found["deadRatio"], found["liveSegments"]) == (4, 0.8, 1)
-
-
-def test_all_events_of_a_removed_partition_are_dead_but_those_of_its_removal(tmp_path: Path) -> None:
-    removal = [partition_delete(state) for state in RemotePartitionDeleteState]
-
-    found = total(tmp_path, *copied(1, 0, 9), *copied(2, 10, 19), *removal)
-
-    assert (found["events"], found["deadEvents"], found["liveSegments"]) == (7, 4, 0)
+REMOVAL = [partition_delete(state) for state in RemotePartitionDeleteState]
+GONE = [*copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED)]
+DEAD: dict[str, tuple[list[MetadataEvent], int, int, int]] = {
+    # The events, how many there are, how many of them are dead, and the segments alive.
+    "none while every segment is known": (
+        [*copied(1, 0, 9), started(2, 10, 19), *copied(3, 20, 29), updated(3, DELETING)],
+        *(6, 0, 3),
+    ),
+    "all of a deleted segment": ([*GONE, started(2, 10, 19)], 5, 4, 1),
+    "all of a removed partition but its removal": ([*copied(1, 0, 9), *copied(2, 10, 19), *REMOVAL], 7, 4, 0),
+    "what Kafka drops for an unknown segment": ([updated(1, COPIED), started(2, 0, 9)], 2, 1, 1),
+    "what was before a segment came again": ([*GONE, *copied(1, 0, 9)], 6, 4, 1),
+}
 
 
-def test_an_event_that_kafka_drops_for_an_unknown_segment_is_dead(tmp_path: Path) -> None:
-    found = total(tmp_path, updated(1, COPIED), started(2, 0, 9))
+def test_dead_events_and_live_segments(tmp_path: Path) -> None:
+    for name, (events, count, dead, live) in DEAD.items():
+        found = total(tmp_path / name, *events)
 
-    assert (found["deadEvents"], found["liveSegments"]) == (1, 1)
-
-
-def test_a_segment_that_came_again_is_alive_since_then(tmp_path: Path) -> None:
-    found = total(tmp_path, *copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED), *copied(1, 0, 9))
-
-    assert (found["deadEvents"], found["liveSegments"]) == (4, 1)
+        assert (found["events"], found["deadEvents"], found["liveSegments"]) == (count, dead, live), name
+        assert found["deadRatio"] == round(dead / count, 4), name
 
 
 def test_counts_by_type_and_state_and_what_cannot_be_decoded(tmp_path: Path) -> None:
@@ -74,15 +65,12 @@ def test_an_empty_topic_has_no_times_and_no_ratio(tmp_path: Path) -> None:
     assert found["firstEventTimestampMs"] is None
 
 
-def test_the_replay_estimate_follows_the_given_rate(tmp_path: Path) -> None:
-    found = total(tmp_path, *[started(number, 0, 9) for number in range(1, 1001)])
+def test_the_replay_estimate_follows_the_given_rate_and_bytes_are_those_of_the_values(tmp_path: Path) -> None:
+    found = total(tmp_path / "rate", *[started(number, 0, 9) for number in range(1, 1001)])
 
     assert found["assumedEventsPerSecond"] == ASSUMED_EVENTS_PER_SECOND
     assert found["replaySeconds"] == 1000 / ASSUMED_EVENTS_PER_SECOND
-
-
-def test_bytes_are_those_of_the_values(tmp_path: Path) -> None:
-    assert total(tmp_path, b"12345", None, b"123")["bytes"] == 8
+    assert total(tmp_path / "bytes", b"12345", None, b"123")["bytes"] == 8
 
 
 def test_metadata_partitions_apart_and_together(captures: Path) -> None:

@@ -42,22 +42,22 @@ def broker() -> Iterator[KafkaBroker]:
         yield broker
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_it_is_refused_by_its_name(
     broker: KafkaBroker,
     captures: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
-    words: tuple[str, ...],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    store = f"file:{captures / 'kafka-4.3.1/remote/kafka-tiered-storage'}"
-    sure = ("--cluster-id", broker.cluster_id) if "--yes" in words else ()
+    where = ("--bootstrap-server", broker.bootstrap_server)
+    store = ("--store", f"file:{captures / 'kafka-4.3.1/remote/kafka-tiered-storage'}", "--layout", "local")
+    for words in COMMANDS:
+        sure = ("--cluster-id", broker.cluster_id) if "--yes" in words else ()
 
-    code = run([*words, *sure, "--bootstrap-server", broker.bootstrap_server, "--store", store, "--layout", "local"])
+        code = run([*words, *sure, *where, *store])
 
-    said = capfd.readouterr()
-    assert (code, said.out) == (2, ""), said.err
-    assert f"{METADATA_CLASS} is {OTHER}, which does not keep its metadata in __remote_log_metadata." in said.err
-    assert list(tmp_path.iterdir()) == []
+        said = capfd.readouterr()
+        assert (code, said.out) == (2, ""), (words, said.err)
+        assert f"{METADATA_CLASS} is {OTHER}, which does not keep its metadata in __remote_log_metadata." in said.err
+        assert list(tmp_path.iterdir()) == [], words
