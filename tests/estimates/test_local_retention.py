@@ -25,66 +25,32 @@ def starts(found: Any) -> list[int]:
     return [one.segment.base_offset for one in found]
 
 
-def test_without_a_limit_nothing_goes() -> None:
-    assert due(UNLIMITED) == DueSegments([], [])
+def test_what_is_due_by_the_limits_and_by_what_is_remote() -> None:
+    none = Retention(1, -1)
+    by_time, with_empty_active = Retention(199, -1), [*SEGMENTS, LocalSegment(40, 0, 0)]
+    cases = {
+        "without a limit nothing goes": (due(UNLIMITED), [], []),
+        "the oldest go while more than the limit would be left": (due(Retention(-1, 250)), [0], []),
+        "a limit that is met exactly is kept to": (due(Retention(-1, 200)), [0, 10], []),
+        "one that is as old as the limit stays": (due(Retention(300, -1)), [0], []),
+        "those go that are older than the limit": (due(Retention(299, -1)), [0, 10], []),
+        "what is not remote stays and is reported separately": (due(by_time, remote=9), [0], [10, 20]),
+        "remote but for its last offset": (due(by_time, remote=18), [0], [10, 20]),
+        "nothing goes where nothing is remote": (due(none, remote=None), [], [0, 10, 20, 30]),
+        "the active segment goes after its copy": (due(Retention(99, -1)), [0, 10, 20], [30]),
+        "an empty active one stays": (due(none, remote=39, segments=with_empty_active), [0, 10, 20, 30], []),
+        "without copies nothing waits": (due(by_time, remote=None, waits_for_copies=False), [0, 10, 20], []),
+    }
+    for name, (found, now, once_tiered) in cases.items():
+        assert (starts(found.now), starts(found.once_tiered)) == (now, once_tiered), name
 
 
-def test_the_oldest_go_while_more_than_the_limit_would_be_left() -> None:
-    found = due(Retention(-1, 250))
-
-    assert starts(found.now) == [0]
-    assert found.now[0].breach is LocalBreach.LOCAL_RETENTION_BYTES
-    assert found.now[0].end_offset == 9
-
-
-def test_a_limit_that_is_met_exactly_is_kept_to() -> None:
-    assert starts(due(Retention(-1, 200)).now) == [0, 10]
-
-
-def test_by_time_those_go_that_are_older_than_the_limit() -> None:
-    assert starts(due(Retention(300, -1)).now) == [0]  # one that is as old as the limit stays
-    assert starts(due(Retention(299, -1)).now) == [0, 10]
-
-
-def test_time_continues_where_size_stopped() -> None:
+def test_what_goes_by_size_has_its_end_and_time_continues_where_size_stopped() -> None:
+    (oldest,) = due(Retention(-1, 250)).now
     found = due(Retention(199, 300))
 
-    assert [one.breach.value for one in found.now] == [
-        "local-retention-bytes",
-        "local-retention-ms",
-        "local-retention-ms",
-    ]
-
-
-def test_what_is_not_in_remote_storage_stays_and_is_reported_separately() -> None:
-    found = due(Retention(199, -1), remote=9)
-
-    assert starts(found.now) == [0]
-    assert starts(found.once_tiered) == [10, 20]
-
-
-def test_a_segment_that_is_remote_but_for_its_last_offset_stays() -> None:
-    assert starts(due(Retention(199, -1), remote=18).now) == [0]
-
-
-def test_nothing_goes_where_nothing_is_remote() -> None:
-    assert starts(due(Retention(1, -1), remote=None).now) == []
-
-
-def test_the_active_segment_goes_after_its_copy() -> None:
-    found = due(Retention(99, -1))
-
-    assert starts(found.now) == [0, 10, 20]
-    assert starts(found.once_tiered) == [30]
-
-
-def test_an_empty_active_segment_stays() -> None:
-    segments = [*SEGMENTS, LocalSegment(40, 0, 0)]
-
-    found = due(Retention(1, -1), remote=39, segments=segments)
-
-    assert starts(found.now) == [0, 10, 20, 30]
-    assert starts(found.once_tiered) == []
+    assert (oldest.breach, oldest.end_offset) == (LocalBreach.LOCAL_RETENTION_BYTES, 9)
+    assert [one.breach.value for one in found.now] == ["local-retention-bytes", *["local-retention-ms"] * 2]
 
 
 def test_what_lies_below_the_log_start_goes_though_it_is_not_remote() -> None:
@@ -92,7 +58,3 @@ def test_what_lies_below_the_log_start_goes_though_it_is_not_remote() -> None:
 
     assert starts(found.now) == [0, 10]
     assert {one.breach for one in found.now} == {LocalBreach.LOG_START_OFFSET}
-
-
-def test_without_copies_nothing_waits_for_them() -> None:
-    assert starts(due(Retention(199, -1), remote=None, waits_for_copies=False).now) == [0, 10, 20]

@@ -48,39 +48,24 @@ def offsets(timeline: Timeline, *parts: Part) -> set[int]:
 HOLED = [*copied(1, 0, 9), *copied(2, 20, 29)]
 
 
-def test_between_copies_is_a_gap() -> None:
-    assert drawn(HOLED).of(Part.GAP).pairs() == [(10, 19)]
+DELETION = [updated(1, DELETING), updated(1, DELETED)]
 
 
-def test_a_gap_below_what_the_disk_has_is_missing() -> None:
-    timeline = drawn(HOLED, log_of(15))
-
-    assert timeline.of(Part.MISSING).pairs() == [(10, 14)]
-    assert timeline.of(Part.GAP).pairs() == [(15, 19)]
-    assert timeline.of(Part.LOCAL).pairs() == [(15, 99)]
-
-
-def test_between_the_last_copy_and_the_disk_is_missing() -> None:
-    assert drawn(HOLED, log_of(35, start=20)).of(Part.MISSING).pairs() == [(30, 34)]
-
-
-def test_what_is_below_the_log_start_is_not_missing() -> None:
-    timeline = drawn(HOLED, log_of(30, start=20))
-
-    assert Part.MISSING not in timeline.parts
-    assert Part.GAP not in timeline.parts
-
-
-def test_what_was_deleted_is_not_missing_while_the_log_start_lags() -> None:
-    events = [*copied(1, 0, 9), updated(1, DELETING), updated(1, DELETED), *copied(2, 10, 19)]
-
-    assert Part.MISSING not in drawn(events, log_of(20)).parts
-
-
-def test_a_failed_copy_that_was_removed_excuses_nothing() -> None:
-    events = [started(1, 0, 9), updated(1, DELETING), updated(1, DELETED), *copied(2, 10, 19)]
-
-    assert drawn(events, log_of(20)).of(Part.MISSING).pairs() == [(0, 9)]
+def test_what_no_segment_holds_is_a_gap_while_the_disk_may_have_it_and_missing_where_it_has_not() -> None:
+    deleted = [*copied(1, 0, 9), *DELETION, *copied(2, 10, 19)]
+    failed = [started(1, 0, 9), *DELETION, *copied(2, 10, 19)]
+    cases: dict[str, tuple[Timeline, dict[Part, list[tuple[int, int]]]]] = {
+        "between copies": (drawn(HOLED), {Part.GAP: [(10, 19)]}),
+        "below what the disk has": (drawn(HOLED, log_of(15)), {Part.MISSING: [(10, 14)], Part.GAP: [(15, 19)]}),
+        "between the last copy and the disk": (drawn(HOLED, log_of(35, start=20)), {Part.MISSING: [(30, 34)]}),
+        "below the log start": (drawn(HOLED, log_of(30, start=20)), {}),
+        "deleted while the log start lags": (drawn(deleted, log_of(20)), {}),
+        "a failed copy that was removed excuses nothing": (drawn(failed, log_of(20)), {Part.MISSING: [(0, 9)]}),
+    }
+    for name, (timeline, amiss) in cases.items():
+        found = {part: timeline.of(part).pairs() for part in (Part.MISSING, Part.GAP) if part in timeline.parts}
+        assert found == amiss, name
+    assert drawn(HOLED, log_of(15)).of(Part.LOCAL).pairs() == [(15, 99)]
 
 
 def test_metadata_that_was_not_all_read_has_unknown_offsets_and_no_gap() -> None:

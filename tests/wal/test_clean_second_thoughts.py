@@ -24,10 +24,11 @@ from tieredctl_proposals.ops.wal.upload import ActiveSegmentsUpload
 from tieredctl_proposals.wal.steps import Publish
 
 from tests.metadata_logs import COPIED, DELETED, DELETING, started, updated, write_events
+from tests.refusals import refused_with
 from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.config.plan_key import signing_key
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode
 from tieredctl.formats.record_batches import Record, read_batch_header, read_records
 from tieredctl.kafka.local_logs import read_local_replicas
 from tieredctl.kafka.log_directory import LogDirectories
@@ -160,10 +161,8 @@ def test_what_was_rewritten_since_the_plan_stays(plan: CleanPlan, store: MemoryS
 
 
 def test_while_another_run_holds_the_lease_nothing_goes(plan: CleanPlan, store: MemoryStore, fresh: FreshNeeds) -> None:
-    with lease_held(store, "another", clock_ms), pytest.raises(TieredctlError) as refused:
+    with lease_held(store, "another", clock_ms), refused_with(ErrorCode.LOCKED):
         clean(plan, store, fresh)
-
-    assert refused.value.code is ErrorCode.LOCKED
     assert there(store) == [plan.objects[0].key]
 
 

@@ -14,6 +14,7 @@ import pytest
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
+from tests.refusals import refused_with
 from tests.rigs.waiting import wait_until
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.process.metrics_server import listening_address, serving
@@ -69,34 +70,24 @@ def addresses() -> list[str]:
     return ["127.0.0.1", "localhost", "", "::1", "::"]
 
 
-@pytest.mark.parametrize("host", addresses())
-def test_it_is_served_on_each_kind_of_address(host: str) -> None:
-    with serving(host, 0, OneMetric()) as url:
-        assert "tieredctl_up 1.0" in answered(url)[1]
+def test_it_is_served_on_each_kind_of_address() -> None:
+    for host in addresses():
+        with serving(host, 0, OneMetric()) as url:
+            assert "tieredctl_up 1.0" in answered(url)[1], host
 
 
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("127.0.0.1:19405", ("127.0.0.1", 19405)),
-        ("[::1]:19405", ("::1", 19405)),
-        ("[::]:0", ("::", 0)),
-        (":9405", ("", 9405)),
-        ("exporter.example.com:1", ("exporter.example.com", 1)),
-    ],
-)
-def test_an_address_is_read_as_it_is_written(text: str, address: tuple[str, int]) -> None:
-    assert listening_address(text) == address
-
-
-@pytest.mark.parametrize(
-    "text", ["", "19405", "::1:80", "[::1]", "[::1]:", "host:", "host:65536", "host:-1", "host:٣", "a:b:1"]
-)
-def test_what_is_not_an_address_is_refused(text: str) -> None:
-    with pytest.raises(TieredctlError) as refused:
-        listening_address(text)
-
-    assert refused.value.code is ErrorCode.USAGE
+def test_an_address_is_read_as_it_is_written_and_what_is_none_is_refused() -> None:
+    read = {
+        "127.0.0.1:19405": ("127.0.0.1", 19405),
+        "[::1]:19405": ("::1", 19405),
+        "[::]:0": ("::", 0),
+        ":9405": ("", 9405),
+        "exporter.example.com:1": ("exporter.example.com", 1),
+    }
+    assert {text: listening_address(text) for text in read} == read
+    for text in ("", "19405", "::1:80", "[::1]", "[::1]:", "host:", "host:65536", "host:-1", "host:٣", "a:b:1"):
+        with refused_with(ErrorCode.USAGE, text):
+            listening_address(text)
 
 
 def test_a_port_in_use_is_named() -> None:
@@ -146,16 +137,13 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("request_bytes", HOSTILE.values(), ids=HOSTILE.keys())
-def test_whatever_a_client_sends_the_next_one_is_answered(
-    request_bytes: bytes, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_whatever_a_client_sends_the_next_one_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
     with serving("127.0.0.1", 0, OneMetric()) as url:
-        answer = raw_answer(url, request_bytes)
+        for name, request in HOSTILE.items():
+            answer = raw_answer(url, request)
 
-        assert "tieredctl_up 1.0" in answered(url)[1]
-
-    assert b"Traceback" not in answer
+            assert "tieredctl_up 1.0" in answered(url)[1], name
+            assert b"Traceback" not in answer, name
     assert capsys.readouterr() == ("", "")
 
 
@@ -166,9 +154,8 @@ def test_many_ask_at_once_and_all_are_answered() -> None:
     assert {status for status, _ in answers} == {200}
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
+def test_other_requests_and_whatever_a_scraper_accepts() -> None:
+    requests = [
         ("HEAD", "/metrics", 200),
         ("GET", "/metrics?name[]=x", 200),
         ("GET", "/", 200),
@@ -177,20 +164,12 @@ def test_many_ask_at_once_and_all_are_answered() -> None:
         ("POST", "/metrics", 501),
         ("DELETE", "/metrics", 501),
         ("GET", f"/{'x' * 100_000}", 414),
-    ],
-    ids=lambda value: str(value)[:30],
-)
-def test_other_requests(method: str, path: str, status: int) -> None:
+    ]
     with serving("127.0.0.1", 0, OneMetric()) as url:
-        assert answered(url, method, path)[0] == status
-
-
-@pytest.mark.parametrize(
-    "accept", ["", "application/openmetrics-text; version=abc", "*/*;q=x", "text/plain;version=;escaping="]
-)
-def test_whatever_a_scraper_accepts_it_is_answered(accept: str) -> None:
-    with serving("127.0.0.1", 0, OneMetric()) as url:
-        assert answered(url, Accept=accept)[0] == 200
+        for method, path, status in requests:
+            assert answered(url, method, path)[0] == status, (method, path[:30])
+        for accept in ("", "application/openmetrics-text; version=abc", "*/*;q=x", "text/plain;version=;escaping="):
+            assert answered(url, Accept=accept)[0] == 200, accept
 
 
 def test_clients_that_say_nothing_keep_nobody_out() -> None:

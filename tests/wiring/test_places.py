@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.metadata_logs import metadata_batches, started, write_log
+from tests.refusals import refused_with
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.wiring.listing_place import ListingPlace
@@ -19,9 +22,8 @@ ACME = PluginSource("acme", "db-1:5432/metadata", {"user": "reader"})
 YESTERDAY = AsOf(timestamp_ms=1)
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
+def test_a_place_can_be_sent_elsewhere_and_opens_nothing_by_being_made() -> None:
+    for place in (
         LIVE,
         MetadataPlace((FILE, Path("other"))),
         MetadataPlace(cluster=LIVE, as_of=YESTERDAY),
@@ -31,40 +33,23 @@ YESTERDAY = AsOf(timestamp_ms=1)
         TopicsPlace(topic_ids=FILE),
         TopicsPlace(cluster=LIVE),
         ListingPlace(inventory="s3://lists/manifest.json"),
-    ],
-    ids=str,
-)
-def test_a_place_can_be_sent_elsewhere_and_opens_nothing_by_being_made(place: object) -> None:
-    assert pickle.loads(pickle.dumps(place)) == place
+    ):
+        assert pickle.loads(pickle.dumps(place)) == place
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"log_dirs": (FILE,), "export": FILE},
-        {"log_dirs": (FILE,), "cluster": LIVE},
-        {"cluster": LIVE, "export": FILE},
-        {"log_dirs": (FILE,), "plugin": ACME},
-        {"cluster": LIVE, "plugin": ACME},
-        {"export": FILE, "plugin": ACME},
-    ],
-    ids=" and ".join,
-)
-def test_metadata_is_in_one_place(given: dict[str, object]) -> None:
-    with pytest.raises(TieredctlError, match="exclude each other") as refused:
-        MetadataPlace(**given)  # type: ignore[arg-type]
-
-    assert refused.value.code is ErrorCode.USAGE
+def test_metadata_is_in_one_place() -> None:
+    sources: dict[str, Any] = {"log_dirs": (FILE,), "cluster": LIVE, "export": FILE, "plugin": ACME}
+    for one, other in combinations(sources, 2):
+        with refused_with(ErrorCode.USAGE, (one, other)):
+            MetadataPlace(**{one: sources[one], other: sources[other]})
 
 
 def test_metadata_that_is_nowhere_is_reported_when_it_is_opened() -> None:
     nowhere = MetadataPlace()
 
-    with pytest.raises(TieredctlError) as refused, nowhere.open():
+    with refused_with(ErrorCode.NO_SOURCE), nowhere.open():
         pass
-
     assert not nowhere.is_given
-    assert refused.value.code is ErrorCode.NO_SOURCE
 
 
 def test_topics_are_asked_of_the_cluster_whose_metadata_it_is_but_not_about_the_past() -> None:
