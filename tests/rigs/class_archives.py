@@ -3,7 +3,6 @@ the work. Each is made once, of what a first one of them has loaded, and kept un
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import subprocess
@@ -31,11 +30,8 @@ def archive_options(name: str, class_path: str, make: Callable[[Path], None]) ->
     """
     said = subprocess.run([java_command(), "-version"], capture_output=True, text=True, check=True).stderr
     folder = ARCHIVES / f"{name}-{hashlib.sha256((said + class_path).encode()).hexdigest()[:12]}"
-    ARCHIVES.mkdir(parents=True, exist_ok=True)
-    with (ARCHIVES / f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # of two that make one, the second waits: together they would take longer
-        if not folder.is_dir():
-            build_folder(folder, lambda unfinished: make(unfinished / "classes.jsa"))
+    if not folder.is_dir():
+        build_folder(folder, lambda unfinished: make(unfinished / "classes.jsa"))
     return [f"-XX:SharedArchiveFile={folder / 'classes.jsa'}", "-Xlog:cds*=off"]
 
 

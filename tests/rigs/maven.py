@@ -74,8 +74,8 @@ def java_command(name: str = "java") -> str:
 def kafka_jars(version: str, cache_folder: Path = DEFAULT_JAR_CACHE) -> KafkaJars:
     """Kafka `version`'s jars, resolved through Maven into `cache_folder/version` unless they are there already.
 
-    The folder appears whole or not at all, also when several processes resolve at once. Raises RigMissing when a JDK
-    or Maven is absent or too old, and when Maven cannot resolve the jars.
+    The folder appears whole or not at all: of several processes that ask for it at once, one resolves. Raises
+    RigMissing when a JDK or Maven is absent or too old, and when Maven cannot resolve the jars.
     """
     java_command("javac")
     folder = cache_folder / version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,14 +15,17 @@ class RigMissing(Exception):
 
 
 def build_folder(folder: Path, fill: Callable[[Path], None]) -> None:
-    """Let `fill` write into a new folder, then rename it to `folder`; a twin that was faster wins."""
+    """Lets `fill` write into a new folder, which is renamed to `folder` when it is whole.
+
+    Of two processes that want the same folder, the second waits: together they would take longer than one.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
-        unfinished = Path(scratch, "unfinished")
-        unfinished.mkdir()
-        fill(unfinished)
-        try:
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.is_dir():
+            return
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
+            unfinished = Path(scratch, "unfinished")
+            unfinished.mkdir()
+            fill(unfinished)
             unfinished.rename(folder)
-        except OSError:
-            if not folder.is_dir():
-                raise
