@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby, islice
@@ -11,22 +12,79 @@ from typing import Any, NamedTuple
 
 from tests.cli.command_line import Tieredctl
 from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, broker_of, objects_in
+from tests.metadata_logs import write_log
 from tests.rigs.buckets import BUCKET, Bucket
+from tieredctl.formats.metadata_records import decode_event
+from tieredctl.formats.record_batches import Record, encode_batch, read_batch_header, read_records
 from tieredctl.ports.object_store import RESERVED_FOLDER
 
 ROOT = "crashed/"
-OF_EACH_PARTITION = 18
-STUCK, UNFINISHED = 18, 7
+SEGMENTS_OF_EACH = 6
+STUCK, UNFINISHED = 18, 9
 """How many of a bucket's objects are orphaned, by cause: delete-never-finished and copy-never-finished."""
 CONTENT_TYPE = "application/x-segment"
 
 
 def crashed_contents(captures: Path) -> Mapping[str, bytes]:
-    """The first objects of each partition of the crashed cluster."""
+    """The objects of each partition's first segments, with those of each segment's other copies."""
     objects = objects_in(captures / CAPTURE / "bucket")
-    partitions = groupby(sorted(objects), lambda key: key.rpartition("/")[0])
-    chosen = [key for _, keys in partitions for key in islice(keys, OF_EACH_PARTITION)]
+    chosen: list[str] = []
+    for _, keys in groupby(sorted(objects), lambda key: key.rpartition("/")[0]):
+        for _, copies in islice(groupby(keys, _start), SEGMENTS_OF_EACH):
+            chosen += copies
     return {key: objects[key] for key in chosen}
+
+
+def _start(key: str) -> str:
+    """The offset that a segment starts at, by its key."""
+    return key.rpartition("/")[2].partition("-")[0]
+
+
+def broker_of_bucket(captures: Path, contents: Mapping[str, bytes]) -> Path:
+    """The log directory of a broker that copied these objects of the crashed cluster, and no others: with all that the
+    capture's metadata promises, each command would ask the server for a thousand objects that are not there."""
+    capture = captures / CAPTURE
+    objects = objects_in(capture / "bucket")
+    left_out = _segments(objects) - _segments(contents)
+    other_partitions = _partitions(objects) - _partitions(contents)
+    name = f"{zlib.crc32(' '.join(sorted(left_out)).encode()):x}"
+    folder = captures.with_name("brokers-of-buckets") / name / "broker"
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        for entry in broker_of(capture).iterdir():
+            if entry.name.startswith("__remote_log_metadata-"):
+                kept = [record for record in _records(entry) if _segment_of(record) not in left_out]
+                renumbered = (record._replace(offset=offset) for offset, record in enumerate(kept))
+                number = int(entry.name.rpartition("-")[2])
+                write_log(folder, number, [encode_batch([record]) for record in renumbered])
+                (folder / entry.name / "partition.metadata").symlink_to(entry / "partition.metadata")
+            # The checkpoints tell where the metadata's logs ended, and a partition's log that it has lost events.
+            elif not entry.match("re*-offset-checkpoint") and entry.name not in other_partitions:
+                (folder / entry.name).symlink_to(entry)
+    return folder
+
+
+def _segments(keys: Iterable[str]) -> set[str]:
+    return {key.rpartition(".")[0].rpartition("/")[2].partition("-")[2] for key in keys}
+
+
+def _partitions(keys: Iterable[str]) -> set[str]:
+    """Named like the folders of their logs."""
+    return {f"{key.split('/')[1][:-23]}-{key.split('/')[2]}" for key in keys}
+
+
+def _records(metadata_partition: Path) -> Iterator[Record]:
+    (file,) = metadata_partition.glob("*.log")
+    log, position = file.read_bytes(), 0
+    while position < len(log):
+        header = read_batch_header(log, position, len(log))
+        yield from read_records(log, position, header)
+        position += header.size
+
+
+def _segment_of(record: Record) -> str | None:
+    assert record.value is not None
+    return getattr(decode_event(record.value), "segment_id", None)
 
 
 def store_words(bucket: Bucket, endpoint: str | None = None) -> Sequence[str]:
@@ -93,7 +151,7 @@ def planned_cluster(
 ) -> CrashedCluster:
     """With a plan that has not been used, for a store behind a proxy if one is given."""
     store = store_words(bucket.bucket, endpoint)
-    cluster = CrashedCluster(tieredctl, broker_of(captures / CAPTURE), folder, store)
+    cluster = CrashedCluster(tieredctl, broker_of_bucket(captures, bucket.contents), folder, store)
     assert cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished").exit_code == 0
     return cluster
 

@@ -81,11 +81,6 @@ class CrashedCluster:
     """The options that name the store."""
 
     @property
-    def lacking(self) -> Sequence[str]:
-        """What a plan needs, since buckets have the first objects of each partition alone."""
-        return "--max-missing", "10000"
-
-    @property
     def plan_file(self) -> Path:
         return self.folder / "plan"
 
@@ -106,7 +101,7 @@ class CrashedCluster:
 
     def plan(self, *words: str | Path) -> Outcome:
         where = (*self.store, "--layout", "aiven", "--log-dir", self.log_dir, "--to", self.plan_file)
-        return self.tieredctl("orphans", "plan", *where, *self.lacking, *words)
+        return self.tieredctl("orphans", "plan", *where, *words)
 
     def apply(self, *words: str | Path) -> Outcome:
         return self.apply_unconfirmed("--yes", "--cluster-id", CLUSTER_ID, *words)
@@ -129,11 +124,6 @@ class CrashedClusterOnDisk(CrashedCluster):
     """One with its store in a folder."""
 
     bucket: Path
-
-    @property
-    def lacking(self) -> Sequence[str]:
-        """It is whole."""
-        return ()
 
     def objects(self) -> dict[str, bytes]:
         return objects_in(self.bucket)

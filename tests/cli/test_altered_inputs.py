@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Tieredctl
-from tests.cli.crashed_bucket import crashed_contents
+from tests.cli.crashed_bucket import broker_of_bucket, crashed_contents
 from tests.cli.crashed_cluster import (
     AGED,
     CLUSTER_ID,
@@ -20,7 +20,6 @@ from tests.cli.crashed_cluster import (
     NEVER_NAMED,
     CrashedCluster,
     CrashedClusterOnDisk,
-    broker_of,
     planned_keys,
     put,
     without_own,
@@ -212,7 +211,7 @@ def test_an_inventory_that_makes_objects_old_removes_none_that_is_young_or_owned
     bucket, contents = S3Bucket(moto.endpoint), crashed_contents(captures)
     words = [word for name, value in bucket.options.items() for word in ("--store-option", f"{name}={value}")]
     store = ("--store", f"s3://{BUCKET}/{ROOT}", *words)
-    cluster = CrashedCluster(tieredctl, broker_of(captures / "aiven-crash-4.3.1"), tmp_path, store)
+    cluster = CrashedCluster(tieredctl, broker_of_bucket(captures, contents), tmp_path, store)
     for key, data in contents.items():
         bucket.put(ROOT + key, data)
     owned = keys_owned(cluster)

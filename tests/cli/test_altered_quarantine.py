@@ -12,14 +12,12 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
-from tests.cli.crashed_bucket import ROOT, UNFINISHED, FilledBucket, crashed_contents, store_words
+from tests.cli.crashed_bucket import ROOT, UNFINISHED, FilledBucket, broker_of_bucket, crashed_contents, store_words
 from tests.cli.crashed_cluster import (
-    CAPTURE,
     ENOUGH,
     NO_AGE,
     CrashedCluster,
     CrashedClusterOnDisk,
-    broker_of,
     objects_in,
     plan_lines,
     planned_keys,
@@ -98,7 +96,7 @@ def store(request: pytest.FixtureRequest, tieredctl: Tieredctl, captures: Path, 
         filled.empty()
         filled.fill()
         words = store_words(bucket)
-        found = Store(CrashedCluster(tieredctl, broker_of(captures / CAPTURE), tmp_path, words), filled)
+        found = Store(CrashedCluster(tieredctl, broker_of_bucket(captures, filled.contents), tmp_path, words), filled)
     assert found.cluster.plan(*ENOUGH, *NO_AGE, *CAUSE).exit_code == 0
     return found
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
-from tests.cli.crashed_bucket import STUCK, UNFINISHED, FilledBucket, crashed_contents, store_words
-from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, broker_of, objects_in, planned_keys
+from tests.cli.crashed_bucket import STUCK, UNFINISHED, FilledBucket, broker_of_bucket, crashed_contents, store_words
+from tests.cli.crashed_cluster import ENOUGH, NO_AGE, CrashedCluster, objects_in, planned_keys
 from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy, Reply, Request, Rule, Server
 from tests.rigs.lies import altered, half, left_out
@@ -123,7 +123,7 @@ def cluster(
     tieredctl: Tieredctl, captures: Path, filled: FilledBucket, proxy: FaultyProxy, tmp_path: Path
 ) -> CrashedCluster:
     return CrashedCluster(
-        tieredctl, broker_of(captures / CAPTURE), tmp_path, store_words(filled.bucket, proxy.endpoint)
+        tieredctl, broker_of_bucket(captures, filled.contents), tmp_path, store_words(filled.bucket, proxy.endpoint)
     )
 
 

@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Tieredctl
-from tests.cli.crashed_bucket import STUCK, UNFINISHED, FilledBucket, crashed_contents, store_words
+from tests.cli.crashed_bucket import STUCK, UNFINISHED, FilledBucket, broker_of_bucket, crashed_contents, store_words
 from tests.cli.crashed_cluster import (
     AT_ONCE,
-    CAPTURE,
     ENOUGH,
     NO_AGE,
     CrashedCluster,
-    broker_of,
     plan_lines,
     planned_keys,
 )
@@ -55,7 +53,7 @@ def filled(
 
 @pytest.fixture
 def cluster(tieredctl: Tieredctl, captures: Path, filled: FilledBucket, tmp_path: Path) -> CrashedCluster:
-    return CrashedCluster(tieredctl, broker_of(captures / CAPTURE), tmp_path, store_words(filled.bucket))
+    return CrashedCluster(tieredctl, broker_of_bucket(captures, filled.contents), tmp_path, store_words(filled.bucket))
 
 
 @pytest.mark.parametrize("server", KEEPING_CONDITIONS)

@@ -11,14 +11,12 @@ from types import SimpleNamespace
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
-from tests.cli.crashed_bucket import ROOT, FilledBucket, crashed_contents, store_words
+from tests.cli.crashed_bucket import ROOT, FilledBucket, broker_of_bucket, crashed_contents, store_words
 from tests.cli.crashed_cluster import (
     AT_ONCE,
-    CAPTURE,
     ENOUGH,
     NO_AGE,
     CrashedCluster,
-    broker_of,
     plan_lines,
 )
 from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
@@ -110,7 +108,9 @@ def filled(server: str, contents: Mapping[str, bytes], request: pytest.FixtureRe
 def bucket(
     tieredctl: Tieredctl, captures: Path, filled: FilledBucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AgingBucket:
-    cluster = CrashedCluster(tieredctl, broker_of(captures / CAPTURE), tmp_path, store_words(filled.bucket))
+    cluster = CrashedCluster(
+        tieredctl, broker_of_bucket(captures, filled.contents), tmp_path, store_words(filled.bucket)
+    )
     store = open_writable_store(f"{filled.bucket.scheme}://{BUCKET}/{ROOT}", filled.bucket.options)
     return AgingBucket(cluster, filled, store, monkeypatch)
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import Tieredctl
-from tests.cli.crashed_bucket import crashed_contents
-from tests.cli.crashed_cluster import CAPTURE, ENOUGH, NO_AGE, CrashedCluster, broker_of, planned_keys
+from tests.cli.crashed_bucket import broker_of_bucket, crashed_contents
+from tests.cli.crashed_cluster import ENOUGH, NO_AGE, CrashedCluster, planned_keys
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.faulty_proxy import Answer, FaultyProxy, Request
 from tests.rigs.object_servers import ObjectServer
@@ -35,9 +35,11 @@ def bucket(moto: ObjectServer, contents: Mapping[str, bytes]) -> Iterator[Versio
 
 
 @pytest.fixture
-def cluster(tieredctl: Tieredctl, captures: Path, bucket: VersionedBucket, tmp_path: Path) -> CrashedCluster:
+def cluster(
+    tieredctl: Tieredctl, captures: Path, bucket: VersionedBucket, contents: Mapping[str, bytes], tmp_path: Path
+) -> CrashedCluster:
     """With a plan that deletes without quarantine."""
-    cluster = CrashedCluster(tieredctl, broker_of(captures / CAPTURE), tmp_path, bucket.store_words())
+    cluster = CrashedCluster(tieredctl, broker_of_bucket(captures, contents), tmp_path, bucket.store_words())
     planned = cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished", "--delete")
     assert planned.exit_code == 0
     return cluster
@@ -82,7 +84,7 @@ def test_versions_are_deleted_where_that_is_asked_for(
 def test_a_quarantine_stays_when_versions_are_deleted(
     tieredctl: Tieredctl, captures: Path, bucket: VersionedBucket, contents: Mapping[str, bytes], tmp_path: Path
 ) -> None:
-    cluster = CrashedCluster(tieredctl, broker_of(captures / CAPTURE), tmp_path, bucket.store_words())
+    cluster = CrashedCluster(tieredctl, broker_of_bucket(captures, contents), tmp_path, bucket.store_words())
     cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished")
     cluster.apply("--delete-versions")
 
@@ -94,9 +96,14 @@ def test_a_quarantine_stays_when_versions_are_deleted(
 
 @pytest.mark.parametrize("options", [(), ("--delete-versions",)], ids=["kept", "deleted"])
 def test_a_purge_says_whether_copies_are_gone_for_good(
-    tieredctl: Tieredctl, captures: Path, bucket: VersionedBucket, tmp_path: Path, options: tuple[str, ...]
+    tieredctl: Tieredctl,
+    captures: Path,
+    bucket: VersionedBucket,
+    contents: Mapping[str, bytes],
+    tmp_path: Path,
+    options: tuple[str, ...],
 ) -> None:
-    cluster = CrashedCluster(tieredctl, broker_of(captures / CAPTURE), tmp_path, bucket.store_words())
+    cluster = CrashedCluster(tieredctl, broker_of_bucket(captures, contents), tmp_path, bucket.store_words())
     cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished")
     cluster.apply()
 
@@ -113,7 +120,7 @@ def test_versions_that_a_lock_keeps_are_reported_as_kept(
     with VersionedBucket(S3Bucket(moto.endpoint).client, moto.endpoint) as bucket:
         bucket.lock(LOCK_RULE)
         bucket.fill(contents)
-        cluster = CrashedCluster(tieredctl, broker_of(captures / CAPTURE), tmp_path, bucket.store_words())
+        cluster = CrashedCluster(tieredctl, broker_of_bucket(captures, contents), tmp_path, bucket.store_words())
         cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished", "--delete")
         bucket.hold(planned_keys(cluster.plan_file))
 
@@ -125,7 +132,12 @@ def test_versions_that_a_lock_keeps_are_reported_as_kept(
 
 
 def test_a_bucket_that_does_not_tell_may_keep_versions(
-    tieredctl: Tieredctl, captures: Path, moto: ObjectServer, bucket: VersionedBucket, tmp_path: Path
+    tieredctl: Tieredctl,
+    captures: Path,
+    moto: ObjectServer,
+    bucket: VersionedBucket,
+    contents: Mapping[str, bytes],
+    tmp_path: Path,
 ) -> None:
     denied: list[Any] = [Answer(403, b"<Error><Code>AccessDenied</Code></Error>")] * 10
 
@@ -134,7 +146,7 @@ def test_a_bucket_that_does_not_tell_may_keep_versions(
 
     with FaultyProxy(moto.endpoint, denied, asks) as proxy:
         store = bucket.store_words(proxy.endpoint)
-        cluster = CrashedCluster(tieredctl, broker_of(captures / CAPTURE), tmp_path, store)
+        cluster = CrashedCluster(tieredctl, broker_of_bucket(captures, contents), tmp_path, store)
         cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished", "--delete")
         applied = cluster.apply("-o", "json")
         scanned = cluster.scan("-o", "json")
