@@ -1,14 +1,19 @@
-"""What other packages bring: found by their entry points, and loaded when it is asked for."""
+"""What other packages bring: found by their entry points, and loaded when it is asked for.
+
+So is `importlib.metadata`: it takes as long to import as a tenth of a look-up, and most commands ask for no plugin.
+"""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,8 @@ class PluginKind:
     def demand_installed(self) -> None:
         """Raises TieredctlError `missing-extra` for modules alone, such as a zip of sources given to Spark with
         --py-files: they have no entry points."""
+        from importlib.metadata import PackageNotFoundError, distribution
+
         try:
             distribution("tieredctl")
         except PackageNotFoundError:
@@ -95,5 +102,7 @@ def _installed(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
 @cache
 def _of_all_groups(path: tuple[str, ...]) -> Any:
     """To find out, files of all packages are read."""
+    from importlib.metadata import entry_points
+
     del path  # by which packages are found
     return entry_points()

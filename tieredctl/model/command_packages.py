@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tieredctl.plugins import PluginKind
@@ -63,6 +62,8 @@ class CommandPackage:
 
     def table(self) -> str:
         """The rows of its commands; empty where it has none."""
+        from importlib.resources import files  # needed for completions alone
+
         table = files(self.package).joinpath(TABLE)
         return table.read_text(encoding="utf-8") if table.is_file() else ""
 

@@ -3,7 +3,8 @@ took each of them."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -75,13 +76,12 @@ def _leader_epochs(starts: StartedCopies, taken: _Taken) -> dict[int, LeaderEpoc
     numbers, firsts, lasts = epochs.elements.values()
     events = np.repeat(np.arange(len(taken.begun)), np.diff(epochs.bounds))
     order = np.argsort(numbers, kind="stable")
-    columns = (taken.segments[events[order]], taken.events.states[events[order]], firsts[order], lasts[order])
-    rows = list(zip(*(column.tolist() for column in columns), strict=True))
-    epochs_present, begins = np.unique(numbers[order], return_index=True)
+    columns = (numbers, taken.segments[events], taken.events.states[events], firsts, lasts)
+    rows = zip(*(column[order].tolist() for column in columns), strict=True)
     left: dict[int, LeaderEpochState] = {}
-    for epoch, (begin, end) in zip(epochs_present.tolist(), pairwise([*begins.tolist(), len(rows)]), strict=True):
+    for epoch, of_epoch in groupby(rows, key=itemgetter(0)):
         state = left[epoch] = LeaderEpochState()
-        for segment, event, first, last in rows[begin:end]:
+        for _, segment, event, first, last in of_epoch:
             if event == _COPIED:
                 state.copy_finished(taken.ids[segment], first, last)
             elif event == _STARTED:

@@ -133,7 +133,7 @@ def replayed_events(events: EventColumns, removals: PartitionRemovals) -> Replay
         RefusedEvents(ordered.at(refused), before[refused], in_order.refused[refused]),
         takes,
         ended_copies(ordered, taken & in_order.are_last, begins, _last_of_each(taken & ordered.starts, begins)),
-        np.unique(events.partitions[lives.are_last & ~lives.refused]),
+        np.flatnonzero(np.bincount(events.partitions[lives.are_last & ~lives.refused])),
     )
 
 
@@ -220,7 +220,7 @@ def _taken(events: EventColumns, refused: Flags, begins: Ints) -> tuple[Flags, N
     # Right for every segment all of whose events are taken, as they nearly always are.
     taken: Flags = _ALLOWED[before, starting, after] & ~refused
     following = np.append(begins[1:], len(after))
-    doubtful = np.unique(np.searchsorted(begins, np.flatnonzero(~taken), side="right") - 1)
+    doubtful = np.flatnonzero(~np.logical_and.reduceat(taken, begins))
     rows, ends = begins[doubtful], following[doubtful]
     states = np.full(len(doubtful), NO_STATE, np.int8)
     # All those segments one event further at a time.

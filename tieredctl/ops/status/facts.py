@@ -164,7 +164,7 @@ def facts_of_metadata(
     """Of metadata alone. What leaders know is unknown; sums too where some of the metadata is surely missing
     (`is_broken`). `unfinished` are the copies and deletions that may be stuck; None for all that have not ended."""
     stored = metadata.in_states(STORED_STATES)
-    numbers = np.unique(metadata.rows.partitions[stored]).tolist()
+    numbers = np.flatnonzero(np.bincount(metadata.rows.partitions[stored])).tolist()
     partitions = {metadata.partitions[number] for number in numbers}
     here = [replica for replica in replicas if replica.partition in partitions]
     local = sum(segment.size for replica in here for segment in replica.segments) if here else None

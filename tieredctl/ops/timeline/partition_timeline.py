@@ -64,9 +64,7 @@ def partition_timelines(
 ) -> Iterator[PartitionTimeline]:
     """The partitions that some rows are of, in their order. Unless the metadata `is_complete`, what no segment holds is
     unknown."""
-    numbers = metadata.rows.partitions[rows]
-    _, places = np.unique(numbers, return_index=True)
-    for number in numbers[np.sort(places)].tolist():
+    for number in dict.fromkeys(metadata.rows.partitions[rows].tolist()):
         partition = metadata.partitions[number]
         yield partition_timeline(metadata, partition, (logs or {}).get(partition), is_complete=is_complete)
 

@@ -290,7 +290,9 @@ def _objects(objects: pa.RecordBatch) -> pa.StructArray:
 
 
 def _null_where_empty(texts: pa.StringArray) -> pa.StringArray:
-    return pc.if_else(pc.equal(pc.binary_length(texts), 0), None, texts)
+    are_empty = flag_array(numbers_in(pc.binary_length(texts)) == 0)
+    # With a plain None or 0 for an argument, Arrow would import pandas where it is installed.
+    return pc.if_else(are_empty, pa.nulls(len(texts), texts.type), texts)
 
 
 def _lists(edges: Ints, values: pa.Array) -> pa.ListArray:
