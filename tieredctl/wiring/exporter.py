@@ -18,13 +18,13 @@ from tieredctl.model.size_sum import known_sum
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, ReplayFacts
 from tieredctl.ops.doctor.diagnosis import diagnose
 from tieredctl.ops.doctor.gathering import (
-    TOPIC_SETTINGS,
     ReadMetadata,
     gather_settings,
     with_group_offsets,
     with_metadata,
     with_offsets,
 )
+from tieredctl.ops.doctor.looking import TOPIC_SETTINGS
 from tieredctl.ops.doctor.metadata_progress import Watch, brokers_at_a_standstill
 from tieredctl.ops.doctor.unseen import with_unseen
 from tieredctl.ops.guards.second_look import are_in_doubt, confirmed

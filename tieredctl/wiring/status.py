@@ -1,4 +1,7 @@
-"""`status`: what a cluster, its metadata and its store say now; what one of them does not say leaves the others."""
+"""`status`: what a cluster, its metadata and its store say now; what one of them does not say leaves the others.
+
+What only a live cluster or a store needs is imported where it is asked.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +12,27 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from tieredctl.config.plan_key import usable_key
 from tieredctl.errors import ExitCode, TieredctlError, system_error
-from tieredctl.kafka.client_libraries import load_client_libraries
 from tieredctl.model.clock import Clock
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LocalReplica
-from tieredctl.ops.doctor.gathering import Looking
-from tieredctl.ops.doctor.removed_leftovers import REMOVED, Leftovers, RemovalNotes, left_unfinished
-from tieredctl.ops.guards.quarantine_keys import copies_in_quarantine
+from tieredctl.ops.doctor.looking import Looking
 from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import failing_copies, failing_finding, replayed, stuck, stuck_among, unfinished
-from tieredctl.ops.remote.inventory import Inventory
 from tieredctl.ops.status.board import Status, StoreFacts
 from tieredctl.ops.status.facts import ClusterFacts, facts_of_cluster, facts_of_metadata
 from tieredctl.ops.status.last_results import LastResults, read_results
 from tieredctl.ops.timeline.partition_timeline import NOTHING_DRAWN, KnownLog, logs_of_leaders, timelines_of_found
-from tieredctl.ops.verification.removed_keys import read_removed_keys
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
-from tieredctl.storage.registry import load_client_library
-from tieredctl.wiring.doctor import diagnose_cluster
 from tieredctl.wiring.places import MetadataPlace, StorePlace
 from tieredctl.wiring.timelines import known_logs, local_replicas
+
+if TYPE_CHECKING:
+    from tieredctl.ops.doctor.removed_leftovers import Leftovers
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +81,8 @@ def _unless_usage(error: TieredctlError) -> TieredctlError:
 
 def _cluster(place: MetadataPlace, store: StorePlace | None, clock: Clock, *, draws: bool) -> ClusterFacts:
     if place.cluster is not None:
+        from tieredctl.wiring.doctor import diagnose_cluster
+
         diagnosed = diagnose_cluster(place.cluster, clock, notes=_readable(store))
         cluster_id = diagnosed.source.get("clusterId")
         if diagnosed.facts is None:
@@ -120,7 +120,7 @@ def _of_metadata(
     coverage = stream.coverage
     is_broken = coverage.is_broken or not is_whole(stream.findings)
     looking = Looking()
-    left = None if notes is None else looking.at(REMOVED, lambda: _left(metadata, clock, notes))
+    left = None if notes is None else _left(metadata, clock, notes, looking)
     late = stuck(metadata, Selection(), clock) if left is None else stuck_among(left.unfinished, clock)
     findings = [*stream.findings, *looking.findings, *late.unknown, *late.found, *(left.findings if left else ())]
     findings += [failing_finding(one, clock.now_ms) for one in failing_copies(metadata, clock.now_ms)]
@@ -136,10 +136,17 @@ def _of_metadata(
     return replace(facts, timelines=timelines_of_found([metadata], findings, stream.findings, logs))
 
 
-def _left(metadata: ReplayedMetadata, clock: Clock, notes: StorePlace) -> Leftovers:
-    """What never ended, without what tieredctl removed from the store. Raises TieredctlError as the store does."""
-    read_removed = partial(read_removed_keys, key=usable_key())
-    return left_unfinished(unfinished(metadata), clock, RemovalNotes(*notes.open(), read_removed))
+def _left(metadata: ReplayedMetadata, clock: Clock, notes: StorePlace, looking: Looking) -> Leftovers | None:
+    """What never ended, without what tieredctl removed from the store; None where the store does not say."""
+    from tieredctl.config.plan_key import usable_key
+    from tieredctl.ops.doctor.removed_leftovers import REMOVED, RemovalNotes, left_unfinished
+    from tieredctl.ops.verification.removed_keys import read_removed_keys
+
+    def left() -> Leftovers:
+        read_removed = partial(read_removed_keys, key=usable_key())
+        return left_unfinished(unfinished(metadata), clock, RemovalNotes(*notes.open(), read_removed))
+
+    return looking.at(REMOVED, left)
 
 
 def _replicas(place: MetadataPlace) -> Sequence[LocalReplica]:
@@ -152,6 +159,9 @@ def _replicas(place: MetadataPlace) -> Sequence[LocalReplica]:
 
 def store_facts(place: StorePlace, *, lists_all: bool) -> StoreFacts:
     """What a store has in quarantine, and with `lists_all` all its objects. Raises TieredctlError as it does."""
+    from tieredctl.ops.guards.quarantine_keys import copies_in_quarantine
+    from tieredctl.ops.remote.inventory import Inventory
+
     quarantined = quarantined_bytes = 0
     store = place.open_store()
     for copy, _ in copies_in_quarantine(store):
@@ -179,6 +189,9 @@ def load_libraries(store_urls: Iterable[str]) -> None:
     circles fail there, now and then."""
     import numpy  # noqa: F401
     import pyarrow  # noqa: F401
+
+    from tieredctl.kafka.client_libraries import load_client_libraries
+    from tieredctl.storage.registry import load_client_library
 
     load_client_libraries()
     for url in store_urls:

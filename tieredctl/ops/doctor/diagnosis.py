@@ -19,7 +19,7 @@ from tieredctl.ops.cluster.topic_settings import (
     topic_defaults,
 )
 from tieredctl.ops.doctor.broker_rules import broker_findings, metadata_retention
-from tieredctl.ops.doctor.gathering import GROUPS, METADATA_RECORDS, OFFSETS, TOPIC_SETTINGS
+from tieredctl.ops.doctor.looking import GROUPS, METADATA_RECORDS, OFFSETS, TOPIC_SETTINGS
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
 from tieredctl.ops.doctor.node_rules import disk_findings, node_findings, node_in_cluster, release_findings
 from tieredctl.ops.doctor.partition_rules import partition_findings

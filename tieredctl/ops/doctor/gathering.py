@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.kraft_snapshot import FIRST_BATCH_WITHIN, snapshot_times
@@ -25,6 +25,14 @@ from tieredctl.ops.cluster.topic_settings import (
     offset_by_time,
     readable_topic_configs,
     unreadable_settings,
+)
+from tieredctl.ops.doctor.looking import (
+    GROUPS,
+    METADATA_RECORDS,
+    METADATA_TOPIC_SETTINGS,
+    OFFSETS,
+    TOPIC_SETTINGS,
+    Looking,
 )
 from tieredctl.ops.doctor.object_checks import auxiliary_state, transaction_indexes
 from tieredctl.ops.doctor.remote_gaps import gaps_of_topic
@@ -47,45 +55,10 @@ from tieredctl.ports.object_store import ObjectStore
 from tieredctl.ports.snapshot_source import LeaderChanged, SnapshotSource
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
-METADATA_TOPIC_SETTINGS, TOPIC_SETTINGS = "the metadata topic's settings", "topic settings"
-METADATA_RECORDS, OFFSETS, GROUPS = "the records of the metadata topic", "offsets of topics", "consumer groups"
-"""Their names in findings."""
 _UNFINISHED = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 _METADATA_VERSION = "metadata.version"
 _DEFAULT = "DEFAULT_CONFIG"
 _UNSUPPORTED = "UNSUPPORTED_VERSION"
-
-_Answer = TypeVar("_Answer")
-
-
-@dataclass(slots=True)
-class Looking:
-    """Records what could not be checked, and why."""
-
-    findings: list[Finding] = field(default_factory=list)
-
-    def at(self, what: str, ask: Callable[[], _Answer]) -> _Answer | None:
-        """The answer; None where the cluster refuses it or does not give it, or the topic was deleted meanwhile, of
-        which there is nothing to record."""
-        try:
-            return ask()
-        except TieredctlError as error:
-            if error.code is not ErrorCode.UNKNOWN_TOPIC:
-                self.note(what, error)
-            return None
-
-    def where_allowed(self, what: str, ask: Callable[[], _Answer]) -> _Answer | None:
-        """The answer; None where the user may not ask this. Raises TieredctlError where there is no answer."""
-        try:
-            return ask()
-        except TieredctlError as error:
-            if error.code is not ErrorCode.BROKER_REFUSED:
-                raise
-            self.note(what, error)
-            return None
-
-    def note(self, what: str, error: TieredctlError) -> None:
-        self.findings.append(Finding(FindingCode.CHECK_NOT_MADE, what, f"{error.message} {error.hint}".rstrip()))
 
 
 def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> ClusterSnapshot:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tieredctl.model.clock import Clock
 from tieredctl.model.findings import Finding
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot
-from tieredctl.ops.doctor.gathering import Looking
+from tieredctl.ops.doctor.looking import Looking
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.verification.options import RemovedObjects, RemovedSegments
 from tieredctl.ports.layout import Layout

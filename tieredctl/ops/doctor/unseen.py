@@ -11,7 +11,7 @@ from tieredctl.model.events import STORED_STATES
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.live_topics import HIDDEN, TopicLookup, hidden_topics
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
-from tieredctl.ops.doctor.gathering import Looking
+from tieredctl.ops.doctor.looking import Looking
 from tieredctl.ports.cluster import Cluster, ListedOffset
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 

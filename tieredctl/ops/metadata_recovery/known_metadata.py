@@ -22,7 +22,8 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.cluster.broker_settings import METADATA_PARTITIONS, BrokerSettings, as_number
-from tieredctl.ops.doctor.gathering import METADATA_TOPIC_SETTINGS, TOPIC_SETTINGS, gather_settings
+from tieredctl.ops.doctor.gathering import gather_settings
+from tieredctl.ops.doctor.looking import METADATA_TOPIC_SETTINGS, TOPIC_SETTINGS
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
 from tieredctl.ops.metadata.completeness import BEGINNING_LOST, demand_whole, doubts_since_it_begins
 from tieredctl.ops.metadata.coverage import MISSING

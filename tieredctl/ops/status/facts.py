@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,13 +16,14 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.local_log import LocalReplica
 from tieredctl.model.size_sum import SizeSum, known_sum
-from tieredctl.ops.cluster.live_topics import HIDDEN
-from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
-from tieredctl.ops.doctor.gathering import METADATA_RECORDS, TOPIC_SETTINGS
+from tieredctl.ops.doctor.looking import METADATA_RECORDS, TOPIC_SETTINGS
 from tieredctl.ops.metadata.state import failing_copies
 from tieredctl.ops.timeline.partition_timeline import NOTHING_DRAWN, FoundTimelines
 from tieredctl.rlmm.cache import KnownSegment
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
+
+if TYPE_CHECKING:
+    from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 
 _STATE = RemoteLogSegmentState
 
@@ -101,6 +103,8 @@ read there."""
 
 def facts_of_cluster(cluster: ClusterSnapshot, cluster_id: str | None, findings: Sequence[Finding]) -> ClusterFacts:
     """Of a live cluster, as `doctor` gathered it."""
+    from tieredctl.ops.cluster.live_topics import HIDDEN
+
     unseen = {finding.subject for finding in cluster.not_looked_at}
     release = None if cluster.release is None else str(cluster.release)
     brokers = len(cluster.broker_releases) or None

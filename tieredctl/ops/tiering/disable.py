@@ -32,7 +32,8 @@ from tieredctl.model.size_sum import SizeSum, total_size
 from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.topic_settings import AS_TOTAL, RETENTION_BYTES, RETENTION_MS, TopicSettings
-from tieredctl.ops.doctor.gathering import Looking, oldest_release
+from tieredctl.ops.doctor.gathering import oldest_release
+from tieredctl.ops.doctor.looking import Looking
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.config_change import ConfigChange, config_change, is_tiered, refusals
 from tieredctl.ops.tiering.enable import leaderless

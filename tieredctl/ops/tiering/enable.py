@@ -25,7 +25,8 @@ from tieredctl.ops.cluster.broker_settings import METADATA_CLASS, demand_topic_b
 from tieredctl.ops.cluster.release import KNOWN_BUGS
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.cluster.topic_settings import RETENTION_BYTES, RETENTION_MS, TopicSettings, copy_lag
-from tieredctl.ops.doctor.gathering import Looking, gather_settings
+from tieredctl.ops.doctor.gathering import gather_settings
+from tieredctl.ops.doctor.looking import Looking
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
 from tieredctl.ops.doctor.node_rules import disk_findings, node_findings, release_findings
 from tieredctl.ops.doctor.topic_rules import topic_findings

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tieredctl.ops.cluster.topic_settings import SEGMENT_BYTES, SEGMENT_MS, CopyLag, TopicSettings, offset_by_time
-from tieredctl.ops.doctor.gathering import Looking
+from tieredctl.ops.doctor.looking import Looking
 from tieredctl.ports.cluster import Cluster, ListedOffset, OffsetSpec, PartitionDescription, TopicDescription
 
 

@@ -27,7 +27,7 @@ from tieredctl.ops.cluster.topic_settings import (
     readable_topic_configs,
     unreadable_settings,
 )
-from tieredctl.ops.doctor.gathering import Looking
+from tieredctl.ops.doctor.looking import Looking
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed, stuck_among

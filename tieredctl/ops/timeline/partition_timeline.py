@@ -6,7 +6,7 @@ Gaps and overlaps are those that `verify` reports: along the leader epochs of th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,12 +19,14 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs
 from tieredctl.model.size_sum import SizeSum
-from tieredctl.ops.cluster.snapshot import PartitionFacts
 from tieredctl.ops.documents import Document, epochs_document, partition_document
 from tieredctl.ops.metadata.completeness import is_whole_for_partitions_here
 from tieredctl.ops.verification.lineage_check import EpochRanges
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
+
+if TYPE_CHECKING:
+    from tieredctl.ops.cluster.snapshot import PartitionFacts
 
 _FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 _OTHER_STATES = {
