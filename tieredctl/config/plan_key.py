@@ -6,7 +6,6 @@ Whoever has it can have a plan applied without a review of every line, so nobody
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from pathlib import Path
 
@@ -103,6 +102,8 @@ def _demand_private(path: Path, status: os.stat_result) -> None:
 
 def _make(path: Path) -> None:
     """Makes it whole or not at all; another run may have made it meanwhile."""
+    import secrets  # once in the life of a key
+
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
 from typing import Any
 
 DATA = "kafka_settings.json"
@@ -243,5 +243,7 @@ def _numbers(line: str) -> Line:
 
 @cache
 def _data() -> Mapping[str, Any]:
-    data: Mapping[str, Any] = json.loads(files(__package__).joinpath(DATA).read_text("utf-8"))
+    content = get_data(__package__, DATA)
+    assert content is not None
+    data: Mapping[str, Any] = json.loads(content)
     return data
