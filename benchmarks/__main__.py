@@ -97,7 +97,8 @@ def _rate(contender: Contender, size: int) -> str:
 def start(folder: Path, jars: KafkaJars) -> list[Row]:
     """Short commands, whose time is start-up."""
     shutil.unpack_archive(_CAPTURE, folder)
-    log_dir = folder / "kafka-4.3.1" / "data"
+    capture = folder / "kafka-4.3.1"
+    log_dir, store = capture / "data", f"file:{capture / 'remote' / 'kafka-tiered-storage'}"
     topics = "org.apache.kafka.tools.TopicCommand"
     version = [
         Contender("kafka-topics --version", kafka_tool(jars, topics, "--version")),
@@ -106,6 +107,12 @@ def start(folder: Path, jars: KafkaJars) -> list[Row]:
             "tieredctl metadata lookup",
             tieredctl("metadata", "lookup", "orders7:0", "--epoch", "0", "--offset", "40", "--log-dir", log_dir),
         ),
+        Contender("tieredctl explain", tieredctl("explain", "orders7:0@40", "--log-dir", log_dir)),
+        Contender("tieredctl status", tieredctl("status", "--log-dir", log_dir)),
+        Contender(
+            "tieredctl verify --level full",
+            tieredctl("verify", "--level", "full", "--log-dir", log_dir, "--store", store, "--layout", "local"),
+        ),
     ]
     usage = [
         Contender("kafka-topics --help", kafka_tool(jars, topics, "--help"), exit_code=1),
@@ -113,8 +120,9 @@ def start(folder: Path, jars: KafkaJars) -> list[Row]:
     ]
     race(*version, *usage, repetitions=2 * REPETITIONS + 1)
     goals = {version[1].name: 3.0, version[2].name: 1.0, usage[1].name: 1.0}
+    notes = {contender.name: f"{contender.median('cpu'):.2f} s of CPU" for contender in version}
     return [
-        *compared("Start-up: wall-clock time against --version", version, "wall", "s", goals, {}),
+        *compared("Start-up: wall-clock time against --version", version, "wall", "s", goals, notes),
         *compared("Start-up: wall-clock time against --help", usage, "wall", "s", goals, {}),
     ]
 

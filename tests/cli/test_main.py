@@ -43,7 +43,7 @@ def test_version_help_and_command_load_no_more_than_they_need() -> None:
     version, helped = loaded_by("--version"), loaded_by("--help")
     command = loaded_by("metadata", "partition-of", "Ex-aw3fEQIi3do0H9Y7cKQ", "0")
 
-    assert version.isdisjoint(LIBRARIES)
+    assert version.isdisjoint({*LIBRARIES, "importlib.metadata", "importlib.resources"})
     assert not any(name.startswith("tieredctl.ops") for name in version)
     assert not any(name.startswith(("tieredctl.cli.commands.", "tieredctl.ops")) for name in helped)
     assert helped.isdisjoint(set(LIBRARIES) - {"typer", "rich"})
@@ -64,7 +64,20 @@ def test_version_help_and_command_load_no_more_than_they_need() -> None:
 def test_a_look_into_few_events_loads_no_more_than_columns_take(words: tuple[str, ...], captures: Path) -> None:
     loaded = loaded_by(*words, "--log-dir", captures / "kafka-4.3.1/data")
 
-    assert loaded.isdisjoint({"pyarrow", "confluent_kafka", "pyspark", "pandas"})
+    assert loaded.isdisjoint({"pyarrow", "confluent_kafka", "pyspark", "pandas", "numpy.ma"})
+    # Nobody asked for a plugin, a live cluster or a store.
+    assert loaded.isdisjoint({"importlib.metadata", "secrets", "tieredctl.ops.verification.report"})
+    assert not any(name.startswith(("tieredctl.storage", "tieredctl.wiring.doctor")) for name in loaded)
+
+
+def test_a_full_verification_does_not_load_pandas(captures: Path) -> None:
+    capture = captures / "kafka-4.3.1"
+    store = ("--store", f"file:{capture / 'remote/kafka-tiered-storage'}", "--layout", "local")
+
+    loaded = loaded_by("verify", "--level", "full", "--log-dir", capture / "data", *store)
+
+    assert "pyarrow" in loaded
+    assert loaded.isdisjoint({"confluent_kafka", "pyspark", "pandas"})
 
 
 def test_pandas_is_not_asked_what_it_knows_of_columns(tmp_path: Path) -> None:

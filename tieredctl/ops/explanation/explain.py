@@ -19,8 +19,6 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection, one_partition
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.timeline.partition_timeline import KnownLog, partition_timeline
-from tieredctl.ops.verification.other_forms import OtherForms, report_missing
-from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ports.cluster import Cluster, ListedOffset, TopicDescription
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
@@ -154,6 +152,10 @@ class SegmentObjects(NamedTuple):
 def segment_objects(store: ObjectStore, layout: Layout, segment: RemoteLogSegmentMetadata) -> SegmentObjects:
     """The objects that the layout promises for a segment in COPY_SEGMENT_FINISHED, and any others that exist. `size` is
     in bytes, as stored; null for missing ones. Raises TieredctlError as the store does."""
+    # Without a store, an offset is explained by metadata alone.
+    from tieredctl.ops.verification.other_forms import OtherForms, report_missing
+    from tieredctl.ops.verification.report import SegmentFindings
+
     promised = layout.promised_objects(segment)
     keys = promised | layout.optional_objects(segment)
     findings = SegmentFindings(segment, keys)
