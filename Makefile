@@ -63,8 +63,10 @@ test: lint ## Lint, then run all tests, of the exhaustive ones a share; CONTRIBU
 		PATH="$$PATH:$(POSTGRES_OF_DEBIAN)" command -v $$tool >/dev/null || \
 		echo "$$tool is not on the PATH: tests that need it $(if $(CI),fail,are skipped)"; done
 	@echo "Running all tests; of the exhaustive ones share $(SHARE_OF_COMMIT)"
-	@# One more than cores: those with real servers mostly wait.
-	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(RUN_TESTS) --numprocesses 3
+	@# Earlier releases of Spark are installed once, while tests run that do not need them.
+	@$(BIN)/python -m tests.rigs.spark_releases >/dev/null 2>&1 & \
+	: One more than cores, as those with real servers mostly wait. ; \
+	TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(RUN_TESTS) --numprocesses 3
 
 exhaustive: $(VENV)/development.installed $(VENV)/packages.installed ## Run the exhaustive tests, all or SHARE=2/8
 	@TIEREDCTL_SHARE=$(SHARE) $(RUN_TESTS) --numprocesses 3 -m 'exhaustive or divided or hypothesis'
@@ -146,6 +148,8 @@ LOCAL_NAMES = $(shell sed -n 's/^name = "\([a-z_-]*\)"$$/\1/p' pyproject.toml $(
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-header
 RESOLVE = printf '%s\n' $(1) | $(COMPILE) - $(LOCAL_NAMES:%=--no-emit-package %) $(2)
 EVERYTHING := .[all] $(PACKAGES:%=./%)
+# Those that a test tries besides the one in requirements.lock.
+OTHER_SPARKS := 4.0 4.1 4.2
 # Executors draw nothing.
 FOR_EXECUTORS := .[diskless$(comma)gs$(comma)kafka$(comma)s3$(comma)spark] $(PACKAGES:%=./%)
 
@@ -158,6 +162,8 @@ lock: ## Regenerate the locks (needs uv)
 	@$(call RESOLVE,$(FOR_EXECUTORS),--no-emit-package pyspark --no-emit-package py4j \
 		-c requirements.lock -o requirements-archive.lock)
 	@$(COMPILE) --group pyproject.toml:build -c requirements.lock -o requirements-build.lock
+	@for release in $(OTHER_SPARKS); do \
+		echo "pyspark==$$release.*" | $(COMPILE) - -o requirements-spark-$$release.lock || exit; done
 
 clean: ## Remove everything that make built
 	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

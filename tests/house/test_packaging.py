@@ -11,11 +11,14 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.rigs.spark_releases import RELEASES, lock_of
+
 ROOT = Path(__file__).parents[2]
 PROJECT_FILES = sorted(
     [ROOT / "pyproject.toml", *ROOT.glob("plugins/*/pyproject.toml"), *ROOT.glob("spark/pyproject.toml")]
 )
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
+OTHER_SPARKS = [lock_of(release) for release in RELEASES]
 
 
 def project(file: Path) -> dict[str, Any]:
@@ -50,9 +53,17 @@ def test_the_lock_holds_a_version_that_the_requirement_allows(requirement: Requi
     assert requirement.specifier.contains(locked), "run make lock"
 
 
-@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+@pytest.mark.parametrize("lock", [lock for lock in LOCKS if lock not in OTHER_SPARKS], ids=lambda lock: lock.name)
 def test_the_smaller_locks_agree_with_the_whole_one(lock: Path) -> None:
     assert locked_versions(lock).items() <= locked_versions(ROOT / "requirements.lock").items()
+
+
+def test_other_releases_of_spark_are_locked_by_themselves() -> None:
+    for release, lock in zip(RELEASES, OTHER_SPARKS, strict=True):
+        locked = locked_versions(lock)
+        assert locked.keys() == {"pyspark", "py4j"}, lock.name
+        assert locked["pyspark"].startswith(f"{release}."), lock.name
+    assert f"OTHER_SPARKS := {' '.join(RELEASES)}\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)

@@ -1,0 +1,79 @@
+"""All data sources and all jobs in one session of whatever PySpark this process has: what they give, as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterable
+from contextlib import redirect_stdout
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+SOURCES = ("remote_log_metadata", "remote_objects", "segment_batches", "tiered_findings", "tiered_segments")
+STREAM = "remote_log_metadata"
+
+
+def options_of(source: str, data: str, store: str) -> dict[str, str]:
+    """Of the batches those of a partition alone."""
+    metadata, objects = {"log-dir": data}, {"store": store}
+    if source == "remote_objects":
+        return objects
+    return metadata | objects | {"topic": "orders7", "partition": "1"} if source == "segment_batches" else metadata
+
+
+def job_words(job: str, data: str, store: str, output: str) -> list[str]:
+    """What a job is called with."""
+    level = ["--level", "headers"] if job == "verify" else []
+    return ["--log-dir", data, "--store", store, "--output", f"{output}/{job}", *level]
+
+
+def plain(rows: Iterable[Row]) -> list[str]:
+    """Rows in an order, as texts."""
+    return sorted(json.dumps({name: _plain(value) for name, value in row.items()}) for row in rows)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _tried(data: str, store: str, output: str) -> Row:
+    import pyspark
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+    from tieredctl_spark.jobs import orphans, usage, verify
+    from tieredctl_spark.session import spark_session
+
+    from tests.rigs.small_spark import INTERPRETED, SMALL
+
+    def streamed(spark: SparkSession) -> int | str:
+        """How many rows a stream has written; or why there is none."""
+        where = output + "/stream", output + "/checkpoint"
+        try:
+            table = spark.readStream.format(STREAM).options(**options_of(STREAM, data, store)).load()
+            query = table.writeStream.option("checkpointLocation", where[1]).trigger(availableNow=True).start(where[0])
+            query.awaitTermination()
+        except PySparkException as error:
+            return str(error)
+        return spark.read.parquet(where[0]).count()
+
+    found: Row = {"release": pyspark.__version__}
+    with spark_session({"spark.master": "local[2]"} | SMALL | INTERPRETED) as spark:
+        for source in SOURCES:
+            frame = spark.read.format(source).options(**options_of(source, data, store)).load()
+            found[source] = plain(frame.toArrow().to_pylist())
+        found["stream"] = streamed(spark)
+        for name, job in (("orphans", orphans), ("usage", usage), ("verify", verify)):
+            with redirect_stdout(io.StringIO()) as printed:
+                code = job.main(job_words(name, data, store, output))
+            found[name] = {"code": code, "summary": json.loads(printed.getvalue())["summary"]}
+    return found
+
+
+if __name__ == "__main__":
+    *where, answer = sys.argv[1:]
+    Path(answer).write_text(json.dumps(_tried(*where)))
