@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tieredctl.cli.main import run
 CHUNK_BYTES = 4_096
 LEVELS = ("headers", "full")
 MANIFEST = ".rsm-manifest"
+Change = Callable[[bytes], bytes]
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,18 @@ class Copy:
         found = (self.folder / "bucket").rglob(f"{self.topic}-*/*/*{suffix}")
         return max(sorted(found)[:-1], key=lambda path: path.stat().st_size)
 
-    def change(self, path: Path, change: Callable[[bytes], bytes]) -> None:
+    def change(self, path: Path, change: Change) -> None:
         data = path.read_bytes()
         path.unlink()
         path.write_bytes(change(data))
+
+    @contextmanager
+    def changed(self, path: Path, change: Change) -> Iterator[None]:
+        """An object with a change, which is taken back at the end."""
+        data = path.read_bytes()
+        self.change(path, change)
+        yield
+        path.write_bytes(data)
 
     def verify(self, level: str = "full", key: Path | None = None) -> Outcome:
         options = ["--layout-option", f"private-key={key or self.key}"] if key or self.key else []
@@ -83,7 +93,7 @@ def cluster(request: pytest.FixtureRequest) -> Copy:
     return copy
 
 
-def flipped(position: int) -> Callable[[bytes], bytes]:
+def flipped(position: int) -> Change:
     return lambda data: data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
 
 
@@ -96,32 +106,30 @@ def key_of(cluster: Copy, path: Path) -> str:
     return str(path.relative_to(cluster.folder / "bucket"))
 
 
-@pytest.mark.parametrize("level", ["listing", *LEVELS])
-def test_nothing_is_found_before_anything_is_broken(cluster: Copy, level: str) -> None:
-    outcome = cluster.verify(level)
+def test_nothing_is_found_before_anything_is_broken(cluster: Copy) -> None:
+    for level in ("listing", *LEVELS):
+        outcome = cluster.verify(level)
 
-    assert (outcome.exit_code, outcome.document()["items"]) == (0, [])
+        assert (outcome.exit_code, outcome.document()["items"]) == (0, []), level
 
 
-@pytest.mark.parametrize("part", [0.0, 0.3, 0.5, 0.9, 1.0])
-def test_a_flipped_byte_of_an_encrypted_log_puts_the_offsets_of_its_chunk_at_risk(encrypted: Copy, part: float) -> None:
+def test_a_flipped_byte_of_an_encrypted_log_puts_the_offsets_of_its_chunk_at_risk(encrypted: Copy) -> None:
     log = encrypted.object(".log")
     size = log.stat().st_size
-    position = min(int(size * part), size - 1)
-    encrypted.change(log, flipped(position))
+    for part in (0.0, 0.3, 0.5, 0.9, 1.0):
+        position = min(int(size * part), size - 1)
+        with encrypted.changed(log, flipped(position)):
+            finding = encrypted.finding()
 
-    finding = encrypted.finding()
-
-    assert finding["code"] == "batch-corrupt"
-    found = evidence(finding)
-    assert found["key"] == key_of(encrypted, log)
-    first, last = found["storedBytes"]
-    assert first <= position <= last
-    assert last - first < 2 * CHUNK_BYTES
-    assert 0 <= found["position"] < 1_100_000
-    first_offset, last_offset = found["offsets"]
-    assert 0 <= last_offset - first_offset < 20
-    assert f"bytes {first} to {last} of the object were altered" in finding["message"]
+        found = evidence(finding)
+        assert (finding["code"], found["key"]) == ("batch-corrupt", key_of(encrypted, log)), part
+        first, last = found["storedBytes"]
+        assert first <= position <= last, part
+        assert last - first < 2 * CHUNK_BYTES, part
+        assert 0 <= found["position"] < 1_100_000, part
+        first_offset, last_offset = found["offsets"]
+        assert 0 <= last_offset - first_offset < 20, part
+        assert f"bytes {first} to {last} of the object were altered" in finding["message"], part
 
 
 def test_several_damaged_chunks_in_a_row_are_one_finding(encrypted: Copy) -> None:
@@ -146,151 +154,118 @@ def test_damage_in_two_places_is_two_findings(encrypted: Copy) -> None:
     assert [item["code"] for item in outcome.document()["items"]] == ["batch-corrupt"] * 2
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_damaged_first_chunk_is_found_at_once(encrypted: Copy, level: str) -> None:
-    log = encrypted.object(".log")
-    encrypted.change(log, flipped(50))
+def test_a_damaged_first_chunk_is_found_at_once(encrypted: Copy) -> None:
+    encrypted.change(encrypted.object(".log"), flipped(50))
 
-    finding = encrypted.finding(level)
+    for level in LEVELS:
+        finding = encrypted.finding(level)
 
-    assert finding["code"] == "batch-corrupt"
-    assert evidence(finding)["position"] == 0
-    assert evidence(finding)["storedBytes"][0] == 0
+        assert finding["code"] == "batch-corrupt", level
+        assert (evidence(finding)["position"], evidence(finding)["storedBytes"][0]) == (0, 0), level
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("cut", [1, 3_000, 12_000])
-def test_a_log_that_is_cut_is_short(cluster: Copy, cut: int, level: str) -> None:
-    log = cluster.object(".log")
-    cluster.change(log, lambda data: data[:-cut])
-
-    finding = cluster.finding(level)
-
-    assert finding["code"] == "size-mismatch"
-    assert evidence(finding)["key"] == key_of(cluster, log)
-    assert evidence(finding)["offsets"][0] <= evidence(finding)["offsets"][1]
+def without_last(count: int) -> Change:
+    return lambda data: data[:-count]
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize(("suffix", "code"), [(".log", "size-mismatch"), (".indexes", "index-damaged")])
-def test_bytes_after_the_end_are_found(cluster: Copy, suffix: str, code: str, level: str) -> None:
-    path = cluster.object(suffix)
-    size = path.stat().st_size
-    cluster.change(path, lambda data: data + b"more")
-
-    finding = cluster.finding(level)
-
-    assert finding["code"] == code
-    assert (evidence(finding)["key"], evidence(finding)["position"]) == (key_of(cluster, path), size)
+def first_of(count: int) -> Change:
+    return lambda data: data[:count]
 
 
-@pytest.mark.parametrize("suffix", [".log", ".indexes", MANIFEST])
-def test_the_listing_shows_that_an_object_is_short_where_custom_metadata_has_the_size(
-    encrypted: Copy, suffix: str
-) -> None:
-    path = encrypted.object(suffix)
-    encrypted.change(path, lambda data: data[:-1])
-
-    finding = encrypted.finding("listing")
-
-    assert finding["code"] == "size-mismatch"
-    assert evidence(finding)["segmentId"] == path.stem[-22:]
+def longer(data: bytes) -> bytes:
+    return data + b"more"
 
 
-@pytest.mark.parametrize("level", ["listing", *LEVELS])
-def test_segments_stay_under_the_prefix_that_they_were_copied_under(encrypted: Copy, level: str) -> None:
+OF_EVERY_CLUSTER: list[tuple[str, Change, str]] = [
+    *((".log", without_last(count), "size-mismatch") for count in (1, 3_000, 12_000)),
+    (".log", longer, "size-mismatch"),
+    (".indexes", longer, "index-damaged"),
+]
+OF_ENCRYPTED: list[tuple[str, Change, str]] = [
+    *((".indexes", first_of(count), "index-damaged") for count in (0, 1, 50, 200)),
+    (MANIFEST, lambda _: b"", "manifest-damaged"),
+    (MANIFEST, without_last(1), "manifest-damaged"),
+    (MANIFEST, lambda data: data[: len(data) // 2], "manifest-damaged"),
+    (MANIFEST, lambda data: b"x" + data[1:], "manifest-damaged"),
+    (MANIFEST, lambda data: data.replace(b'"version":"1"', b'"version":"7"'), "manifest-damaged"),
+    (MANIFEST, lambda data: data.replace(b'"originalChunkSize":4096', b'"originalChunkSize":96'), "manifest-damaged"),
+    (MANIFEST, lambda data: data.replace(b'"dataKey":"key1:', b'"dataKey":"key1:AAAA'), "manifest-damaged"),
+    (MANIFEST, lambda data: data.replace(b'"aad":"', b'"aad":"AAAA'), "manifest-damaged"),
+    (
+        MANIFEST,
+        lambda data: data.replace(b'"transformedChunks":"KLUv', b'"transformedChunks":"KLUw'),
+        "manifest-damaged",
+    ),
+]
+
+
+def test_what_is_cut_longer_or_damaged_is_one_finding(cluster: Copy) -> None:
+    for number, (suffix, change, code) in enumerate([*OF_EVERY_CLUSTER, *(OF_ENCRYPTED if cluster.key else [])]):
+        path = cluster.object(suffix)
+        data = path.read_bytes()
+        assert change(data) != data, (number, suffix)
+        with cluster.changed(path, change):
+            for level in LEVELS:
+                case, finding = (number, suffix, level), cluster.finding(level)
+                found = evidence(finding)
+                assert (finding["code"], found["key"]) == (code, key_of(cluster, path)), case
+                if suffix == ".indexes" or change is longer:
+                    assert found["position"] == min(len(data), path.stat().st_size), case
+                else:
+                    assert found["offsets"][0] <= found["offsets"][1], case
+                if suffix == MANIFEST:
+                    assert (finding["severity"], found["part"]) == ("critical", "manifest"), case
+
+
+def test_the_listing_shows_that_an_object_is_short_where_custom_metadata_has_the_size(encrypted: Copy) -> None:
+    for suffix in (".log", ".indexes", MANIFEST):
+        path = encrypted.object(suffix)
+        with encrypted.changed(path, without_last(1)):
+            finding = encrypted.finding("listing")
+
+        assert (finding["code"], evidence(finding)["segmentId"]) == ("size-mismatch", path.stem[-22:]), suffix
+
+
+def test_segments_stay_under_the_prefix_that_they_were_copied_under(encrypted: Copy) -> None:
     """As after a change of `key.prefix`: only what copies that never ended left is unreferenced, having no metadata
     that says where it is."""
-    options = (
-        "--layout",
-        "aiven",
-        "--layout-option",
-        "key-prefix=new/",
-        "--layout-option",
-        f"private-key={encrypted.key}",
-    )
+    given = ("--layout-option", "key-prefix=new/", "--layout-option", f"private-key={encrypted.key}")
+    for level in ("listing", *LEVELS):
+        outcome = encrypted.run("verify", "--level", level, *encrypted.metadata, "--layout", "aiven", *given)
 
-    outcome = encrypted.run("verify", "--level", level, *encrypted.metadata, *options)
-
-    assert outcome.exit_code == 3
-    assert [item["code"] for item in outcome.document()["items"]] == ["object-unreferenced"] * 9
-    assert outcome.document()["summary"]["objects"] == 387
+        assert outcome.exit_code == 3, level
+        assert [item["code"] for item in outcome.document()["items"]] == ["object-unreferenced"] * 9, level
+        assert outcome.document()["summary"]["objects"] == 387, level
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("left", [0, 1, 50, 200])
-def test_indexes_that_are_cut_are_one_finding(encrypted: Copy, left: int, level: str) -> None:
-    indexes = encrypted.object(".indexes")
-    assert indexes.stat().st_size > left
-    encrypted.change(indexes, lambda data: data[:left])
-
-    finding = encrypted.finding(level)
-
-    assert finding["code"] == "index-damaged"
-    assert evidence(finding)["key"] == key_of(encrypted, indexes)
-    assert evidence(finding)["position"] == left
-
-
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [
-        ("offset", "index-damaged"),
-        ("timestamp", "index-damaged"),
-        ("producerSnapshot", "producer-snapshot-damaged"),
-        ("leaderEpoch", "leader-epoch-checkpoint-damaged"),
-    ],
-)
-def test_a_flipped_byte_of_an_encrypted_index_is_found_in_that_index(encrypted: Copy, name: str, code: str) -> None:
+def test_a_flipped_byte_of_an_encrypted_index_is_found_in_that_index(encrypted: Copy) -> None:
     indexes = encrypted.object(".indexes")
     manifest = json.loads(indexes.with_suffix(MANIFEST).read_bytes())
-    encrypted.change(indexes, flipped(manifest["segmentIndexes"][name]["position"] + 3))
+    codes = {
+        "offset": "index-damaged",
+        "timestamp": "index-damaged",
+        "producerSnapshot": "producer-snapshot-damaged",
+        "leaderEpoch": "leader-epoch-checkpoint-damaged",
+    }
+    for name, code in codes.items():
+        with encrypted.changed(indexes, flipped(manifest["segmentIndexes"][name]["position"] + 3)):
+            finding = encrypted.finding()
 
-    finding = encrypted.finding()
-
-    assert finding["code"] == code
-    assert evidence(finding)["key"] == key_of(encrypted, indexes)
-    assert "were altered" in finding["message"]
-
-
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda _: b"",
-        lambda data: data[:-1],
-        lambda data: data[: len(data) // 2],
-        lambda data: b"x" + data[1:],
-        lambda data: data.replace(b'"version":"1"', b'"version":"7"'),
-        lambda data: data.replace(b'"originalChunkSize":4096', b'"originalChunkSize":96'),
-        lambda data: data.replace(b'"dataKey":"key1:', b'"dataKey":"key1:AAAA'),
-        lambda data: data.replace(b'"aad":"', b'"aad":"AAAA'),
-        lambda data: data.replace(b'"transformedChunks":"KLUv', b'"transformedChunks":"KLUw'),
-    ],
-    ids=["empty", "cut", "half", "no JSON", "version", "chunk size", "data key", "aad", "chunk sizes"],
-)
-def test_a_damaged_manifest_is_one_finding(encrypted: Copy, damage: Callable[[bytes], bytes], level: str) -> None:
-    manifest = encrypted.object(MANIFEST)
-    encrypted.change(manifest, damage)
-
-    finding = encrypted.finding(level)
-
-    assert finding["code"] == "manifest-damaged"
-    assert finding["severity"] == "critical"
-    assert evidence(finding)["key"] == key_of(encrypted, manifest)
-    assert evidence(finding)["part"] == "manifest"
-    assert evidence(finding)["offsets"][0] <= evidence(finding)["offsets"][1]
+        assert (finding["code"], evidence(finding)["key"]) == (code, key_of(encrypted, indexes)), name
+        assert "were altered" in finding["message"], name
 
 
-@pytest.mark.parametrize("level", ["listing", *LEVELS])
-@pytest.mark.parametrize(("suffix", "part"), [(".log", "log"), (".indexes", "indexes"), (MANIFEST, "manifest")])
-def test_an_object_that_is_gone_is_one_finding(cluster: Copy, suffix: str, part: str, level: str) -> None:
-    path = cluster.object(suffix)
-    path.unlink()
+def test_an_object_that_is_gone_is_one_finding(cluster: Copy) -> None:
+    for suffix, part in {".log": "log", ".indexes": "indexes", MANIFEST: "manifest"}.items():
+        path = cluster.object(suffix)
+        data = path.read_bytes()
+        path.unlink()
+        for level in ("listing", *LEVELS):
+            finding = cluster.finding(level)
 
-    finding = cluster.finding(level)
-
-    assert finding["code"] == "object-missing"
-    assert (evidence(finding)["key"], evidence(finding)["part"]) == (key_of(cluster, path), part)
+            assert finding["code"] == "object-missing", (suffix, level)
+            assert (evidence(finding)["key"], evidence(finding)["part"]) == (key_of(cluster, path), part)
+        path.write_bytes(data)
 
 
 def test_an_index_that_is_gone_is_not_taken_for_aborted_transactions_without_one(
@@ -314,23 +289,19 @@ class TestPrivateKey:
         file.write_bytes(RSA.generate(2048).export_key(pkcs=8))
         return file
 
-    @pytest.mark.parametrize("level", LEVELS)
-    def test_a_wrong_key_is_a_sentence_and_no_finding(self, encrypted: Copy, wrong_key: Path, level: str) -> None:
-        outcome = encrypted.verify(level, key=wrong_key)
+    def test_a_wrong_or_missing_key_is_a_sentence_and_no_finding(self, encrypted: Copy, wrong_key: Path) -> None:
+        for level in LEVELS:
+            wrong = encrypted.verify(level, key=wrong_key)
+            missing = encrypted.run("verify", "--level", level, *encrypted.metadata)
 
-        assert (outcome.exit_code, outcome.out) == (2, "")
-        sentence, hint = outcome.err.splitlines()
-        assert sentence.startswith("tieredctl: The private key is not that of key pair 'key1'")
-        assert "--layout-option private-key=FILE" in hint
-
-    @pytest.mark.parametrize("level", LEVELS)
-    def test_a_missing_key_is_a_sentence_and_no_finding(self, encrypted: Copy, level: str) -> None:
-        outcome = encrypted.run("verify", "--level", level, *encrypted.metadata)
-
-        assert (outcome.exit_code, outcome.out) == (2, "")
-        sentence, hint = outcome.err.splitlines()
-        assert sentence.endswith("is encrypted for key pair 'key1', and there is no private key.")
-        assert "TIEREDCTL_AIVEN_PRIVATE_KEY" in hint
+            for outcome, said, told in (
+                (wrong, "The private key is not that of key pair 'key1'", "--layout-option private-key=FILE"),
+                (missing, "for key pair 'key1', and there is no private key.", "TIEREDCTL_AIVEN_PRIVATE_KEY"),
+            ):
+                assert (outcome.exit_code, outcome.out) == (2, ""), level
+                sentence, hint = outcome.err.splitlines()
+                assert said in sentence
+                assert told in hint
 
     def test_the_listing_needs_no_key(self, encrypted: Copy) -> None:
         outcome = encrypted.run("verify", "--level", "listing", *encrypted.metadata, "--topic", encrypted.topic)

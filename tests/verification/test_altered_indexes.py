@@ -17,6 +17,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
+import pytest
+
 from tests.faults.cluster import checked
 from tests.faults.segment_writer import WrittenSegment
 from tests.faults.segments_made import several_epochs, transactions
@@ -66,26 +68,20 @@ def misleads_by_time(segment: WrittenSegment, index: bytes) -> bool:
     return False
 
 
-def test_an_offset_index(segment: WrittenSegment) -> None:
-    for position, altered, findings in each_flip(segment, Part.OFFSET_INDEX):
-        if misleads_by_offset(segment, altered):
+MISLEADS = {Part.OFFSET_INDEX: (8, misleads_by_offset), Part.TIME_INDEX: (12, misleads_by_time)}
+
+
+@pytest.mark.parametrize("part", MISLEADS)
+def test_an_index(segment: WrittenSegment, part: Part) -> None:
+    entry_bytes, misleads = MISLEADS[part]
+    for position, altered, findings in each_flip(segment, part):
+        if misleads(segment, altered):
             assert [finding.severity for finding in findings] == [Severity.CRITICAL], (position, findings)
         elif segment.metadata.txn_idx_empty:
             assert len(findings) == 1, position
         for finding in findings:
-            assert (finding.code, finding.evidence["part"]) == ("index-damaged", "offset-index")
-            assert finding.evidence["position"] == position // 8 * 8
-
-
-def test_a_time_index(segment: WrittenSegment) -> None:
-    for position, altered, findings in each_flip(segment, Part.TIME_INDEX):
-        if misleads_by_time(segment, altered):
-            assert [finding.severity for finding in findings] == [Severity.CRITICAL], (position, findings)
-        elif segment.metadata.txn_idx_empty:
-            assert len(findings) == 1, position
-        for finding in findings:
-            assert (finding.code, finding.evidence["part"]) == ("index-damaged", "time-index")
-            assert finding.evidence["position"] == position // 12 * 12
+            assert (finding.code, finding.evidence["part"]) == ("index-damaged", part.value)
+            assert finding.evidence["position"] == position // entry_bytes * entry_bytes
 
 
 def test_a_transaction_index() -> None:

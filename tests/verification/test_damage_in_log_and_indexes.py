@@ -11,7 +11,7 @@ import pytest
 from tests.faults.cluster import LAYOUT, EventsInMemory, checked, made_of
 from tests.faults.segment_writer import WrittenBatch, WrittenSegment
 from tests.shares import divided
-from tests.verification.test_altered_indexes import misleads_by_offset, misleads_by_time
+from tests.verification.test_altered_indexes import MISLEADS
 from tieredctl.formats.record_batches import HEADER_BYTES
 from tieredctl.formats.segment_parts import offset_index_entries, time_index_entries
 from tieredctl.ops.index_recovery.index_diagnosis import Condition
@@ -20,10 +20,7 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ports.layout import Part
 
 INTERVAL = 4_096
-SIZES = {Part.OFFSET_INDEX: 8, Part.TIME_INDEX: 12}
-MISLEADS = {Part.OFFSET_INDEX: misleads_by_offset, Part.TIME_INDEX: misleads_by_time}
-
-each_index = pytest.mark.parametrize("part", SIZES)
+each_index = pytest.mark.parametrize("part", MISLEADS)
 
 
 def hit_batches(segment: WrittenSegment) -> list[WrittenBatch]:
@@ -59,17 +56,17 @@ def test_a_time_index_whose_end_is_missing(segment: WrittenSegment) -> None:
 @each_index
 def test_an_entry_that_misleads_look_ups(segment: WrittenSegment, part: Part) -> None:
     escaped = judged = 0
-    index = segment.parts[part]
+    index, (entry_bytes, misleads) = segment.parts[part], MISLEADS[part]
     for batch in hit_batches(segment):
         for position in divided(range(len(index))):
             altered = bytearray(index)
             altered[position] ^= 1 << position % 8
-            if not MISLEADS[part](segment, bytes(altered)):
+            if not misleads(segment, bytes(altered)):
                 continue
             judged += 1
             if found_parts(segment, batch, part, bytes(altered)) == ["log"]:
                 escaped += 1
-                assert names_batch(segment, batch, part, bytes(altered), position // SIZES[part]), (batch, position)
+                assert names_batch(segment, batch, part, bytes(altered), position // entry_bytes), (batch, position)
             else:
                 assert found_parts(segment, batch, part, bytes(altered)) == sorted(["log", part])
     assert escaped <= judged / 4

@@ -78,14 +78,10 @@ CONTENTS = {
 }
 
 
-@pytest.mark.parametrize(("name", "kind"), NAMES.items())
-def test_the_kind_is_found_from_the_name(name: str, kind: FileKind | None) -> None:
-    assert identify(name, b"") is kind
-
-
-@pytest.mark.parametrize(("head", "kind"), CONTENTS.values(), ids=CONTENTS.keys())
-def test_the_kind_is_found_from_the_content_where_the_name_says_nothing(head: bytes, kind: FileKind | None) -> None:
-    assert identify("copy-of-a-file", head) is kind
+def test_the_kind_is_found_from_the_name_or_the_content_where_that_says_nothing() -> None:
+    assert {name: identify(name, b"") for name in NAMES} == NAMES
+    for name, (head, kind) in CONTENTS.items():
+        assert identify("copy-of-a-file", head) is kind, name
 
 
 def test_an_object_of_diskless_topics_is_told_by_its_name_and_its_content(captures: Path) -> None:
@@ -170,16 +166,12 @@ def test_a_damaged_batch_is_an_entry_and_the_log_continues_after_it(tmp_path: Pa
     damaged[70] ^= 1
 
     first, second = inspect(write(tmp_path / "00000000000000000040.log", bytes(damaged))).entries
+    whole, half_written = inspect(write(tmp_path / "0.log", BATCH + NEXT_BATCH[:-3])).entries
 
     assert (first["isValid"], first["baseOffset"], first["reason"]) == (False, 40, "CRC-32C does not match")
     assert (second["isValid"], second["baseOffset"], second["compressionType"]) == (True, 43, "gzip")
-
-
-def test_a_batch_that_was_being_written_is_an_entry_too(tmp_path: Path) -> None:
-    first, second = inspect(write(tmp_path / "0.log", BATCH + NEXT_BATCH[:-3])).entries
-
-    assert first["isValid"]
-    assert (second["isValid"], second["position"]) == (False, len(BATCH))
+    assert whole["isValid"]
+    assert (half_written["isValid"], half_written["position"]) == (False, len(BATCH))
 
 
 def test_a_preallocated_log_ends_where_its_zeros_begin(tmp_path: Path) -> None:
@@ -314,38 +306,36 @@ def test_a_kind_that_is_said_wins_over_the_name(tmp_path: Path) -> None:
     assert list(inspect(path, FileKind.COMMITTED_OFFSETS).entries) == [{"partition": 0, "offset": 5}]
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "sentence"),
-    [
-        ("0.log", b"[2026-11-21] INFO started (kafka.server.KafkaServer)" * 9, "no record batch in it"),
-        ("0.log", b"short", "no record batch in it"),
-        ("0.log", CONTROL_WITHOUT_TYPE, "without a type, in a control record of the batch at byte 0"),
-        ("0.index", b"short", "ends inside an entry of 8 bytes at byte 0"),
-        ("0.snapshot", b"short", "5 bytes are too few"),
-        ("leader-epoch-checkpoint", b"\xff", "not UTF-8 at byte 0"),
-        ("meta.properties", b"version=9", "has version 9"),
-        ("quorum-state", b"", "a line is not JSON"),
-        ("quorum-state", b'{"leaderId":1,"leaderEpoch":2}', "quorum-state has data_version None"),
-        ("quorum-state", QUORUM_STATE[:-2] + b"1}", "QuorumStateData.VotedDirectoryId is missing"),
-        ("quorum-state", QUORUM_STATE.replace(b'"leaderEpoch":2', b'"leaderEpoch":2e9'), "which is not of type int32"),
-        ("quorum-state", QUORUM_STATE.replace(b'"leaderId":1', b'"leaderId":3000000000'), "not of type int32"),
-        ("quorum-state", QUORUM_STATE.replace(b'{"voterId":3}', b"3"), "Voter is not a JSON object"),
-        (".kafka_cleanshutdown", b'{"version":0}', "a field is missing"),
-        (".kafka_cleanshutdown", b'{"version":0,"brokerEpoch":true}', "True is not a whole number"),
-        (".lock", b"\0", "it has 1 byte, but a broker's lock file is empty"),
-        ("bootstrap.checkpoint", b"", "does not end with a footer"),
-        ("bootstrap.checkpoint", BATCH, "does not begin with a header"),
-    ],
-)
-def test_a_damaged_file_is_refused_in_a_sentence_that_names_it(
-    tmp_path: Path, name: str, data: bytes, sentence: str
-) -> None:
-    path = write(tmp_path / name, data)
+DAMAGED = [
+    ("0.log", b"[2026-11-21] INFO started (kafka.server.KafkaServer)" * 9, "no record batch in it"),
+    ("0.log", b"short", "no record batch in it"),
+    ("0.log", CONTROL_WITHOUT_TYPE, "without a type, in a control record of the batch at byte 0"),
+    ("0.index", b"short", "ends inside an entry of 8 bytes at byte 0"),
+    ("0.snapshot", b"short", "5 bytes are too few"),
+    ("leader-epoch-checkpoint", b"\xff", "not UTF-8 at byte 0"),
+    ("meta.properties", b"version=9", "has version 9"),
+    ("quorum-state", b"", "a line is not JSON"),
+    ("quorum-state", b'{"leaderId":1,"leaderEpoch":2}', "quorum-state has data_version None"),
+    ("quorum-state", QUORUM_STATE[:-2] + b"1}", "QuorumStateData.VotedDirectoryId is missing"),
+    ("quorum-state", QUORUM_STATE.replace(b'"leaderEpoch":2', b'"leaderEpoch":2e9'), "which is not of type int32"),
+    ("quorum-state", QUORUM_STATE.replace(b'"leaderId":1', b'"leaderId":3000000000'), "not of type int32"),
+    ("quorum-state", QUORUM_STATE.replace(b'{"voterId":3}', b"3"), "Voter is not a JSON object"),
+    (".kafka_cleanshutdown", b'{"version":0}', "a field is missing"),
+    (".kafka_cleanshutdown", b'{"version":0,"brokerEpoch":true}', "True is not a whole number"),
+    (".lock", b"\0", "it has 1 byte, but a broker's lock file is empty"),
+    ("bootstrap.checkpoint", b"", "does not end with a footer"),
+    ("bootstrap.checkpoint", BATCH, "does not begin with a header"),
+]
 
-    with pytest.raises(DecodeError, match=sentence) as refused:
-        inspect(path)
-    assert str(refused.value).startswith(f"{path} is not a valid ")
-    assert refused.value.exit_code is ExitCode.CORRUPTION
+
+def test_a_damaged_file_is_refused_in_a_sentence_that_names_it(tmp_path: Path) -> None:
+    for name, data, sentence in DAMAGED:
+        path = write(tmp_path / name, data)
+
+        with pytest.raises(DecodeError, match=sentence) as refused:
+            inspect(path)
+        assert str(refused.value).startswith(f"{path} is not a valid "), (name, sentence)
+        assert refused.value.exit_code is ExitCode.CORRUPTION, (name, sentence)
 
 
 def test_damage_further_on_is_refused_when_the_entries_are_read(captures: Path, tmp_path: Path) -> None:
@@ -358,16 +348,10 @@ def test_damage_further_on_is_refused_when_the_entries_are_read(captures: Path, 
         list(entries)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(TieredctlError, match="does not exist") as refused:
-        inspect(tmp_path / "0.log")
-    assert refused.value.code == "path-missing"
-
-
-def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
-    with pytest.raises(TieredctlError, match="is a folder") as refused:
-        inspect(tmp_path)
-    assert refused.value.exit_code is ExitCode.USAGE
+def test_a_file_that_is_not_there_and_a_folder(tmp_path: Path) -> None:
+    for path, code in {tmp_path / "0.log": "path-missing", tmp_path: "usage"}.items():
+        with refused_with(code, path):
+            inspect(path)
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

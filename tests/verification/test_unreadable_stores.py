@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,8 +14,6 @@ import pytest
 
 from tests.cli.command_line import Outcome
 from tieredctl.cli.main import run
-
-LEVELS = ["listing", "headers", "full"]
 
 
 @pytest.fixture
@@ -80,42 +78,24 @@ def verified(capture: Path, capsys: pytest.CaptureFixture[str], *words: str | Pa
     return Outcome(exit_code, said.out, said.err)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_folder_in_place_of_a_log_is_a_missing_log(
-    capture: Path, log: Path, level: str, capsys: pytest.CaptureFixture[str]
+IN_PLACE_OF_A_LOG: dict[str, Callable[[Path], object]] = {
+    "a folder": lambda log: log.mkdir(),
+    "a link to nowhere": lambda log: log.symlink_to("nowhere"),
+    "a link to its folder": lambda log: log.symlink_to("."),
+    "a pipe": os.mkfifo,
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE_OF_A_LOG)
+def test_what_is_no_file_in_place_of_a_log_is_a_missing_log(
+    capture: Path, log: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log.unlink()
-    log.mkdir()
+    IN_PLACE_OF_A_LOG[name](log)
 
-    outcome = verified(capture, capsys, "--level", level)
-
-    finding = outcome.finding(exit_code=4)
-    assert (finding["code"], finding["evidence"]["part"]) == ("object-missing", "log")
-
-
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("target", ["nowhere", "."])
-def test_a_link_that_leads_to_no_file_is_a_missing_log(
-    capture: Path, log: Path, level: str, target: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log.unlink()
-    log.symlink_to(target)
-
-    outcome = verified(capture, capsys, "--level", level)
-
-    finding = outcome.finding(exit_code=4)
-    assert (finding["code"], finding["evidence"]["part"]) == ("object-missing", "log")
-
-
-def test_a_pipe_in_place_of_a_log_is_a_missing_log(
-    capture: Path, log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log.unlink()
-    os.mkfifo(log)
-
-    outcome = verified(capture, capsys, "--level", "full")
-
-    assert outcome.finding(exit_code=4)["code"] == "object-missing"
+    for level in ("listing", "headers", "full"):
+        finding = verified(capture, capsys, "--level", level).finding(exit_code=4)
+        assert (finding["code"], finding["evidence"]["part"]) == ("object-missing", "log"), level
 
 
 @pytest.mark.parametrize(
@@ -155,17 +135,12 @@ def test_a_folder_without_permission_is_unreadable_and_the_rest_is_verified(
     assert outcome.document()["summary"]["segments"] == 172
 
 
-def test_a_store_that_is_not_there_is_wrong_use(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = verified(capture, capsys, "--store", f"file:{capture / 'nowhere'}")
+def test_what_is_no_store_is_wrong_use(capture: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in (capture / "nowhere", log):
+        outcome = verified(capture, capsys, "--store", f"file:{path}")
 
-    assert (outcome.exit_code, outcome.out) == (2, "")
-    assert "nowhere" in outcome.err
-
-
-def test_a_file_is_not_a_store(capture: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = verified(capture, capsys, "--store", f"file:{log}")
-
-    assert (outcome.exit_code, outcome.out) == (2, "")
+        assert (outcome.exit_code, outcome.out) == (2, ""), path
+        assert str(path) in outcome.err
 
 
 def test_an_empty_store_is_another_one_or_was_emptied(
@@ -195,31 +170,19 @@ def test_a_store_that_lost_all_but_one_object_lost_the_others(
     assert {finding["code"] for finding in outcome.document()["items"]} >= {"object-missing"}
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--layout", "aiven"), "No object in"),
-        (("--layout", "aiven", "--topic", "slow7"), "No object in"),
-    ],
-)
-def test_another_layout_is_not_data_loss(
-    capture: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
-) -> None:
-    outcome = verified(capture, capsys, "--store", f"file:{capture / 'remote/kafka-tiered-storage'}", *words)
-
-    assert (outcome.exit_code, outcome.out) == (2, "")
-    assert said in outcome.err
-
-
-def test_another_clusters_store_is_not_data_loss(
+def test_another_layout_or_another_clusters_store_is_not_data_loss(
     capture: Path, captures: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    other = captures / "kafka-3.9.1/remote/kafka-tiered-storage"
+    own, other = (f"file:{folder / 'remote/kafka-tiered-storage'}" for folder in (capture, captures / "kafka-3.9.1"))
+    for store, words, said in (
+        (own, ("--layout", "aiven"), "No object in"),
+        (own, ("--layout", "aiven", "--topic", "slow7"), "No object in"),
+        (other, ("--layout", "local"), "has no objects of the topics in the metadata"),
+    ):
+        outcome = verified(capture, capsys, "--store", store, *words)
 
-    outcome = verified(capture, capsys, "--store", f"file:{other}", "--layout", "local")
-
-    assert (outcome.exit_code, outcome.out) == (2, "")
-    assert "has no objects of the topics in the metadata" in outcome.err
+        assert (outcome.exit_code, outcome.out) == (2, ""), words
+        assert said in outcome.err, words
 
 
 def test_a_topic_that_lost_all_of_its_objects_lost_them(
