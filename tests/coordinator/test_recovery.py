@@ -14,7 +14,13 @@ from tieredctl_proposals.coordinator.metadata_log import LoggedRecord
 from tieredctl_proposals.coordinator.recovery import StateAhead, Unrecoverable, recover
 from tieredctl_proposals.coordinator.schema import StateUnusable, connect, next_offset
 from tieredctl_proposals.coordinator.snapshots import check_snapshot, prune, snapshots, take_snapshot
-from tieredctl_proposals.model.diskless_records import FileCommitted, PartitionCreated, RecordsDeleted, TopicDeleted
+from tieredctl_proposals.model.diskless_records import (
+    DisklessRecord,
+    FileCommitted,
+    PartitionCreated,
+    RecordsDeleted,
+    TopicDeleted,
+)
 from tieredctl_proposals.model.diskless_requests import DeletableRecords, DeleteRecords
 
 from tests.coordinator.memory_log import MemoryLog
@@ -227,16 +233,16 @@ def test_from_every_prefix_of_the_log_and_from_every_snapshot_it_comes_to_the_sa
     assert all(state == expected for state in states)
 
 
-def _recovered(log: MemoryLog, folder: Path) -> None:
+def _recovered(log: MemoryLog, folder: Path) -> object:
     """From the log alone."""
-    recover(folder / "again.sqlite", log, folder / "none")
+    return recover(folder / "again.sqlite", log, folder / "none")
 
 
 def test_a_log_that_contradicts_itself_is_refused(served: Served, tmp_path: Path) -> None:
     log = served.log
     served.finished(served.coordinator.delete_records(DeleteRecords((DeletableRecords(TOPIC_ID, 1, 4),))))
     log.high_watermark = log.end_offset + 1
-    records = {
+    records: dict[str, DisklessRecord] = {
         "a partition twice": PartitionCreated(topic_id=TOPIC_ID, topic="t", partition=0),
         "an unknown topic": TopicDeleted(topic_id="zzzzzzzzzzzzzzzzzzzzzw"),
         "beyond the end": RecordsDeleted(topic_id=TOPIC_ID, partition=0, log_start_offset=1_000),

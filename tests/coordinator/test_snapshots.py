@@ -81,6 +81,11 @@ def test_a_snapshot_names_its_offset_and_its_bytes(served: Served) -> None:
     check_snapshot(snapshot, served.log.name)
 
 
+def checked(snapshot: Snapshot, served: Served) -> Snapshot:
+    check_snapshot(snapshot, served.log.name)
+    return snapshot
+
+
 def test_a_snapshot_with_one_other_byte_is_found_out(served: Served) -> None:
     """In its magic, its version, a page, and at its end."""
     snapshot = take_snapshot(served.file, served.snapshots, served.log.name)
@@ -91,7 +96,7 @@ def test_a_snapshot_with_one_other_byte_is_found_out(served: Served) -> None:
         snapshot.file.write_bytes(data)
 
         with pytest.raises(StateUnusable):
-            pytest.fail(f"byte {position}: {check_snapshot(snapshot, served.log.name)}")
+            pytest.fail(f"byte {position}: {checked(snapshot, served)}")
 
 
 @pytest.mark.parametrize(

@@ -9,55 +9,33 @@ from typing import Any
 
 import pytest
 
-from tieredctl.formats.checkpoints import (
-    encode_leader_epoch_checkpoint,
-    encode_offset_checkpoint,
-    read_leader_epoch_checkpoint,
-    read_offset_checkpoint,
-)
-from tieredctl.formats.clean_shutdown import encode_clean_shutdown, read_clean_shutdown
-from tieredctl.formats.committed_offsets import encode_committed_offsets, read_committed_offsets
-from tieredctl.formats.indexes import (
-    encode_offset_index,
-    encode_time_index,
-    encode_transaction_index,
-    read_offset_index,
-    read_time_index,
-    read_transaction_index,
-)
+from tests.formats import file_formats
 from tieredctl.formats.kraft_log import decode_kraft_record, encode_kraft_record
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
-from tieredctl.formats.meta_properties import encode_meta_properties, read_meta_properties
 from tieredctl.formats.metadata_records import decode_event, encode_event
-from tieredctl.formats.partition_metadata import encode_partition_metadata, read_partition_metadata
-from tieredctl.formats.producer_snapshot import encode_producer_snapshot, read_producer_snapshot
-from tieredctl.formats.quorum_state import encode_quorum_state, read_quorum_state
 from tieredctl.formats.record_batches import read_batch_header, read_records
-from tieredctl.formats.remote_log_snapshot import encode_remote_log_snapshot, read_remote_log_snapshot
 from tieredctl.model.events import RecordForm
 
 BYTE_FOR_BYTE: dict[str, tuple[str, int, Callable[[bytes], Any], Callable[[Any], bytes]]] = {
-    "offset index": ("*.index", 700, read_offset_index, encode_offset_index),
-    "time index": ("*.timeindex", 700, read_time_index, encode_time_index),
-    "transaction index": ("*.txnindex", 300, read_transaction_index, encode_transaction_index),
-    "producer snapshot": ("*.snapshot", 500, read_producer_snapshot, encode_producer_snapshot),
+    "offset index": ("*.index", 700, *file_formats.OFFSET_INDEX),
+    "time index": ("*.timeindex", 700, *file_formats.TIME_INDEX),
+    "transaction index": ("*.txnindex", 300, *file_formats.TRANSACTION_INDEX),
+    "producer snapshot": ("*.snapshot", 500, *file_formats.PRODUCER_SNAPSHOT),
     "leader-epoch checkpoint": (
         "leader-epoch-checkpoint",
         50,
-        read_leader_epoch_checkpoint,
-        encode_leader_epoch_checkpoint,
+        *file_formats.LEADER_EPOCHS,
     ),
     "remote leader-epoch checkpoint": (
         "*.leader_epoch_checkpoint",
         100,
-        read_leader_epoch_checkpoint,
-        encode_leader_epoch_checkpoint,
+        *file_formats.LEADER_EPOCHS,
     ),
-    "offset checkpoint": ("*-offset-checkpoint", 15, read_offset_checkpoint, encode_offset_checkpoint),
-    "partition.metadata": ("partition.metadata", 70, read_partition_metadata, encode_partition_metadata),
-    "committed offsets": ("_rlmm_committed_offsets", 1, read_committed_offsets, encode_committed_offsets),
-    "quorum-state": ("quorum-state", 5, read_quorum_state, encode_quorum_state),
-    "clean shutdown": (".kafka_cleanshutdown", 3, read_clean_shutdown, encode_clean_shutdown),
+    "offset checkpoint": ("*-offset-checkpoint", 15, *file_formats.OFFSET_CHECKPOINT),
+    "partition.metadata": ("partition.metadata", 70, *file_formats.PARTITION_METADATA),
+    "committed offsets": ("_rlmm_committed_offsets", 1, *file_formats.COMMITTED_OFFSETS),
+    "quorum-state": ("quorum-state", 5, *file_formats.QUORUM_STATE),
+    "clean shutdown": (".kafka_cleanshutdown", 3, *file_formats.CLEAN_SHUTDOWN),
 }
 
 
@@ -80,9 +58,9 @@ def test_meta_properties(captures: Path) -> None:
 
     assert len(files) == 5
     for file in files:
-        meta = read_meta_properties(file.read_bytes())
+        meta = file_formats.META_PROPERTIES.read(file.read_bytes())
         assert (meta.version, meta.node_id) == (1, 1)
-        assert read_meta_properties(encode_meta_properties(meta)) == meta
+        assert file_formats.META_PROPERTIES.read(file_formats.META_PROPERTIES.encode(meta)) == meta
 
 
 @pytest.mark.parametrize(
@@ -119,7 +97,7 @@ def test_remote_log_snapshots_hold_the_states_that_their_manager_answered(captur
     filled = 0
     for file in (capture / "store").glob("*/remote_log_snapshot"):
         data = file.read_bytes()
-        snapshot = read_remote_log_snapshot(data)
+        snapshot = file_formats.REMOTE_LOG_SNAPSHOT.read(data)
         if snapshot is None:
             assert file.parent.name.startswith("retired-")
             continue
@@ -128,7 +106,7 @@ def test_remote_log_snapshots_hold_the_states_that_their_manager_answered(captur
         states = {segment.segment_id: segment.state.name for segment in snapshot.segments}
         assert states.items() <= {(segment_id, state) for segment_id, state in answer["segments"]}
         assert {segment.form for segment in snapshot.segments} == {RecordForm.KAFKA_BEFORE_3_6}
-        assert encode_remote_log_snapshot(snapshot) == data
+        assert file_formats.REMOTE_LOG_SNAPSHOT.encode(snapshot) == data
         filled += 1
 
     assert filled == 6

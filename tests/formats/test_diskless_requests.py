@@ -133,6 +133,17 @@ def test_error_codes_are_kafkas() -> None:
         assert error.name.startswith(kafkas.message) or (error, kafkas.message) == (KafkaError.NONE, "NO_ERROR")
 
 
+IMPOSSIBLE_BATCHES: dict[str, dict[str, Any]] = {
+    "batch 0 has partition -1": {"partition": -1},
+    "bytes 1 to 85 of a file of 84": {"byte_offset": 1},
+    "bytes 0 to 0": {"byte_size": 0},
+    "offsets 0 to -1": {"last_offset": -1},
+    "offsets 0 to 2147483648": {"last_offset": 2**31},
+    "magic 1": {"magic": 1},
+    "timestamp type 2": {"timestamp_type": 2},
+    "sequences 7 to 9": {"last_sequence": 9},
+    "epoch -1": {"producer_epoch": -1},
+}
 IMPOSSIBLE: list[tuple[str, dict[str, Any]]] = [
     ("a key and a size", {"object_key": ""}),
     ("a key and a size", {"file_size": -1, "batches": ()}),
@@ -142,20 +153,7 @@ IMPOSSIBLE: list[tuple[str, dict[str, Any]]] = [
     (r"\[4, -1\] are not owners", {"owner_ids": (4, -1)}),
     ("coordinator 4 is not one of the owners", {"owner_ids": (2,)}),
     ("overlap", {"batches": (BATCH, BATCH)}),
-    *(
-        (reason, {"batches": (BATCH._replace(**change),)})
-        for reason, change in {
-            "batch 0 has partition -1": {"partition": -1},
-            "bytes 1 to 85 of a file of 84": {"byte_offset": 1},
-            "bytes 0 to 0": {"byte_size": 0},
-            "offsets 0 to -1": {"last_offset": -1},
-            "offsets 0 to 2147483648": {"last_offset": 2**31},
-            "magic 1": {"magic": 1},
-            "timestamp type 2": {"timestamp_type": 2},
-            "sequences 7 to 9": {"last_sequence": 9},
-            "epoch -1": {"producer_epoch": -1},
-        }.items()
-    ),
+    *((reason, {"batches": (BATCH._replace(**change),)}) for reason, change in IMPOSSIBLE_BATCHES.items()),
 ]
 
 

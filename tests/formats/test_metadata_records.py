@@ -14,6 +14,8 @@ from tieredctl.formats.metadata_records import decode_event, encode_event, is_ki
 from tieredctl.model.events import (
     MetadataEvent,
     RecordForm,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataUpdate,
     RemotePartitionDeleteMetadata,
     TaggedField,
 )
@@ -126,7 +128,12 @@ def test_a_value_that_is_cut_short_or_goes_on_never_passes_for_the_form_it_had()
 @pytest.mark.parametrize("length", BOUNDARY_LENGTHS)
 def test_the_forms_are_distinguished_for_every_length_of_a_topic_name(length: int) -> None:
     partition = replace(PARTITION, topic="-" * length)
-    for event, form in product((SEGMENT, UPDATE, PARTITION_DELETE), RecordForm):
+    events: list[RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate | RemotePartitionDeleteMetadata] = [
+        SEGMENT,
+        UPDATE,
+        PARTITION_DELETE,
+    ]
+    for event, form in product(events, RecordForm):
         if isinstance(event, RemotePartitionDeleteMetadata) and form is RecordForm.KAFKA_BEFORE_3_6:
             continue  # 3.6 changed nothing in this record
         written = replace(event, topic_id_partition=partition, form=form)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import examples
+from tests.formats import file_formats
 from tests.formats.schema_values import (
     INT16,
     INT32,
@@ -24,57 +24,19 @@ from tests.formats.schema_values import (
     whole_numbers,
 )
 from tests.rigs.message_definitions import COPIES
-from tieredctl.formats.checkpoints import (
-    CheckpointedOffset,
-    EpochEntry,
-    encode_leader_epoch_checkpoint,
-    encode_offset_checkpoint,
-    read_leader_epoch_checkpoint,
-    read_offset_checkpoint,
-)
-from tieredctl.formats.clean_shutdown import CleanShutdown, encode_clean_shutdown, read_clean_shutdown
-from tieredctl.formats.committed_offsets import (
-    CommittedOffsets,
-    CommittedOffsetsForm,
-    encode_committed_offsets,
-    read_committed_offsets,
-)
-from tieredctl.formats.flat_file import FlatFile, StoredDeleteState, encode_flat_file, read_flat_file
-from tieredctl.formats.indexes import (
-    AbortedTransaction,
-    OffsetIndexEntry,
-    TimeIndexEntry,
-    encode_offset_index,
-    encode_time_index,
-    encode_transaction_index,
-    read_offset_index,
-    read_time_index,
-    read_transaction_index,
-)
-from tieredctl.formats.java_properties import encode_properties, read_properties
+from tieredctl.formats.checkpoints import CheckpointedOffset, EpochEntry
+from tieredctl.formats.clean_shutdown import CleanShutdown
+from tieredctl.formats.committed_offsets import CommittedOffsets, CommittedOffsetsForm
+from tieredctl.formats.flat_file import FlatFile, StoredDeleteState
+from tieredctl.formats.indexes import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
 from tieredctl.formats.message_json import message
-from tieredctl.formats.meta_properties import MetaProperties, encode_meta_properties, read_meta_properties
-from tieredctl.formats.partition_metadata import (
-    PartitionMetadata,
-    encode_partition_metadata,
-    read_partition_metadata,
-)
-from tieredctl.formats.producer_snapshot import ProducerEntry, encode_producer_snapshot, read_producer_snapshot
-from tieredctl.formats.quorum_state import QuorumState, encode_quorum_state, read_quorum_state
-from tieredctl.formats.remote_log_snapshot import (
-    RemoteLogSnapshot,
-    encode_remote_log_snapshot,
-    read_remote_log_snapshot,
-)
+from tieredctl.formats.meta_properties import MetaProperties
+from tieredctl.formats.partition_metadata import PartitionMetadata
+from tieredctl.formats.producer_snapshot import ProducerEntry
+from tieredctl.formats.quorum_state import QuorumState
+from tieredctl.formats.remote_log_snapshot import RemoteLogSnapshot
 from tieredctl.formats.schema import UNKNOWN_TAGS, Struct
-from tieredctl.formats.varints import (
-    read_unsigned_varint,
-    read_varint,
-    read_varlong,
-    unsigned_varint,
-    varint,
-    varlong,
-)
+from tieredctl.formats.varints import read_unsigned_varint, read_varint, read_varlong, unsigned_varint, varint, varlong
 from tieredctl.formats.wire import read_whole, writer
 from tieredctl.model.events import (
     RecordForm,
@@ -112,7 +74,7 @@ def test_offset_index_with_a_preallocated_tail(entries: dict[int, int], free: in
     index = [OffsetIndexEntry(*entry) for entry in sorted(entries.items())]
     assume(free == 0 or index[:1] not in ([], [OffsetIndexEntry(0, 0)]))
 
-    assert read_offset_index(encode_offset_index(index) + bytes(8 * free)) == index
+    assert file_formats.OFFSET_INDEX.read(file_formats.OFFSET_INDEX.encode(index) + bytes(8 * free)) == index
 
 
 @given(st.dictionaries(POSITIVE_INT64, POSITIVE_INT32), st.integers(0, 3))
@@ -120,7 +82,7 @@ def test_time_index_with_a_preallocated_tail(entries: dict[int, int], free: int)
     index = [TimeIndexEntry(*entry) for entry in sorted(entries.items())]
     assume(free == 0 or index[:1] not in ([], [TimeIndexEntry(0, 0)]))
 
-    assert read_time_index(encode_time_index(index) + bytes(12 * free)) == index
+    assert file_formats.TIME_INDEX.read(file_formats.TIME_INDEX.encode(index) + bytes(12 * free)) == index
 
 
 @given(st.data(), st.integers(0, 1))
@@ -130,7 +92,7 @@ def test_quorum_state(data: st.DataObject, version: int) -> None:
         part.pop(UNKNOWN_TAGS, None)  # JSON has none
     state = QuorumState(version, values)
 
-    assert read_quorum_state(encode_quorum_state(state)) == state
+    assert file_formats.QUORUM_STATE.read(file_formats.QUORUM_STATE.encode(state)) == state
 
 
 def stored_segments(form: RecordForm) -> st.SearchStrategy[RemoteLogSegmentMetadataSnapshot]:
@@ -161,46 +123,33 @@ BEFORE_AND_SINCE_3_6 = stored_segments(RecordForm.KAFKA) | stored_segments(Recor
 OF_KIP_405 = stored_segments(RecordForm.KIP_405) | DELETE_STATES
 PRODUCERS = st.builds(ProducerEntry, INT64, INT16, INT32, INT64, INT32, INT64, INT32, INT64)
 ABORTED = st.builds(AbortedTransaction, INT64, INT64, INT64, INT64)
-FILES: dict[Callable[[Any], bytes], tuple[Callable[[bytes], Any], st.SearchStrategy[Any]]] = {
-    encode_transaction_index: (
-        read_transaction_index,
-        st.lists(ABORTED, unique_by=lambda entry: entry.last_offset).map(
-            lambda entries: sorted(entries, key=lambda entry: entry.last_offset)
-        ),
+FILES: dict[file_formats.FileFormat, st.SearchStrategy[Any]] = {
+    file_formats.TRANSACTION_INDEX: st.lists(ABORTED, unique_by=lambda entry: entry.last_offset).map(
+        lambda entries: sorted(entries, key=lambda entry: entry.last_offset)
     ),
-    encode_leader_epoch_checkpoint: (read_leader_epoch_checkpoint, st.lists(st.builds(EpochEntry, INT32, INT64))),
-    encode_offset_checkpoint: (read_offset_checkpoint, st.lists(st.builds(CheckpointedOffset, TOPICS, INT32, INT64))),
-    encode_committed_offsets: (
-        read_committed_offsets,
-        st.builds(CommittedOffsets, st.sampled_from(CommittedOffsetsForm), st.dictionaries(INT32, INT64, min_size=1)),
+    file_formats.LEADER_EPOCHS: st.lists(st.builds(EpochEntry, INT32, INT64)),
+    file_formats.OFFSET_CHECKPOINT: st.lists(st.builds(CheckpointedOffset, TOPICS, INT32, INT64)),
+    file_formats.COMMITTED_OFFSETS: st.builds(
+        CommittedOffsets, st.sampled_from(CommittedOffsetsForm), st.dictionaries(INT32, INT64, min_size=1)
     ),
-    encode_producer_snapshot: (read_producer_snapshot, st.lists(PRODUCERS)),
-    encode_partition_metadata: (
-        read_partition_metadata,
-        st.builds(PartitionMetadata, POSITIVE_INT32, UUID_TEXTS.filter(lambda topic_id: topic_id != ZERO_UUID)),
+    file_formats.PRODUCER_SNAPSHOT: st.lists(PRODUCERS),
+    file_formats.PARTITION_METADATA: st.builds(
+        PartitionMetadata, POSITIVE_INT32, UUID_TEXTS.filter(lambda topic_id: topic_id != ZERO_UUID)
     ),
-    encode_properties: (read_properties, st.dictionaries(TEXTS, TEXTS)),
-    encode_meta_properties: (
-        read_meta_properties,
-        st.builds(MetaProperties, st.just(1), TEXTS, POSITIVE_INT32, st.none() | UUID_TEXTS)
-        | st.builds(MetaProperties, st.just(0), st.none() | TEXTS, st.none() | POSITIVE_INT32, st.none()),
+    file_formats.PROPERTIES: st.dictionaries(TEXTS, TEXTS),
+    file_formats.META_PROPERTIES: st.builds(MetaProperties, st.just(1), TEXTS, POSITIVE_INT32, st.none() | UUID_TEXTS)
+    | st.builds(MetaProperties, st.just(0), st.none() | TEXTS, st.none() | POSITIVE_INT32, st.none()),
+    file_formats.CLEAN_SHUTDOWN: st.builds(CleanShutdown, POSITIVE_INT32, INT64),
+    file_formats.REMOTE_LOG_SNAPSHOT: st.builds(
+        RemoteLogSnapshot, INT32, INT64, st.lists(BEFORE_AND_SINCE_3_6, max_size=5)
     ),
-    encode_clean_shutdown: (read_clean_shutdown, st.builds(CleanShutdown, POSITIVE_INT32, INT64)),
-    encode_remote_log_snapshot: (
-        read_remote_log_snapshot,
-        st.builds(RemoteLogSnapshot, INT32, INT64, st.lists(BEFORE_AND_SINCE_3_6, max_size=5)),
-    ),
-    encode_flat_file: (
-        read_flat_file,
-        st.builds(FlatFile, TOPICS, UUID_TEXTS, INT64, st.lists(OF_KIP_405, max_size=5)),
-    ),
+    file_formats.FLAT_FILE: st.builds(FlatFile, TOPICS, UUID_TEXTS, INT64, st.lists(OF_KIP_405, max_size=5)),
 }
 
 
-@pytest.mark.parametrize("encode", FILES, ids=lambda encode: encode.__name__)
+@pytest.mark.parametrize("form", FILES, ids=lambda form: form.encode.__name__)
 @given(data=st.data())
-def test_any_file(encode: Callable[[Any], bytes], data: st.DataObject) -> None:
-    read, values = FILES[encode]
-    value = data.draw(values)
+def test_any_file(form: file_formats.FileFormat, data: st.DataObject) -> None:
+    value = data.draw(FILES[form])
 
-    assert read(encode(value)) == value
+    assert form.read(form.encode(value)) == value

@@ -10,58 +10,23 @@ from typing import Any
 
 import pytest
 
+from tests import sample_events
+from tests.formats import file_formats
 from tieredctl.errors import DecodeError
-from tieredctl.formats.checkpoints import (
-    CheckpointedOffset,
-    EpochEntry,
-    encode_leader_epoch_checkpoint,
-    encode_offset_checkpoint,
-    read_leader_epoch_checkpoint,
-    read_offset_checkpoint,
-)
-from tieredctl.formats.committed_offsets import (
-    CommittedOffsets,
-    CommittedOffsetsForm,
-    encode_committed_offsets,
-    read_committed_offsets,
-)
-from tieredctl.formats.flat_file import FlatFile, StoredDeleteState, encode_flat_file, read_flat_file
-from tieredctl.formats.indexes import (
-    AbortedTransaction,
-    OffsetIndexEntry,
-    TimeIndexEntry,
-    encode_offset_index,
-    encode_time_index,
-    encode_transaction_index,
-    read_offset_index,
-    read_time_index,
-    read_transaction_index,
-)
-from tieredctl.formats.java_properties import encode_properties, read_properties
-from tieredctl.formats.meta_properties import MetaProperties, encode_meta_properties, read_meta_properties
+from tieredctl.formats.checkpoints import CheckpointedOffset, EpochEntry
+from tieredctl.formats.committed_offsets import CommittedOffsets, CommittedOffsetsForm
+from tieredctl.formats.flat_file import FlatFile, StoredDeleteState
+from tieredctl.formats.indexes import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
+from tieredctl.formats.meta_properties import MetaProperties
 from tieredctl.formats.metadata_records import encode_event
-from tieredctl.formats.partition_metadata import (
-    PartitionMetadata,
-    encode_partition_metadata,
-    read_partition_metadata,
-)
-from tieredctl.formats.producer_snapshot import ProducerEntry, encode_producer_snapshot, read_producer_snapshot
-from tieredctl.formats.remote_log_snapshot import (
-    RemoteLogSnapshot,
-    encode_remote_log_snapshot,
-    read_remote_log_snapshot,
-)
-from tieredctl.model.events import (
-    RecordForm,
-    RemoteLogSegmentMetadataSnapshot,
-    RemoteLogSegmentMetadataUpdate,
-    RemoteLogSegmentState,
-    RemotePartitionDeleteState,
-)
-from tieredctl.model.ids import TopicIdPartition
+from tieredctl.formats.partition_metadata import PartitionMetadata
+from tieredctl.formats.producer_snapshot import ProducerEntry
+from tieredctl.formats.remote_log_snapshot import RemoteLogSnapshot
+from tieredctl.model.events import RecordForm, RemoteLogSegmentState, RemotePartitionDeleteState
 
-Read, Encode = Callable[[bytes], Any], Callable[[Any], bytes]
-TOPIC_ID, SEGMENT_ID = "ABEiM0RVZneImaq7zN3u_w", "AQIDBAUGBwgJCgsMDQ4PEA"
+Read = Callable[[bytes], Any]
+Encode = Callable[[Any], bytes]
+TOPIC_ID = sample_events.PARTITION.topic_id
 CLUSTER_ID, DIRECTORY_ID = "preTTRqnQOeby9xOnCMfyA", "SXZo9AiJxEa1pZxDz4Yy3w"
 COMMITTED = {0: 2022, 4: 104, 2: 498}
 OFFSET_ENTRY, OFFSET_BYTES = OffsetIndexEntry(5, 4096), bytes.fromhex("0000000500001000")
@@ -71,16 +36,12 @@ PRODUCER_BYTES = bytes.fromhex(
     "00012cc009d00000000100000000000000050000000000080000000000000065000000010000018bcfe5680500000009ffffffffffffffff"
 )
 NO_PRODUCER = bytes.fromhex("000148674bc700000000")
-SEGMENT = RemoteLogSegmentMetadataSnapshot(
-    segment_id=SEGMENT_ID,
-    start_offset=0,
-    end_offset=99,
-    author=1,
-    max_timestamp_ms=1700000000000,
-    event_timestamp_ms=1700000000500,
+SEGMENT = replace(
+    sample_events.SNAPSHOT,
     segment_leader_epochs=((0, 0),),
-    segment_size_in_bytes=1048576,
     state=RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
+    custom_metadata=None,
+    txn_idx_empty=False,
 )
 SNAPSHOT_BYTES = bytes.fromhex(
     "0000000000310000000000000029000000010000004c0103000102030405060708090a0b0c0d0e0f10000000000000000000000000000000"
@@ -96,81 +57,69 @@ BEFORE_3_6 = RemoteLogSnapshot(49, 41, [replace(SEGMENT, form=RecordForm.KAFKA_B
 
 GOLDEN: dict[str, tuple[Read, Encode, Any, bytes]] = {
     "leader-epoch checkpoint": (
-        read_leader_epoch_checkpoint,
-        encode_leader_epoch_checkpoint,
+        *file_formats.LEADER_EPOCHS,
         [EpochEntry(0, 0), EpochEntry(2, 60)],
         bytes.fromhex("300a320a3020300a322036300a"),
     ),
     "offset checkpoint of a log directory": (
-        read_offset_checkpoint,
-        encode_offset_checkpoint,
+        *file_formats.OFFSET_CHECKPOINT,
         [CheckpointedOffset("orders", 1, 42), CheckpointedOffset("__remote_log_metadata", 0, 7)],
         b"0\n2\norders 1 42\n__remote_log_metadata 0 7\n",
     ),
     "committed offsets": (
-        read_committed_offsets,
-        encode_committed_offsets,
+        *file_formats.COMMITTED_OFFSETS,
         CommittedOffsets(CommittedOffsetsForm.KAFKA, COMMITTED),
         bytes.fromhex("300a330a3020323032320a34203130340a32203439380a"),
     ),
     "committed offsets as KIP-405 has them, recognized by the first line": (
-        read_committed_offsets,
-        encode_committed_offsets,
+        *file_formats.COMMITTED_OFFSETS,
         CommittedOffsets(CommittedOffsetsForm.KIP_405, COMMITTED),
         b"0 2022\n4 104\n2 498\n",
     ),
     "partition.metadata": (
-        read_partition_metadata,
-        encode_partition_metadata,
+        *file_formats.PARTITION_METADATA,
         PartitionMetadata(0, TOPIC_ID),
         bytes.fromhex("76657273696f6e3a20300a746f7069635f69643a20414245694d3052565a6e65496d6171377a4e33755f77"),
     ),
-    "offset index": (read_offset_index, encode_offset_index, [OFFSET_ENTRY], OFFSET_BYTES),
-    "time index": (read_time_index, encode_time_index, [TIME_ENTRY], TIME_BYTES),
+    "offset index": (*file_formats.OFFSET_INDEX, [OFFSET_ENTRY], OFFSET_BYTES),
+    "time index": (*file_formats.TIME_INDEX, [TIME_ENTRY], TIME_BYTES),
     "transaction index": (
-        read_transaction_index,
-        encode_transaction_index,
+        *file_formats.TRANSACTION_INDEX,
         [AbortedTransaction(producer_id=5, first_offset=100, last_offset=101, last_stable_offset=103)],
         TRANSACTION_BYTES,
     ),
-    "empty offset index": (read_offset_index, encode_offset_index, [], b""),
-    "empty time index": (read_time_index, encode_time_index, [], b""),
-    "empty transaction index": (read_transaction_index, encode_transaction_index, [], b""),
+    "empty offset index": (*file_formats.OFFSET_INDEX, [], b""),
+    "empty time index": (*file_formats.TIME_INDEX, [], b""),
+    "empty transaction index": (*file_formats.TRANSACTION_INDEX, [], b""),
     "producer snapshot": (
-        read_producer_snapshot,
-        encode_producer_snapshot,
+        *file_formats.PRODUCER_SNAPSHOT,
         [ProducerEntry(5, 0, 8, 101, 1, 1700000000005, 9, -1)],
         PRODUCER_BYTES,
     ),
-    "producer snapshot of nobody": (read_producer_snapshot, encode_producer_snapshot, [], NO_PRODUCER),
+    "producer snapshot of nobody": (*file_formats.PRODUCER_SNAPSHOT, [], NO_PRODUCER),
     "Java properties, with escapes": (
-        read_properties,
-        encode_properties,
+        *file_formats.PROPERTIES,
         {"a b": " =x", "ä": "\n\\\U0001f600"},
         b"a\\ b=\\ \\=x\n\\u00e4=\\n\\\\\\ud83d\\ude00\n",
     ),
     "remote log snapshot in the form since 3.6": (
-        read_remote_log_snapshot,
-        encode_remote_log_snapshot,
+        *file_formats.REMOTE_LOG_SNAPSHOT,
         RemoteLogSnapshot(49, 41, [SEGMENT]),
         SNAPSHOT_BYTES,
     ),
     "remote log snapshot as 3.1 to 3.5 wrote it, without custom metadata": (
-        read_remote_log_snapshot,
-        encode_remote_log_snapshot,
+        *file_formats.REMOTE_LOG_SNAPSHOT,
         BEFORE_3_6,
         SNAPSHOT_BYTES[:21] + b"\x4b" + SNAPSHOT_BYTES[22:-7] + bytes.fromhex("001000000100"),
     ),
     "remote log snapshot of a segment of two epochs, which is there twice": (
-        read_remote_log_snapshot,
-        encode_remote_log_snapshot,
+        *file_formats.REMOTE_LOG_SNAPSHOT,
         RemoteLogSnapshot(49, 41, [SEGMENT, SEGMENT]),
         SNAPSHOT_BYTES[:17] + b"\2" + SNAPSHOT_BYTES[18:] * 2,
     ),
-    "flat file of KIP-405": (read_flat_file, encode_flat_file, FLAT_FILE, FLAT_FILE_BYTES),
+    "flat file of KIP-405": (*file_formats.FLAT_FILE, FLAT_FILE, FLAT_FILE_BYTES),
     "flat file with the removal of its partition": (
-        read_flat_file,
-        encode_flat_file,
+        *file_formats.FLAT_FILE,
         FLAT_FILE._replace(entries=[*FLAT_FILE.entries, REMOVAL]),
         FLAT_FILE_BYTES + bytes.fromhex("0f 01 00 00000007 0000018bcfe56be8 01"),
     ),
@@ -186,33 +135,37 @@ def test_golden_bytes_are_read_and_written(name: str) -> None:
 
 
 ALSO_READ: list[tuple[Read, bytes, Any]] = [
-    (read_leader_epoch_checkpoint, b"", []),
-    (read_offset_checkpoint, b"", []),
-    (read_leader_epoch_checkpoint, b"0\r\n1\r\n3 \t 12 ", [EpochEntry(3, 12)]),  # without the last line's end
-    (lambda data: read_committed_offsets(data).offsets, b"", {}),
-    (lambda data: read_committed_offsets(data).offsets, b"0\n0\n", {}),
+    (file_formats.LEADER_EPOCHS.read, b"", []),
+    (file_formats.OFFSET_CHECKPOINT.read, b"", []),
+    (file_formats.LEADER_EPOCHS.read, b"0\r\n1\r\n3 \t 12 ", [EpochEntry(3, 12)]),  # without the last line's end
+    (lambda data: file_formats.COMMITTED_OFFSETS.read(data).offsets, b"", {}),
+    (lambda data: file_formats.COMMITTED_OFFSETS.read(data).offsets, b"0\n0\n", {}),
     # A later version is read for the sake of downgrades.
-    (read_partition_metadata, f"version: 7\ntopic_id: {TOPIC_ID}\n".encode(), PartitionMetadata(7, TOPIC_ID)),
-    (read_offset_index, OFFSET_BYTES + bytes(10485760 - 8), [OFFSET_ENTRY]),  # preallocated
-    (read_time_index, TIME_BYTES + bytes(12 * 1000), [TIME_ENTRY]),
-    (read_offset_index, bytes(10485760), []),
-    (read_offset_index, bytes(8), [OffsetIndexEntry(0, 0)]),  # zeros are real as the first entry
-    (read_offset_index, bytes(8) + OFFSET_BYTES, [OffsetIndexEntry(0, 0), OFFSET_ENTRY]),
     (
-        read_offset_index,
+        file_formats.PARTITION_METADATA.read,
+        f"version: 7\ntopic_id: {TOPIC_ID}\n".encode(),
+        PartitionMetadata(7, TOPIC_ID),
+    ),
+    (file_formats.OFFSET_INDEX.read, OFFSET_BYTES + bytes(10485760 - 8), [OFFSET_ENTRY]),  # preallocated
+    (file_formats.TIME_INDEX.read, TIME_BYTES + bytes(12 * 1000), [TIME_ENTRY]),
+    (file_formats.OFFSET_INDEX.read, bytes(10485760), []),
+    (file_formats.OFFSET_INDEX.read, bytes(8), [OffsetIndexEntry(0, 0)]),  # zeros are real as the first entry
+    (file_formats.OFFSET_INDEX.read, bytes(8) + OFFSET_BYTES, [OffsetIndexEntry(0, 0), OFFSET_ENTRY]),
+    (
+        file_formats.OFFSET_INDEX.read,
         bytes.fromhex("00000001 00000100 00000002 01000000") + bytes(80),
         [OffsetIndexEntry(1, 256), OffsetIndexEntry(2, 1 << 24)],
     ),
     (
-        read_meta_properties,
+        file_formats.META_PROPERTIES.read,
         f"#\n#Sat Nov 21 09:13:48 UTC 2026\nnode.id=1\ndirectory.id={DIRECTORY_ID}\nversion=1\n"
         f"cluster.id={CLUSTER_ID}\n".encode(),
         MetaProperties(1, CLUSTER_ID, 1, DIRECTORY_ID),
     ),
-    (read_meta_properties, b"version=0\nbroker.id=3\n", MetaProperties(0, None, 3, None)),
-    (read_meta_properties, b"", MetaProperties(0, None, None, None)),
-    (read_properties, b"key=\xe4", {"key": "\u00e4"}),
-    (read_remote_log_snapshot, b"", None),
+    (file_formats.META_PROPERTIES.read, b"version=0\nbroker.id=3\n", MetaProperties(0, None, 3, None)),
+    (file_formats.META_PROPERTIES.read, b"", MetaProperties(0, None, None, None)),
+    (file_formats.PROPERTIES.read, b"key=\xe4", {"key": "\u00e4"}),
+    (file_formats.REMOTE_LOG_SNAPSHOT.read, b"", None),
 ]
 
 
@@ -223,54 +176,46 @@ def test_what_else_may_be_there_is_read() -> None:
 
 def test_meta_properties_that_are_written_are_read() -> None:
     for meta in (MetaProperties(1, CLUSTER_ID, 1, DIRECTORY_ID), MetaProperties(0, None, 3, None)):
-        assert read_meta_properties(encode_meta_properties(meta)) == meta
+        assert file_formats.META_PROPERTIES.read(file_formats.META_PROPERTIES.encode(meta)) == meta
 
 
-UPDATE = encode_event(
-    RemoteLogSegmentMetadataUpdate(
-        topic_id_partition=TopicIdPartition(TOPIC_ID, "t", 3),
-        segment_id=SEGMENT_ID,
-        author=1,
-        event_timestamp_ms=0,
-        state=RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
-    )
-)
+UPDATE = encode_event(replace(sample_events.UPDATE, event_timestamp_ms=0))
 REFUSED_AT: list[tuple[Read, bytes, int]] = [
-    (read_leader_epoch_checkpoint, b"1\n0\n", 0),
-    (read_leader_epoch_checkpoint, b"x\n0\n", 0),
-    (read_leader_epoch_checkpoint, b"0\n", 2),
-    (read_leader_epoch_checkpoint, b"0\n2\n0 0\n", 2),
-    (read_leader_epoch_checkpoint, b"0\n1\n0 0\n1 5\n", 2),
-    (read_leader_epoch_checkpoint, b"0\n1\n0\n", 4),
-    (read_leader_epoch_checkpoint, b"0\n1\n0 0 0\n", 4),
-    (read_leader_epoch_checkpoint, b"0\n1\n0 9223372036854775808\n", 4),
-    (read_leader_epoch_checkpoint, b"0\n1\n2147483648 0\n", 4),
-    (read_leader_epoch_checkpoint, b"0\n1\n0 \xff\n", 6),
-    (read_leader_epoch_checkpoint, b"0\n1\n\n", 4),
-    (read_offset_index, OFFSET_BYTES[:-1], 0),
-    (read_offset_index, OFFSET_BYTES + b"\0\0\0", 8),
-    (read_offset_index, OFFSET_BYTES * 2, 8),
-    (read_offset_index, OFFSET_BYTES + bytes(8) + OFFSET_BYTES, 8),
-    (read_offset_index, bytes.fromhex("ffffffff00001000"), 0),
-    (read_offset_index, bytes.fromhex("0000000580001000"), 0),
-    (read_remote_log_snapshot, SNAPSHOT_BYTES[:17], 0),
-    (read_remote_log_snapshot, b"\0\1" + SNAPSHOT_BYTES[2:], 0),
-    (read_remote_log_snapshot, SNAPSHOT_BYTES[:17] + b"\2" + SNAPSHOT_BYTES[18:], 14),
-    (read_remote_log_snapshot, SNAPSHOT_BYTES[:18] + b"\x7f" + SNAPSHOT_BYTES[19:], 18),
-    (read_remote_log_snapshot, SNAPSHOT_BYTES[:18] + b"\xff" + SNAPSHOT_BYTES[19:], 18),
-    (read_remote_log_snapshot, SNAPSHOT_BYTES[:18] + len(UPDATE).to_bytes(4) + UPDATE, 22),
-    (read_remote_log_snapshot, SNAPSHOT_BYTES[:22] + b"\2" + SNAPSHOT_BYTES[23:], 22),
-    (read_remote_log_snapshot, SNAPSHOT_BYTES + b"\0", 98),
-    (read_flat_file, b"\1" + FLAT_FILE_BYTES[1:], 0),
-    (read_flat_file, FLAT_FILE_BYTES[:21] + b"\x4c" + FLAT_FILE_BYTES[22:], 21),
-    (read_flat_file, FLAT_FILE_BYTES[:22] + b"\2" + FLAT_FILE_BYTES[23:], 22),
-    (read_flat_file, FLAT_FILE_BYTES[:23] + b"\1" + FLAT_FILE_BYTES[24:], 22),
-    (read_flat_file, FLAT_FILE_BYTES[:-1] + b"\4", 24),
-    (read_flat_file, FLAT_FILE_BYTES[:21] + b"\x4a" + FLAT_FILE_BYTES[22:-1], 92),
+    (file_formats.LEADER_EPOCHS.read, b"1\n0\n", 0),
+    (file_formats.LEADER_EPOCHS.read, b"x\n0\n", 0),
+    (file_formats.LEADER_EPOCHS.read, b"0\n", 2),
+    (file_formats.LEADER_EPOCHS.read, b"0\n2\n0 0\n", 2),
+    (file_formats.LEADER_EPOCHS.read, b"0\n1\n0 0\n1 5\n", 2),
+    (file_formats.LEADER_EPOCHS.read, b"0\n1\n0\n", 4),
+    (file_formats.LEADER_EPOCHS.read, b"0\n1\n0 0 0\n", 4),
+    (file_formats.LEADER_EPOCHS.read, b"0\n1\n0 9223372036854775808\n", 4),
+    (file_formats.LEADER_EPOCHS.read, b"0\n1\n2147483648 0\n", 4),
+    (file_formats.LEADER_EPOCHS.read, b"0\n1\n0 \xff\n", 6),
+    (file_formats.LEADER_EPOCHS.read, b"0\n1\n\n", 4),
+    (file_formats.OFFSET_INDEX.read, OFFSET_BYTES[:-1], 0),
+    (file_formats.OFFSET_INDEX.read, OFFSET_BYTES + b"\0\0\0", 8),
+    (file_formats.OFFSET_INDEX.read, OFFSET_BYTES * 2, 8),
+    (file_formats.OFFSET_INDEX.read, OFFSET_BYTES + bytes(8) + OFFSET_BYTES, 8),
+    (file_formats.OFFSET_INDEX.read, bytes.fromhex("ffffffff00001000"), 0),
+    (file_formats.OFFSET_INDEX.read, bytes.fromhex("0000000580001000"), 0),
+    (file_formats.REMOTE_LOG_SNAPSHOT.read, SNAPSHOT_BYTES[:17], 0),
+    (file_formats.REMOTE_LOG_SNAPSHOT.read, b"\0\1" + SNAPSHOT_BYTES[2:], 0),
+    (file_formats.REMOTE_LOG_SNAPSHOT.read, SNAPSHOT_BYTES[:17] + b"\2" + SNAPSHOT_BYTES[18:], 14),
+    (file_formats.REMOTE_LOG_SNAPSHOT.read, SNAPSHOT_BYTES[:18] + b"\x7f" + SNAPSHOT_BYTES[19:], 18),
+    (file_formats.REMOTE_LOG_SNAPSHOT.read, SNAPSHOT_BYTES[:18] + b"\xff" + SNAPSHOT_BYTES[19:], 18),
+    (file_formats.REMOTE_LOG_SNAPSHOT.read, SNAPSHOT_BYTES[:18] + len(UPDATE).to_bytes(4) + UPDATE, 22),
+    (file_formats.REMOTE_LOG_SNAPSHOT.read, SNAPSHOT_BYTES[:22] + b"\2" + SNAPSHOT_BYTES[23:], 22),
+    (file_formats.REMOTE_LOG_SNAPSHOT.read, SNAPSHOT_BYTES + b"\0", 98),
+    (file_formats.FLAT_FILE.read, b"\1" + FLAT_FILE_BYTES[1:], 0),
+    (file_formats.FLAT_FILE.read, FLAT_FILE_BYTES[:21] + b"\x4c" + FLAT_FILE_BYTES[22:], 21),
+    (file_formats.FLAT_FILE.read, FLAT_FILE_BYTES[:22] + b"\2" + FLAT_FILE_BYTES[23:], 22),
+    (file_formats.FLAT_FILE.read, FLAT_FILE_BYTES[:23] + b"\1" + FLAT_FILE_BYTES[24:], 22),
+    (file_formats.FLAT_FILE.read, FLAT_FILE_BYTES[:-1] + b"\4", 24),
+    (file_formats.FLAT_FILE.read, FLAT_FILE_BYTES[:21] + b"\x4a" + FLAT_FILE_BYTES[22:-1], 92),
 ]
 REFUSED: dict[Read, list[bytes]] = {
-    read_committed_offsets: [b"0\n2\n1 5\n1 6\n", b"1 5\n1 6\n"],
-    read_partition_metadata: [
+    file_formats.COMMITTED_OFFSETS.read: [b"0\n2\n1 5\n1 6\n", b"1 5\n1 6\n"],
+    file_formats.PARTITION_METADATA.read: [
         b"",
         b"version: 0\n",
         b"topic_id: ABEiM0RVZneImaq7zN3u_w\nversion: 0\n",
@@ -279,13 +224,17 @@ REFUSED: dict[Read, list[bytes]] = {
         b"version: 0\ntopic_id: short",
         b"version: 0\ntopic_id: \xc3\xa4BEiM0RVZneImaq7zN3u_w",
     ],
-    read_time_index: [TIME_BYTES * 2, TIME_BYTES[:-1], bytes.fromhex("ffffffffffffffff00000001")],
-    read_transaction_index: [TRANSACTION_BYTES * 2, TRANSACTION_BYTES[:-1], b"\0\1" + TRANSACTION_BYTES[2:]],
-    read_producer_snapshot: [
+    file_formats.TIME_INDEX.read: [TIME_BYTES * 2, TIME_BYTES[:-1], bytes.fromhex("ffffffffffffffff00000001")],
+    file_formats.TRANSACTION_INDEX.read: [
+        TRANSACTION_BYTES * 2,
+        TRANSACTION_BYTES[:-1],
+        b"\0\1" + TRANSACTION_BYTES[2:],
+    ],
+    file_formats.PRODUCER_SNAPSHOT.read: [
         *(b"", PRODUCER_BYTES[:-1], PRODUCER_BYTES + b"\0", NO_PRODUCER[:9]),
         *(PRODUCER_BYTES[:at] + bytes([byte ^ 1]) + PRODUCER_BYTES[at + 1 :] for at, byte in enumerate(PRODUCER_BYTES)),
     ],
-    read_meta_properties: [
+    file_formats.META_PROPERTIES.read: [
         b"version=2\n",
         b"version=one\n",
         b"version=1\nnode.id=1\n",
@@ -293,7 +242,7 @@ REFUSED: dict[Read, list[bytes]] = {
         b"version=1\ncluster.id=x\nnode.id=-1\n",
         b"version=1\ncluster.id=x\nnode.id=1\ndirectory.id=short\n",
     ],
-    read_properties: [b"key=\\u12"],
+    file_formats.PROPERTIES.read: [b"key=\\u12"],
 }
 
 
@@ -333,4 +282,4 @@ PROPERTIES = {
 
 def test_java_properties() -> None:
     for text, properties in PROPERTIES.items():
-        assert read_properties(text.encode("latin-1")) == properties, text
+        assert file_formats.PROPERTIES.read(text.encode("latin-1")) == properties, text

@@ -11,10 +11,9 @@ from tieredctl_aiven import AivenLayout
 from tieredctl_aiven.custom_metadata import CustomMetadata, read_custom_metadata
 from tieredctl_aiven.key_prefix import key_prefix_of
 
+from tests import sample_events
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.layouts.registry import detect, layout_named
-from tieredctl.model.events import RemoteLogSegmentMetadata
-from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ports.layout import ExplainedKey, Part
 from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
@@ -22,17 +21,7 @@ from tieredctl.storage.memory import MemoryStore
 TOPIC_ID, SEGMENT_ID = "ABEiM0RVZneImaq7zN3u_w", "AQIDBAUGBwgJCgsMDQ4PEA"
 STEM = f"t-{TOPIC_ID}/3/00000000000000000042-{SEGMENT_ID}"
 LOCAL_KEY = f"t-3-{TOPIC_ID}/00000000000000000042-{SEGMENT_ID}.log"
-SEGMENT = RemoteLogSegmentMetadata(
-    topic_id_partition=TopicIdPartition(TOPIC_ID, "t", 3),
-    segment_id=SEGMENT_ID,
-    start_offset=42,
-    end_offset=43,
-    author=1,
-    max_timestamp_ms=0,
-    event_timestamp_ms=0,
-    segment_leader_epochs=((0, 42),),
-    segment_size_in_bytes=1,
-)
+SEGMENT = replace(sample_events.SEGMENT, start_offset=42, end_offset=43, segment_leader_epochs=((0, 42),))
 ALL_FIELDS = bytes.fromhex(
     "030002d00f010303702f024747742d414245694d3052565a6e65496d6171377a4e33755f772f332f303030303030303030303030303030"
     "30303030302d41514944424155474277674a4367734d445134504541"

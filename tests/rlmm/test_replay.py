@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tests import sample_events
 from tests.event_histories import by_columns
 from tests.metadata_logs import (
     COPIED,
@@ -18,12 +19,7 @@ from tests.metadata_logs import (
     started,
     updated,
 )
-from tieredctl.model.events import (
-    EventRecord,
-    MetadataEvent,
-    RemoteLogSegmentMetadataSnapshot,
-    RemotePartitionDeleteState,
-)
+from tieredctl.model.events import EventRecord, MetadataEvent, RemotePartitionDeleteState
 from tieredctl.model.findings import Severity
 from tieredctl.model.ids import TopicIdPartition, uuid_text
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
@@ -158,16 +154,7 @@ def test_an_illegal_event_is_noted_and_the_rest_is_read() -> None:
 
 
 def test_a_snapshot_record_does_not_belong_in_the_topic() -> None:
-    snapshot = RemoteLogSegmentMetadataSnapshot(
-        segment_id=segment_id(9),
-        start_offset=0,
-        end_offset=9,
-        author=1,
-        max_timestamp_ms=0,
-        event_timestamp_ms=0,
-        segment_leader_epochs=((0, 0),),
-        segment_size_in_bytes=1,
-    )
+    snapshot = replace(sample_events.SNAPSHOT, segment_id=segment_id(9))
 
     store = replay([snapshot, *copied(1, 0, 9)])
 

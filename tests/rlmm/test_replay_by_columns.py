@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import sample_events
 from tests.conftest import CAPTURED_CLUSTERS, EXAMPLES, examples
 from tests.event_histories import METADATA_PARTITIONS, TEMPERS, Temper, event_by_event, random_histories
 from tests.event_histories import by_columns as columns_of_parts
@@ -25,7 +27,6 @@ from tieredctl.model.events import (
     MetadataEvent,
     RecordForm,
     RemoteLogSegmentMetadata,
-    RemoteLogSegmentMetadataSnapshot,
     RemoteLogSegmentMetadataUpdate,
     RemoteLogSegmentState,
     RemotePartitionDeleteMetadata,
@@ -54,16 +55,7 @@ PARTITIONS = [*PLAINLY_NAMED, TopicIdPartition(PARTITION.topic_id, '"\\\x00\n\x7
 SEGMENTS, EPOCHS, OFFSETS = 5, range(4), range(0, 45, 3)
 EVENTS_OF_A_HISTORY = 100
 OfSegments = RemoteLogSegmentMetadata | RemoteLogSegmentMetadataUpdate
-SNAPSHOT = RemoteLogSegmentMetadataSnapshot(
-    segment_id=started(0, 0, 0).segment_id,
-    start_offset=0,
-    end_offset=1,
-    author=1,
-    max_timestamp_ms=1,
-    event_timestamp_ms=1,
-    segment_leader_epochs=((0, 0),),
-    segment_size_in_bytes=1,
-)
+SNAPSHOT = replace(sample_events.SNAPSHOT, segment_id=started(0, 0, 0).segment_id)
 
 
 def _partitions(form: RecordForm) -> list[TopicIdPartition]:
