@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -59,18 +60,24 @@ CAPTURED_CLUSTERS = sorted(
     archive.name.removesuffix(".tar.gz") for archive in CAPTURES.glob("*.tar.gz") if archive.name != "inkless.tar.gz"
 )
 """All whose brokers left log directories: of Inkless there is a bucket with its control plane alone."""
-KAFKA, OLDER_KAFKA = "kafka", "kafka 3.9.1"
+KAFKA, KAFKA_OF_TIERING, OLDER_KAFKA = "kafka", "kafka of tiering", "kafka 3.9.1"
+"""Two brokers of the newer release: what one is asked for, test after test, would be what the whole run waits for."""
 SERVERS = frozenset({"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator", "postgres"})
 """The fixtures that start one, and the parameters that choose one, with dashes for underscores."""
 SHARED_CLUSTERS = ("forgetful_4", "leftovers_4")
 """The fixtures of clusters that several files change one after another."""
+SPARK = "Spark's session"
 SHARING_SPARK = {
-    "tests/spark": "Spark's session",
-    "tests/spark/ledger": "Spark's session",
+    "tests/spark": SPARK,
+    "tests/spark/ledger": "Spark's session of ledgers",
     "tests/spark/cluster": "Spark's cluster",
 }
-"""By folder, what all of its tests share. A session is slow at whatever it does first."""
-LONGEST_FIRST = (KAFKA, "chaos", "spark", OLDER_KAFKA, "integration", "cli", "verification", "storage", "formats")
+"""By folder, what all of its tests share. A session is slow at whatever it does first; but one for all folders would be
+what the whole run waits for."""
+LONGEST_FIRST = (
+    *(KAFKA, SPARK, KAFKA_OF_TIERING, "spark", "chaos", OLDER_KAFKA),
+    *("integration", "house", "cli", "verification", "storage", "formats"),
+)
 """Groups, markers and folders; those that wait for brokers are beside those that compute, and the many small files come
 last, so that no process works alone in the end."""
 
@@ -121,7 +128,7 @@ def _group(nodeid: str) -> str:
     """The tests that share clusters of Kafka or Spark, or a session; else a file, and of it the older Kafka's apart."""
     path, _, rest = nodeid.partition("::")
     folder = path.rpartition("/")[0]
-    if folder in SHARING_SPARK:
+    if folder in SHARING_SPARK and not _starts_spark_itself(path):
         return SHARING_SPARK[folder]
     parameters = rest.partition("[")[2]
     is_older = "3.9.1" in parameters or "kafka_3" in parameters
@@ -129,13 +136,20 @@ def _group(nodeid: str) -> str:
     if shared and not is_older:
         return shared
     if _shares_brokers(path):
-        return OLDER_KAFKA if is_older else KAFKA
+        newer = KAFKA_OF_TIERING if folder == "tests/tiering" else KAFKA
+        return OLDER_KAFKA if is_older else newer
     return f"{path} {OLDER_KAFKA}" if is_older else path
 
 
 def _shares_brokers(path: str) -> bool:
     """Whether a file's tests ask for a broker of tests/rigs/driven_brokers.py; others start their own."""
     return "DrivenBroker" in _source(path)
+
+
+def _starts_spark_itself(path: str) -> bool:
+    """Whether a file's tests need no session of this process, but start others."""
+    source = _source(path)
+    return "import subprocess" in source and not re.search(r"\bspark(_cluster)?: ", source)
 
 
 @cache
