@@ -68,7 +68,9 @@ def contenders(store: LargeStore, endpoint: Mapping[str, str]) -> list[Scaled]:
     return [
         Scaled("Spark's anti-join of ready-made ids", python("spark_anti_join", files, store.live_ids, orphans)),
         Scaled("Spark's start", python("spark_start")),
-        Scaled("tieredctl's transforms on Spark", python("spark_orphans", store.log_dir, files, orphans)),
+        Scaled(
+            "tieredctl's two passes on Spark", python("spark_orphans", store.log_dir, store.parquet_manifest, orphans)
+        ),
         Scaled(
             "tieredctl orphans scan",
             tieredctl("orphans", "scan", *where, "--inventory", store.parquet_manifest),
@@ -211,7 +213,7 @@ def distant_requests(count: int) -> str:
 
 def driver_memory(store: LargeStore) -> str:
     """Of a scan whose executors are processes of their own."""
-    words = python("spark_driver", store.log_dir, str(store.parquet_manifest.parent / "*.parquet"), str(store.orphans))
+    words = python("spark_driver", store.log_dir, store.parquet_manifest, str(store.orphans))
     told = subprocess.run(words, env=_environment(), check=True, capture_output=True, text=True).stdout.split()
     return f"{told[-2]} MB of Java's heap after collections, {told[-1]} MB in Python"
 

@@ -1,4 +1,4 @@
-"""What a scan for orphans takes of the driver: `python -m benchmarks.spark_driver LOG-DIR INVENTORY ORPHANS`.
+"""What a scan for orphans takes of the driver: `python -m benchmarks.spark_driver LOG-DIR MANIFEST ORPHANS`.
 
 Executors are processes of their own. Prints the most that the driver's heap in Java held after a full collection, and
 the most memory that its Python had, in MB."""
@@ -17,8 +17,6 @@ from pyspark.sql import SparkSession
 
 from benchmarks.spark_orphans import found_orphans
 from benchmarks.spark_sessions import small_session
-from tieredctl.layouts.registry import layout_named
-from tieredctl.wiring.places import MetadataPlace
 
 _AFTER_COLLECTION = re.compile(r"Pause Full .*->(\d+)M\(")
 _SECONDS_BETWEEN_COLLECTIONS = 1.0
@@ -26,13 +24,13 @@ _SECONDS_BETWEEN_COLLECTIONS = 1.0
 
 def main() -> None:
     """Finds the orphans, and prints two numbers."""
-    log_dir, inventory, orphans = sys.argv[1:]
+    log_dir, manifest, orphans = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder:
         log = Path(folder, "gc.log")
         java = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:gc:file={log}"
         settings = {"spark_master": "local-cluster[1,2,1024]", "spark_driver_extraJavaOptions": java}
         with small_session(**settings) as session, _collections(session):
-            found = found_orphans(session, MetadataPlace((Path(log_dir),)), inventory, layout_named("local"))
+            found = found_orphans(session, Path(log_dir), manifest)
         assert found == int(orphans), found
         heap = max(int(held) for held in _AFTER_COLLECTION.findall(log.read_text(encoding="utf-8")))
     print(heap, _own_peak_megabytes())

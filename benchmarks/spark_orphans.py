@@ -1,4 +1,4 @@
-"""The transforms of `orphans scan --engine spark`: `python -m benchmarks.spark_orphans LOG-DIR INVENTORY ORPHANS`.
+"""The two passes of `orphans scan --engine spark`: `python -m benchmarks.spark_orphans LOG-DIR MANIFEST ORPHANS`.
 
 Metadata is read and replayed, and every object of an inventory is judged, as by the job. No store is asked."""
 
@@ -7,78 +7,36 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as fn
-from tieredctl_spark.arrow.judged_bucket import AskedTopics, JudgedBy
-from tieredctl_spark.listing_frames import kept_by_executors
-from tieredctl_spark.metadata_facts import metadata_facts
-from tieredctl_spark.packed import Packed, packed_rows
-from tieredctl_spark.transforms.buckets import bucket_count
-from tieredctl_spark.transforms.listed_objects import LISTED_SCHEMA, explained_objects, listed_counts
-from tieredctl_spark.transforms.metadata_rows import events_in, metadata_rows
-from tieredctl_spark.transforms.object_verdicts import object_verdicts, segment_states
+from tieredctl_spark.kept_frames import kept_by_executors
+from tieredctl_spark.orphan_scan import scanned
 
-from benchmarks.large_store import TAKEN_MS
+from benchmarks.large_store import BUCKET, TAKEN_MS
 from benchmarks.spark_sessions import small_session
-from tieredctl.layouts.registry import layout_named
 from tieredctl.model.ownership import ObjectStatus
-from tieredctl.ops.remote.key_columns import KeyExplainer
-from tieredctl.ports.layout import Layout
-from tieredctl.wiring.places import MetadataPlace
+from tieredctl.ops.orphans.scan import ScanOptions
+from tieredctl.wiring.listing_place import ListingPlace
+from tieredctl.wiring.orphans import ScanPlaces
+from tieredctl.wiring.places import MetadataPlace, StorePlace
 
 _DAY_MS = 86_400_000
 
 
 def main() -> None:
     """Counts the orphans."""
-    log_dir, inventory, orphans = sys.argv[1:]
+    log_dir, manifest, orphans = sys.argv[1:]
     with small_session() as session:
-        found = found_orphans(session, MetadataPlace((Path(log_dir),)), inventory, layout_named("local"))
+        found = found_orphans(session, Path(log_dir), manifest)
     assert found == int(orphans), found
 
 
-def found_orphans(session: SparkSession, place: MetadataPlace, inventory: str, layout: Layout) -> int:
-    """How many objects of an inventory in Parquet are orphans by the metadata of a place."""
-    objects = _listed(session, inventory, layout).kept(kept_by_executors, "listing")
-    with place.open() as stream:
-        rows = metadata_rows(session, place).kept(kept_by_executors, "metadata")
-        facts = metadata_facts(rows, stream, kept_by_executors)
-    segments = segment_states(events_in(rows), bucket_count(2 * facts.events)).kept(kept_by_executors, "segments")
-    by = JudgedBy(
-        layout=layout,
-        now_ms=TAKEN_MS,
-        min_age_ms=_DAY_MS,
-        last_timestamp_ms=facts.last_timestamp_ms,
-        certainty=facts.certainty,
-        live_topics=AskedTopics(dict.fromkeys(facts.first_events_ms, True)),
-        named_topics=frozenset(facts.first_events_ms),
-        begins=facts.begins,
-        end_offsets=facts.end_offsets,
-        listed=frozenset({ObjectStatus.ORPHAN}),
-    )
-    listed = listed_counts(objects).objects
-    verdicts = object_verdicts(segments, objects, by, bucket_count(listed + facts.events))
-    orphaned = verdicts.where(fn.col("status") == ObjectStatus.ORPHAN.value)
-    return int(orphaned.agg(fn.sum("objects")).collect()[0][0] or 0)
-
-
-def _listed(session: SparkSession, inventory: str, layout: Layout) -> Packed:
-    """An S3 Inventory in Parquet by LISTED_SCHEMA."""
-    rows = session.read.parquet(inventory).select(
-        fn.col("key").cast("binary"),
-        "size",
-        fn.unix_millis("last_modified_date").alias("lastModifiedMs"),
-        fn.col("e_tag").alias("version"),
-        fn.col("storage_class").alias("storageClass"),
-    )
-
-    explainer = KeyExplainer(layout)
-
-    def explained(listing: pa.Table) -> pa.Table:
-        return pa.Table.from_batches([explained_objects(one, explainer) for one in listing.to_batches()], LISTED_SCHEMA)
-
-    return packed_rows(rows, LISTED_SCHEMA, explained)
+def found_orphans(session: SparkSession, log_dir: Path, manifest: str) -> int:
+    """How many objects of an inventory are orphans by the metadata of a log directory."""
+    store, listing = StorePlace(f"s3://{BUCKET}", layout="local"), ListingPlace(inventory=manifest)
+    places = ScanPlaces(MetadataPlace((log_dir,)), store, listing=listing)
+    options = ScanOptions(TAKEN_MS, _DAY_MS)
+    found = scanned(session, places, options, kept_by_executors, frozenset({ObjectStatus.ORPHAN}))
+    return int(found.summary()["status"][ObjectStatus.ORPHAN.value]["objects"])
 
 
 if __name__ == "__main__":

@@ -1,68 +1,91 @@
 """Where a job gets the list of a store's objects: from the store itself, its inventory, or a list of keys.
 
-The inventory of a bucket as a DataFrame like that of `remote_objects`: its files are read by Spark's own readers.
+The store lists its objects of now, so that what it listed is kept. The files of an inventory and a list of keys are the
+same whenever they are read: tasks read them where they need them.
 
 `inventory_objects(spark, "s3://reports/tiered/daily/2026-11-18T09-06Z/manifest.json", StorePlace("s3://tiered/prod"))`
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.types import StringType, StructField, StructType
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.formats.inventory_files import CsvForm
 from tieredctl.ops.documents import Document
-from tieredctl.ops.orphans.bucket_inventory import BucketInventory, InventoryRows
+from tieredctl.ops.orphans.bucket_inventory import BucketInventory, objects_below
 from tieredctl.ops.orphans.reserved import are_reserved
 from tieredctl.ops.remote.key_columns import KeyExplainer
-from tieredctl.ports.layout import Layout
+from tieredctl.ops.remote.listing import LISTING_SCHEMA, KeyFile, record_batches
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.listing_place import ListingPlace, open_inventory
 from tieredctl.wiring.places import Remote, StorePlace
 from tieredctl_spark.arrow.object_table import OBJECT_TABLE_SCHEMA, object_table
-from tieredctl_spark.packed import Keep, Packed, packed_rows
+from tieredctl_spark.kept_frames import Keep, task_rows
+from tieredctl_spark.parted_keys import key_ranges
 from tieredctl_spark.schemas import as_spark_reads, spark_schema
-from tieredctl_spark.transforms.listed_objects import LISTED_SCHEMA, explained_objects, keys_of_file, listed_objects
 from tieredctl_spark.worker_failures import one_sentence
 
+Batches = Iterator[pa.RecordBatch]
 _LISTING = "listing"
-
-
-def kept_by_executors(frame: DataFrame, _name: str) -> DataFrame:
-    """`Keep` on their disks. If one is lost, the scan fails: nothing is computed again at another time."""
-    return frame.localCheckpoint(True, StorageLevel.DISK_ONLY)
+_MOST_RANGES = 256
+_MOST_TASKS = 64
+"""What begins a task in Python takes longer than a page of a listing: several ranges are worth one."""
+_AT_ONCE = 1 << 16
+_COUNT_SCHEMA = pa.schema({"records": pa.int64()})
 
 
 @dataclass(frozen=True, slots=True)
 class ListingFrame:
-    """A listing that was not computed yet."""
+    """Objects of a store, in tasks."""
 
-    objects: Packed
-    """By LISTED_SCHEMA."""
+    frame: DataFrame
+    """A row for each object of a store that was listed; else one for each task."""
+    read: Callable[[Batches], Batches]
+    """Gives the objects by LISTING_SCHEMA of some rows of it."""
     described: Document = field(default_factory=dict)
     """For the `source` of a JSON document."""
     inventory: BucketInventory | None = None
-    """What it is made of, if its manifest tells how many rows there are; `rows` counts them."""
-    rows: Observation | None = None
 
-    def kept(self, keep: Keep) -> Packed:
-        """Computes it. Raises TieredctlError `inventory-unusable` for an inventory with more or fewer rows than its
-        manifest gives."""
-        kept = self.objects.kept(keep, _LISTING)
-        if self.inventory is not None and self.rows is not None:
-            found = int(self.rows.get["rows"])
-            if found != self.inventory.manifest.records:
-                raise self.inventory.wrong_count(found)
-        return kept
+    def kept(self, keep: Keep) -> ListingFrame:
+        """What is the same from now on. Raises TieredctlError `inventory-unusable` for an inventory with more or fewer
+        rows than its manifest gives."""
+        if self.inventory is not None:
+            _demand_count(self.frame.sparkSession, self.inventory)
+        return self if self.read is not _listed_rows else replace(self, frame=keep(self.frame, _LISTING))
+
+    def through(self, change: Callable[[Batches], Iterator[pa.Table]], schema: pa.Schema) -> DataFrame:
+        """What `change` makes, by `schema`, of the objects of each task."""
+        read, as_read = self.read, as_spark_reads(schema)
+
+        def changed(rows: Iterable[pa.RecordBatch]) -> Batches:
+            with one_sentence():
+                for table in change(read(iter(rows))):
+                    yield from table.cast(as_read).to_batches()
+
+        return self.frame.mapInArrow(changed, spark_schema(schema))
+
+    def between(self, first: bytes, end: bytes | None) -> ListingFrame:
+        """The objects with keys from `first` up to, not including, `end`; None for no end."""
+        if self.read is _listed_rows:
+            is_in = fn.col("key") >= fn.lit(first)
+            return replace(
+                self, frame=self.frame.where(is_in if end is None else is_in & (fn.col("key") < fn.lit(end)))
+            )
+        read = self.read
+
+        def within(rows: Batches) -> Batches:
+            for batch in read(rows):
+                keys = batch.column("key")
+                is_in = pc.greater_equal(keys, pa.scalar(first))
+                yield batch.filter(is_in if end is None else pc.and_(is_in, pc.less(keys, pa.scalar(end))))
+
+        return replace(self, read=within)
 
 
 def listing_frame(
@@ -74,100 +97,98 @@ def listing_frame(
         raise TieredctlError(ErrorCode.USAGE, "--resume is for the local engine.", hint="Omit it, or --engine spark.")
     if listing.key_list is not None:
         listing.demand_fits(remote.layout)
-        keys = keys_of_file(session, listing.key_list, remote.layout)
-        return ListingFrame(keys, {"keyList": str(listing.key_list)})
+        return _key_listing(session, KeyFile(listing.key_list))
     if listing.inventory is None:
-        return ListingFrame(listed_objects(session, *remote))
+        return store_listing(session, remote.store)
     inventory = open_inventory(listing.inventory, remote.store.url, place)
-    rows, described = inventory_rows(session, inventory), {"inventory": inventory.describe()}
-    if inventory.manifest.records is None:
-        return ListingFrame(inventory_listing(rows, inventory, remote.layout), described)
-    counted = Observation()
-    rows = rows.observe(counted, fn.count(fn.lit(1)).alias("rows"))
-    return ListingFrame(inventory_listing(rows, inventory, remote.layout), described, inventory, counted)
+    return inventory_listing(session, inventory)
 
 
-_HADOOP_SCHEMES = {"s3": "s3a"}
-_LARGEST_KEY = 1 << 20
+def store_listing(session: SparkSession, store: ObjectStore) -> ListingFrame:
+    """What executors list of a store when this is kept."""
+    ranges = key_ranges(store, _MOST_RANGES)
+    tasks = min(len(ranges), _MOST_TASKS)
+
+    def listed(number: int) -> Iterator[pa.Table]:
+        for one in ranges[number * len(ranges) // tasks : (number + 1) * len(ranges) // tasks]:
+            yield from (pa.Table.from_batches([batch]) for batch in record_batches(one.objects(store), _AT_ONCE))
+
+    return ListingFrame(task_rows(session, tasks, listed, LISTING_SCHEMA), _listed_rows)
+
+
+def _key_listing(session: SparkSession, keys: KeyFile) -> ListingFrame:
+    """Of a file that executors have, too; one of them reads it."""
+
+    def read(rows: Batches) -> Batches:
+        for _ in rows:
+            yield from keys.batches()
+
+    return ListingFrame(_numbers(session, 1), read, {"keyList": str(keys.path)})
+
+
+def inventory_listing(session: SparkSession, inventory: BucketInventory) -> ListingFrame:
+    """The objects of an inventory, a task for each of its files. Raises TieredctlError `inventory-unusable` where one
+    is missing or has another size than its manifest gives; tasks raise it for all else that is wrong with a file."""
+    inventory.demand_files()
+
+    def read(rows: Batches) -> Batches:
+        for batch in rows:
+            for number in batch.column("id").to_pylist():
+                found = inventory.objects_in(inventory.manifest.files[number])
+                yield from (objects_below(inventory.place.root, objects) for objects in found)
+
+    numbers = _numbers(session, len(inventory.manifest.files))
+    return ListingFrame(numbers, read, {"inventory": inventory.describe()}, inventory)
 
 
 def inventory_objects(session: SparkSession, manifest: str, place: StorePlace) -> DataFrame:
     """The objects below the store's root when the inventory was taken, by OBJECT_TABLE_SCHEMA, without tieredctl's own:
     of an S3 Inventory or a Storage Insights report, as CSV or Parquet. `manifest` is its path or URL.
 
-    The manifest, and that each of its files is there with its size, is checked here; the checksums of the files are
-    not, as Spark reads them. Raises TieredctlError `inventory-unusable` for what cannot stand for a listing. An
-    inventory is a day old: what was written since is not in it, and what is in it may be gone.
+    Raises TieredctlError `inventory-unusable` as `inventory_listing` does. An inventory is a day old: what was written
+    since is not in it, and what is in it may be gone.
     """
     remote = place.open()
     inventory = open_inventory(manifest, remote.store.url, place)
-    read = _Reading(inventory.rows, remote.layout)
-    return inventory_rows(session, inventory).mapInArrow(read, spark_schema(OBJECT_TABLE_SCHEMA))
+    explainer = KeyExplainer(remote.layout)
+
+    def told(batches: Batches) -> Iterator[pa.Table]:
+        for batch in batches:
+            yield object_table(batch.filter(pc.invert(are_reserved(batch.column("key")))), explainer)
+
+    return inventory_listing(session, inventory).through(told, OBJECT_TABLE_SCHEMA)
 
 
-def inventory_rows(session: SparkSession, inventory: BucketInventory) -> DataFrame:
-    """All rows of an inventory's files, with its own columns. Raises TieredctlError `inventory-unusable` as above."""
-    paths = [_spark_path(inventory.store.url, key) for key in inventory.file_keys()]
-    form = inventory.csv_form()
-    return session.read.parquet(*paths) if form is None else _csv_files(session, paths, form)
+def _numbers(session: SparkSession, count: int) -> DataFrame:
+    return session.range(0, count, 1, max(1, count))
 
 
-def inventory_listing(rows: DataFrame, inventory: BucketInventory, layout: Layout) -> Packed:
-    """The objects that `inventory_rows` list, by LISTED_SCHEMA, tieredctl's own too."""
-    of_inventory, explainer = inventory.rows, KeyExplainer(layout)
-
-    def listed(found: pa.Table) -> pa.Table:
-        with one_sentence():
-            batches = (of_inventory.listing(_binary_texts(batch)) for batch in found.to_batches())
-            return pa.Table.from_batches([explained_objects(batch, explainer) for batch in batches], LISTED_SCHEMA)
-
-    return packed_rows(rows, LISTED_SCHEMA, listed)
-
-
-def _spark_path(url: str, key: str) -> str:
-    scheme, _, rest = url.partition(":")
-    if scheme == "file" and ":" in rest + key:
-        message = f"Spark cannot read the local file {rest}/{key}: Hadoop takes no colon there. Leave it in its bucket."
-        raise TieredctlError(ErrorCode.INVENTORY_UNUSABLE, message, hint="Give the manifest's URL.")
-    return f"{_HADOOP_SCHEMES.get(scheme, scheme)}:{rest.rstrip('/')}/{key}"
+def _listed_rows(rows: Batches) -> Batches:
+    """Rows of a store's listing, many at once."""
+    some: list[pa.RecordBatch] = []
+    for batch in rows:
+        some.append(batch)
+        if sum(map(len, some)) >= _AT_ONCE:
+            yield from _together(some)
+            some = []
+    yield from _together(some)
 
 
-def _csv_files(session: SparkSession, paths: list[str], form: CsvForm) -> DataFrame:
-    schema = StructType([StructField(name, StringType()) for name in form.columns])
-    reader = session.read.schema(schema).options(
-        header=form.has_header,
-        sep=form.delimiter,
-        quote='"',
-        escape='"',
-        multiLine=form.has_newlines,
-        mode="FAILFAST",
-        maxCharsPerColumn=_LARGEST_KEY,
-        ignoreLeadingWhiteSpace=False,
-        ignoreTrailingWhiteSpace=False,
-    )
-    return reader.csv(paths)
+def _together(batches: list[pa.RecordBatch]) -> Batches:
+    if batches:
+        table = pa.Table.from_batches(batches).combine_chunks()
+        classes = table.column("storageClass").combine_chunks().dictionary_encode()
+        yield from pa.table([*table.columns[:-1], classes], schema=LISTING_SCHEMA).to_batches()
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """Runs on executors."""
+def _demand_count(session: SparkSession, inventory: BucketInventory) -> None:
+    """Google's manifests give a number of rows. Its files are read for that alone: no row is used before."""
+    files = inventory.manifest.files
+    if inventory.manifest.records is None:
+        return
 
-    rows: InventoryRows
-    layout: Layout
+    def counted(number: int) -> Iterator[pa.Table]:
+        yield pa.table({"records": [sum(one.records for one in inventory.objects_in(files[number]))]}, _COUNT_SCHEMA)
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        explainer = KeyExplainer(self.layout)
-        schema = as_spark_reads(OBJECT_TABLE_SCHEMA)
-        with one_sentence():
-            for batch in batches:
-                listed = self.rows.listing(_binary_texts(batch))
-                others = listed.filter(pc.invert(are_reserved(listed.column("key"))))
-                yield from object_table(others, explainer).cast(schema).to_batches()
-
-
-def _binary_texts(batch: pa.RecordBatch) -> dict[str, Any]:
-    """Its columns; texts as bytes, and empty where Spark's readers have null, as in the files."""
-    return {
-        name: pc.fill_null(column.cast(pa.binary()), b"") if pa.types.is_string(column.type) else column
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    }
+    found = task_rows(session, len(files), counted, _COUNT_SCHEMA).agg(fn.sum("records")).collect()
+    inventory.demand_count(found[0][0] or 0)

@@ -1,54 +1,39 @@
-"""What is true of all metadata that executors read: how far it may be believed, and which topics it names."""
+"""What is true of all metadata that executors read: how far it may be believed, and which partitions it names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from math import gcd
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
+import pyarrow.compute as pc
 
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.compaction import COMPACTED
 from tieredctl.ops.metadata.completeness import is_whole
-from tieredctl.ops.metadata.coverage import MISSING, MetadataPlaces
+from tieredctl.ops.metadata.coverage import MISSING, MetadataCoverage, MetadataPlaces
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.stretches import MetadataSource
 from tieredctl.ops.orphans.judgement import Certainty
 from tieredctl.ops.orphans.object_columns import MetadataBegins
+from tieredctl_spark.arrow.metadata_rows import ABOUT
 from tieredctl_spark.finding_rows import read_finding
-from tieredctl_spark.metadata_shares import FINDING, METADATA_SCHEMA, OFFSET, PARTITION
-from tieredctl_spark.packed import Keep, Packed
+from tieredctl_spark.metadata_shares import FINDING, OFFSET, PARTITION
 
-_PLACE = ["topicId", "topic", "partition", PARTITION]
-_PLACE_SCHEMA = pa.schema(
-    {
-        "topicId": pa.string(),
-        "topic": pa.string(),
-        "partition": pa.int32(),
-        PARTITION: pa.int32(),
-        "isEvent": pa.bool_(),
-        "records": pa.int64(),
-        "firstMs": pa.int64(),
-        "lastMs": pa.int64(),
-        "firstOffset": pa.int64(),
-        "lastOffset": pa.int64(),
-        "beginMs": pa.int64(),
-    }
-)
-"""Some records of a user partition in a metadata partition, events or not. `beginMs` is of the first by its offset."""
-_FOUND_SCHEMA = pa.schema([METADATA_SCHEMA.field(name) for name in (PARTITION, OFFSET, FINDING)])
 _NO_TIMESTAMP_MS = -1
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataFacts:
-    """Times in ms."""
+    """Times in ms. As `ReadStream`, a reading that can be compared with a later one."""
 
+    source: MetadataSource
+    coverage: MetadataCoverage
     findings: list[Finding]
     certainty: Certainty
+    partitions: dict[TopicIdPartition, bool]
+    """Each user partition that an event names, and whether one tells of its removal."""
     first_events_ms: dict[str, int]
     """Each topic id that an event names, with the time of its earliest record."""
     last_timestamp_ms: int
@@ -56,26 +41,32 @@ class MetadataFacts:
     begins: MetadataBegins
     end_offsets: dict[int, int]
     """Up to where (exclusive) each metadata partition was read."""
-    events: int
+
+    def end_offset(self, metadata_partition: int) -> int:
+        """Of one of them."""
+        return self.end_offsets[metadata_partition]
 
 
-def metadata_facts(rows: Packed, stream: EventStream, keep: Keep) -> MetadataFacts:
-    """Of what `metadata_rows` made of all that a stream is of. Nothing larger than its topics comes to the driver."""
+def metadata_facts(told: pa.Table, stream: EventStream) -> MetadataFacts:
+    """Of the rows that tasks gave besides segments or events, of all that a stream is of: some for each partition."""
     source = stream.source
-    places = keep(rows.through(_places, _PLACE_SCHEMA).rows(), "places")
-    events = places.where("isEvent")
-    topics = events.groupBy("topicId").agg(fn.min("firstMs"), fn.sum("records")).collect()
-    begin_ms = fn.min_by("beginMs", "firstOffset")
-    read = places.groupBy(PARTITION).agg(fn.max("lastOffset"), fn.max("lastMs"), begin_ms).collect()
-    last_ms = max((row[2] for row in read), default=_NO_TIMESTAMP_MS)
+    findings = _findings(told)
+    logs, named = _logs(told), _named(told)
     ends = {number: stream.end_offset(number) for number in source.metadata_partitions()}
-    ends |= {row[0]: max(ends.get(row[0], 0), row[1] + 1) for row in read}
-    found = rows.through(_found, _FOUND_SCHEMA).rows().collect()
-    found.sort(key=lambda row: tuple((place is not None, place) for place in row[:2]))
-    findings = [read_finding(row[FINDING].asDict()) for row in found]
-    findings = [finding for finding in findings if finding.code is not MISSING]
-    known = MetadataPlaces(divided=_divided(events) if source.partition_count is None else 0)
-    coverage = known.coverage(source.metadata_partitions(), source.partition_count)
+    begins: dict[int, tuple[int, int]] = {}
+    last_ms = _NO_TIMESTAMP_MS
+    for number, log in zip(logs.column(PARTITION).to_pylist(), logs.column(ABOUT).to_pylist(), strict=True):
+        ends[number] = max(ends.get(number, 0), log["lastOffset"] + 1)
+        last_ms = max(last_ms, log["lastMs"])
+        begin = log["firstOffset"], log["firstMs"]
+        begins[number] = min(begin, begins.get(number, begin))
+    places, partitions, firsts_ms = MetadataPlaces(), dict[TopicIdPartition, bool](), dict[str, int]()
+    for row in named.select(["topicId", "topic", "partition", PARTITION, ABOUT]).to_pylist():
+        partition, said = TopicIdPartition(row["topicId"], row["topic"], row["partition"]), row[ABOUT]
+        places.note(row[PARTITION], [partition])
+        partitions[partition] = partitions.get(partition, False) or said["isRemoved"]
+        firsts_ms[partition.topic_id] = min(said["firstMs"], firsts_ms.get(partition.topic_id, said["firstMs"]))
+    coverage = places.coverage(source.metadata_partitions(), source.partition_count)
     missing = coverage.finding()
     findings = ([] if missing is None else [missing]) + findings
     certainty = Certainty(
@@ -83,36 +74,37 @@ def metadata_facts(rows: Packed, stream: EventStream, keep: Keep) -> MetadataFac
         partitions_are_sure=coverage.is_certain,
         events_may_be_gone=any(finding.code is COMPACTED for finding in findings),
     )
-    first_ms, count = {row[0]: row[1] for row in topics}, sum(row[2] for row in topics)
-    begins = MetadataBegins.of(coverage, {row[0]: row[3] for row in read})
-    return MetadataFacts(findings, certainty, first_ms, last_ms, begins, ends, count)
+    first_records_ms = {number: first_ms for number, (_, first_ms) in begins.items()}
+    known = MetadataBegins.of(coverage, first_records_ms)
+    return MetadataFacts(source, coverage, findings, certainty, partitions, firsts_ms, last_ms, known, ends)
 
 
-def _places(rows: pa.Table) -> pa.Table:
-    records = rows.filter(rows.column("timestampMs").is_valid())
-    with_kind = records.append_column("isEvent", records.column("apiKey").is_valid())
-    # Records of a metadata partition are in their order here, which threads would lose.
-    times = [("timestampMs", "min"), ("timestampMs", "max"), (OFFSET, "min"), (OFFSET, "max"), ("timestampMs", "first")]
-    groups = with_kind.group_by([*_PLACE, "isEvent"], use_threads=False).aggregate([([], "count_all"), *times])
-    columns = [*_PLACE, "isEvent", "count_all", *("_".join(one) for one in times)]
-    return pa.table(groups.select(columns).columns, schema=_PLACE_SCHEMA)
+def events_told(told: pa.Table) -> int:
+    """How many events there are."""
+    return pc.sum(pc.struct_field(_named(told).column(ABOUT), "records")).as_py() or 0
 
 
-def _found(rows: pa.Table) -> pa.Table:
-    return rows.filter(rows.column(FINDING).is_valid()).select(_FOUND_SCHEMA.names)
+def are_apart(told: pa.Table) -> bool:
+    """Whether events about a user partition were read by several tasks that each replayed theirs alone, as where the
+    number of metadata partitions was changed."""
+    rows = _named(told)
+    homes = rows.append_column("home", pc.struct_field(rows.column(ABOUT), "home"))
+    homes = homes.group_by(["topicId", "topic", "partition"]).aggregate([("home", "count_distinct")])
+    return bool(pc.any(pc.greater(homes.column("home_count_distinct"), 1)).as_py())
 
 
-def _divided(events: DataFrame) -> int:
-    """As MetadataPlaces has it, of all events."""
-    parts = events.select(*_PLACE).distinct().mapInArrow(_divided_by, "divided long").collect()
-    return gcd(*(part["divided"] for part in parts))
+def _named(told: pa.Table) -> pa.Table:
+    """The rows about user partitions."""
+    return told.filter(pc.and_(pc.is_valid(told.column(ABOUT)), pc.is_valid(told.column("topicId"))))
 
 
-def _divided_by(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    places = MetadataPlaces()
-    for batch in batches:
-        for topic_id, topic, partition, number in zip(
-            *(batch.column(name).to_pylist() for name in _PLACE), strict=True
-        ):
-            places.note(number, [TopicIdPartition(topic_id, topic, partition)])
-    yield pa.RecordBatch.from_pydict({"divided": [abs(places.divided)]})
+def _logs(told: pa.Table) -> pa.Table:
+    """The rows about metadata partitions."""
+    return told.filter(pc.and_(pc.is_valid(told.column(ABOUT)), pc.is_null(told.column("topicId"))))
+
+
+def _findings(told: pa.Table) -> list[Finding]:
+    rows: Iterable[dict[str, object]] = told.filter(pc.is_valid(told.column(FINDING))).to_pylist()
+    found = sorted(rows, key=lambda row: tuple((row[name] is not None, row[name]) for name in (PARTITION, OFFSET)))
+    findings = [read_finding(row[FINDING]) for row in found]  # type: ignore[arg-type]
+    return [finding for finding in findings if finding.code is not MISSING]

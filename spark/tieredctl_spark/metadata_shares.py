@@ -123,25 +123,33 @@ def planned_shares(place: MetadataPlace, wanted: Wanted = EVERYTHING) -> list[Sh
 
 
 def share_tables(place: MetadataPlace, share: Share, wanted: Wanted = EVERYTHING) -> Iterator[pa.Table]:
-    """The rows of a share that are wanted, by METADATA_SCHEMA. Raises TieredctlError, `world-changed` where the topic
-    was deleted and recreated since it was planned, and `unreadable` where less of it is here than was planned."""
+    """The rows of a share that are wanted, by METADATA_SCHEMA. Raises TieredctlError as `share_chunks` does."""
+    findings: list[Finding] = []
+    for stream, number, chunk in share_chunks(place, share, findings):
+        yield wanted.records(_record_table(stream, number, chunk))
+    if wanted.has_findings:
+        yield _finding_table(findings)
+
+
+def share_chunks(
+    place: MetadataPlace, share: Share, findings: list[Finding]
+) -> Iterator[tuple[EventStream, int, RecordChunk]]:
+    """The records of a share, with the stream that decodes them and their metadata partition. Adds its findings once
+    all are decoded. Raises TieredctlError, `world-changed` where the topic was deleted and recreated since it was
+    planned, and `unreadable` where less of it is here than was planned."""
     with place.open(share.metadata_partition) as stream:
         demand_same_topic(stream.source.metadata_topic_id, share.metadata_topic_id)
         number = share.metadata_partition
         if number is None:
-            findings = [finding for finding in stream.findings if not isinstance(finding.about, MetadataSubject)]
+            findings += [finding for finding in stream.findings if not isinstance(finding.about, MetadataSubject)]
+            return
+        demand_held(stream.source, number, share.planned, was_read=False)
+        if share.has_records:
+            yield from ((stream, number, chunk) for chunk in _chunks(stream, share) if len(chunk))
+            findings += [finding for finding in _of_partitions(stream.findings) if _belongs(finding, share)]
         else:
-            demand_held(stream.source, number, share.planned, was_read=False)
-            if share.has_records:
-                for chunk in _chunks(stream, share):
-                    if len(chunk):
-                        yield wanted.records(_record_table(stream, number, chunk))
-                findings = [finding for finding in _of_partitions(stream.findings) if _belongs(finding, share)]
-            else:
-                findings = _of_partitions(log_findings(stream))
-            demand_held(stream.source, number, share.planned, was_read=True)
-        if wanted.has_findings:
-            yield _finding_table(findings)
+            findings += _of_partitions(log_findings(stream))
+        demand_held(stream.source, number, share.planned, was_read=True)
 
 
 def demand_same_topic(found: str | None, expected: str | None) -> None:
@@ -182,10 +190,11 @@ def _belongs(finding: Finding, share: Share) -> bool:
 
 
 def _finding_table(findings: Iterable[Finding]) -> pa.Table:
-    return pa.Table.from_pylist([_finding_columns(finding) for finding in findings], METADATA_SCHEMA)
+    return pa.Table.from_pylist([finding_columns(finding) for finding in findings], METADATA_SCHEMA)
 
 
-def _finding_columns(finding: Finding) -> dict[str, Any]:
+def finding_columns(finding: Finding) -> dict[str, Any]:
+    """A row of a finding: the record or the metadata partition that it is about, and FINDING."""
     columns: dict[str, Any] = {FINDING: finding_row(finding)}
     if isinstance(finding.about, MetadataSubject):
         columns |= {PARTITION: finding.about.metadata_partition, OFFSET: finding.about.metadata_offset}

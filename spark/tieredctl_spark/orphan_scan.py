@@ -1,4 +1,8 @@
-"""`orphans scan` on Spark: the local engine's safety order and rules, and nothing larger than topics on the driver."""
+"""`orphans scan` on Spark: the local engine's safety order and rules, and nothing larger than partitions on the driver.
+
+Two passes: over the metadata, whose segments are kept, and over the listing, of which only what is not plainly owned is
+kept, to be judged.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from tieredctl.errors import TieredctlError
-from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus, UnknownReason
 from tieredctl.ops.cluster.live_topics import LiveTopics, TopicSources, demand_believable, doubt_about, live_topics
@@ -30,24 +33,30 @@ from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl.wiring.places import Remote
-from tieredctl_spark.arrow.judged_bucket import VERDICT_SCHEMA, AskedTopics, JudgedBy
+from tieredctl_spark.arrow.judged_bucket import OBJECT_SCHEMA
+from tieredctl_spark.arrow.sound_segments import KIND, Kind
+from tieredctl_spark.arrow.verdict_columns import VERDICT_SCHEMA, AskedTopics, JudgedBy
 from tieredctl_spark.failures import spark_failures
-from tieredctl_spark.listing_frames import kept_by_executors, listing_frame
-from tieredctl_spark.metadata_facts import MetadataFacts, metadata_facts
-from tieredctl_spark.packed import Keep, Packed
+from tieredctl_spark.kept_frames import Keep, kept_by_executors
+from tieredctl_spark.listing_frames import listing_frame
+from tieredctl_spark.metadata_facts import MetadataFacts
+from tieredctl_spark.metadata_pass import read_segments
+from tieredctl_spark.promised_objects import PromisedObjects
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.session import spark_session
-from tieredctl_spark.transforms.buckets import bucket_count
-from tieredctl_spark.transforms.listed_objects import listed_counts, unreserved
-from tieredctl_spark.transforms.metadata_rows import events_in, kept_metadata
-from tieredctl_spark.transforms.object_verdicts import object_verdicts, segment_states, with_known_partitions
+from tieredctl_spark.transforms.object_verdicts import (
+    object_verdicts,
+    with_known_partitions,
+    without_known_partitions,
+)
+from tieredctl_spark.transforms.sound_objects import ReadableSegments, probed_objects
 from tieredctl_spark.transforms.unnamed_objects import unnamed_verdicts
 from tieredctl_spark.verdict_rows import group_of, verdict_document
 
 _GROUP = ["topic", "topicId", "status", "cause", "storageClass", "reason"]
 _ORPHAN = ObjectStatus.ORPHAN.value
-_FINISHED = int(RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
-_TOPIC_SCHEMA = pa.schema({"topicId": pa.string()})
+_OBJECTS_IN_BUCKET = 250_000
+"""About: they are in the memory of a Python worker as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +78,16 @@ class SparkScan:
     source: Document
     doubt: TieredctlError | None
     """Why the list of topics cannot be complete, if that was found."""
-    objects: Packed
-    """The listing, by LISTED_SCHEMA, and `rows` by `metadata_rows`."""
-    rows: Packed
+    missing: Finding | None
+    """That promised objects are missing, so that what looks orphaned may be these."""
+    states: DataFrame
+    """All segments, by STATE_SCHEMA."""
 
     @property
     def findings(self) -> list[Finding]:
-        """What was odd about the metadata, and one finding for each cause of orphans."""
-        return [*self.facts.findings, *self.topics.findings(), *self.counted.findings(self.remote.store.url)]
+        """What was odd about the metadata, one finding for each cause of orphans, and what is missing."""
+        found = [*self.facts.findings, *self.topics.findings(), *self.counted.findings(self.remote.store.url)]
+        return found if self.missing is None else [*found, self.missing]
 
     def run(self) -> None:
         """It ran."""
@@ -87,7 +98,8 @@ class SparkScan:
 
     def summary(self) -> Document:
         """As of a local scan."""
-        return self.counted.summary(self.reserved, self.gone, is_whole=self.facts.certainty.is_whole)
+        is_whole = self.facts.certainty.is_whole and self.missing is None
+        return self.counted.summary(self.reserved, self.gone, is_whole=is_whole)
 
     def documents(self) -> Iterator[Document]:
         """Those objects that were to be listed, by key. Streams."""
@@ -138,8 +150,8 @@ def scanned(
     session: SparkSession, places: ScanPlaces, options: ScanOptions, keep: Keep, listed: frozenset[ObjectStatus]
 ) -> SparkScan:
     """The store is listed first, then the metadata is read, then it is asked which topics exist, and last the store
-    again for what looks orphaned. `listed` tells which objects have a row each. An inventory or a list of keys stands
-    for a listing, and then the store is not asked.
+    again for what looks orphaned, and if anything does, for promised objects that were not listed. `listed` tells which
+    objects have a row each. An inventory or a list of keys stands for a listing, and then the store is not asked.
 
     Raises TieredctlError as a local scan does, and as `listing_frame` does.
     """
@@ -147,36 +159,78 @@ def scanned(
     listing = listing_frame(session, places.listing, places.store, remote)
     metadata.demand_usable()
     asked = remote.store if places.listing.is_of_store else None
-    objects = listing.kept(keep)
-    counts = listed_counts(objects)
-    objects = unreserved(objects)
+    listing = listing.kept(keep)
     with metadata.open() as stream, places.asked_topics().open(options.now_ms) as topics:
-        rows = kept_metadata(session, metadata, stream.source, keep)
-        facts = metadata_facts(rows, stream, keep)
-        events = events_in(rows)
-        segments = segment_states(events, bucket_count(2 * facts.events)).kept(keep, "segments")
+        states, facts = read_segments(session, metadata, stream, keep)
+        readable = ReadableSegments.of(states)
         # Not before: what is asked about has to be older than the answer.
         live = live_topics(topics, facts.first_events_ms, stream.source, facts.last_timestamp_ms)
-        with_segments = _with_segments(segments)
-        demand_believable(topics, live, with_segments)
-        if asked is not None and not counts.objects:
-            demand_any_object(asked, remote.layout, with_segments, live)
+        demand_believable(topics, live, readable.topics)
         options = replace(options, has_times=places.listing.has_times)
-        by = _judged_by(remote.layout, asked, options, facts, _answers(live, facts, counts.topic_ids), listed)
-        if not facts.certainty.partitions_are_sure or facts.certainty.events_may_be_gone:
-            objects = with_known_partitions(objects, events)
-        buckets = bucket_count(counts.objects + facts.events)
-        judged = keep(object_verdicts(segments, objects, by, buckets), "judged")
-        judged = _with_partitions(judged, segments, events, by, keep)
+        by = _judged_by(remote.layout, asked, options, facts, _answers(live, facts.first_events_ms), listed)
+        readable = readable.in_live_topics(by)
+        probed = probed_objects(listing, readable, by, keep)
+        counts = {kind: _counted(probed, kind) for kind in (Kind.LISTED, Kind.RESERVED)}
+        if asked is not None and not any(one["objects"] for one in counts.values()):
+            demand_any_object(asked, remote.layout, readable.topics, live)
+        judged = _with_open(probed, states, facts, live, by, keep)
         verdicts, gone = (judged, 0) if asked is None else _still_there(judged, asked, by, keep)
+        totals = _totals(verdicts, options)
+        missing = None
+        if asked is not None and facts.certainty.is_whole and _has_orphans(totals):
+            promised = PromisedObjects(listing, readable, probed)
+            missing = promised.missing(facts, live, metadata, remote, options.key)
         described = _described(stream, facts, live, remote, listing.described)
         doubt = doubt_about(topics, stream.source)
         cluster_id = stream.source.cluster_id
-    totals = _totals(verdicts, options)
-    reserved = {"objects": counts.reserved, "bytes": counts.reserved_bytes}
     return SparkScan(
-        verdicts, totals, options, gone, reserved, facts, cluster_id, remote, topics, described, doubt, objects, rows
+        verdicts,
+        totals,
+        options,
+        gone,
+        counts[Kind.RESERVED],
+        facts,
+        cluster_id,
+        remote,
+        topics,
+        described,
+        doubt,
+        missing,
+        states,
     )
+
+
+def _has_orphans(totals: ScanTotals) -> bool:
+    return any(group.status is ObjectStatus.ORPHAN for group in totals.groups)
+
+
+def _counted(probed: DataFrame, kind: Kind) -> Document:
+    row = probed.where(fn.col(KIND) == kind.value).agg(fn.sum("objects"), fn.sum("bytes")).collect()[0]
+    return {"objects": row[0] or 0, "bytes": row[1] or 0}
+
+
+def _with_open(
+    probed: DataFrame, states: DataFrame, facts: MetadataFacts, live: LiveTopics, by: JudgedBy, keep: Keep
+) -> DataFrame:
+    """All verdicts, once what was not plainly owned was judged."""
+    verdicts = probed.where(fn.col(KIND) == Kind.VERDICT.value).drop(KIND)
+    objects = probed.where(fn.col(KIND) == Kind.OPEN.value)
+    in_keys = {row["topicId"]: row["count"] for row in objects.groupBy("topicId").count().collect()}
+    if not in_keys:
+        return verdicts
+    by = replace(by, live_topics=_answers(live, {*facts.first_events_ms, *in_keys} - {None}))
+    columns = {"bytes": "size", "newestMs": "lastModifiedMs"}
+    objects = objects.withColumnsRenamed(columns)
+    certainty = facts.certainty
+    if certainty.partitions_are_sure and not certainty.events_may_be_gone:
+        objects = without_known_partitions(objects)
+    else:
+        objects = with_known_partitions(objects, facts.partitions)
+    objects = objects.select(*OBJECT_SCHEMA.names, "segmentId")
+    buckets = -(-sum(in_keys.values()) // _OBJECTS_IN_BUCKET)
+    judged = keep(object_verdicts(states, objects, by, buckets), "judged")
+    removed = [one for one, is_removed in facts.partitions.items() if is_removed]
+    return verdicts.union(_with_partitions(judged, states, removed, by, keep))
 
 
 def _described(
@@ -189,20 +243,8 @@ def _described(
     return {**described, "liveTopics": live.describe(), **where}
 
 
-def _with_segments(segments: Packed) -> set[str]:
-    """The ids of topics with segments that brokers may read, if the topic is there."""
-    readable = segments.through(_readable, _TOPIC_SCHEMA).rows()
-    return {row["topicId"] for row in readable.distinct().collect()}
-
-
-def _readable(segments: pa.Table) -> pa.Table:
-    are_readable = pc.and_(pc.equal(segments.column("state"), _FINISHED), segments.column("removal").is_null())
-    return pa.table([segments.filter(are_readable).column("topicId").unique()], schema=_TOPIC_SCHEMA)
-
-
-def _answers(live: LiveTopics, facts: MetadataFacts, in_keys: frozenset[str]) -> AskedTopics:
-    """Of all topics that metadata or a key names."""
-    return AskedTopics({topic_id: live.is_live(topic_id) for topic_id in {*in_keys, *facts.first_events_ms}})
+def _answers(live: LiveTopics, topic_ids: Iterable[str]) -> AskedTopics:
+    return AskedTopics({topic_id: live.is_live(topic_id) for topic_id in topic_ids})
 
 
 def _judged_by(
@@ -232,13 +274,15 @@ def _judged_by(
     )
 
 
-def _with_partitions(judged: DataFrame, segments: Packed, events: Packed, by: JudgedBy, keep: Keep) -> DataFrame:
+def _with_partitions(
+    judged: DataFrame, states: DataFrame, removed: Iterable[TopicIdPartition], by: JudgedBy, keep: Keep
+) -> DataFrame:
     """The verdicts, once other segments of their partitions were looked at for objects that metadata never named."""
     is_open = fn.col("reason").eqNullSafe(UnknownReason.NOT_COVERED.value)
     unnamed = judged.where(is_open)
     if unnamed.isEmpty():
         return judged
-    return judged.where(~is_open).union(keep(unnamed_verdicts(unnamed, segments, events, by), "unnamed"))
+    return judged.where(~is_open).union(keep(unnamed_verdicts(unnamed, states, removed, by), "unnamed"))
 
 
 def _as_it_is(row: dict[str, object], key: str, found: StillThere, floor_ms: int) -> dict[str, object]:

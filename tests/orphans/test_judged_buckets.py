@@ -9,9 +9,10 @@ from functools import partial
 
 import pyarrow as pa
 import pytest
-from tieredctl_spark.arrow.judged_bucket import OBJECT_SCHEMA, AskedTopics, JudgedBy, judge_bucket
+from tieredctl_spark.arrow.judged_bucket import OBJECT_SCHEMA, judge_bucket
 from tieredctl_spark.arrow.state_columns import COPIED_FIELDS, EVENT_SCHEMA, STATE_SCHEMA, replayed_states
 from tieredctl_spark.arrow.unnamed_objects import UNNAMED_SCHEMA, judge_unnamed
+from tieredctl_spark.arrow.verdict_columns import AskedTopics, JudgedBy
 from tieredctl_spark.verdict_rows import group_of, verdict_document
 
 from tests.event_histories import PARTITIONS, TEMPERS, HistoryInMemory, Temper, random_histories

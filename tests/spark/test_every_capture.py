@@ -10,12 +10,12 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
-from tieredctl_spark.listing_frames import kept_by_executors
+from pyspark.sql import DataFrame, SparkSession
+from tieredctl_spark.kept_frames import kept_by_executors
+from tieredctl_spark.listing_frames import store_listing
+from tieredctl_spark.metadata_pass import copies_in, read_events, read_segments
 from tieredctl_spark.orphan_scan import SparkScan, scanned
-from tieredctl_spark.transforms.metadata_rows import copies_in, events_in, metadata_rows
-from tieredctl_spark.transforms.object_verdicts import segment_states
-from tieredctl_spark.transforms.usage import storage_usage
+from tieredctl_spark.transforms.usage import named_objects, storage_usage
 
 from tests.replayed_states import states_of_rows, states_of_stream
 from tests.shares import divided
@@ -33,7 +33,6 @@ from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
 pytestmark = pytest.mark.spark
 
 NOW_MS = 1_800_000_000_000
-BUCKETS = 3
 WITH_STORE = {
     "kafka-3.9.1": (REMOTE, "local"),
     "kafka-4.3.1": (REMOTE, "local"),
@@ -67,9 +66,8 @@ def capture(request: pytest.FixtureRequest, captures: Path) -> Capture:
     return Capture(MetadataPlace((folder / "data",)), StorePlace(f"file:{folder / store}", {}, layout, options))
 
 
-def demand_same_states(found: SparkScan | None, spark: SparkSession, metadata: MetadataPlace) -> None:
-    rows = metadata_rows(spark, metadata) if found is None else found.rows
-    segments = segment_states(events_in(rows), BUCKETS).rows().toArrow()
+def demand_same_states(states: DataFrame, metadata: MetadataPlace) -> None:
+    segments = states.toArrow()
     with metadata.open() as stream:
         assert states_of_rows(segments) == states_of_stream(stream)
     assert len(segments)
@@ -88,8 +86,12 @@ def _key(document: Document) -> str:
     return str(document["key"])
 
 
-def demand_same_usage(found: SparkScan, capture: Capture) -> None:
-    usage = storage_usage(found.objects.rows(), copies_in(found.rows).rows(), None).toArrow().to_pylist()
+def demand_same_usage(spark: SparkSession, capture: Capture) -> None:
+    store, layout = capture.store.open()
+    listing = store_listing(spark, store).kept(kept_by_executors)
+    with capture.metadata.open() as stream:
+        events, _ = read_events(spark, capture.metadata, stream, kept_by_executors)
+    usage = storage_usage(named_objects(listing, layout), copies_in(events), None).toArrow().to_pylist()
     names = ("topic", "topicId", "partition", "day", "brokerId")
     counted = {tuple(row[name] for name in names): (row["objects"], row["bytes"]) for row in usage}
     objects, size = Usage(), Usage()
@@ -140,9 +142,9 @@ def test_states_verdicts_usage_and_findings_are_the_local_engines(
 
     found = scanned(spark, places, options, kept_by_executors, frozenset(ObjectStatus))
 
-    demand_same_states(found, spark, capture.metadata)
+    demand_same_states(found.states, capture.metadata)
     demand_same_verdicts(found, places, options)
-    demand_same_usage(found, capture)
+    demand_same_usage(spark, capture)
     demand_same_verification(capture, capsys)
     demand_same_segments(spark, capture.metadata, capsys)
 
@@ -151,6 +153,8 @@ def test_states_of_events_in_the_oldest_form_are_the_local_engines(
     spark: SparkSession, captures: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     metadata = MetadataPlace((captures / "rlmm-3.4.1/data",))
+    with metadata.open() as stream:
+        states, _ = read_segments(spark, metadata, stream, kept_by_executors)
 
-    demand_same_states(None, spark, metadata)
+    demand_same_states(states, metadata)
     demand_same_segments(spark, metadata, capsys)

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA
-from tieredctl_spark.packed import packed_rows
+from tieredctl_spark.metadata_pass import replayed
 from tieredctl_spark.schemas import spark_schema
-from tieredctl_spark.transforms.object_verdicts import segment_states
 
 from tests.event_histories import HistoryInMemory, Temper, random_history
 from tests.replayed_states import event_row, states_of_rows, states_of_stream
@@ -28,7 +27,7 @@ def test_replayed_by_partitions_in_any_order_of_rows(spark: SparkSession) -> Non
     source.shuffle(rows)
     events = spark.createDataFrame(pa.Table.from_pylist(rows, EVENT_SCHEMA), spark_schema(EVENT_SCHEMA))
 
-    segments = segment_states(packed_rows(events.repartition(3), EVENT_SCHEMA), BUCKETS).rows().toArrow()
+    segments = replayed(events.repartition(3), BUCKETS).toArrow()
 
     assert states_of_rows(segments) == states_of_stream(EventStream(HistoryInMemory(history)))
     assert len(set(segments["segmentId"].to_pylist())) < len(segments)

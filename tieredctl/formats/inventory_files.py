@@ -6,7 +6,6 @@ See `tieredctl.formats.inventory_manifest` for where their formats are described
 from __future__ import annotations
 
 import csv
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,6 @@ _BLOCK_BYTES = 16 << 20
 _ROWS_AT_ONCE = 1 << 18
 _LARGEST_LINE = 1 << 16
 _GZIP = b"\x1f\x8b"
-_GZIP_FRAMING = zlib.MAX_WBITS + 16
 _LATEST_MS = 253_402_300_799_999
 """The end of the year 9999."""
 
@@ -79,39 +77,7 @@ def read_inventory_file(file: Path, manifest: InventoryManifest, bucket: str, wh
         raise unusable(f"{where} is not a valid inventory file: {reason[:200]}.") from None
 
 
-@dataclass(frozen=True, slots=True)
-class CsvForm:
-    """How the CSV files of an inventory are written."""
-
-    columns: tuple[str, ...]
-    has_header: bool
-    delimiter: str
-    has_newlines: bool
-    """Whether there may be some in a key."""
-
-
 _Columns = Mapping[str, Any]
-
-
-def csv_form(head: bytes, manifest: InventoryManifest) -> CsvForm:
-    """By the beginning of a file, compressed or not, and the manifest. Raises TieredctlError `inventory-unusable`."""
-    if head.startswith(_GZIP):
-        head = zlib.decompressobj(_GZIP_FRAMING).decompress(head, _LARGEST_LINE)
-    columns, has_header = _csv_columns(head.partition(b"\n")[0], manifest)
-    # S3 writes keys URL-encoded, Google as they are.
-    return CsvForm(tuple(columns), has_header, manifest.delimiter, manifest.scheme == "gs")
-
-
-def listed_objects(columns: _Columns, manifest: InventoryManifest, bucket: str) -> InventoryObjects:
-    """The objects in rows of an inventory, by the names of its columns. Raises TieredctlError `inventory-unusable` for
-    anything that does not follow the format."""
-    columns = {plain_name(name): column for name, column in columns.items()}
-    wanted = _wanted(manifest, list(columns))
-    try:
-        return _objects({name: columns[name] for name in wanted}, manifest, bucket)
-    except (pa.ArrowException, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise unusable(f"The inventory is not valid: {reason[:200]}.") from None
 
 
 def _wanted(manifest: InventoryManifest, present: list[str]) -> list[str]:

@@ -68,7 +68,7 @@ def replayed_states(events: pa.Table) -> pa.Table:
     found = SegmentEvents()
     rows = pa.table(events.columns, schema=EVENT_SCHEMA).combine_chunks()
     partitions, partition_of = numbered_partitions(rows)
-    places = [numbers_in(_flat(rows, name)) for name in ("metadataPartition", "metadataOffset")]
+    places = [numbers_in(flat(rows, name)) for name in ("metadataPartition", "metadataOffset")]
     order = np.lexsort((places[1], places[0]))
     edges = np.append(np.flatnonzero(np.diff(places[0][order], prepend=-1)), len(order))
     for first, end in pairwise(edges.tolist()):
@@ -77,7 +77,33 @@ def replayed_states(events: pa.Table) -> pa.Table:
         times = np.zeros(len(of_one), np.int64)
         number = int(places[0][of_one[0]])
         found.take(EventChunk(number, places[1][of_one], times, _NO_BYTES, groups, ()))
-    return _state_table(states_in_partitions(found))
+    return state_table(states_in_partitions(found))
+
+
+def state_table(states: SegmentStates) -> pa.Table:
+    """By STATE_SCHEMA, those of a partition together."""
+    order = np.argsort(states.owners, kind="stable")
+    owners = number_array(states.owners[order])
+    partitions, copied = states.partitions, states.copied
+    removals = np.full(len(partitions), _NO_REMOVAL, np.int8)
+    for number, state in states.partition_deletes.items():
+        removals[number] = state
+    numbers = np.array([one.partition for one in partitions], np.int32)
+    removal = number_array(removals).take(owners)
+    columns = [
+        text_array([one.topic for one in partitions]).take(owners),
+        text_array([one.topic_id for one in partitions]).take(owners),
+        number_array(numbers).take(owners),
+        states.segment_ids.at(order).text_array(),
+        number_array(states.states[order]),
+        number_array(states.start_offsets[order]),
+        number_array(states.metadata_partitions[order].astype(np.int32)),
+        number_array(states.metadata_offsets[order]),
+        flag_array(states.superseded[order]),
+        pc.if_else(pc.equal(removal, _NO_REMOVAL), pa.scalar(None, pa.int8()), removal),
+        *(number_array(column).take(owners) for column in (copied.firsts, copied.lasts, copied.begun_ms)),
+    ]
+    return pa.Table.from_arrays(columns, schema=STATE_SCHEMA)
 
 
 def states_of(segments: pa.Table, known: Mapping[TopicIdPartition, int], last_timestamp_ms: int) -> SegmentStates:
@@ -88,11 +114,11 @@ def states_of(segments: pa.Table, known: Mapping[TopicIdPartition, int], last_ti
     partitions, partition_of = numbered_partitions(rows)
     numbers = np.array([known[one] for one in partitions], np.int64)
     owners = numbers[partition_of] if len(partition_of) else np.zeros(0, np.int64)
-    ids = uuids_of(_flat(rows, "segmentId"))
+    ids = uuids_of(flat(rows, "segmentId"))
     names = ("state", "metadataPartition", "metadataOffset", "startOffset")
-    states, metadata_partitions, metadata_offsets, start_offsets = (numbers_in(_flat(rows, name)) for name in names)
-    superseded = _flat(rows, "superseded").cast(pa.int8())
-    removals = numbers_in(pc.fill_null(_flat(rows, "removal"), pa.scalar(_NO_REMOVAL, pa.int8())))
+    states, metadata_partitions, metadata_offsets, start_offsets = (numbers_in(flat(rows, name)) for name in names)
+    superseded = flat(rows, "superseded").cast(pa.int8())
+    removals = numbers_in(pc.fill_null(flat(rows, "removal"), pa.scalar(_NO_REMOVAL, pa.int8())))
     removed = np.flatnonzero(removals != _NO_REMOVAL)
     claims = SegmentStates(
         ids,
@@ -115,7 +141,7 @@ def numbered_partitions(rows: pa.Table) -> tuple[list[TopicIdPartition], Ints]:
     names = list(_PARTITION_FIELDS)
     if not len(rows):
         return [], np.zeros(0, np.int64)
-    coded = [pc.dictionary_encode(_flat(rows, name)) for name in names]
+    coded = [pc.dictionary_encode(flat(rows, name)) for name in names]
     number = np.zeros(len(rows), np.int64)
     for column in coded:
         number = number * len(column.dictionary) + numbers_in(column.indices)
@@ -138,7 +164,7 @@ def uuids_of(texts: pa.StringArray) -> UuidColumns:
 
 
 def _groups(rows: pa.Table, partitions: list[TopicIdPartition], partition_of: Ints) -> list[EventGroup]:
-    kinds = numbers_in(_flat(rows, "apiKey"))
+    kinds = numbers_in(flat(rows, "apiKey"))
     groups = []
     for api_key in (SEGMENT_METADATA, SEGMENT_METADATA_UPDATE, PARTITION_DELETE):
         of_kind = np.flatnonzero(kinds == api_key)
@@ -149,15 +175,15 @@ def _groups(rows: pa.Table, partitions: list[TopicIdPartition], partition_of: In
 
 
 def _columns(rows: pa.Table, api_key: int) -> dict[str, Any]:
-    states = numbers_in(_flat(rows, "state"))
+    states = numbers_in(flat(rows, "state"))
     if api_key == PARTITION_DELETE:
         return {"RemotePartitionDeleteState": states}
-    columns = {"RemoteLogSegmentId.Id": _id_bytes(uuids_of(_flat(rows, "segmentId"))), "RemoteLogSegmentState": states}
+    columns = {"RemoteLogSegmentId.Id": _id_bytes(uuids_of(flat(rows, "segmentId"))), "RemoteLogSegmentState": states}
     if api_key == SEGMENT_METADATA:
-        columns["StartOffset"] = numbers_in(_flat(rows, "startOffset"))
-        columns["EndOffset"] = numbers_in(_flat(rows, "endOffset"))
-        columns["EventTimestampMs"] = numbers_in(_flat(rows, "eventTimestampMs"))
-        columns["BrokerId"] = numbers_in(_flat(rows, "brokerId"))
+        columns["StartOffset"] = numbers_in(flat(rows, "startOffset"))
+        columns["EndOffset"] = numbers_in(flat(rows, "endOffset"))
+        columns["EventTimestampMs"] = numbers_in(flat(rows, "eventTimestampMs"))
+        columns["BrokerId"] = numbers_in(flat(rows, "brokerId"))
     return columns
 
 
@@ -166,31 +192,7 @@ def _id_bytes(ids: UuidColumns) -> NDArray[np.void]:
     return halves.view(np.dtype((np.void, UUID_BYTES)))[:, 0]
 
 
-def _state_table(states: SegmentStates) -> pa.Table:
-    owners = number_array(states.owners)
-    partitions, copied = states.partitions, states.copied
-    removals = np.full(len(partitions), _NO_REMOVAL, np.int8)
-    for number, state in states.partition_deletes.items():
-        removals[number] = state
-    numbers = np.array([one.partition for one in partitions], np.int32)
-    removal = number_array(removals).take(owners)
-    columns = [
-        text_array([one.topic for one in partitions]).take(owners),
-        text_array([one.topic_id for one in partitions]).take(owners),
-        number_array(numbers).take(owners),
-        states.ids,
-        number_array(states.states),
-        number_array(states.start_offsets),
-        number_array(states.metadata_partitions.astype(np.int32)),
-        number_array(states.metadata_offsets),
-        flag_array(states.superseded),
-        pc.if_else(pc.equal(removal, _NO_REMOVAL), pa.scalar(None, pa.int8()), removal),
-        *(number_array(column).take(owners) for column in (copied.firsts, copied.lasts, copied.begun_ms)),
-    ]
-    return pa.Table.from_arrays(columns, schema=STATE_SCHEMA)
-
-
-def _flat(rows: pa.Table, name: str) -> pa.Array:
+def flat(rows: pa.Table, name: str) -> pa.Array:
     """A column of a table without chunks."""
     column = rows.column(name)
     return column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)

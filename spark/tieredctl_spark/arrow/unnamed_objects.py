@@ -16,8 +16,8 @@ from tieredctl.model.ownership import ObjectStatus, OrphanCause, UnknownReason
 from tieredctl.ops.orphans.judgement import clocks_may_differ_ms
 from tieredctl.ops.orphans.segment_states import NOTHING, CopiedOffsets
 from tieredctl.ops.remote.key_columns import KeyExplainer
-from tieredctl_spark.arrow.judged_bucket import VERDICT_SCHEMA, JudgedBy, summed
 from tieredctl_spark.arrow.state_columns import COPIED_FIELDS
+from tieredctl_spark.arrow.verdict_columns import VERDICT_SCHEMA, JudgedBy, summed
 
 UNNAMED_SCHEMA = pa.schema([*VERDICT_SCHEMA, *COPIED_FIELDS.items(), ("isRemoved", pa.bool_())])
 """Verdicts on objects that are not covered, with what is true of their partitions: null where metadata does not know

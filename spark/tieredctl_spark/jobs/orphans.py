@@ -5,9 +5,8 @@
 Executors list the store, then read the metadata, judge, and ask the store again for what looks orphaned. The output
 folder, in any file system that Spark reaches, gets `candidates`, the orphaned objects with the evidence for each,
 `totals` by topic, status, cause and storage class, and at last `summary.json`: this is a mark, of which
-`tieredctl orphans plan --from FOLDER` makes a plan. `listing`, `metadata`, `segments`, `judged`, `unnamed` and
-`orphans` are what the job itself works with. Exit codes are those of `tieredctl orphans scan`. Nothing in the store is
-changed.
+`tieredctl orphans plan --from FOLDER` makes a plan. The other folders are what the job itself works with. Exit codes
+are those of `tieredctl orphans scan`. Nothing in the store is changed.
 """
 
 from __future__ import annotations

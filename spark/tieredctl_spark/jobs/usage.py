@@ -31,12 +31,10 @@ from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.finding_rows import finding_table
 from tieredctl_spark.job_arguments import job_parser, places_of, run_job, selection_of
 from tieredctl_spark.listing_frames import listing_frame
-from tieredctl_spark.metadata_facts import metadata_facts
+from tieredctl_spark.metadata_pass import copies_in, read_events
 from tieredctl_spark.output_folder import OutputFolder, json_line
 from tieredctl_spark.session import spark_session
-from tieredctl_spark.transforms.listed_objects import unreserved
-from tieredctl_spark.transforms.metadata_rows import copies_in, kept_metadata
-from tieredctl_spark.transforms.usage import storage_usage
+from tieredctl_spark.transforms.usage import named_objects, storage_usage
 
 _SUMMARY = "summary.json"
 
@@ -58,15 +56,13 @@ def _run(options: argparse.Namespace) -> ExitCode:
     with spark_session({}) as session, spark_failures():
         output = OutputFolder(session, options.output)
         output.write_text(_SUMMARY, json_line({"kind": "Usage", "summary": {"success": False}}))
-        listing = listing_frame(session, ListingPlace(inventory=options.inventory), store, remote)
-        objects = unreserved(listing.kept(output.keep))
+        listing = listing_frame(session, ListingPlace(inventory=options.inventory), store, remote).kept(output.keep)
         with metadata.open() as stream:
-            rows = kept_metadata(session, metadata, stream.source, output.keep)
-            facts = metadata_facts(rows, stream, output.keep)
+            events, facts = read_events(session, metadata, stream, output.keep)
             where = {"store": remote.store.url, **listing.described, "layout": remote.layout.name}
             source = {**stream.source.describe(), **where}
-        usage = storage_usage(objects.rows(), copies_in(rows).rows(), price)
-        usage = output.keep(_selected(usage, selection), "usage")
+        objects = named_objects(listing, remote.layout)
+        usage = output.keep(_selected(storage_usage(objects, copies_in(events), price), selection), "usage")
         totals = usage.agg(fn.sum("objects"), fn.sum("bytes"), fn.sum("monthlyCost")).collect()[0]
         if not totals[0]:
             demand_known_by_all(metadata, selection, METADATA_AND_STORE)

@@ -1,46 +1,69 @@
-"""Which segment owns each object."""
+"""Which segment owns each object that is not plainly owned."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from tieredctl_spark.arrow.judged_bucket import OBJECT_SCHEMA, VERDICT_SCHEMA, JudgedBy, judge_bucket
-from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA, STATE_SCHEMA, replayed_states
-from tieredctl_spark.packed import Packed, packed_groups, packed_rows, together
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl_spark.arrow.judged_bucket import OBJECT_SCHEMA, judge_bucket
+from tieredctl_spark.arrow.state_columns import STATE_SCHEMA
+from tieredctl_spark.arrow.verdict_columns import VERDICT_SCHEMA, JudgedBy
 from tieredctl_spark.schemas import spark_schema
-from tieredctl_spark.transforms.buckets import numbers_of_partitions, numbers_of_segments
 
+PARTITION_FIELDS = {name: STATE_SCHEMA.field(name).type for name in ("topic", "topicId", "partition")}
 _KNOWN_AS = "knownTopic"
+_BUCKET = "bucket"
 
 
-def object_verdicts(segments: Packed, objects: Packed, by: JudgedBy, buckets: int) -> DataFrame:
+def object_verdicts(states: DataFrame, objects: DataFrame, by: JudgedBy, buckets: int) -> DataFrame:
     """Verdicts by VERDICT_SCHEMA on objects by OBJECT_SCHEMA that have besides the `segmentId` of their keys, null for
-    none; from all segments by STATE_SCHEMA."""
+    none; from all segments by STATE_SCHEMA. A bucket is in a worker's memory as a whole."""
 
     def judged(some_segments: pa.Table, some_objects: pa.Table) -> pa.Table:
-        states = together(some_segments, STATE_SCHEMA)
-        batches = judge_bucket(states, together(some_objects, OBJECT_SCHEMA), by)
-        return pa.Table.from_batches(batches, VERDICT_SCHEMA)
+        segments, listed = some_segments.select(STATE_SCHEMA.names), some_objects.select(OBJECT_SCHEMA.names)
+        return pa.Table.from_batches(judge_bucket(segments, listed.cast(OBJECT_SCHEMA), by), VERDICT_SCHEMA)
 
-    known_segments = segments.by_bucket(buckets, numbers_of_segments, STATE_SCHEMA)
-    their_objects = objects.by_bucket(buckets, numbers_of_segments, OBJECT_SCHEMA)
-    return known_segments.cogroup(their_objects).applyInArrow(judged, spark_schema(VERDICT_SCHEMA))
-
-
-def with_known_partitions(objects: Packed, events: Packed) -> Packed:
-    """Objects whose partition metadata knows, by its name there. To be asked for where metadata may lie elsewhere."""
-    place = ["topicId", "partition"]
-    known = events.rows().groupBy(*place).agg(fn.min("topic").alias(_KNOWN_AS))
-    return packed_rows(objects.rows().drop(_KNOWN_AS).join(known, place, "left"), objects.schema)
+    # Only segments that are named are moved.
+    named = states.join(objects.select("segmentId").distinct(), "segmentId", "left_semi").select(*STATE_SCHEMA.names)
+    their_segments = named.withColumn(_BUCKET, _bucket(fn.col("segmentId"), buckets)).groupBy(_BUCKET)
+    # What names no segment is spread by its key.
+    spread = fn.coalesce("segmentId", fn.hex("key"))
+    their_objects = objects.withColumn(_BUCKET, _bucket(spread, buckets)).groupBy(_BUCKET)
+    return their_segments.cogroup(their_objects).applyInArrow(judged, spark_schema(VERDICT_SCHEMA))
 
 
-def segment_states(events: Packed, buckets: int) -> Packed:
-    """A row by STATE_SCHEMA for each segment of each partition that events by EVENT_SCHEMA name, in whatever order they
-    come. All events of a partition are replayed in one task; an id that two partitions claim has a row for each."""
+def with_known_partitions(objects: DataFrame, known: Iterable[TopicIdPartition]) -> DataFrame:
+    """Objects with `knownTopic`, where their partition is one of these: to be asked for where metadata may lie
+    elsewhere."""
+    names: dict[tuple[str, int], str] = {}
+    for one in known:
+        place = one.topic_id, one.partition
+        names[place] = min(one.topic, names.get(place, one.topic))
+    rows = partition_frame(objects, (TopicIdPartition(place[0], name, place[1]) for place, name in names.items()))
+    return objects.join(rows.withColumnRenamed("topic", _KNOWN_AS), ["topicId", "partition"], "left")
 
-    def replayed(group: pa.Table) -> pa.Table:
-        return replayed_states(together(group, EVENT_SCHEMA))
 
-    return packed_groups(events.by_bucket(buckets, numbers_of_partitions, EVENT_SCHEMA), replayed, STATE_SCHEMA)
+def without_known_partitions(objects: DataFrame) -> DataFrame:
+    """The same where nobody asks for them."""
+    return objects.withColumn(_KNOWN_AS, fn.lit(None).cast("string"))
+
+
+def partition_frame(
+    beside: DataFrame, partitions: Iterable[TopicIdPartition], more: Mapping[str, pa.Array] | None = None
+) -> DataFrame:
+    """Partitions as rows, with other columns, in the session of a DataFrame."""
+    rows = [(one.topic, one.topic_id, one.partition) for one in partitions]
+    columns = {
+        name: pa.array([row[place] for row in rows], kind)
+        for place, (name, kind) in enumerate(PARTITION_FIELDS.items())
+    }
+    table = pa.table(columns | dict(more or {}))
+    return beside.sparkSession.createDataFrame(table, spark_schema(table.schema))
+
+
+def _bucket(of: Column, buckets: int) -> Column:
+    return fn.pmod(fn.xxhash64(of), fn.lit(buckets))

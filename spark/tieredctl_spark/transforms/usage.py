@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from tieredctl.model.prices import StoragePrice
+from tieredctl.ops.orphans.reserved import are_reserved
+from tieredctl.ops.remote.key_columns import KeyExplainer
+from tieredctl.ports.layout import Layout
+from tieredctl_spark.arrow.object_table import OBJECT_TABLE_SCHEMA, object_table
+from tieredctl_spark.listing_frames import Batches, ListingFrame
 
+_NAMED_SCHEMA = pa.schema(
+    [
+        *(OBJECT_TABLE_SCHEMA.field(name) for name in ("topic", "topicId", "partition", "segmentId", "storageClass")),
+        ("size", pa.int64()),
+        ("lastModifiedMs", pa.int64()),
+    ]
+)
 _GIB = 1 << 30
 _DAY_MS = 86_400_000
 _GROUP = ["topic", "topicId", "partition", "day", "brokerId", "storageClass"]
 
 
+def named_objects(listing: ListingFrame, layout: Layout) -> DataFrame:
+    """The objects of a listing without tieredctl's own, with what their keys name: null where the layout cannot say."""
+
+    def named(batches: Batches) -> Iterator[pa.Table]:
+        explainer = KeyExplainer(layout)
+        for batch in batches:
+            others = batch.filter(pc.invert(are_reserved(batch.column("key"))))
+            told = object_table(others, explainer).select(_NAMED_SCHEMA.names[:-1])
+            yield told.append_column("lastModifiedMs", others.column("lastModifiedMs")).cast(_NAMED_SCHEMA)
+
+    return listing.through(named, _NAMED_SCHEMA)
+
+
 def storage_usage(objects: DataFrame, copies: DataFrame, price: StoragePrice | None) -> DataFrame:
     """Objects and bytes by topic, partition, day (UTC) of the last modification, the broker that copied the segment,
-    and storage class, with the price of a month. `copies` are as `copies_in` gives them.
+    and storage class, with the price of a month. `objects` are as `named_objects` gives them, `copies` as
+    `copies_in` does.
 
     Null is what is not known: the topic of an object whose key no layout explains, the broker of one whose segment
     metadata does not name, or names for several partitions, and the price if there is none.

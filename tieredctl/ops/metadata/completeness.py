@@ -6,7 +6,7 @@ event that says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -64,7 +64,8 @@ def demand_whole(findings: Iterable[Finding]) -> None:
 class ReadStream(Protocol):
     """Events that were read, as `EventStream` has them."""
 
-    findings: list[Finding]
+    @property
+    def findings(self) -> Sequence[Finding]: ...
 
     @property
     def source(self) -> MetadataSource: ...

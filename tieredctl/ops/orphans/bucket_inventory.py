@@ -7,22 +7,17 @@ for an orphan.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tieredctl.errors import TieredctlError
 from tieredctl.formats.arrow_columns import without_beginning
 from tieredctl.formats.inventory_files import (
-    CsvForm,
     InventoryObjects,
-    csv_form,
-    listed_objects,
     read_inventory_file,
 )
 from tieredctl.formats.inventory_manifest import (
@@ -39,7 +34,6 @@ from tieredctl.ports.object_store import ObjectStore, StoredObject
 
 _CHECKSUM_FILE = "manifest.checksum"
 _LARGEST_CHECKSUM_FILE = 256
-_HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +43,6 @@ class BucketPlace:
     scheme: str
     bucket: str
     root: str
-
-
-@dataclass(frozen=True, slots=True)
-class InventoryRows:
-    """What rows of an inventory list; for readers of its files that are not ours."""
-
-    manifest: InventoryManifest
-    place: BucketPlace
-
-    def listing(self, columns: Mapping[str, Any]) -> pa.RecordBatch:
-        """The objects of the place, by LISTING_SCHEMA, of columns named as the inventory's. Raises TieredctlError
-        `inventory-unusable`."""
-        return objects_below(self.place.root, listed_objects(columns, self.manifest, self.place.bucket))
 
 
 def objects_below(root: str, objects: InventoryObjects) -> pa.RecordBatch:
@@ -93,37 +74,31 @@ class BucketInventory:
         """
         records = 0
         for file in self.manifest.files:
-            with TemporaryDirectory(prefix="tieredctl-inventory-") as folder:
-                copy = Path(folder, "file")
-                key = self._fetch(file, copy)
-                for objects in read_inventory_file(copy, self.manifest, self.place.bucket, key):
-                    records += objects.records
-                    yield objects_below(self.place.root, objects)
+            for objects in self.objects_in(file):
+                records += objects.records
+                yield objects_below(self.place.root, objects)
+        self.demand_count(records)
+
+    def objects_in(self, file: InventoryFile) -> Iterator[InventoryObjects]:
+        """What one of its files lists, below the place or not. Raises as `batches` does."""
+        with TemporaryDirectory(prefix="tieredctl-inventory-") as folder:
+            copy = Path(folder, "file")
+            key = self._fetch(file, copy)
+            yield from read_inventory_file(copy, self.manifest, self.place.bucket, key)
+
+    def demand_count(self, records: int) -> None:
+        """Raises TieredctlError `inventory-unusable` where its files have so many records, and its manifest gives
+        another number."""
         if self.manifest.records not in (None, records):
-            raise self.wrong_count(records)
+            raise unusable(
+                f"The inventory's files have {records} records, but its manifest gives {self.manifest.records}."
+            )
 
-    def wrong_count(self, records: int) -> TieredctlError:
-        """The error where its files have so many records."""
-        return unusable(
-            f"The inventory's files have {records} records, but its manifest gives {self.manifest.records}."
-        )
-
-    @property
-    def rows(self) -> InventoryRows:
-        """What reads rows of its files."""
-        return InventoryRows(self.manifest, self.place)
-
-    def file_keys(self) -> list[str]:
-        """The keys of its files, in `store`. Raises TieredctlError `inventory-unusable` where one is missing or has
-        another size than the manifest gives."""
-        return [self._found(file).key for file in self.manifest.files]
-
-    def csv_form(self) -> CsvForm | None:
-        """How its files are written; None for Parquet."""
-        if self.manifest.is_parquet:
-            return None
-        head = self.store.read(self._found(self.manifest.files[0]).key, 0, _HEAD_BYTES)
-        return csv_form(head, self.manifest)
+    def demand_files(self) -> None:
+        """Raises TieredctlError `inventory-unusable` where a file is missing or has another size than the manifest
+        gives."""
+        for file in self.manifest.files:
+            self._found(file)
 
     def describe(self) -> Document:
         """For the `source` of a JSON document."""

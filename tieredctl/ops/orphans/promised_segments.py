@@ -63,6 +63,10 @@ class PromisedSegments:
         for part in np.unique(parts).tolist():
             self._listed[rows[named[parts == part]]] |= np.uint16(1 << part)
 
+    def take_parts(self, listed: Masks) -> None:
+        """Which parts of each segment are listed, as others found."""
+        self._listed |= listed
+
     def missing(self, store: ObjectStore, read: Callable[[], EventStream], key: bytes | None) -> list[str]:
         """The keys of promised objects that the store lacks. `read` opens the metadata from its beginning, up to its
         ends of the moment: it is called only where something is neither listed nor found by its name. `key` opens the

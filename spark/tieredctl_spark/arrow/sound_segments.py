@@ -1,0 +1,191 @@
+"""Objects of a listing against the segments that brokers may read: nearly all are plainly owned. Arrow in, Arrow out.
+
+The segments' ids are a sorted array of which each task has a copy. A key that names one of them, with its partition and
+its offset, is that of an owned object, and is counted. Of all others it is not known here what metadata says: those are
+given on, to be judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tieredctl.formats.arrow_columns import number_array, numbers_in
+from tieredctl.formats.uuid_columns import UuidColumns
+from tieredctl.formats.windows import Flags, Ints
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.ownership import ObjectStatus
+from tieredctl.ops.orphans.judgement import Verdicts, judged_objects, verdict_of
+from tieredctl.ops.orphans.object_columns import ObjectColumns, selected_rows
+from tieredctl.ops.orphans.reserved import are_reserved
+from tieredctl.ops.orphans.segment_states import CopiedOffsets, SegmentStates
+from tieredctl_spark.arrow.state_columns import flat, numbered_partitions, uuids_of
+from tieredctl_spark.arrow.verdict_columns import VERDICT_SCHEMA, JudgedBy, StemTexts, listed_verdicts, verdict_totals
+
+SOUND_COLUMNS = ("topic", "topicId", "partition", "segmentId", "startOffset", "metadataPartition", "metadataOffset")
+"""Those of STATE_SCHEMA that are needed of a sound segment."""
+KIND = "kind"
+
+
+class Kind(StrEnum):
+    """What a row is."""
+
+    VERDICT = "verdict"
+    """By VERDICT_SCHEMA."""
+    OPEN = "open"
+    """An object that is still to be judged: its key and what that names, version, storage class, size (`bytes`), and
+    time of modification (`newestMs`)."""
+    PART = "part"
+    """How many objects are owned that are a `part` of a segment of a partition, whatever is selected."""
+    LISTED = "listed"
+    """How many objects there are, whatever is selected,"""
+    RESERVED = "reserved"
+    """and how many of tieredctl's own, with their bytes."""
+
+
+PROBED_SCHEMA = pa.schema([(KIND, pa.string()), *VERDICT_SCHEMA])
+
+
+@dataclass(frozen=True)
+class SoundSegments:
+    """Segments in COPY_SEGMENT_FINISHED of partitions that are not being removed, in the order of their ids' hashes.
+    Pickled, some tens of bytes each."""
+
+    partitions: list[TopicIdPartition]
+    ids: UuidColumns
+    owners: NDArray[np.int32]
+    start_offsets: Ints
+    metadata_partitions: NDArray[np.int32]
+    metadata_offsets: Ints
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> SoundSegments:
+        """Of rows that have SOUND_COLUMNS; without ids that several of them have."""
+        rows = rows.combine_chunks()
+        partitions, owners = numbered_partitions(rows)
+        ids = uuids_of(flat(rows, "segmentId"))
+        order = np.argsort(ids.hashes(), kind="stable")
+        first = ids.at(order).changes()
+        order = order[first & np.append(first[1:], True)]
+        numbers = (numbers_in(flat(rows, name))[order] for name in SOUND_COLUMNS[-3:])
+        return cls(partitions, ids.at(order), owners[order].astype(np.int32), *numbers)
+
+    def states(self, last_timestamp_ms: int) -> SegmentStates:
+        """For a judge, of whose verdicts on objects only that they are owned is true."""
+        count = len(self.ids)
+        return SegmentStates(
+            self.ids,
+            np.full(count, RemoteLogSegmentState.COPY_SEGMENT_FINISHED, np.int8),
+            self.owners.astype(np.int64),
+            self.start_offsets,
+            self.metadata_partitions.astype(np.int64),
+            self.metadata_offsets,
+            np.zeros(count, np.bool_),
+            self.partitions,
+            {},
+            CopiedOffsets.none(len(self.partitions)),
+            last_timestamp_ms,
+        )
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What a task does with its part of a listing."""
+
+    sound: SoundSegments
+    by: JudgedBy
+
+    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """By PROBED_SCHEMA, of objects by LISTING_SCHEMA."""
+        listed, reserved = _Count(), _Count()
+
+        def unreserved() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                are_own = are_reserved(batch.column("key"))
+                others = batch.filter(pc.invert(are_own)) if are_own.true_count else batch
+                if are_own.true_count:
+                    reserved.add(batch.filter(are_own))
+                listed.add(others)
+                yield others
+
+        known = {one: number for number, one in enumerate(self.sound.partitions)}
+        judge, owners = self.by.judge(self.sound.states(self.by.last_timestamp_ms)), self.by.owners(known)
+        stems, parts = StemTexts(self.by), np.zeros(0, np.int64)
+        for objects, verdicts in judged_objects(judge, owners, unreserved(), self.by.layout):
+            stems.extend(objects.said.explained)
+            owned = _are_owned(verdicts)
+            counts = np.bincount(objects.said.stems[owned], minlength=len(objects.said.explained))
+            counts[: len(parts)] += parts
+            parts = counts
+            rows = selected_rows(objects, self.by.selection)
+            yield _of_kind(Kind.OPEN, _open_rows(objects, rows[~owned[rows]], stems))
+            rows = rows[owned[rows]]
+            if ObjectStatus.OWNED in self.by.listed:
+                yield _of_kind(Kind.VERDICT, listed_verdicts(objects, verdicts, rows, judge, stems))
+            else:
+                yield _of_kind(Kind.VERDICT, verdict_totals(objects, verdicts, rows, stems))
+        yield _of_kind(Kind.PART, _part_rows(parts, stems))
+        yield _of_kind(Kind.LISTED, listed.row())
+        yield _of_kind(Kind.RESERVED, reserved.row())
+
+
+@dataclass
+class _Count:
+    objects: int = 0
+    size: int = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.objects += len(batch)
+        self.size += int(numbers_in(batch.column("size")).sum())
+
+    def row(self) -> pa.Table:
+        return _table(1, {"objects": pa.array([self.objects]), "bytes": pa.array([self.size])})
+
+
+def _are_owned(verdicts: Verdicts) -> Flags:
+    codes: list[int] = np.unique(verdicts.codes).tolist()
+    owned: Flags = np.isin(verdicts.codes, [one for one in codes if verdict_of(one)[0] is ObjectStatus.OWNED])
+    return owned
+
+
+def _open_rows(objects: ObjectColumns, rows: Ints, stems: StemTexts) -> pa.Table:
+    taken, of_stems, said = number_array(rows), objects.said.stems[rows], objects.said
+    ids = said.named_segments.at(said.names[rows]).text_array()
+    topic_ids = stems.of("topicId", pa.string(), of_stems)
+    columns = {
+        "key": objects.keys.take(taken),
+        "version": objects.versions.take(taken),
+        "topic": stems.of("topic", pa.string(), of_stems),
+        "topicId": topic_ids,
+        "partition": stems.of("partition", pa.int32(), of_stems),
+        "segmentId": pc.if_else(topic_ids.is_valid(), ids, pa.scalar(None, pa.string())),
+        "storageClass": objects.storage_classes.take(taken).cast(pa.string()),
+        "bytes": number_array(objects.sizes[rows]),
+        "newestMs": number_array(objects.last_modified_ms[rows]),
+    }
+    return _table(len(rows), columns)
+
+
+def _part_rows(counts: Ints, stems: StemTexts) -> pa.Table:
+    found = np.flatnonzero(counts)
+    names = {"topic": pa.string(), "topicId": pa.string(), "partition": pa.int32(), "part": pa.string()}
+    columns = {name: stems.of(name, kind, found) for name, kind in names.items()}
+    return _table(len(found), {**columns, "objects": number_array(counts[found].astype(np.int64))})
+
+
+def _of_kind(kind: Kind, rows: pa.Table) -> pa.Table:
+    kinds = pa.repeat(pa.scalar(kind.value, pa.string()), len(rows))
+    return pa.table([kinds, *rows.columns], schema=PROBED_SCHEMA)
+
+
+def _table(count: int, columns: dict[str, pa.Array]) -> pa.Table:
+    """By VERDICT_SCHEMA, what is not given null."""
+    absent = {one.name: pa.nulls(count, one.type) for one in VERDICT_SCHEMA}
+    return pa.table(absent | columns, VERDICT_SCHEMA)

@@ -1,0 +1,49 @@
+"""DataFrames that are computed by tasks of our own, and once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl_spark.schemas import as_spark_reads, spark_schema
+from tieredctl_spark.worker_failures import one_sentence
+
+Keep = Callable[[DataFrame, str], DataFrame]
+"""Computes a DataFrame once, now, and gives what was kept of it under a name: what is read of it later is the same."""
+
+_DYNAMIC, _CHECKPOINTS = "spark.dynamicAllocation.enabled", "spark.checkpoint.dir"
+
+
+def kept_by_executors(frame: DataFrame, _name: str) -> DataFrame:
+    """`Keep` on their disks. If one is lost, the scan fails: nothing is computed again at another time. Executors that
+    Spark gives up between two steps would take their part along: then it is kept in the folder for checkpoints. Raises
+    TieredctlError `usage` where there is none."""
+    settings = frame.sparkSession.conf
+    if str(settings.get(_DYNAMIC, "false")).lower() != "true":
+        return frame.localCheckpoint(True, StorageLevel.DISK_ONLY)
+    if not settings.get(_CHECKPOINTS, ""):
+        message = f"With {_DYNAMIC}, Spark may give up executors that still keep a part of the scan."
+        hint = f"Set {_CHECKPOINTS} to a folder that all of them reach, or run the job `orphans`, which has one."
+        raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
+    return frame.checkpoint(True)
+
+
+def task_rows(
+    session: SparkSession, count: int, tables: Callable[[int], Iterator[pa.Table]], schema: pa.Schema
+) -> DataFrame:
+    """What `tables` gives, by `schema`, for each number below `count`: each in a task of its own, and again whenever
+    this is computed."""
+    as_read = as_spark_reads(schema)
+
+    def reading(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with one_sentence():
+            for batch in batches:
+                for number in batch.column("id").to_pylist():
+                    for table in tables(number):
+                        yield from table.cast(as_read).to_batches()
+
+    return session.range(0, count, 1, max(1, count)).mapInArrow(reading, spark_schema(schema))
