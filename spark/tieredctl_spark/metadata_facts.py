@@ -41,6 +41,8 @@ class MetadataFacts:
     begins: MetadataBegins
     end_offsets: dict[int, int]
     """Up to where (exclusive) each metadata partition was read."""
+    events: int
+    """How many there are."""
 
     def end_offset(self, metadata_partition: int) -> int:
         """Of one of them."""
@@ -76,7 +78,9 @@ def metadata_facts(told: pa.Table, stream: EventStream) -> MetadataFacts:
     )
     first_records_ms = {number: first_ms for number, (_, first_ms) in begins.items()}
     known = MetadataBegins.of(coverage, first_records_ms)
-    return MetadataFacts(source, coverage, findings, certainty, partitions, firsts_ms, last_ms, known, ends)
+    return MetadataFacts(
+        source, coverage, findings, certainty, partitions, firsts_ms, last_ms, known, ends, events_told(told)
+    )
 
 
 def events_told(told: pa.Table) -> int:

@@ -40,7 +40,7 @@ from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.kept_frames import Keep, kept_by_executors
 from tieredctl_spark.listing_frames import listing_frame
 from tieredctl_spark.metadata_facts import MetadataFacts
-from tieredctl_spark.metadata_pass import read_segments
+from tieredctl_spark.metadata_pass import ReadMetadata, read_segments
 from tieredctl_spark.promised_objects import PromisedObjects
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.session import spark_session
@@ -49,14 +49,12 @@ from tieredctl_spark.transforms.object_verdicts import (
     with_known_partitions,
     without_known_partitions,
 )
-from tieredctl_spark.transforms.sound_objects import ReadableSegments, probed_objects
+from tieredctl_spark.transforms.sound_objects import Counted, ReadableSegments, probed_objects
 from tieredctl_spark.transforms.unnamed_objects import unnamed_verdicts
 from tieredctl_spark.verdict_rows import group_of, verdict_document
 
 _GROUP = ["topic", "topicId", "status", "cause", "storageClass", "reason"]
 _ORPHAN = ObjectStatus.ORPHAN.value
-_OBJECTS_IN_BUCKET = 250_000
-"""About: they are in the memory of a Python worker as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +160,7 @@ def scanned(
     listing = listing.kept(keep)
     with metadata.open() as stream, places.asked_topics().open(options.now_ms) as topics:
         states, facts = read_segments(session, metadata, stream, keep)
-        readable = ReadableSegments.of(states)
+        readable = ReadableSegments.of(states, facts.events)
         # Not before: what is asked about has to be older than the answer.
         live = live_topics(topics, facts.first_events_ms, stream.source, facts.last_timestamp_ms)
         demand_believable(topics, live, readable.topics)
@@ -170,10 +168,10 @@ def scanned(
         by = _judged_by(remote.layout, asked, options, facts, _answers(live, facts.first_events_ms), listed)
         readable = readable.in_live_topics(by)
         probed = probed_objects(listing, readable, by, keep)
-        counts = {kind: _counted(probed, kind) for kind in (Kind.LISTED, Kind.RESERVED)}
-        if asked is not None and not any(one["objects"] for one in counts.values()):
+        counted = Counted.of(probed)
+        if asked is not None and not counted.has_any:
             demand_any_object(asked, remote.layout, readable.topics, live)
-        judged = _with_open(probed, states, facts, live, by, keep)
+        judged = _with_open(probed, counted, ReadMetadata(states, facts), live, by, keep)
         verdicts, gone = (judged, 0) if asked is None else _still_there(judged, asked, by, keep)
         totals = _totals(verdicts, options)
         missing = None
@@ -188,7 +186,7 @@ def scanned(
         totals,
         options,
         gone,
-        counts[Kind.RESERVED],
+        counted.reserved,
         facts,
         cluster_id,
         remote,
@@ -204,31 +202,24 @@ def _has_orphans(totals: ScanTotals) -> bool:
     return any(group.status is ObjectStatus.ORPHAN for group in totals.groups)
 
 
-def _counted(probed: DataFrame, kind: Kind) -> Document:
-    row = probed.where(fn.col(KIND) == kind.value).agg(fn.sum("objects"), fn.sum("bytes")).collect()[0]
-    return {"objects": row[0] or 0, "bytes": row[1] or 0}
-
-
 def _with_open(
-    probed: DataFrame, states: DataFrame, facts: MetadataFacts, live: LiveTopics, by: JudgedBy, keep: Keep
+    probed: DataFrame, counted: Counted, metadata: ReadMetadata, live: LiveTopics, by: JudgedBy, keep: Keep
 ) -> DataFrame:
     """All verdicts, once what was not plainly owned was judged."""
     verdicts = probed.where(fn.col(KIND) == Kind.VERDICT.value).drop(KIND)
-    objects = probed.where(fn.col(KIND) == Kind.OPEN.value)
-    in_keys = {row["topicId"]: row["count"] for row in objects.groupBy("topicId").count().collect()}
-    if not in_keys:
+    if not counted.open:
         return verdicts
-    by = replace(by, live_topics=_answers(live, {*facts.first_events_ms, *in_keys} - {None}))
-    columns = {"bytes": "size", "newestMs": "lastModifiedMs"}
-    objects = objects.withColumnsRenamed(columns)
+    states, facts = metadata
+    objects = probed.where(fn.col(KIND) == Kind.OPEN.value)
+    by = replace(by, live_topics=_answers(live, {*facts.first_events_ms, *counted.open_topics}))
+    objects = objects.withColumnsRenamed({"bytes": "size", "newestMs": "lastModifiedMs"})
     certainty = facts.certainty
     if certainty.partitions_are_sure and not certainty.events_may_be_gone:
         objects = without_known_partitions(objects)
     else:
         objects = with_known_partitions(objects, facts.partitions)
     objects = objects.select(*OBJECT_SCHEMA.names, "segmentId")
-    buckets = -(-sum(in_keys.values()) // _OBJECTS_IN_BUCKET)
-    judged = keep(object_verdicts(states, objects, by, buckets), "judged")
+    judged = keep(object_verdicts(states, objects, by, counted.open), "judged")
     removed = [one for one, is_removed in facts.partitions.items() if is_removed]
     return verdicts.union(_with_partitions(judged, states, removed, by, keep))
 

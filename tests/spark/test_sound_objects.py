@@ -85,7 +85,7 @@ LOST = LAYOUT.promised_objects(started(3, 20, 29))[Part.TIME_INDEX]
 
 def verdicts() -> dict[str, str]:
     """By the keys of all objects: one that is promised is missing."""
-    found = {}
+    found: dict[str, str] = {}
     for number, offset, partition, verdict in STORED:
         place = partition.topic, partition.topic_id, partition.partition
         identity = ExplainedKey(*place, offset, segment_id(number), Part.LOG)

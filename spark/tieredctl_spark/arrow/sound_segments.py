@@ -7,7 +7,7 @@ given on, to be judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tieredctl.formats.arrow_columns import number_array, numbers_in
-from tieredctl.formats.uuid_columns import UuidColumns
+from tieredctl.formats.uuid_columns import UuidColumns, grouped
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
@@ -29,8 +29,9 @@ from tieredctl.ops.orphans.segment_states import CopiedOffsets, SegmentStates
 from tieredctl_spark.arrow.state_columns import flat, numbered_partitions, uuids_of
 from tieredctl_spark.arrow.verdict_columns import VERDICT_SCHEMA, JudgedBy, StemTexts, listed_verdicts, verdict_totals
 
-SOUND_COLUMNS = ("topic", "topicId", "partition", "segmentId", "startOffset", "metadataPartition", "metadataOffset")
-"""Those of STATE_SCHEMA that are needed of a sound segment."""
+_PLACE_COLUMNS = ("startOffset", "metadataPartition", "metadataOffset")
+SOUND_COLUMNS = ("topic", "topicId", "partition", "segmentId", "state", "removal", *_PLACE_COLUMNS)
+"""Those of STATE_SCHEMA that tell which segments are sound, and what is needed of these."""
 KIND = "kind"
 
 
@@ -67,15 +68,37 @@ class SoundSegments:
 
     @classmethod
     def of(cls, rows: pa.Table) -> SoundSegments:
-        """Of rows that have SOUND_COLUMNS; without ids that several of them have."""
+        """Those among segments that have SOUND_COLUMNS, whose ids no other of these has."""
         rows = rows.combine_chunks()
         partitions, owners = numbered_partitions(rows)
-        ids = uuids_of(flat(rows, "segmentId"))
-        order = np.argsort(ids.hashes(), kind="stable")
-        first = ids.at(order).changes()
-        order = order[first & np.append(first[1:], True)]
-        numbers = (numbers_in(flat(rows, name))[order] for name in SOUND_COLUMNS[-3:])
-        return cls(partitions, ids.at(order), owners[order].astype(np.int32), *numbers)
+        order, ids = grouped(uuids_of(flat(rows, "segmentId")))
+        first = ids.changes()
+        is_sound = numbers_in(flat(rows, "state")) == RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+        is_sound &= np.asarray(flat(rows, "removal").is_null().to_numpy(zero_copy_only=False))
+        chosen = np.flatnonzero(first & np.append(first[1:], True) & is_sound[order])
+        order = order[chosen]
+        numbers = (numbers_in(flat(rows, name))[order] for name in _PLACE_COLUMNS)
+        return cls(partitions, ids.at(chosen), owners[order].astype(np.int32), *numbers)
+
+    def counts(self) -> dict[TopicIdPartition, int]:
+        """How many there are of each partition that has any."""
+        counts = np.bincount(self.owners, minlength=len(self.partitions)).tolist()
+        return {one: count for one, count in zip(self.partitions, counts, strict=True) if count}
+
+    def of_partitions(self, wanted: Container[TopicIdPartition]) -> SoundSegments:
+        """Those of some partitions."""
+        are_wanted = np.array([one in wanted for one in self.partitions], np.bool_)
+        if are_wanted.all():
+            return self
+        rows = np.flatnonzero(are_wanted[self.owners])
+        return SoundSegments(
+            self.partitions,
+            self.ids.at(rows),
+            self.owners[rows],
+            self.start_offsets[rows],
+            self.metadata_partitions[rows],
+            self.metadata_offsets[rows],
+        )
 
     def states(self, last_timestamp_ms: int) -> SegmentStates:
         """For a judge, of whose verdicts on objects only that they are owned is true."""

@@ -17,18 +17,23 @@ from tieredctl_spark.schemas import spark_schema
 PARTITION_FIELDS = {name: STATE_SCHEMA.field(name).type for name in ("topic", "topicId", "partition")}
 _KNOWN_AS = "knownTopic"
 _BUCKET = "bucket"
+_OBJECTS_IN_BUCKET = 250_000
+"""About: they are in the memory of a Python worker as a whole."""
 
 
-def object_verdicts(states: DataFrame, objects: DataFrame, by: JudgedBy, buckets: int) -> DataFrame:
-    """Verdicts by VERDICT_SCHEMA on objects by OBJECT_SCHEMA that have besides the `segmentId` of their keys, null for
-    none; from all segments by STATE_SCHEMA. A bucket is in a worker's memory as a whole."""
+def object_verdicts(states: DataFrame, objects: DataFrame, by: JudgedBy, count: int) -> DataFrame:
+    """Verdicts by VERDICT_SCHEMA on so many objects by OBJECT_SCHEMA that have besides the `segmentId` of their keys,
+    null for none; from all segments by STATE_SCHEMA."""
+    buckets = -(-count // _OBJECTS_IN_BUCKET) or 1
 
     def judged(some_segments: pa.Table, some_objects: pa.Table) -> pa.Table:
         segments, listed = some_segments.select(STATE_SCHEMA.names), some_objects.select(OBJECT_SCHEMA.names)
         return pa.Table.from_batches(judge_bucket(segments, listed.cast(OBJECT_SCHEMA), by), VERDICT_SCHEMA)
 
     # Only segments that are named are moved.
-    named = states.join(objects.select("segmentId").distinct(), "segmentId", "left_semi").select(*STATE_SCHEMA.names)
+    ids = objects.select("segmentId").distinct()
+    ids = fn.broadcast(ids) if count <= _OBJECTS_IN_BUCKET else ids
+    named = states.join(ids, "segmentId", "left_semi").select(*STATE_SCHEMA.names)
     their_segments = named.withColumn(_BUCKET, _bucket(fn.col("segmentId"), buckets)).groupBy(_BUCKET)
     # What names no segment is spread by its key.
     spread = fn.coalesce("segmentId", fn.hex("key"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import NamedTuple
@@ -13,9 +13,17 @@ from pyspark.sql import functions as fn
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.key_text import key_bytes
+from tieredctl.ops.documents import Document
 from tieredctl.ops.verification.judged_partitions import any_segment
 from tieredctl.ports.layout import Layout
-from tieredctl_spark.arrow.sound_segments import PROBED_SCHEMA, SOUND_COLUMNS, Probe, SoundSegments
+from tieredctl_spark.arrow.sound_segments import (
+    KIND,
+    PROBED_SCHEMA,
+    SOUND_COLUMNS,
+    Kind,
+    Probe,
+    SoundSegments,
+)
 from tieredctl_spark.arrow.verdict_columns import JudgedBy
 from tieredctl_spark.kept_frames import Keep
 from tieredctl_spark.listing_frames import ListingFrame
@@ -24,6 +32,8 @@ from tieredctl_spark.transforms.object_verdicts import PARTITION_FIELDS, partiti
 _FINISHED = int(RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
 _SEGMENTS_AT_ONCE = 2_000_000
 """The driver holds so many, some tens of bytes each, and so does each task."""
+_EVENTS_OF_SEGMENT = 2
+"""At least, where brokers do not fail."""
 _MOST_CLAIMED = 10_000
 _HASH = "hash"
 
@@ -31,22 +41,27 @@ _HASH = "hash"
 @dataclass(frozen=True, slots=True)
 class ReadableSegments:
     """Segments in COPY_SEGMENT_FINISHED of partitions that are not being removed: brokers may read them if the topic
-    exists."""
+    exists. Without ids that several partitions claim."""
 
     states: DataFrame
     """All segments by STATE_SCHEMA."""
     counts: Mapping[TopicIdPartition, int]
+    here: SoundSegments | None
+    """Themselves, where all segments are few."""
     claimed: Sequence[int]
-    """Hashes of the ids that several partitions claim, or one more than _MOST_CLAIMED of those. Others with the same
-    hash are only judged with more effort."""
+    """Where they are many: hashes of the ids that several partitions claim, or one more than _MOST_CLAIMED of those.
+    Others with the same hash are only judged with more effort."""
 
     @classmethod
-    def of(cls, states: DataFrame) -> ReadableSegments:
-        """Counts them."""
-        rows = states.where(_are_readable()).groupBy(*PARTITION_FIELDS).count().collect()
+    def of(cls, states: DataFrame, events: int) -> ReadableSegments:
+        """Those among all segments, about which there are so many events."""
+        if events <= _EVENTS_OF_SEGMENT * _SEGMENTS_AT_ONCE:
+            here = SoundSegments.of(states.select(*SOUND_COLUMNS).toArrow())
+            return cls(states, here.counts(), here, ())
+        claimed = _some_claimed(states)
+        rows = _readable(states, claimed).groupBy(*PARTITION_FIELDS).count().collect()
         counts = {TopicIdPartition(row["topicId"], row["topic"], row["partition"]): row[3] for row in rows}
-        claimed = _claimed_hashes(states).limit(_MOST_CLAIMED + 1).collect()
-        return cls(states, counts, [row[_HASH] for row in claimed])
+        return cls(states, counts, None, claimed)
 
     @property
     def topics(self) -> set[str]:
@@ -59,27 +74,57 @@ class ReadableSegments:
         return replace(self, counts=live)
 
     def frame(self, partitions: Mapping[TopicIdPartition, int]) -> DataFrame:
-        """Those of some partitions, by STATE_SCHEMA, without ids that several partitions claim."""
-        found = self.states.where(_are_readable())
-        if len(self.claimed) > _MOST_CLAIMED:
-            found = (
-                found.withColumn(_HASH, _id_hash()).join(_claimed_hashes(self.states), _HASH, "left_anti").drop(_HASH)
-            )
-        elif self.claimed:
-            found = found.where(~_id_hash().isin(*self.claimed))
-        wanted = partition_frame(self.states, partitions)
-        return found.join(fn.broadcast(wanted), list(PARTITION_FIELDS), "left_semi")
+        """Those of some partitions, by STATE_SCHEMA."""
+        claimed = self.claimed if self.here is None else _some_claimed(self.states)
+        wanted = fn.broadcast(partition_frame(self.states, partitions))
+        return _readable(self.states, claimed).join(wanted, list(PARTITION_FIELDS), "left_semi")
+
+    def sound(self, partitions: Mapping[TopicIdPartition, int]) -> SoundSegments:
+        """Those of some partitions, on the driver."""
+        if self.here is not None:
+            return self.here.of_partitions(partitions)
+        return SoundSegments.of(self.frame(partitions).select(*SOUND_COLUMNS).toArrow())
 
 
 def probed_objects(listing: ListingFrame, readable: ReadableSegments, by: JudgedBy, keep: Keep) -> DataFrame:
     """By PROBED_SCHEMA, what is kept of the objects of a listing. Of many segments, some partitions' at a time, with
     the keys from the first of theirs up to those of the next."""
     found = []
-    for number, one in enumerate(_stretches(readable.counts, by.layout)):
-        sound = SoundSegments.of(readable.frame(one.counts).select(*SOUND_COLUMNS).toArrow())
+    for number, one in enumerate(_stretches(readable, by.layout)):
         keys = listing if (one.first, one.end) == (b"", None) else listing.between(one.first, one.end)
-        found.append(keep(keys.through(Probe(sound, by).rows, PROBED_SCHEMA), f"probed-{number}"))
+        probe = Probe(readable.sound(one.counts), by)
+        found.append(keep(keys.through(probe.rows, PROBED_SCHEMA), f"probed-{number}"))
     return reduce(DataFrame.union, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What the rows of `probed_objects` count."""
+
+    has_any: bool
+    """Whether anything was listed."""
+    reserved: Document
+    """How much is tieredctl's own."""
+    open: int
+    """How many objects are still to be judged,"""
+    open_topics: Collection[str]
+    """and the topic ids in their keys."""
+
+    @classmethod
+    def of(cls, probed: DataFrame) -> Counted:
+        """Of all of them."""
+        sums = fn.count("*").alias("rows"), fn.sum("objects").alias("objects"), fn.sum("bytes").alias("bytes")
+        found = [row.asDict() for row in probed.groupBy(KIND, "topicId").agg(*sums).collect()]
+
+        def total(name: str, *kinds: Kind) -> int:
+            return sum(row[name] or 0 for row in found if row[KIND] in kinds)
+
+        return cls(
+            total("objects", Kind.LISTED, Kind.RESERVED) > 0,
+            {name: total(name, Kind.RESERVED) for name in ("objects", "bytes")},
+            total("rows", Kind.OPEN),
+            {row["topicId"] for row in found if row[KIND] == Kind.OPEN} - {None},
+        )
 
 
 class _Stretch(NamedTuple):
@@ -90,10 +135,11 @@ class _Stretch(NamedTuple):
     """up to, not including, this one."""
 
 
-def _stretches(counts: Mapping[TopicIdPartition, int], layout: Layout) -> Iterator[_Stretch]:
+def _stretches(readable: ReadableSegments, layout: Layout) -> Iterator[_Stretch]:
     """Partitions by the folders of their keys. Where a layout puts keys elsewhere, their objects are judged like others
     that are not found."""
-    if sum(counts.values()) <= _SEGMENTS_AT_ONCE:
+    counts = readable.counts
+    if readable.here is not None or sum(counts.values()) <= _SEGMENTS_AT_ONCE:
         yield _Stretch(counts, b"", None)
         return
     some: dict[TopicIdPartition, int] = {}
@@ -112,13 +158,20 @@ def _folder(partition: TopicIdPartition, layout: Layout) -> bytes:
     return key_bytes(key[: key.rfind("/") + 1])
 
 
+def _readable(states: DataFrame, claimed: Sequence[int]) -> DataFrame:
+    found = states.where((fn.col("state") == _FINISHED) & fn.col("removal").isNull())
+    if len(claimed) > _MOST_CLAIMED:
+        return found.withColumn(_HASH, _id_hash()).join(_claimed_hashes(states), _HASH, "left_anti").drop(_HASH)
+    return found.where(~_id_hash().isin(*claimed)) if claimed else found
+
+
+def _some_claimed(states: DataFrame) -> list[int]:
+    return [row[_HASH] for row in _claimed_hashes(states).limit(_MOST_CLAIMED + 1).collect()]
+
+
 def _claimed_hashes(states: DataFrame) -> DataFrame:
     return states.select(_id_hash().alias(_HASH)).groupBy(_HASH).count().where("count > 1").select(_HASH)
 
 
 def _id_hash() -> Column:
     return fn.xxhash64("segmentId")
-
-
-def _are_readable() -> Column:
-    return (fn.col("state") == _FINISHED) & fn.col("removal").isNull()
