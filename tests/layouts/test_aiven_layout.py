@@ -14,7 +14,7 @@ from tieredctl_aiven.key_prefix import key_prefix_of
 from tests import sample_events
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.layouts.registry import detect, layout_named
-from tieredctl.ports.layout import ExplainedKey, Part
+from tieredctl.ports.layout import ExplainedKey, Layout, Part
 from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
 
@@ -51,7 +51,7 @@ def store_of(*keys: str) -> MemoryStore:
     return StoreAt("s3://bucket", *keys)
 
 
-def keys_of(layout: AivenLayout, custom_metadata: bytes | None = None) -> dict[Part, str]:
+def keys_of(layout: Layout, custom_metadata: bytes | None = None) -> dict[Part, str]:
     return layout.promised_objects(replace(SEGMENT, custom_metadata=custom_metadata))
 
 
@@ -70,24 +70,17 @@ class TestKeys:
         assert keys_of(AivenLayout()) == objects(STEM)
         assert AivenLayout().optional_objects(SEGMENT) == {}
 
-    @pytest.mark.parametrize("prefix", ["tiered/", "a/b/", "no-folder", "/"])
-    def test_the_prefix_stands_before_them_as_it_is(self, prefix: str) -> None:
-        layout = AivenLayout(prefix)
+    def test_the_prefix_stands_before_them_as_it_is(self) -> None:
+        for prefix in ("tiered/", "a/b/", "no-folder", "/"):
+            layout = AivenLayout(prefix)
 
-        assert keys_of(layout) == objects(prefix + STEM)
-        assert layout.partition_prefix(SEGMENT.topic_id_partition) == f"{prefix}t-{TOPIC_ID}/3/"
+            assert keys_of(layout) == objects(prefix + STEM), prefix
+            assert layout.partition_prefix(SEGMENT.topic_id_partition) == f"{prefix}t-{TOPIC_ID}/3/"
 
-    @pytest.mark.parametrize(
-        ("suffix", "part"), [(".log", Part.LOG), (".indexes", Part.INDEXES), (".rsm-manifest", Part.MANIFEST)]
-    )
-    def test_a_key_says_whose_object_it_is(self, suffix: str, part: Part) -> None:
-        found = AivenLayout("p/").explain(f"p/{STEM}{suffix}")
-
-        assert found == ExplainedKey("t", TOPIC_ID, 3, 42, SEGMENT_ID, part)
-
-    @pytest.mark.parametrize(
-        "key",
-        [
+    def test_a_key_says_whose_object_it_is_and_nothing_is_said_of_others(self) -> None:
+        for part, key in objects(f"p/{STEM}").items():
+            assert AivenLayout("p/").explain(key) == ExplainedKey("t", TOPIC_ID, 3, 42, SEGMENT_ID, part)
+        for key in (
             f"{STEM}.log",
             f"q/{STEM}.log",
             f"p/x/{STEM}.log",
@@ -99,10 +92,8 @@ class TestKeys:
             f"p/t-{TOPIC_ID}/3/99999999999999999999-{SEGMENT_ID}.log",
             f"p/t-{TOPIC_ID}/3/42-{SEGMENT_ID}.log",
             "",
-        ],
-    )
-    def test_nothing_is_said_of_other_keys(self, key: str) -> None:
-        assert AivenLayout("p/").explain(key) is None
+        ):
+            assert AivenLayout("p/").explain(key) is None, key
 
     def test_the_sizes_of_objects_do_not_tell_how_long_the_log_was(self) -> None:
         assert AivenLayout().original_log_size({Part.LOG: 10}) is None
@@ -116,10 +107,10 @@ class TestCustomMetadata:
         assert read_custom_metadata(NO_PREFIX) == CustomMetadata(100, None, "foo")
         assert read_custom_metadata(b"") == CustomMetadata()
 
-    @pytest.mark.parametrize("cut", range(1, len(ALL_FIELDS)))
-    def test_what_is_cut_is_refused(self, cut: int) -> None:
-        with pytest.raises(DecodeError):
-            read_custom_metadata(ALL_FIELDS[:cut])
+    def test_what_is_cut_is_refused(self) -> None:
+        for length in range(1, len(ALL_FIELDS)):
+            with pytest.raises(DecodeError):
+                pytest.fail(f"{length}: {read_custom_metadata(ALL_FIELDS[:length])}")
 
     def test_fields_of_later_releases_are_passed_over(self) -> None:
         assert read_custom_metadata(bytes.fromhex("02 02 04 04 666f6f 09 01 ff")) == CustomMetadata(object_key="foo")
@@ -130,26 +121,22 @@ class TestCustomMetadata:
         assert keys_of(layout, custom_metadata("old/")) == objects(f"old/{STEM}")
         assert keys_of(layout, NO_PREFIX) == objects("new/foo")
 
-    @pytest.mark.parametrize("other", [b"\xff", b"\x01\x02\x03", b"an id of another storage manager"])
-    def test_that_of_another_storage_manager_says_nothing_of_keys(self, other: bytes) -> None:
-        assert keys_of(AivenLayout(), other) == objects(STEM)
+    def test_that_of_another_storage_manager_says_nothing_of_keys(self) -> None:
+        for other in (b"\xff", b"\x01\x02\x03", b"an id of another storage manager"):
+            assert keys_of(AivenLayout(), other) == objects(STEM), other
 
-    @pytest.mark.parametrize(
-        ("url", "within"),
-        [
-            ("s3://bucket", "a/b/"),
-            ("s3://bucket/a", "b/"),
-            ("s3://bucket/a/", "b/"),
-            ("s3://bucket/a/b", ""),
-            ("file:/mnt/bucket/a/b/", ""),
-        ],
-    )
-    def test_what_the_stores_url_names_of_the_prefix_is_in_no_key(self, url: str, within: str) -> None:
-        layout = AivenLayout().settled_in(StoreAt(url, f"{within}{STEM}.log"))
+    def test_what_the_stores_url_names_of_the_prefix_is_in_no_key(self) -> None:
+        within_url = {
+            "s3://bucket": "a/b/",
+            "s3://bucket/a": "b/",
+            "s3://bucket/a/": "b/",
+            "s3://bucket/a/b": "",
+            "file:/mnt/bucket/a/b/": "",
+        }
+        for url, within in within_url.items():
+            layout = AivenLayout().settled_in(StoreAt(url, f"{within}{STEM}.log"))
 
-        found = layout.promised_objects(replace(SEGMENT, custom_metadata=custom_metadata("a/b/")))
-
-        assert found == objects(within + STEM)
+            assert keys_of(layout, custom_metadata("a/b/")) == objects(within + STEM), url
 
 
 def test_custom_metadata_says_how_many_bytes_the_objects_have() -> None:
@@ -159,24 +146,19 @@ def test_custom_metadata_says_how_many_bytes_the_objects_have() -> None:
 
 
 class TestPrefixOfAStore:
-    @pytest.mark.parametrize("prefix", ["", "tiered/", "a/b/"])
-    def test_it_is_what_the_keys_begin_with(self, prefix: str) -> None:
-        assert key_prefix_of(store_of(f"{prefix}{STEM}.log", f"{prefix}{STEM}.indexes")) == prefix
-
-    @pytest.mark.parametrize("prefix", ["p-", "a/p", "a/b-c.d_"])
-    def test_it_need_not_end_with_a_slash(self, prefix: str) -> None:
-        store = store_of(f"{prefix}{STEM}.log")
-        topic_id_partition = {"topicPartition": {"topic": "t"}}
-        metadata = {"remoteLogSegmentId": {"topicIdPartition": topic_id_partition}}
-        store.put(f"{prefix}{STEM}.rsm-manifest", json.dumps({"remoteLogSegmentMetadata": metadata}).encode())
-
-        assert key_prefix_of(store) == prefix
-
-    def test_an_empty_store_has_none(self) -> None:
+    def test_it_is_what_the_keys_begin_with(self) -> None:
+        for prefix in ("", "tiered/", "a/b/"):
+            assert key_prefix_of(store_of(f"{prefix}{STEM}.log", f"{prefix}{STEM}.indexes")) == prefix
         assert key_prefix_of(store_of()) == ""
-
-    def test_other_objects_do_not_hinder(self) -> None:
         assert key_prefix_of(store_of("aaa", f"tiered/{STEM}.log", "tiered/x", "zzz/1")) == "tiered/"
+
+    def test_it_need_not_end_with_a_slash(self) -> None:
+        metadata = {"remoteLogSegmentId": {"topicIdPartition": {"topicPartition": {"topic": "t"}}}}
+        for prefix in ("p-", "a/p", "a/b-c.d_"):
+            store = store_of(f"{prefix}{STEM}.log")
+            store.put(f"{prefix}{STEM}.rsm-manifest", json.dumps({"remoteLogSegmentMetadata": metadata}).encode())
+
+            assert key_prefix_of(store) == prefix
 
     def test_a_listing_that_breaks_off_tells_what_it_can(self) -> None:
         assert key_prefix_of(BreakingOff("s3://bucket", "p", f"{STEM}.log")) == ""
@@ -200,10 +182,7 @@ class TestPrefixOfAStore:
         assert layout.promised_objects(SEGMENT) == objects(f"b/{STEM}")
 
 
-@pytest.mark.parametrize("key", [f"{STEM}.log", f"tiered/{STEM}.rsm-manifest"])
-def test_the_layout_is_detected(key: str) -> None:
-    assert detect(store_of(key)) == "aiven"
-
-
-def test_kafkas_local_storage_is_not_taken_for_it() -> None:
+def test_the_layout_is_detected_and_kafkas_local_storage_is_not_taken_for_it() -> None:
+    for key in (f"{STEM}.log", f"tiered/{STEM}.rsm-manifest"):
+        assert detect(store_of(key)) == "aiven", key
     assert detect(store_of(LOCAL_KEY)) == "local"

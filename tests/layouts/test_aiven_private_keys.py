@@ -33,72 +33,46 @@ def other_key() -> str:
     return RSA.generate(1024).export_key(pkcs=8).decode()
 
 
-def test_a_key_comes_from_a_file(tmp_path: Path, wrapped: bytes) -> None:
-    file = tmp_path / "private.pem"
+def test_keys_come_from_a_file_before_the_environment(tmp_path: Path, wrapped: bytes) -> None:
+    """A file may hold the keys of before and after an exchange."""
+    file, both = tmp_path / "private.pem", tmp_path / "both.pem"
     file.write_text(private_key())
+    both.write_text(other_key() + "\n" + private_key())
 
-    assert private_keys(str(file)).unwrap(wrapped) is not None
-
-
-def test_a_key_comes_from_the_environment(wrapped: bytes) -> None:
-    assert private_keys(None, {ENVIRONMENT_VARIABLE: private_key()}).unwrap(wrapped) is not None
-
-
-def test_a_file_goes_before_the_environment(tmp_path: Path, wrapped: bytes) -> None:
-    file = tmp_path / "private.pem"
-    file.write_text(private_key())
-
-    assert private_keys(str(file), {ENVIRONMENT_VARIABLE: "no key"}).unwrap(wrapped) is not None
-
-
-def test_one_file_may_hold_the_keys_of_before_and_after_an_exchange(tmp_path: Path, wrapped: bytes) -> None:
-    file = tmp_path / "private.pem"
-    file.write_text(other_key() + "\n" + private_key())
-
-    assert private_keys(str(file)).unwrap(wrapped) is not None
-
-
-def test_another_key_opens_nothing(wrapped: bytes) -> None:
-    assert PrivateKeys((other_key(),)).unwrap(wrapped) is None
-
-
-@pytest.mark.parametrize("damaged", [b"", b"\0" * 256, b"\xff" * 256, b"x" * 255, b"x" * 257])
-def test_what_was_not_wrapped_for_a_key_opens_nothing(damaged: bytes) -> None:
-    assert PrivateKeys((private_key(),)).unwrap(damaged) is None
-
-
-def test_without_any_there_are_none() -> None:
+    for name, keys in {
+        "a file": private_keys(str(file)),
+        "the environment": private_keys(None, {ENVIRONMENT_VARIABLE: private_key()}),
+        "a file before the environment": private_keys(str(file), {ENVIRONMENT_VARIABLE: "no key"}),
+        "a file of two keys": private_keys(str(both)),
+    }.items():
+        assert keys.unwrap(wrapped) is not None, name
     assert private_keys(None, {}) == PrivateKeys()
 
 
-@pytest.mark.parametrize("text", ["", "hello", NO_KEY, "\0\xff", None])
-def test_what_is_not_a_private_key_is_reported_in_a_sentence(tmp_path: Path, text: str | None) -> None:
+def test_another_key_or_what_was_not_wrapped_for_a_key_opens_nothing(wrapped: bytes) -> None:
+    assert PrivateKeys((other_key(),)).unwrap(wrapped) is None
+    for damaged in (b"", b"\0" * 256, b"\xff" * 256, b"x" * 255, b"x" * 257):
+        assert PrivateKeys((private_key(),)).unwrap(damaged) is None, damaged
+
+
+def test_what_is_not_a_private_key_is_reported_in_a_sentence(tmp_path: Path) -> None:
     file = tmp_path / "private.pem"
-    file.write_text(key_pair().public_key().export_key().decode() if text is None else text)
+    public, locked = key_pair().public_key().export_key(), key_pair().export_key(passphrase="secret", pkcs=8)
+    for data in (b"", b"hello", NO_KEY.encode(), "\0\xff".encode(), public, locked):
+        file.write_bytes(data)
 
-    with pytest.raises(TieredctlError, match="does not hold an RSA private key") as raised:
-        private_keys(str(file))
+        with pytest.raises(TieredctlError, match="does not hold an RSA private key") as raised:
+            private_keys(str(file))
 
-    assert raised.value.exit_code is ExitCode.USAGE
-    assert "PEM" in raised.value.hint
-
-
-def test_a_key_with_a_passphrase_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "private.pem"
-    file.write_bytes(key_pair().export_key(passphrase="secret", pkcs=8))
-
-    with pytest.raises(TieredctlError, match="does not hold an RSA private key"):
-        private_keys(str(file))
+        assert raised.value.exit_code is ExitCode.USAGE, data
+        assert data is locked or "PEM" in raised.value.hint, data
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_named_and_a_folder_is_no_key(tmp_path: Path) -> None:
     with pytest.raises(TieredctlError, match=f"There is no private key {tmp_path}/no") as raised:
         aiven_layout({"private-key": f"{tmp_path}/no"})
 
     assert raised.value.code == "path-missing"
-
-
-def test_a_folder_is_not_a_key(tmp_path: Path) -> None:
     with refused_with("private-key"):
         private_keys(str(tmp_path))
 
