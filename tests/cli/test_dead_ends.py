@@ -14,9 +14,10 @@ from tests.cli.command_line import Tieredctl
 from tests.cli.crashed_cluster import CrashedClusterOnDisk
 from tests.metadata_logs import copied, write_events
 from tieredctl.cli.commands.offsets import _COLUMNS as OFFSETS
-from tieredctl.cli.commands.removal_outcome import COLUMNS as REMOVED
+from tieredctl.cli.commands.removal_outcome import ReceiptRow
 from tieredctl.cli.commands.topic import _STATUS_COLUMNS as TOPIC_STATUS
 from tieredctl.cli.output import TableColumn, write_table
+from tieredctl.cli.result_listing import columns_of
 from tieredctl.errors import ExitCode
 
 SEGMENT = "V_QmtSRAS-qC_YrVmRd2HA"
@@ -92,7 +93,7 @@ def test_the_quarantine_of_one_plan_is_put_back_by_the_command_that_is_printed(
 
 
 NARROW: list[tuple[tuple[TableColumn, ...], dict[str, object], str]] = [
-    (REMOVED, {"key": "k" * 90, "status": "failed", "error": "there is no copy"}, "KEY ERROR"),
+    (columns_of(ReceiptRow), {"key": "k" * 90, "status": "failed", "error": "there is no copy"}, "KEY ERROR"),
     (TOPIC_STATUS, dict.fromkeys(("lagMs", "notTiered"), 7), "NOT-TIERED LAG LATEST"),
     (OFFSETS, {"latest": 1 << 60, "earliest": 1 << 60, "latestTiered": 1 << 60}, "LATEST EARLIEST"),
 ]

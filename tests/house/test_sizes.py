@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from importlib import import_module
+from inspect import get_annotations
 from pathlib import Path
 from pkgutil import walk_packages
 
 import tieredctl.cli
+import tieredctl.ops
 from tieredctl.cli.output import TableColumn
+from tieredctl.model.result_row import Quantity, table_columns
 
 SOURCES = Path(tieredctl.cli.__path__[0])
 OF_BYTES = re.compile(r"(bytes|size)\Z", re.IGNORECASE)
@@ -23,8 +27,20 @@ def test_every_column_of_bytes_has_units() -> None:
         where: one for where, one in columns.items() if isinstance(one.value, str) and OF_BYTES.search(one.value)
     }
 
-    assert len(of_bytes) >= 20
+    assert len(of_bytes) >= 6
     assert [where for where, one in of_bytes.items() if one.people_read is None] == []
+
+
+def test_every_row_says_which_of_its_fields_are_sizes() -> None:
+    of_bytes = {
+        (row, attribute): column
+        for row in declared_rows()
+        for attribute, column in table_columns(row).items()
+        if OF_BYTES.search(attribute)
+    }
+
+    assert len(of_bytes) >= 6
+    assert [where for where, one in of_bytes.items() if one.quantity is not Quantity.SIZE] == []
 
 
 def test_every_sentence_of_a_command_has_units() -> None:
@@ -39,6 +55,20 @@ def columns_of_commands() -> Iterator[tuple[str, TableColumn]]:
             for column in value if isinstance(value, tuple) else ():
                 if isinstance(column, TableColumn):
                     yield found.name, column
+
+
+def declared_rows() -> Iterator[type]:
+    """The dataclasses whose annotations say what a table shows of them."""
+    for package in (tieredctl.cli, tieredctl.ops):
+        for found in walk_packages(package.__path__, f"{package.__name__}."):
+            for value in vars(import_module(found.name)).values():
+                if isinstance(value, type) and is_dataclass(value) and declares_columns(value):
+                    yield value
+
+
+def declares_columns(row: type) -> bool:
+    declared = get_annotations(row).values()
+    return any(re.match(r"(Wide|Main|JsonOnly|Size)\[|SizeOrUnknown|Annotated\[.*Column\(", one) for one in declared)
 
 
 def in_bytes(file: Path) -> Iterator[str]:

@@ -17,8 +17,7 @@ from tests.rigs.maven import kafka_jars
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.node_folder import NodeFolder
 from tieredctl.kraft.retention import RetentionLimits
-from tieredctl.ops.documents import Document
-from tieredctl.ops.snapshots.snapshot_list import node_rows
+from tieredctl.ops.snapshots.snapshot_list import ListedSnapshot, node_rows
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 from tieredctl.wiring.snapshot_cleaning import snapshot_cleaning
 
@@ -52,10 +51,10 @@ def test_a_plan_changes_nothing(log_dir: Path) -> None:
         rows = cleaning.plan.rows()
 
     assert names(log_dir) == before
-    assert {row["file"] for row in rows if row["action"] == "keep"} == {
+    assert {row.file for row in rows if row.action == "keep"} == {
         name for name in CLEANED if not name.endswith("index")
     }
-    assert {row["reason"] for row in rows if row["kind"] == "snapshot"} == {
+    assert {row.reason for row in rows if row.kind == "snapshot"} == {
         "its last record is 17 min old, more than 1.0 s",
         "it is the latest snapshot, with which a node starts",
     }
@@ -233,11 +232,11 @@ def test_a_snapshot_before_the_log_goes_in_any_case_and_costs_no_segment(log_dir
     limits = RetentionLimits(-1, 0)
 
     with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=-1, max_bytes=1 << 40) as cleaning:
-        plan = {row["file"]: row["action"] == "remove" for row in cleaning.plan.rows() if row["kind"] == "snapshot"}
+        plan = {row.file: row.action == "remove" for row in cleaning.plan.rows() if row.kind == "snapshot"}
     rows, _ = node_rows(folder, NOW_MS, RetentionLimits(-1, 1 << 40))
     small, _ = node_rows(folder, NOW_MS, limits)
     with snapshot_cleaning(log_dir, NOW_MS, max_age_ms=-1, max_bytes=0) as cleaning:
-        smallest = {row["file"]: row["action"] == "remove" for row in cleaning.plan.rows() if row["kind"] == "snapshot"}
+        smallest = {row.file: row.action == "remove" for row in cleaning.plan.rows() if row.kind == "snapshot"}
 
     assert plan == {name_of(2): True, name_of(7): True, name_of(10): False, name_of(13): False}
     assert listed(rows) == plan
@@ -248,13 +247,14 @@ def name_of(end_offset: int) -> str:
     return f"{end_offset:020}-0000000001.checkpoint"
 
 
-def listed(rows: list[Document]) -> dict[str, bool]:
-    return {Path(row["file"]).name: row["mayBeDeleted"] for row in rows if row["state"] == "complete"}
+def listed(rows: list[ListedSnapshot]) -> dict[str, bool | None]:
+    return {Path(row.file).name: row.may_be_deleted for row in rows if row.state == "complete"}
 
 
 @pytest.mark.parametrize(("suffix", "reason"), [(".part", "never finished"), (".deleted", "was deleting it")])
 def test_why_an_unfinished_snapshot_may_go(log_dir: Path, suffix: str, reason: str) -> None:
     rows, _ = node_rows(log_dir / FOLDER, NOW_MS, RetentionLimits())
 
-    (row,) = (row for row in rows if row["file"].endswith(suffix))
-    assert reason in row["reason"]
+    (row,) = (row for row in rows if row.file.endswith(suffix))
+    assert row.reason is not None
+    assert reason in row.reason

@@ -38,13 +38,13 @@ def test_a_segment_in_any_state_goes_with_its_objects() -> None:
         started_before = [(DELETING.name, segment_id(1))] if state != "deleting" else []
         assert written == [(MARKED,), (STARTED,), *started_before, (DELETED.name, segment_id(1)), (FINISHED,)], state
         assert (outcome.is_complete, topic.keys()) == (True, []), state
-        assert outcome.partitions[0].document()["state"] == FINISHED, state
+        assert outcome.partitions[0].row().state == FINISHED, state
     # A plan tells how far a removal is.
     topic = RemovedTopic([*copied(1, 0, 9), partition_delete(RemotePartitionDeleteState.DELETE_PARTITION_MARKED)])
     metadata = topic.metadata()
     metadata.refresh()
     plan = plan_partition(metadata.state(PARTITION), topic.store, LAYOUT, GONE)
-    assert plan.document()["state"] == MARKED
+    assert plan.row().state == MARKED
 
 
 def test_whatever_is_left_of_a_partition_goes() -> None:
@@ -78,7 +78,7 @@ def test_whatever_is_left_of_a_partition_goes() -> None:
     topic.store.put(stray, b"bytes")
     outcome = topic.remove()
     assert topic.keys() == [stray]
-    assert outcome.partitions[0].document()["unknownObjects"] == 1
+    assert outcome.partitions[0].row().unknown_objects == 1
 
 
 def test_other_partitions_and_topics_are_left_alone() -> None:
@@ -216,7 +216,7 @@ def test_copies_under_way_and_unannounced_objects_of_a_live_topic_are_left_alone
 
     assert topic.keys() == sorted(kept)
     assert told(topic.events[3:]) == [(DELETING.name, segment_id(1)), (DELETED.name, segment_id(1))]
-    assert outcome.partitions[0].document()["copiesLeftAlone"] == 1
+    assert outcome.partitions[0].row().copies_left_alone == 1
 
 
 def test_segments_are_taken_in_batches() -> None:

@@ -156,7 +156,7 @@ def test_what_comes_to_a_live_topic_is_left_and_named(change: Callable[[RemovedT
     assert outcome.stopped is None
     left = topic.keys()
     assert all(segment_id(3) in key for key in left)
-    assert segment_id(3) in outcome.partitions[0].document()["appeared"][0]
+    assert segment_id(3) in outcome.partitions[0].row().appeared[0]
     assert outcome.is_complete is (change is a_copy)
 
 

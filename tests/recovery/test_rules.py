@@ -205,7 +205,7 @@ def test_what_lies_below_the_log_start_is_left_out_and_the_way_back_is_named() -
     (plan,) = cluster.plan().partitions
     assert cluster.fates() == {1: Fate.BELOW_LOG_START, 2: Fate.BELOW_LOG_START}
     assert codes(cluster) == ["log-start-above-store"]
-    assert plan.document()["restore"] == {
+    assert plan.row().restore == {
         "logStartOffset": 0,
         "leaderEpochCheckpoint": "0\n3\n0 0\n3 15\n5 24\n",
     }
@@ -221,7 +221,7 @@ def test_what_lies_below_the_log_start_is_left_out_and_the_way_back_is_named() -
     cluster = LostMetadata(live=led(30, 30, 35, ((2, 30),)))
     cluster.copy(1, 10, 19, epochs=((0, 0), (3, 12)))
     (plan,) = cluster.plan().partitions
-    assert plan.document()["restore"] is None
+    assert plan.row().restore is None
     assert (
         "how to restore the log start is not known: the leader's epochs contradict all of them"
         in plan.findings[0].message
@@ -234,14 +234,14 @@ def test_the_way_back_follows_the_copies_that_the_leaders_epochs_allow() -> None
     cluster.copy(1, 0, 9)
     cluster.copy(2, 10, 19, epochs=((0, 10),))
     (plan,) = cluster.plan().partitions
-    assert plan.document()["restore"]["logStartOffset"] == 10
+    assert (plan.row().restore or {})["logStartOffset"] == 10
     # The way back follows the later leader though an earlier ones copy reaches further.
     cluster = LostMetadata(live=led(30, 30, 35, ((4, 30),)))
     cluster.copy(1, 0, 9)
     cluster.copy(2, 10, 20, epochs=((0, 0), (3, 12)), stored_ms=1_000)
     cluster.copy(3, 10, 19, epochs=((0, 0), (4, 11)), stored_ms=2_000)
     (plan,) = cluster.plan().partitions
-    assert plan.document()["restore"] == {"logStartOffset": 0, "leaderEpochCheckpoint": "0\n2\n0 0\n4 11\n"}
+    assert plan.row().restore == {"logStartOffset": 0, "leaderEpochCheckpoint": "0\n2\n0 0\n4 11\n"}
     # The way back does not follow copies that the leaders epochs contradict.
     cases: list[tuple[tuple[int, int], ...]] = [((2, 30),), ((2, 30), (4, 33)), ((2, 15), (5, 25))]
     for leader_epochs in cases:
@@ -250,7 +250,7 @@ def test_the_way_back_follows_the_copies_that_the_leaders_epochs_allow() -> None
         cluster.copy(2, 10, 19, epochs=((0, 0), (3, 12)))
         (plan,) = cluster.plan().partitions
         restored = "".join(f"{epoch} {offset}\n" for epoch, offset in ((0, 0), *leader_epochs))
-        assert plan.document()["restore"]["leaderEpochCheckpoint"] == f"0\n{len(leader_epochs) + 1}\n{restored}"
+        assert (plan.row().restore or {})["leaderEpochCheckpoint"] == f"0\n{len(leader_epochs) + 1}\n{restored}"
 
 
 def test_what_is_not_in_the_leaders_lineage_is_not_recovered() -> None:
@@ -314,7 +314,7 @@ def test_what_changed_between_plan_and_writing_is_left_alone() -> None:
     cluster.before_writing = lambda: cluster.change(segment, Part.LOG, segment.parts[Part.LOG][:-1])
     outcome = cluster.recover()
     assert not outcome.is_complete
-    assert outcome.partitions[0].document()["changedMeanwhile"] == [segment_id(1)]
+    assert outcome.partitions[0].row().changed_meanwhile == [segment_id(1)]
     assert [metadata.segment_id for metadata in found(cluster)] == [segment_id(2)]
     # Metadata that shrinks meanwhile stops it.
     cluster = LostMetadata([*copied(9, 30, 39)])

@@ -132,9 +132,9 @@ def test_the_leader_of_three_is_found_and_its_successor_after_it(quorum: Quorum,
     whole, latest = asked_of_latest(nodes[first], lambda: fetched(followers, Path(mkdtemp(dir=tmp_path))))
     after = fetched(followers, interrupted, at_first=nodes[first].kill)
 
-    assert (whole.controller, whole.path.read_bytes()) == (first, latest.read_bytes())
+    assert (whole.controller, Path(whole.file).read_bytes()) == (first, latest.read_bytes())
     assert after.controller != first
-    own = nodes[after.controller].log_dir / "__cluster_metadata-0" / after.path.name
+    own = nodes[after.controller].log_dir / "__cluster_metadata-0" / Path(after.file).name
     assert {path.name: path.read_bytes() for path in interrupted.iterdir()} == {own.name: own.read_bytes()}
     for node in nodes.values():
         assert unknown_files(node.log_dir) == []

@@ -71,7 +71,7 @@ def test_however_small_the_chunks_two_snapshots_are_not_mixed(tmp_path: Path, ch
 
     done = resumed(Leader(now), tmp_path, chunk_bytes)
 
-    assert (done.path.read_bytes(), done.resumed_from) == (now, 0)
+    assert (Path(done.file).read_bytes(), done.resumed_from) == (now, 0)
 
 
 def test_what_differs_only_at_the_end_of_what_is_left_is_noticed_too(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_what_differs_only_at_the_end_of_what_is_left_is_noticed_too(tmp_path: P
     assert len(before) == len(now)
     (tmp_path / PART).write_bytes(before[:-1])
     done = resumed(Leader(now), tmp_path, 1 << 14)
-    assert (done.path.read_bytes(), done.resumed_from) == (now, 0)
+    assert (Path(done.file).read_bytes(), done.resumed_from) == (now, 0)
 
 
 def test_of_the_same_snapshot_only_the_ends_are_fetched_again(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_of_the_same_snapshot_only_the_ends_are_fetched_again(tmp_path: Path) ->
 
     done = resumed(leader, tmp_path, 1 << 14)
 
-    assert done.path.read_bytes() == whole
+    assert Path(done.file).read_bytes() == whole
     assert done.resumed_from > len(whole) - 200
     assert len(leader.positions) < len(whole) // (1 << 14) // 2
 

@@ -12,14 +12,17 @@ from tieredctl.cli.findings.findings_table import FINDING_COLUMNS, FINDING_FIELD
 from tieredctl.cli.option_groups import OptionGroup
 from tieredctl.cli.options import AllFindings, FailOn, Ignore, Limit, MetricsFile, Output, ProgressStyle, Quiet
 from tieredctl.cli.outcome import finish, say, say_error
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.output import Item, Listing, OutputFormat
 from tieredctl.cli.progress import LinesApart, ProgressMode
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.errors import ExitCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.printable import printable
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from tieredctl.ops.change import Outcome, Plan
 
 _Done = TypeVar("_Done")
@@ -60,14 +63,16 @@ class View(OptionGroup):
         self,
         kind: str,
         plan: Plan,
-        columns: Sequence[TableColumn],
-        fields: Sequence[str],
+        row: type[DataclassInstance],
         code: ExitCode = ExitCode.CLEAN,
         advice: Iterable[str] = (),
+        **texts: Callable[[Item], object],
     ) -> ExitCode:
-        """Shows a plan that is not applied; then gives some advice."""
-        listing = Listing(kind, plan.source(), plan.rows(), columns, plan.summary() | {"applied": False}, fields)
-        ended = self.show(listing, plan.findings(), code)
+        """Shows a plan that is not applied; then gives some advice. `texts` as in `columns_of`."""
+        summary = plan.summary() | {"applied": False}
+        ended = self.show(
+            result_listing(kind, plan.source(), row, plan.rows(), summary, **texts), plan.findings(), code
+        )
         self.say(*advice)
         return ended
 

@@ -9,6 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_type_hints
 
 from tieredctl.errors import DecodeError
+from tieredctl.model.result_row import camel_case
 
 API_VERSION = "tieredctl/v1"
 # It escapes what is not ASCII, also lone surrogates, which stand for file names that are not UTF-8.
@@ -60,11 +61,9 @@ def line_fields(make: type, *, none_is_left_out: bool = False, **others: LineFie
         is_optional, types = False, [annotated]
         if isinstance(annotated, UnionType):
             is_optional, types = True, [one for one in get_args(annotated) if one is not NoneType]
-        first, *words = attribute.split("_")
-        name = first + "".join(map(str.capitalize, words))
         null, lacking = is_optional and not none_is_left_out, is_optional and none_is_left_out
         read = _READERS.get(types[0], types[0])
-        fields[attribute] = others.get(attribute) or LineField(name, read, null=null, lacking=lacking)
+        fields[attribute] = others.get(attribute) or LineField(camel_case(attribute), read, null=null, lacking=lacking)
     return fields
 
 

@@ -33,10 +33,6 @@ class FollowerAnswer:
     epoch: int
     reason: str
 
-    def document(self) -> dict[str, object]:
-        """For a summary."""
-        return {"answer": self.answer.value, "endOffset": self.end_offset, "epoch": self.epoch, "reason": self.reason}
-
 
 def follower_answer(replica: Replica, fetch_offset: int, last_fetched_epoch: int) -> FollowerAnswer:
     """What a leader that has this replica answers a fetch from `fetch_offset` by a follower whose last record is of

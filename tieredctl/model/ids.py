@@ -46,3 +46,8 @@ class TopicIdPartition:
 
     def __str__(self) -> str:
         return f"{self.topic_id}:{self.topic}-{self.partition}"
+
+    @property
+    def names(self) -> tuple[str, str, int]:
+        """Topic, topic id and partition: the order in which results have them."""
+        return self.topic, self.topic_id, self.partition

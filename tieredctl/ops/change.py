@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from tieredctl.errors import ExitCode, TieredctlError, worst
 from tieredctl.model.findings import Finding
+from tieredctl.model.result_row import camel_case
 from tieredctl.ops.documents import Document
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 class Plan(Protocol):
@@ -19,7 +23,7 @@ class Plan(Protocol):
         """What it is about."""
         ...
 
-    def rows(self) -> list[Document]:
+    def rows(self) -> Sequence[DataclassInstance]:
         """The plan's parts, one by one."""
         ...
 
@@ -87,10 +91,6 @@ class PartitionOutcome(Protocol):
     @property
     def is_complete(self) -> bool: ...
 
-    def document(self) -> Document:
-        """The plan, with what became of it."""
-        ...
-
 
 _Part = TypeVar("_Part", bound=PartitionOutcome)
 
@@ -105,11 +105,7 @@ class OutcomeByPartition(Outcome, Generic[_Part]):
     def left(self) -> int:
         return sum(not one.is_complete for one in self.partitions)
 
-    def rows(self) -> list[Document]:
-        """One for each partition."""
-        return [one.document() for one in self.partitions]
 
-
-def totals(rows: Sequence[Document], *names: str) -> Document:
-    """The sums of some fields of rows."""
-    return {name: sum(row[name] for row in rows) for name in names}
+def totals(rows: Sequence[DataclassInstance], *attributes: str) -> Document:
+    """The sums of some attributes of rows, by their JSON names."""
+    return {camel_case(name): sum(getattr(row, name) for row in rows) for name in attributes}

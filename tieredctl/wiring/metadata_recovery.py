@@ -23,7 +23,13 @@ from tieredctl.ops.metadata_recovery.known_metadata import (
 )
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartitions
 from tieredctl.ops.metadata_recovery.recoverer import RecoveredPartition, Recoverer, RecoveryOutcome
-from tieredctl.ops.metadata_recovery.recovery_plan import Recovery, RecoveryPlanner, demand_mapped, steps
+from tieredctl.ops.metadata_recovery.recovery_plan import (
+    PartitionRecoveryRow,
+    Recovery,
+    RecoveryPlanner,
+    demand_mapped,
+    steps,
+)
 from tieredctl.ops.metadata_recovery.segment_judgement import SegmentJudge
 from tieredctl.ports.cluster import Cluster
 from tieredctl.ports.metadata_source import METADATA_TOPIC, MetadataSource
@@ -62,9 +68,9 @@ class MetadataRecovery:
         """What an operator does before and after it, in order."""
         return steps(self.recovery, is_live=self.metadata.cluster is not None)
 
-    def rows(self) -> list[Document]:
+    def rows(self) -> list[PartitionRecoveryRow]:
         """One for each partition."""
-        return [one.document() for one in self.recovery.partitions]
+        return [one.row() for one in self.recovery.partitions]
 
     def summary(self) -> Document:
         """Totals, the operator's steps, and what was found."""

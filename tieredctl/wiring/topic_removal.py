@@ -18,7 +18,13 @@ from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.topic_removal.remover import RemotePartitionRemover, RemovedPartition, TopicRemovalOutcome
 from tieredctl.ops.topic_removal.topic_metadata import TopicMetadata
-from tieredctl.ops.topic_removal.topic_removal_plan import PartitionPlan, RemovalScope, plan_removal, removal_scope
+from tieredctl.ops.topic_removal.topic_removal_plan import (
+    PartitionPlan,
+    PartitionRemovalRow,
+    RemovalScope,
+    plan_removal,
+    removal_scope,
+)
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, Remote, StorePlace, TopicsPlace
@@ -59,13 +65,13 @@ class TopicRemoval:
         """What makes the cluster's own metadata incomplete. Anything else that speaks against a removal raises."""
         return [] if self._offline is None else list(self._offline.findings())
 
-    def rows(self) -> list[Document]:
+    def rows(self) -> list[PartitionRemovalRow]:
         """One for each partition."""
-        return [plan.document() for plan in self.plans]
+        return [plan.row() for plan in self.plans]
 
     def summary(self) -> Document:
         """Of all partitions."""
-        counted = ("segments", "objects", "bytes", "leftovers", "copiesLeftAlone", "unknownObjects")
+        counted = ("segments", "objects", "bytes", "leftovers", "copies_left_alone", "unknown_objects")
         return {"partitions": len(self.plans), **totals(self.rows(), *counted)}
 
     def apply(

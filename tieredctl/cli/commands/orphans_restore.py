@@ -8,13 +8,12 @@ import typer
 
 from tieredctl.cli.arguments import clock_ms, given_path, pairs
 from tieredctl.cli.commands.removal_outcome import (
-    COLUMNS,
-    FIELDS,
+    ReceiptRow,
     receipt_rows,
 )
 from tieredctl.cli.options import DryRun, NoLease, Store, TieredStoreOptions
 from tieredctl.cli.outcome import say
-from tieredctl.cli.output import Listing
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
@@ -85,4 +84,4 @@ def restore(
         "dryRun": dry_run,
     }
     rows = receipt_rows(restoration.receipts, view.output, outcome.failures)
-    return view.end(Listing("Restoration", source, rows, COLUMNS, summary, FIELDS), outcome)
+    return view.end(result_listing("Restoration", source, ReceiptRow, rows, summary), outcome)

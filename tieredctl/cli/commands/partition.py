@@ -10,10 +10,9 @@ from tieredctl.cli.arguments import clock_ms, topic_id_partition
 from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.options import ClusterId, KraftSnapshot, LogDirs, NoLease, Yes
-from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
 from tieredctl.cli.removal_options import DeleteVersions
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
@@ -21,35 +20,12 @@ from tieredctl.model.quantities import size_text
 from tieredctl.ops.change import totals
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.kept_versions import for_good, retention_of
-from tieredctl.ops.topic_removal.remover import RemovedPartition
-from tieredctl.ops.topic_removal.topic_removal_plan import demand_silence
+from tieredctl.ops.topic_removal.remover import RemovedPartition, RemovedPartitionRow
+from tieredctl.ops.topic_removal.topic_removal_plan import PartitionRemovalRow, demand_silence
 from tieredctl.wiring.places import ClusterPlace
 from tieredctl.wiring.topic_removal import TopicRemoval, offline_topic_removal, topic_removal
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-
-_COLUMNS = (
-    TableColumn("TOPIC", "topic"),
-    TableColumn("PARTITION", "partition"),
-    TableColumn("STATE", "state"),
-    TableColumn("SEGMENTS", "segments"),
-    TableColumn("OBJECTS", "objects"),
-    size_column("bytes"),
-    TableColumn("LEFTOVERS", "leftovers"),
-    TableColumn("TOPIC-ID", "topicId", wide=True),
-    TableColumn("METADATA-PARTITION", "metadataPartition", wide=True),
-)
-_OUTCOME_COLUMNS = (
-    *_COLUMNS,
-    TableColumn("DONE", "done"),
-    TableColumn("FAILED", "failed"),
-    TableColumn("EVENTS", "events"),
-    TableColumn("COMPLETE", "complete"),
-)
-_FIELDS = (
-    *("topic", "topicId", "partition", "metadataPartition", "state", "segments", "segmentsByState", "objects"),
-    *("bytes", "leftovers", "copiesLeftAlone", "unknownObjects"),
-)
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
@@ -120,7 +96,7 @@ def remove(
             now_ms=clock_ms(),
         ) as removal:
             view.say(_sentence(removal, removal.summary()))
-            return view.plan("PartitionRemovalPlan", removal, _COLUMNS, _FIELDS)
+            return view.plan("PartitionRemovalPlan", removal, PartitionRemovalRow)
     if log_dir:
         raise TieredctlError(ErrorCode.USAGE, "--log-dir is for --kraft-snapshot.", hint="Omit it with a live cluster.")
     with topic_removal(
@@ -135,7 +111,7 @@ def remove(
         # What an earlier run deleted may have left versions, of which no listing tells.
         if not apply or (not delete_versions and removal.is_done):
             advice = choice.advice(changes=delete_versions or not removal.is_done)
-            return view.plan("PartitionRemovalPlan", removal, _COLUMNS, _FIELDS, advice=advice)
+            return view.plan("PartitionRemovalPlan", removal, PartitionRemovalRow, advice=advice)
         if not brokers_are_done:
             demand_silence(removal.plans, topic_id, clock_ms())
         final = for_good(retention_of(removal.store), with_versions=delete_versions)
@@ -145,17 +121,16 @@ def remove(
         outcome, stays = removal.apply(
             *(clock_ms, view.teller(_progress)), without_lease=no_lease, with_versions=delete_versions
         )
-    rows = outcome.rows()
-    done = totals(rows, "done", "failed", "segmentsDone", "events")
+    rows = [one.row() for one in outcome.partitions]
+    done = totals(rows, "done", "failed", "segments_done", "events")
     view.say(
         f"Removed {counted(done['segmentsDone'], 'segment')} and {counted(done['done'], 'object')}; "
         f"wrote {counted(done['events'], 'event')}.",
         *stays.sentences(),
-        *(f"Left alone: {one}." for row in rows for one in row["appeared"]),
+        *(f"Left alone: {one}." for row in rows for one in row.appeared),
     )
     ended = {**summary, **done, "applied": True, "stopped": outcome.stopped_by, "stays": stays.document()}
-    fields = (*_FIELDS, "done", "failed", "segmentsDone", "events", "appeared", "complete")
-    return view.end(Listing("PartitionRemoval", removal.source(), rows, _OUTCOME_COLUMNS, ended, fields), outcome)
+    return view.end(result_listing("PartitionRemoval", removal.source(), RemovedPartitionRow, rows, ended), outcome)
 
 
 def _amount(summary: Document) -> str:

@@ -97,7 +97,11 @@ def indexes(
     view.say(*(_sentences(recovery.plans[0]) if is_one else _sentences_of_several(recovery)))
     if not apply or not to_write:
         advice = [*advice, *choice.advice(changes=bool(to_write))]
-        return view.plan("IndexRecoveryPlan", recovery, columns, fields, _code(recovery, apply), advice)
+        planned = recovery.summary() | {"applied": False}
+        listing = Listing("IndexRecoveryPlan", recovery.source(), recovery.rows(), columns, planned, fields)
+        code = view.show(listing, code=_code(recovery, apply))
+        view.say(*advice)
+        return code
     of = f"segment {wanted.the_one}" if is_one else counted(len(recovery.in_need()), "segment")
     what = f"Writing {counted(to_write, 'object')} of {of} to {recovery.store_url}"
     known_cluster_id = recovery.cluster_id or cluster_id

@@ -11,29 +11,14 @@ import typer
 from tieredctl.cli.arguments import given_path
 from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.options import ClusterId, Yes
-from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.ops.metadata_recovery.log_start_plan import LogStartPlan
-from tieredctl.ops.metadata_recovery.log_start_writing import LogStartOutcome
-from tieredctl.ops.metadata_recovery.restored_log_start import Action
+from tieredctl.ops.metadata_recovery.log_start_writing import LogStartOutcome, RestoredLogStartRow
+from tieredctl.ops.metadata_recovery.restored_log_start import Action, LogStartRow
 from tieredctl.wiring.log_start_recovery import log_start_recovery
-
-_COLUMNS = (
-    TableColumn("TOPIC", "topic"),
-    TableColumn("PARTITION", "partition"),
-    TableColumn("ACTION", "action"),
-    TableColumn("LOG-START", "logStartOffset"),
-    TableColumn("RESTORED", "restoredLogStartOffset"),
-    TableColumn("REASON", "reason", importance=2),
-    TableColumn("TOPIC-ID", "topicId", wide=True),
-)
-_OUTCOME_COLUMNS = (*_COLUMNS, TableColumn("DONE", "restored"))
-_FIELDS = (
-    *("topic", "topicId", "partition", "action", "logStartOffset", "restoredLogStartOffset"),
-    *("leaderEpochCheckpoint", "reason"),
-)
 
 
 def log_starts(
@@ -66,7 +51,7 @@ def log_starts(
             if refusal is not None or shown.by_action(Action.UNKNOWN):
                 code = ExitCode.INCOMPLETE
             advice = choice.advice(changes=to_restore > 0 and refusal is None)
-            return view.plan("LogStartRecoveryPlan", shown, _COLUMNS, _FIELDS, code, advice)
+            return view.plan("LogStartRecoveryPlan", shown, LogStartRow, code, advice)
         if refusal is None:
             what = f"Writing {counted(len(shown.to_replace()), 'checkpoint file')} in {shown.node.log_dir}"
             demand_confirmation(what, shown.node.cluster_id, yes=yes, typed_cluster_id=cluster_id)
@@ -77,8 +62,7 @@ def log_starts(
         done = f"{outcome.done} of {counted(outcome.planned, 'partition')}"
         view.say(f"Restored the log starts of {done}; each old file is beside the new one, as *.tieredctl-kept-*.")
     ended = shown.summary() | outcome.counts() | {"written": outcome.files, "applied": True}
-    fields = (*_FIELDS, "restored")
-    listing = Listing("LogStartRecovery", shown.source(), outcome.rows(), _OUTCOME_COLUMNS, ended, fields)
+    listing = result_listing("LogStartRecovery", shown.source(), RestoredLogStartRow, outcome.rows(), ended)
     return view.end(listing, outcome)
 
 

@@ -10,46 +10,21 @@ import typer
 from tieredctl.cli.arguments import GREATEST_INT32, clock_ms, kafka_id, pairs
 from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.options import ClusterId, NoLease, Yes
-from tieredctl.cli.output import Item, Listing, TableColumn
+from tieredctl.cli.output import Item
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView, View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.ops.change import totals
-from tieredctl.ops.metadata_recovery.recoverer import RecoveredPartition
-from tieredctl.ops.metadata_recovery.recovery_plan import AFTERWARDS
+from tieredctl.ops.metadata_recovery.recoverer import RecoveredPartition, RecoveredPartitionRow
+from tieredctl.ops.metadata_recovery.recovery_plan import AFTERWARDS, PartitionRecoveryRow
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 from tieredctl.wiring.metadata_recovery import MetadataRecovery, metadata_recovery
 
 
 def _left_out(item: Item) -> str | None:
     return ", ".join(f"{count} {reason}" for reason, count in item["leftOut"].items()) or None
-
-
-_COLUMNS = (
-    TableColumn("TOPIC", "topic"),
-    TableColumn("PARTITION", "partition"),
-    TableColumn("SEGMENTS", "segments"),
-    TableColumn("IN-METADATA", "inMetadata"),
-    TableColumn("TO-RECOVER", "toRecover"),
-    size_column("bytes"),
-    TableColumn("LEFT-OUT", _left_out),
-    TableColumn("LOG-START", "logStartOffset"),
-    TableColumn("LOCAL-START", "localLogStartOffset"),
-    TableColumn("TOPIC-ID", "topicId", wide=True),
-    TableColumn("METADATA-PARTITION", "metadataPartition", wide=True),
-)
-_OUTCOME_COLUMNS = (
-    *_COLUMNS,
-    TableColumn("RECOVERED", "recovered"),
-    TableColumn("EVENTS", "events"),
-    TableColumn("LEFT", "left"),
-)
-_FIELDS = (
-    *("topic", "topicId", "partition", "metadataPartition", "segments", "inMetadata", "toRecover", "bytes"),
-    *("leftOut", "logStartOffset", "localLogStartOffset", "restore"),
-)
 
 
 def metadata(
@@ -104,25 +79,26 @@ def metadata(
         _say_plan(planned, view, with_steps=not is_applied or bool(recovery.moved))
         if not is_applied:
             needed = ExitCode.FINDINGS if recovery.to_recover else ExitCode.CLEAN
-            return view.plan("MetadataRecoveryPlan", planned, _COLUMNS, _FIELDS, needed)
+            return view.plan("MetadataRecoveryPlan", planned, PartitionRecoveryRow, needed, left_out=_left_out)
         what = f"Writing {counted(recovery.to_recover, 'segment')} to {METADATA_TOPIC}"
         demand_confirmation(what, planned.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         outcome = planned.apply(clock_ms, view.teller(_progress), without_lease=no_lease)
-    rows = outcome.rows()
-    done = totals(rows, "recovered", "events", "goneMeanwhile", "left")
+    rows = [one.row() for one in outcome.partitions]
+    done = totals(rows, "recovered", "events", "gone_meanwhile", "left")
     view.say(
         f"Recovered {counted(done['recovered'], 'segment')} with {counted(done['events'], 'event')}; "
         f"{done['left']} left.",
         *(
             f"Left alone: segment {segment_id}: its objects have changed since the plan was made."
             for row in rows
-            for segment_id in row["changedMeanwhile"]
+            for segment_id in row.changed_meanwhile
         ),
         *([AFTERWARDS] if outcome.is_complete and not recovery.moved else ()),
     )
     ended = {**summary, **done, "applied": True, "stopped": outcome.stopped_by}
-    fields = (*_FIELDS, "recovered", "events", "goneMeanwhile", "changedMeanwhile", "left")
-    listing = Listing("MetadataRecovery", planned.source(), rows, _OUTCOME_COLUMNS, ended, fields)
+    listing = result_listing(
+        *("MetadataRecovery", planned.source(), RecoveredPartitionRow, rows, ended), left_out=_left_out
+    )
     return view.end(listing, outcome, planned.findings())
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tieredctl.cli.arguments import given_path
-from tieredctl.cli.commands.removal_outcome import COLUMNS, FIELDS, receipt_rows
+from tieredctl.cli.commands.removal_outcome import ReceiptRow, receipt_rows
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.output import Listing
 from tieredctl.cli.removal_options import ApplyLimitOptions, ApplyOptions
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView, View
 from tieredctl.config.plan_key import key_for_seals, known_key, signing_key
 from tieredctl.errors import ExitCode
@@ -115,7 +115,7 @@ def apply_plan(
     headline = _rehearsed(plan, applied) if how.dry_run else _headline(plan, applied)
     view.say(headline, *applied.stays.sentences())
     rows = receipt_rows(applied.receipts, view.output)
-    return view.end(Listing("Removal", source, rows, COLUMNS, summary, FIELDS), outcome)
+    return view.end(result_listing("Removal", source, ReceiptRow, rows, summary), outcome)
 
 
 def _receipt_file(named: str | None, plan: Path) -> Path | None:

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from tieredctl.cli.output import OutputFormat, TableColumn
+from tieredctl.cli.output import OutputFormat
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import Receipt, ReceiptStep
+from tieredctl.model.result_row import Column, JsonOnly, Main
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
     from tieredctl.ops.orphan_removal.receipts import Receipts
 
 _UNFINISHED = (ReceiptStep.COPIED, ReceiptStep.DELETING)
-COLUMNS = (
-    TableColumn("STATUS", "status"),
-    TableColumn("KEY", "key", importance=2),
-    TableColumn("ERROR", "error", importance=2),
-)
-FIELDS = ("key", "status", "size", "quarantineKey", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptRow:
+    """What happened to an object."""
+
+    key: Annotated[str, Column(importance=2, after="status")]
+    status: str
+    size: JsonOnly[int]
+    quarantine_key: JsonOnly[str | None]
+    error: Main[str | None]
+
+    @classmethod
+    def of(cls, receipt: Receipt, status: str) -> ReceiptRow:
+        """By the object's last receipt."""
+        copy = None if receipt.copy is None else receipt.copy.key
+        return cls(receipt.key, status, receipt.size, copy, receipt.error)
 
 
 def demand_source(bootstrap_server: str | None, *, offline_metadata: bool, are_listed: bool) -> None:
@@ -35,7 +48,7 @@ def demand_source(bootstrap_server: str | None, *, offline_metadata: bool, are_l
 
 def receipt_rows(
     receipts: Receipts | None, output: OutputFormat, would_fail: Sequence[Receipt] = ()
-) -> list[dict[str, object]]:
+) -> list[ReceiptRow]:
     """What happened to each object, or would happen by a rehearsal; tables only have what is not done."""
     from tieredctl.ops.orphan_removal.receipts import last_receipts
 
@@ -47,11 +60,5 @@ def receipt_rows(
     return list(map(_row, shown))
 
 
-def _row(receipt: Receipt) -> dict[str, object]:
-    return {
-        "key": receipt.key,
-        "status": "unfinished" if receipt.step in _UNFINISHED else receipt.step.value,
-        "size": receipt.size,
-        "quarantineKey": receipt.copy and receipt.copy.key,
-        "error": receipt.error,
-    }
+def _row(receipt: Receipt) -> ReceiptRow:
+    return ReceiptRow.of(receipt, "unfinished" if receipt.step in _UNFINISHED else receipt.step.value)

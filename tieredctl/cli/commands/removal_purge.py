@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tieredctl.cli.commands.removal_outcome import FIELDS
+from tieredctl.cli.commands.removal_outcome import ReceiptRow
 from tieredctl.cli.confirmation import demand_confirmation
-from tieredctl.cli.output import Listing
 from tieredctl.cli.removal_options import PurgeOptions
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.shown_quantities import ago
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -54,7 +54,7 @@ def purge_copies(
     view.say(_headline(purged, how), *stays.sentences(), *sentences)
     source = {"clusterId": purge.cluster_id, "store": purged.url}
     kept = {"young": outcome.young, "unproven": outcome.unproven, "stays": stays.document(), "dryRun": how.dry_run}
-    return view.end(Listing("Purge", source, (), (), outcome.counts() | kept, FIELDS), outcome)
+    return view.end(result_listing("Purge", source, ReceiptRow, (), outcome.counts() | kept), outcome)
 
 
 def _what(purge: QuarantinePurge, how: PurgeOptions, rehearsed: Purged | None) -> str:

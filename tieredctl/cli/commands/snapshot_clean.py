@@ -10,28 +10,15 @@ import typer
 from tieredctl.cli.arguments import GREATEST_INT64, given_path, now_ms
 from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.options import ClusterId, Now, Yes
-from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
+from tieredctl.ops.snapshots.cleaning import CleanedFilesRow
+from tieredctl.ops.snapshots.cleaning_plan import PlannedFilesRow
 from tieredctl.wiring.snapshot_cleaning import snapshot_cleaning
-
-_COLUMNS = (
-    TableColumn("FILE", "file"),
-    TableColumn("KIND", "kind"),
-    TableColumn("ACTION", "action"),
-    size_column("size"),
-    TableColumn("REASON", "reason", importance=2),
-    TableColumn("FILES", "files", wide=True),
-    TableColumn("END-OFFSET", "endOffset", wide=True),
-    TableColumn("EPOCH", "epoch", wide=True),
-    TableColumn("BASE-OFFSET", "baseOffset", wide=True),
-)
-_OUTCOME_COLUMNS = (*_COLUMNS, TableColumn("REMOVED", "removed"))
-_FIELDS = ("file", "kind", "action", "endOffset", "epoch", "baseOffset", "files", "size", "reason")
 
 
 def clean(
@@ -83,17 +70,15 @@ def clean(
         for name, source in plan.limit_sources.items():
             view.say(f"{name} is {summary[name]} ({source}).")
         if not apply or not plan.to_remove():
-            return view.plan(
-                "SnapshotCleaningPlan", plan, _COLUMNS, _FIELDS, advice=choice.advice(changes=bool(plan.to_remove()))
-            )
+            advice = choice.advice(changes=bool(plan.to_remove()))
+            return view.plan("SnapshotCleaningPlan", plan, PlannedFilesRow, advice=advice)
         cleaning.demand_applicable(receipts)
         what = f"Deleting {_amount(summary)} from {plan.cluster.path} for good"
         demand_confirmation(what, plan.cluster.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         outcome = cleaning.apply(receipts)
     view.say(f"Removed {outcome.done} of {outcome.planned}, {size_text(outcome.bytes)}; see {receipts}.")
     ended = summary | outcome.counts() | {"applied": True, "receipts": str(receipts)}
-    fields = (*_FIELDS, "removed")
-    listing = Listing("SnapshotCleaning", plan.source(), outcome.rows(), _OUTCOME_COLUMNS, ended, fields)
+    listing = result_listing("SnapshotCleaning", plan.source(), CleanedFilesRow, outcome.rows(), ended)
     return view.end(listing, outcome, plan.findings())
 
 

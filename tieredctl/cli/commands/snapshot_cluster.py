@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tieredctl.cli.outcome import finish
-from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn
+from tieredctl.cli.output import OutputFormat
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kraft.difference import in_words
-from tieredctl.kraft.entries import entries, shown
+from tieredctl.kraft.entries import Kind, entries, shown
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.model.counted import counted
 from tieredctl.model.tolerance import Tolerance
 from tieredctl.ops.documents import Document
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 
-_COLUMNS = (
-    TableColumn("KIND", "kind"),
-    TableColumn("SUBJECT", "subject"),
-    TableColumn("VALUES", lambda item: in_words(item["values"])),
-)
-_FIELDS = ("kind", "subject", "values")
+
+@dataclass(frozen=True, slots=True)
+class _EntryRow:
+    """A thing that a cluster has; no secret is among its values."""
+
+    kind: Kind
+    subject: str
+    values: Mapping[str, Any]
 
 
 def show_cluster(paths: Sequence[Path], output: OutputFormat, *, quiet: bool, tolerance: Tolerance) -> ExitCode:
@@ -29,17 +34,16 @@ def show_cluster(paths: Sequence[Path], output: OutputFormat, *, quiet: bool, to
     if len(paths) != 1:
         raise TieredctlError(ErrorCode.USAGE, "--cluster is for one snapshot or folder.")
     cluster = OfflineClusterPlace(paths[0]).read()
-    listing = Listing(
-        "MetadataImage", cluster.describe(), _items(cluster.image), _COLUMNS, _summary(cluster.image), _FIELDS
+    listing = result_listing(
+        *("MetadataImage", cluster.describe(), _EntryRow, _rows(cluster.image), _summary(cluster.image)),
+        values=lambda item: in_words(item["values"]),
     )
     sentence = f"The cluster as of offset {cluster.image.end_offset}: {counted(len(cluster.topic_ids), 'topic')}."
     return finish(listing, output, list(cluster.findings()), quiet=quiet, sentences=[sentence], tolerance=tolerance)
 
 
-def _items(image: ClusterImage) -> Iterator[Item]:
-    for entry in entries(image):
-        values = shown(entry, entry.values)
-        yield {"kind": entry.kind.value, "subject": entry.subject, "values": values}
+def _rows(image: ClusterImage) -> Iterator[_EntryRow]:
+    return (_EntryRow(entry.kind, entry.subject, shown(entry, entry.values)) for entry in entries(image))
 
 
 def _summary(image: ClusterImage) -> Document:

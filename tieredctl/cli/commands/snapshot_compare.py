@@ -8,19 +8,13 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import given_path
-from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
-from tieredctl.ops.snapshots.comparison import Comparison, compare
+from tieredctl.ops.snapshots.comparison import ChangeRow, Comparison, compare
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 
-_COLUMNS = (
-    TableColumn("CHANGE", "words"),
-    TableColumn("KIND", "kind", wide=True),
-    TableColumn("SUBJECT", "subject", wide=True),
-)
-_FIELDS = ("kind", "subject", "change", "before", "after", "words")
 _POINT = "A snapshot, or a node's __cluster_metadata-0: its latest snapshot and the log after it."
 
 
@@ -36,8 +30,8 @@ def compare_command(
     tieredctl snapshot compare data/__cluster_metadata-0/00000000000000000050-0000000001.checkpoint data
     """
     comparison = compare(OfflineClusterPlace(before).read(), OfflineClusterPlace(after).read())
-    listing = Listing(
-        "SnapshotComparison", comparison.source(), comparison.rows(), _COLUMNS, comparison.summary(), _FIELDS
+    listing = result_listing(
+        "SnapshotComparison", comparison.source(), ChangeRow, comparison.rows(), comparison.summary()
     )
     return view.show(listing, comparison.findings(), sentences=[_sentence(comparison)])
 

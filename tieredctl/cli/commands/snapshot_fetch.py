@@ -9,25 +9,14 @@ import typer
 
 from tieredctl.cli.arguments import file_or_folder, snapshot_name
 from tieredctl.cli.options import BootstrapController, ClusterId, DryRun
-from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import ClusterOptions
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.file_names import KraftSnapshotName
 from tieredctl.model.quantities import byte_count, size_text
-from tieredctl.ops.snapshots.fetching import LARGEST_CHUNK_BYTES, fetch_snapshot
+from tieredctl.ops.snapshots.fetching import LARGEST_CHUNK_BYTES, FetchedSnapshot, fetch_snapshot
 from tieredctl.wiring.places import QuorumPlace
-
-_COLUMNS = (
-    TableColumn("END-OFFSET", "endOffset"),
-    TableColumn("EPOCH", "epoch"),
-    size_column("bytes"),
-    TableColumn("BATCHES", "batches"),
-    TableColumn("CONTROLLER", "controller"),
-    TableColumn("RESUMED-FROM", "resumedFrom", wide=True),
-    TableColumn("FILE", "file"),
-)
 
 
 def fetch(
@@ -62,10 +51,9 @@ def fetch(
         done = fetch_snapshot(quorum, to, snapshot, chunk_bytes=chunk_bytes, force=force, dry_run=dry_run)
         source = quorum.describe()
     if dry_run:
-        view.say(f"Would write {size_text(done.size)} to {done.path}.")
-    summary = {"bytes": done.size, "dryRun": dry_run}
-    item = done.document()
-    return view.show(Listing("FetchedSnapshot", source, [item], _COLUMNS, summary, tuple(item)))
+        view.say(f"Would write {size_text(done.bytes)} to {done.file}.")
+    summary = {"bytes": done.bytes, "dryRun": dry_run}
+    return view.show(result_listing("FetchedSnapshot", source, FetchedSnapshot, [done], summary))
 
 
 def _place(bootstrap_controller: str | None, cluster: ClusterOptions) -> QuorumPlace:

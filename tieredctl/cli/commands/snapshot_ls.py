@@ -3,47 +3,29 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tieredctl.cli.arguments import GREATEST_INT32, GREATEST_INT64, given_path, now_ms
 from tieredctl.cli.options import Now
-from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.output import TableColumn
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kraft.follower import Answer, follower_answer
 from tieredctl.model.findings import Finding
-from tieredctl.model.quantities import age_text
+from tieredctl.model.result_row import document_of
 from tieredctl.ops.documents import Document
 from tieredctl.ops.snapshots.record_files import metadata_log_folder
-from tieredctl.ops.snapshots.snapshot_list import damage, file_row, node_rows
+from tieredctl.ops.snapshots.snapshot_list import ListedSnapshot, checked, file_row, node_rows
 from tieredctl.wiring.offline_cluster import read_replica
 from tieredctl.wiring.snapshot_cleaning import node_limits
 from tieredctl.wiring.snapshot_verification import contradicted
 
-_COLUMNS = (
-    TableColumn("FILE", lambda item: Path(item["file"]).name),
-    TableColumn("STATE", "state"),
-    TableColumn("END-OFFSET", "endOffset"),
-    TableColumn("EPOCH", "epoch"),
-    size_column("size"),
-    TableColumn("AGE", "ageMs", people_read=age_text),
-    TableColumn("LOG", "log"),
-    TableColumn("MAY-BE-DELETED", "mayBeDeleted"),
-    TableColumn("LAST-CONTAINED", "lastContainedOffset", wide=True),
-    TableColumn("LAST-CONTAINED-MS", "lastContainedLogTimestamp", wide=True),
-    TableColumn("REASON", "reason", wide=True),
-    TableColumn("PATH", "file", wide=True),
-)
-_FIELDS = (
-    *("file", "state", "endOffset", "epoch", "lastContainedOffset", "lastContainedLogTimestamp", "ageMs"),
-    *("size", "log", "mayBeDeleted", "reason"),
-)
-
-
+_FILE = TableColumn("FILE", lambda item: Path(item["file"]).name)
 _OFFSET_AND_EPOCH = re.compile(r"([0-9]{1,19}):([0-9]{1,10})")
 
 
@@ -70,8 +52,8 @@ def list_snapshots(
     For example: tieredctl snapshot ls /var/lib/kafka -o wide
     """
     moment, follower = now_ms(now), None if follower_at is None else _offset_and_epoch(follower_at)
-    rows: list[Document] = []
-    logs: list[dict[str, Any]] = []
+    rows: list[ListedSnapshot] = []
+    logs: list[Document] = []
     untrue: list[Finding] = []
     for path in paths:
         if path.is_dir():
@@ -82,21 +64,22 @@ def list_snapshots(
             untrue += contradicted(folder)
             logs.append({"folder": str(folder), **log.document(), "limitsFrom": dict(limits.sources)})
             if follower is not None:
-                logs[-1]["follower"] = follower_answer(read_replica(folder), *follower).document()
+                logs[-1]["follower"] = document_of(follower_answer(read_replica(folder), *follower))
         elif follower is not None:
             raise TieredctlError(ErrorCode.USAGE, f"--follower-at is for nodes' folders, and {path} is not one.")
         else:
             rows.append(file_row(path, moment))
-    findings = list(damage(rows, untrue))
+    rows, findings = checked(rows, untrue)
     source = {"kind": "metadata-log", "paths": [str(path) for path in paths]}
-    summary = {"snapshots": len(rows), "bytes": sum(row["size"] for row in rows), "logs": logs}
+    summary = {"snapshots": len(rows), "bytes": sum(row.size for row in rows), "logs": logs}
     sentences = [
         f"The log in {log['folder']} begins at {log['logStartOffset']} and ends at {_offset_text(log['logEndOffset'])}."
         for log in logs
         if log["logStartOffset"] is not None
     ]
     sentences += [_sent(follower_at, log["follower"]) for log in logs if "follower" in log]
-    listing = Listing("Snapshots", source, rows, _COLUMNS, summary, _FIELDS)
+    listing = result_listing("Snapshots", source, ListedSnapshot, rows, summary)
+    listing = replace(listing, columns=(_FILE, *listing.columns))
     return view.show(listing, findings, sentences=sentences if view.is_table else ())
 
 

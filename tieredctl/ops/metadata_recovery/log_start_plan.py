@@ -20,6 +20,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata_recovery.restored_log_start import (
     Action,
     JudgedReplica,
+    LogStartRow,
     ReplicaFiles,
     WantedLogStarts,
     judged_replica,
@@ -79,9 +80,9 @@ class LogStartPlan:
         """The node that the log directory belongs to, for documents."""
         return {"logDir": str(self.node.log_dir), "clusterId": self.node.cluster_id, "nodeId": self.node.node_id}
 
-    def rows(self) -> list[Document]:
+    def rows(self) -> list[LogStartRow]:
         """One for each partition of the plan."""
-        return [one.document() for one in self.replicas]
+        return [one.row() for one in self.replicas]
 
     def summary(self) -> Document:
         """How many partitions have each action, and how many files change."""

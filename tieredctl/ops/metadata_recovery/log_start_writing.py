@@ -9,13 +9,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.result_row import Column, extended
 from tieredctl.ops.change import Outcome
-from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata_recovery.log_start_plan import LARGEST_CHECKPOINT_BYTES, LogStartPlan, ReplacedCheckpoint
-from tieredctl.ops.metadata_recovery.restored_log_start import Action
+from tieredctl.ops.metadata_recovery.restored_log_start import Action, LogStartRow
 from tieredctl.process.interruption import critical_section, mark_complete
 from tieredctl.process.progress import note
 
@@ -40,6 +40,13 @@ class Folder(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RestoredLogStartRow(LogStartRow):
+    """The same, once the plan was applied."""
+
+    restored: Annotated[bool, Column("DONE")]
+
+
 @dataclass(slots=True, kw_only=True)
 class LogStartOutcome(Outcome):
     """What became of a plan. Done are partitions: once all files are written and were read again."""
@@ -52,10 +59,13 @@ class LogStartOutcome(Outcome):
     def left(self) -> int:
         return self.planned - self.done + len(self.plan.by_action(Action.UNKNOWN))
 
-    def rows(self) -> list[Document]:
+    def rows(self) -> list[RestoredLogStartRow]:
         """The plan's rows, each with its outcome."""
         is_done = self.planned > 0 and self.done == self.planned
-        return [row | {"restored": is_done and row["action"] == Action.RESTORE.value} for row in self.plan.rows()]
+        return [
+            extended(RestoredLogStartRow, row, restored=is_done and row.action is Action.RESTORE)
+            for row in self.plan.rows()
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,14 @@ from itertools import compress
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.result_row import JsonOnly, extended
 from tieredctl.ops.change import Outcome, OutcomeByPartition
-from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.metadata_recovery.event_rebuilding import as_started
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
-from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery, Recovery
+from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery, PartitionRecoveryRow, Recovery
 from tieredctl.ops.metadata_recovery.segment_judgement import JudgedSegment, finished_event
 from tieredctl.ports.metadata_source import NO_BROKER, EventPublisher
 from tieredctl.ports.object_store import ObjectStore
@@ -30,6 +30,17 @@ BATCH_SEGMENTS = 100
 LOOK_AGAIN_MS = 5_000
 """How old the metadata that was read may be when segments are registered: brokers write events meanwhile."""
 _WORLD_CHANGED = "Check the plan again: a broker that started meanwhile may have moved its log start."
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredPartitionRow(PartitionRecoveryRow):
+    """The same, once the plan was applied."""
+
+    recovered: int
+    events: int
+    gone_meanwhile: JsonOnly[int]
+    changed_meanwhile: JsonOnly[list[str]]
+    left: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,15 +56,15 @@ class RecoveredPartition(Outcome):
     left: int = 0
     """Segments that are still not in the metadata when it is read at the end."""
 
-    def document(self) -> Document:
-        return {
-            **self.plan.document(),
-            "recovered": self.done,
-            "events": self.events,
-            "goneMeanwhile": self.skipped,
-            "changedMeanwhile": list(self.changed),
-            "left": self.left,
-        }
+    def row(self) -> RecoveredPartitionRow:
+        return extended(
+            *(RecoveredPartitionRow, self.plan.row()),
+            recovered=self.done,
+            events=self.events,
+            gone_meanwhile=self.skipped,
+            changed_meanwhile=list(self.changed),
+            left=self.left,
+        )
 
 
 RecoveryOutcome = OutcomeByPartition[RecoveredPartition]

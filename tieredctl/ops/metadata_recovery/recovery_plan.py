@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.counted import counted
@@ -13,7 +14,8 @@ from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderLog
-from tieredctl.ops.documents import Document, partition_document
+from tieredctl.model.result_row import Column, JsonOnly, Size, Wide
+from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.second_look import are_in_doubt, confirmed
 from tieredctl.ops.metadata_recovery.event_rebuilding import StoredSegment, StoreListing
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
@@ -27,6 +29,24 @@ from tieredctl.rlmm.cache import DeletedOffsets
 from tieredctl.rlmm.partitioner import DEFAULT_METADATA_PARTITIONS, metadata_partition
 
 StoredPartitions = Sequence[tuple[TopicIdPartition, Sequence[StoredSegment]]]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRecoveryRow:
+    """The plan for one partition, as a result shows it."""
+
+    topic: str
+    topic_id: Wide[str]
+    partition: int
+    metadata_partition: Wide[int]
+    segments: int
+    in_metadata: int
+    to_recover: int
+    bytes: Size[int]
+    left_out: Mapping[str, int]
+    log_start_offset: Annotated[int | None, Column("LOG-START")]
+    local_log_start_offset: Annotated[int | None, Column("LOCAL-START")]
+    restore: JsonOnly[Document | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +79,18 @@ class PartitionRecovery:
         """The metadata of `to_recover`, as it is rebuilt."""
         return [one.metadata for one in self.to_recover() if one.metadata is not None]
 
-    def document(self) -> Document:
-        """The plan as every output format shows it."""
+    def row(self) -> PartitionRecoveryRow:
         counts = fates(self.segments)
         log = None if self.live is None else self.live.log
         left_out = {fate.value: count for fate, count in counts.items() if _is_left_out(fate) and count}
-        return {
-            **partition_document(self.partition),
-            "metadataPartition": self.metadata_partition,
-            "segments": len(self.segments),
-            "inMetadata": counts[Fate.IN_METADATA],
-            "toRecover": counts[Fate.RECOVER],
-            "bytes": sum(one.segment_size_in_bytes for one in self.recovered()),
-            "leftOut": left_out,
-            "logStartOffset": None if log is None else log.log_start_offset,
-            "localLogStartOffset": None if log is None else log.local_log_start_offset,
-            "restore": None if self.moved is None else self.moved.document(),
-        }
+        return PartitionRecoveryRow(
+            *(*self.partition.names, self.metadata_partition),
+            *(len(self.segments), counts[Fate.IN_METADATA], counts[Fate.RECOVER]),
+            *(sum(one.segment_size_in_bytes for one in self.recovered()), left_out),
+            None if log is None else log.log_start_offset,
+            None if log is None else log.local_log_start_offset,
+            None if self.moved is None else self.moved.document(),
+        )
 
 
 @dataclass(frozen=True, slots=True)

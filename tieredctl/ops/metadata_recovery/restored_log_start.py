@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint, read_leader_epoch_checkpoint
 from tieredctl.formats.file_names import PartitionFolderName, parse_partition_folder_name, partition_folder_name
 from tieredctl.formats.json_lines import fields_of
 from tieredctl.model.ids import TopicIdPartition, is_uuid
-from tieredctl.ops.documents import Document, partition_document
+from tieredctl.model.result_row import Column, JsonOnly, Main, Wide
 from tieredctl.ops.file_reading import demand_size, reading, regular_size
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate
 
@@ -51,6 +51,20 @@ class ReplicaFiles(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class LogStartRow:
+    """A partition of the plan, as a result shows it."""
+
+    topic: str
+    topic_id: Wide[str]
+    partition: int
+    action: Action
+    log_start_offset: Annotated[int | None, Column("LOG-START")]
+    restored_log_start_offset: Annotated[int | None, Column("RESTORED")]
+    leader_epoch_checkpoint: JsonOnly[str | None]
+    reason: Main[str | None]
+
+
+@dataclass(frozen=True, slots=True)
 class JudgedReplica:
     """A partition of the plan, and what is done about it."""
 
@@ -65,16 +79,11 @@ class JudgedReplica:
     epochs_after: bytes = b""
     """The leader-epoch-checkpoint, as it is and as it is to be."""
 
-    def document(self) -> Document:
-        """The row as every output format shows it."""
-        return {
-            **partition_document(self.partition),
-            "action": self.action.value,
-            "logStartOffset": self.log_start_offset,
-            "restoredLogStartOffset": self.restored_log_start_offset,
-            "leaderEpochCheckpoint": self.epochs_after.decode("ascii") or None,
-            "reason": self.reason or None,
-        }
+    def row(self) -> LogStartRow:
+        return LogStartRow(
+            *(*self.partition.names, self.action, self.log_start_offset, self.restored_log_start_offset),
+            *(self.epochs_after.decode("ascii") or None, self.reason or None),
+        )
 
 
 def judged_replica(wanted: WantedLogStart, files: ReplicaFiles | None) -> JudgedReplica:

@@ -15,10 +15,10 @@ from typing import BinaryIO, Protocol
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.json_lines import line_of
 from tieredctl.model.local_file import SeenFile
+from tieredctl.model.result_row import extended
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
-from tieredctl.ops.documents import Document
-from tieredctl.ops.snapshots.cleaning_plan import CleaningPlan, PlannedFiles
+from tieredctl.ops.snapshots.cleaning_plan import CleaningPlan, PlannedFiles, PlannedFilesRow
 from tieredctl.process.interruption import critical_section, mark_complete
 from tieredctl.process.replaced_file import file_added_to
 
@@ -37,6 +37,13 @@ class Folder(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class CleanedFilesRow(PlannedFilesRow):
+    """The same, once the plan was applied."""
+
+    removed: bool
+
+
 @dataclass(slots=True, kw_only=True)
 class CleaningOutcome(Outcome):
     """What became of a plan."""
@@ -48,10 +55,10 @@ class CleaningOutcome(Outcome):
     def left(self) -> int:
         return self.planned - self.done
 
-    def rows(self) -> list[Document]:
+    def rows(self) -> list[CleanedFilesRow]:
         """The plan's rows, each with its outcome."""
         names = {part.files[0].name for part in self.removed}
-        return [row | {"removed": row["file"] in names} for row in self.plan.rows()]
+        return [extended(CleanedFilesRow, row, removed=row.file in names) for row in self.plan.rows()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
 from tieredctl.kraft.replica import SnapshotId
 from tieredctl.kraft.retention import (
@@ -18,6 +19,7 @@ from tieredctl.kraft.retention import (
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.local_file import SeenFile
+from tieredctl.model.result_row import Column, Main, Size, Wide
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 from tieredctl.ops.documents import Document
 
@@ -52,6 +54,21 @@ class NodeFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedFilesRow:
+    """Planned files as a result shows them."""
+
+    file: str
+    kind: FileKind
+    action: str
+    end_offset: Wide[int | None]
+    epoch: Wide[int | None]
+    base_offset: Wide[int | None]
+    files: Annotated[int, Column(wide=True, after="reason")]
+    size: Size[int]
+    reason: Main[str]
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedFiles:
     """A snapshot, a segment or a left-over file, and what becomes of it."""
 
@@ -67,18 +84,13 @@ class PlannedFiles:
     def size(self) -> int:
         return sum(file.size for file in self.files)
 
-    def document(self) -> Document:
-        return {
-            "file": self.files[0].name,
-            "kind": self.kind.value,
-            "action": "remove" if self.removed else "keep",
-            "endOffset": self.snapshot and self.snapshot.end_offset,
-            "epoch": self.snapshot and self.snapshot.epoch,
-            "baseOffset": self.base_offset,
-            "files": len(self.files),
-            "size": self.size,
-            "reason": self.reason,
-        }
+    def row(self) -> PlannedFilesRow:
+        action, snapshot = "remove" if self.removed else "keep", self.snapshot
+        end_offset, epoch = (None, None) if snapshot is None else (snapshot.end_offset, snapshot.epoch)
+        return PlannedFilesRow(
+            *(self.files[0].name, self.kind, action, end_offset, epoch, self.base_offset),
+            *(len(self.files), self.size, self.reason),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +119,9 @@ class CleaningPlan:
     def source(self) -> Document:
         return self.cluster.describe()
 
-    def rows(self) -> list[Document]:
+    def rows(self) -> list[PlannedFilesRow]:
         """What goes, in the order in which it goes; then what stays."""
-        return [part.document() for part in sorted(self.parts, key=lambda part: not part.removed)]
+        return [part.row() for part in sorted(self.parts, key=lambda part: not part.removed)]
 
     def summary(self) -> Document:
         removed = self.to_remove()

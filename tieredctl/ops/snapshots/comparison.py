@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kraft.difference import Change, changes
+from tieredctl.kraft.entries import Kind
 from tieredctl.model.findings import Finding
+from tieredctl.model.result_row import Column, JsonOnly, Wide
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 from tieredctl.ops.documents import Document
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """A change as a result shows it; `before` and `after` as in `Change`."""
+
+    kind: Wide[Kind]
+    subject: Wide[str]
+    change: JsonOnly[str]
+    before: JsonOnly[Mapping[str, Any] | None]
+    after: JsonOnly[Mapping[str, Any] | None]
+    words: Annotated[str, Column("CHANGE")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +39,10 @@ class Comparison:
     def source(self) -> Document:
         return {"before": self.before.describe(), "after": self.after.describe()}
 
-    def rows(self) -> Iterator[Document]:
+    def rows(self) -> Iterator[ChangeRow]:
         """One for each change."""
-        for change in self.changes:
-            yield {
-                "kind": change.kind.value,
-                "subject": change.subject,
-                "change": _change(change),
-                "before": change.before,
-                "after": change.after,
-                "words": change.words,
-            }
+        for one in self.changes:
+            yield ChangeRow(one.kind, one.subject, _change(one), one.before, one.after, one.words)
 
     def summary(self) -> Document:
         """How many things changed, and the sizes of what they were read from."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from fcntl import LOCK_EX, LOCK_NB, flock
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.arriving_snapshot import ArrivingSnapshot
 from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER, KraftSnapshotName, kraft_snapshot_name
-from tieredctl.ops.documents import Document
+from tieredctl.model.result_row import Column, Size, Wide
 from tieredctl.ports.snapshot_source import LeaderChanged, SnapshotSource
 from tieredctl.process.progress import note
 from tieredctl.process.replaced_file import READABLE_BY_ALL, CountedBytes, file_added_to, replaced_file
@@ -34,24 +34,13 @@ Told = Callable[[int, int], None]
 class FetchedSnapshot:
     """A whole snapshot. `resumed_from` is how many of its bytes an earlier run had fetched."""
 
-    path: Path
-    snapshot: KraftSnapshotName
-    controller: int
-    size: int
+    file: Annotated[str, Column(after="resumed_from")]
+    end_offset: int
+    epoch: int
+    controller: Annotated[int, Column(after="batches")]
+    bytes: Size[int]
     batches: int
-    resumed_from: int
-
-    def document(self) -> Document:
-        """The result, for people and scripts."""
-        return {
-            "file": str(self.path),
-            "endOffset": self.snapshot.end_offset,
-            "epoch": self.snapshot.epoch,
-            "controller": self.controller,
-            "bytes": self.size,
-            "batches": self.batches,
-            "resumedFrom": self.resumed_from,
-        }
+    resumed_from: Wide[int]
 
 
 def fetch_snapshot(
@@ -89,7 +78,9 @@ def fetch_snapshot(
         ):
             fetching = _Fetching(source, leader.node_id, wanted, part, chunk_bytes, tell)
             size, batches, resumed_from = fetching.rehearsed() if dry_run else fetching.to(file)
-            return FetchedSnapshot(target, wanted, leader.node_id, size, batches, resumed_from)
+            return FetchedSnapshot(
+                *(str(target), wanted.end_offset, wanted.epoch, leader.node_id, size, batches, resumed_from)
+            )
 
 
 class _Fetching:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, KraftSnapshotName, Transition, parse_kraft_snapshot_name
@@ -13,6 +14,7 @@ from tieredctl.kraft.replica import BOOTSTRAP_SNAPSHOT, SnapshotId
 from tieredctl.kraft.retention import KeptSegment, KeptSnapshot, RetentionLimits, expired
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.model.result_row import Column, Quantity, Wide
 from tieredctl.ops.documents import Document
 from tieredctl.ops.file_reading import reading, regular_size
 from tieredctl.ops.snapshots.record_files import RecordFile, is_named_snapshot, record_files
@@ -23,6 +25,23 @@ _BEFORE_THE_LOG = "it ends before the log's start: a node deletes it when it sta
 _NEVER_FINISHED = "it was never finished: a node deletes it when it starts"
 _WAS_DELETED = "a node was deleting it, and does so when it starts"
 _COMPLETE, _PART, _DELETED, _BOOTSTRAP, _DAMAGED = "complete", "part", "deleted", "bootstrap", "damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSnapshot:
+    """A snapshot, how it stands to the log, and whether retention lets it go; None is what is not known."""
+
+    file: Annotated[str, Column("PATH", wide=True, after="reason")]
+    state: str | None
+    end_offset: int | None
+    epoch: int | None
+    last_contained_offset: Annotated[int | None, Column("LAST-CONTAINED", wide=True)]
+    last_contained_log_timestamp: Annotated[int | None, Column("LAST-CONTAINED-MS", wide=True)]
+    age_ms: Annotated[int | None, Column("AGE", Quantity.AGE)]
+    size: Annotated[int, Column("SIZE", Quantity.SIZE, after="epoch")]
+    log: str | None = None
+    may_be_deleted: bool | None = None
+    reason: Wide[str | None] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +77,7 @@ def log_range(segments: Sequence[RecordFile]) -> LogRange:
     return LogRange(segments[0].base_offset, end, kept)
 
 
-def node_rows(folder: Path, now_ms: int, limits: RetentionLimits) -> tuple[list[Document], LogRange]:
+def node_rows(folder: Path, now_ms: int, limits: RetentionLimits) -> tuple[list[ListedSnapshot], LogRange]:
     """A row for each snapshot in a node's folder, finished or not, and what there is of the log. Raises
     TieredctlError."""
     with reading(folder):
@@ -66,26 +85,29 @@ def node_rows(folder: Path, now_ms: int, limits: RetentionLimits) -> tuple[list[
         segments = [file for file in record_files([folder]) if not file.is_snapshot]
         rows = [_row(path, now_ms) for path in paths]
         log = log_range(segments)
-    finished: dict[SnapshotId, Document] = {}
-    for path, row in zip(paths, rows, strict=True):
+    finished: dict[SnapshotId, int] = {}
+    for at, path in enumerate(paths):
         name = parse_kraft_snapshot_name(path.name)
         if name is not None and name.transition is None:
-            finished[SnapshotId(name.epoch, name.end_offset)] = row
+            finished[SnapshotId(name.epoch, name.end_offset)] = at
         elif name is not None:
             why = _WAS_DELETED if name.transition is Transition.DELETED else _NEVER_FINISHED
-            row |= {"mayBeDeleted": True, "reason": why}
-    kept = [KeptSnapshot(one, row["size"], row["lastContainedLogTimestamp"]) for one, row in sorted(finished.items())]
+            rows[at] = replace(rows[at], may_be_deleted=True, reason=why)
+    kept = [
+        KeptSnapshot(one, rows[at].size, rows[at].last_contained_log_timestamp) for one, at in sorted(finished.items())
+    ]
     may_go = expired(kept, log.segments, limits, now_ms)
     gone = {one.what.id: one.reason for one in may_go.removals if isinstance(one.what, KeptSnapshot)}
     gone |= dict.fromkeys(may_go.before_log, _BEFORE_THE_LOG)
-    for one, row in finished.items():
+    for one, at in finished.items():
         reason = gone.get(one)
         stays = "it is the latest, with which a node starts" if one == kept[-1].id else "the limits keep it"
-        row |= {"log": _place(one, log), "mayBeDeleted": reason is not None, "reason": reason or stays}
+        may_be_deleted = reason is not None
+        rows[at] = replace(rows[at], log=_place(one, log), may_be_deleted=may_be_deleted, reason=reason or stays)
     return rows, log
 
 
-def file_row(path: Path, now_ms: int) -> Document:
+def file_row(path: Path, now_ms: int) -> ListedSnapshot:
     """The row of a single snapshot, of which only the name and the content are known. Raises TieredctlError."""
     (file,) = record_files([path])
     if not file.is_snapshot:
@@ -95,40 +117,37 @@ def file_row(path: Path, now_ms: int) -> Document:
         return _row(path, now_ms)
 
 
-def damage(rows: Iterable[Document], contradicted: Iterable[Finding]) -> Iterator[Finding]:
-    """What is wrong inside the snapshots of rows, which are read to their end, and what their logs contradict; one that
-    is not whole and sound is no longer called complete."""
+def checked(
+    rows: Iterable[ListedSnapshot], contradicted: Iterable[Finding]
+) -> tuple[list[ListedSnapshot], list[Finding]]:
+    """The rows, and what is wrong inside their snapshots, which are read to their end, and what their logs contradict;
+    one that is not whole and sound is no longer called complete."""
     of_logs = {finding.subject: finding for finding in contradicted}
+    checked_rows, findings = [], []
     for row in rows:
-        if row["file"] in of_logs:
-            row["state"] = _DAMAGED
-            yield of_logs[row["file"]]
-        if row["state"] in (_PART, _DELETED):
-            continue
-        check = SnapshotCheck()
-        check.read_files([RecordFile(Path(row["file"]), is_snapshot=True)])
-        for finding in check.findings:
-            if finding.code in _OF_THE_FILE:
-                row["state"] = _DAMAGED
-                yield finding
+        of_row = [of_logs[row.file]] if row.file in of_logs else []
+        if of_row or row.state not in (_PART, _DELETED):
+            check = SnapshotCheck()
+            check.read_files([RecordFile(Path(row.file), is_snapshot=True)])
+            of_row += [finding for finding in check.findings if finding.code in _OF_THE_FILE]
+        checked_rows.append(replace(row, state=_DAMAGED) if of_row else row)
+        findings += of_row
+    return checked_rows, findings
 
 
-def _row(path: Path, now_ms: int) -> Document:
+def _row(path: Path, now_ms: int) -> ListedSnapshot:
     name = parse_kraft_snapshot_name(path.name)
     contained_ms = RecordFile(path, is_snapshot=True).last_contained_ms()
-    return {
-        "file": str(path),
-        "state": _state(path.name, name),
-        "endOffset": name and name.end_offset,
-        "epoch": name and name.epoch,
-        "lastContainedOffset": name.end_offset - 1 if name and name.end_offset else None,
-        "lastContainedLogTimestamp": contained_ms,
-        "ageMs": now_ms - contained_ms if contained_ms else None,  # 0 stands for none
-        "size": regular_size(path),
-        "log": None,
-        "mayBeDeleted": None,
-        "reason": None,
-    }
+    return ListedSnapshot(
+        str(path),
+        _state(path.name, name),
+        end_offset=name and name.end_offset,
+        epoch=name and name.epoch,
+        last_contained_offset=name.end_offset - 1 if name and name.end_offset else None,
+        last_contained_log_timestamp=contained_ms,
+        age_ms=now_ms - contained_ms if contained_ms else None,  # 0 stands for none
+        size=regular_size(path),
+    )
 
 
 def _state(file_name: str, name: KraftSnapshotName | None) -> str | None:

@@ -9,7 +9,7 @@ event twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -21,8 +21,8 @@ from tieredctl.model.events import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
 )
+from tieredctl.model.result_row import JsonOnly, extended
 from tieredctl.ops.change import Outcome, OutcomeByPartition
-from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions, keys_left
@@ -30,6 +30,7 @@ from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.topic_removal.topic_metadata import PartitionState, TopicMetadata
 from tieredctl.ops.topic_removal.topic_removal_plan import (
     PartitionPlan,
+    PartitionRemovalRow,
     RemovalScope,
     appeared_since,
     changes_to_shown,
@@ -55,6 +56,18 @@ _KEYS_BETWEEN_RENEWALS = 100
 _Item = TypeVar("_Item")
 
 
+@dataclass(frozen=True, slots=True)
+class RemovedPartitionRow(PartitionRemovalRow):
+    """The same, once the plan was applied."""
+
+    done: int
+    failed: int
+    segments_done: JsonOnly[int]
+    events: int
+    appeared: JsonOnly[list[str]]
+    complete: bool
+
+
 @dataclass(slots=True, kw_only=True)
 class RemovedPartition(Outcome):
     """How far the removal of one partition got. Done are objects: those that were deleted, or were gone when their turn
@@ -74,18 +87,18 @@ class RemovedPartition(Outcome):
     left: int = 1
     """0 once nothing was found left to do."""
 
-    def document(self) -> Document:
+    def row(self) -> RemovedPartitionRow:
         """The plan, with what became of it and the state of now."""
-        return {
-            **self.plan.document(),
-            "state": None if self.delete_state is None else self.delete_state.name,
-            "done": self.done,
-            "failed": self.failed,
-            "segmentsDone": self.segments,
-            "events": self.events,
-            "appeared": list(self.appeared),
-            "complete": self.is_complete,
-        }
+        state = None if self.delete_state is None else self.delete_state.name
+        return extended(
+            *(RemovedPartitionRow, replace(self.plan.row(), state=state)),
+            done=self.done,
+            failed=self.failed,
+            segments_done=self.segments,
+            events=self.events,
+            appeared=list(self.appeared),
+            complete=self.is_complete,
+        )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.result_row import JsonOnly, Size, Wide
 from tieredctl.ops.cluster.live_topics import TopicLookup
-from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.topic_removal.topic_metadata import PartitionState, TopicMetadata
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore, StoredObject, list_unreserved
@@ -30,6 +30,24 @@ class RemovalScope:
     """No partition-delete records: brokers only see events of each segment."""
     topic_is_live: bool = False
     """The topic may still exist. Then copies in progress are left alone, as are objects without events."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRemovalRow:
+    """What remains to be removed of one partition, as a result shows it."""
+
+    topic: str
+    topic_id: Wide[str]
+    partition: int
+    metadata_partition: Wide[int]
+    state: str | None
+    segments: int
+    segments_by_state: JsonOnly[Mapping[str, int]]
+    objects: int
+    bytes: Size[int]
+    leftovers: int
+    copies_left_alone: JsonOnly[int]
+    unknown_objects: JsonOnly[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +81,16 @@ class PartitionPlan:
             yield from objects
         yield from self.leftovers
 
-    def document(self) -> Document:
-        """The plan as every output format shows it."""
+    def row(self) -> PartitionRemovalRow:
         states = Counter(segment.state for segment in self.state.segments)
         objects = list(self.doomed())
-        return {
-            **partition_document(self.state.partition),
-            "metadataPartition": self.state.metadata_partition,
-            "state": None if self.state.delete_state is None else self.state.delete_state.name,
-            "segments": len(self.segments),
-            "segmentsByState": {state.name: states[state] for state in RemoteLogSegmentState},
-            "objects": len(objects),
-            "bytes": sum(stored.size for stored in objects),
-            "leftovers": len(self.leftovers),
-            "copiesLeftAlone": self.copies,
-            "unknownObjects": self.unknown,
-        }
+        return PartitionRemovalRow(
+            *(*self.state.partition.names, self.state.metadata_partition),
+            *(None if self.state.delete_state is None else self.state.delete_state.name, len(self.segments)),
+            {state.name: states[state] for state in RemoteLogSegmentState},
+            *(len(objects), sum(stored.size for stored in objects)),
+            *(len(self.leftovers), self.copies, self.unknown),
+        )
 
 
 def plan_partition(state: PartitionState, store: ObjectStore, layout: Layout, scope: RemovalScope) -> PartitionPlan:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, percentage
-from tieredctl.cli.commands.removal_outcome import COLUMNS, FIELDS, demand_source
+from tieredctl.cli.commands.removal_outcome import ReceiptRow, demand_source
 from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.options import ClusterId, MinAge, OfflineMetadata, Yes
-from tieredctl.cli.output import Item, Listing, TableColumn
+from tieredctl.cli.output import Item
 from tieredctl.cli.places import MetadataOptions, TopicListOptions
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
@@ -36,12 +36,8 @@ def _needs(item: Item) -> str:
     return ", ".join(f"{one['topic']}-{one['partition']} {one['need']}" for one in item["segments"])
 
 
-_COLUMNS = (
-    TableColumn("COMBINED-SEGMENT-ID", "combinedSegmentId"),
-    size_column(lambda item: "not there" if item["size"] is None else item["size"]),
-    TableColumn("SEGMENTS", _needs),
-)
-_FIELDS = ("combinedSegmentId", "key", "size", "need", "segments")
+def _size(item: Item) -> object:
+    return "not there" if item["size"] is None else item["size"]
 
 
 def clean(
@@ -80,6 +76,7 @@ def clean(
     """
     apply = choice.is_made
     from tieredctl.ops.orphan_removal.limits import Limits, demand_age
+    from tieredctl_proposals.ops.wal.clean import CleanedObjectRow
 
     given_up_ms = duration_ms(give_up_after)
     if given_up_ms < LEAST_GIVEN_UP_MS:
@@ -100,7 +97,7 @@ def clean(
             silence = plan.needs.silence
             code = ExitCode.CLEAN if silence is None else ExitCode.INCOMPLETE
             advice = choice.advice(changes=plan.has_work(mode)) if silence is None else [silence]
-            return view.plan("WalCleanPlan", plan, _COLUMNS, _FIELDS, code, advice)
+            return view.plan("WalCleanPlan", plan, CleanedObjectRow, code, advice, size=_size, segments=_needs)
         plan.demand_share()
         own_cluster_id = plan.cluster_id
         what = f"{'Permanently deleting' if delete else 'Removing'} {_amount(plan)} from {plan.url}"
@@ -115,17 +112,8 @@ def clean(
         view.say(f"Undo with: tieredctl orphans restore {cleaned.plan_id} --store {plan.url}")
     did = {"applied": True, "planId": cleaned.plan_id, "events": cleaned.events}
     summary = {**plan.summary(), **outcome.counts(), **did}
-    rows = [
-        {
-            "key": one.key,
-            "status": one.step.value,
-            "size": one.size,
-            "quarantineKey": one.copy and one.copy.key,
-            "error": one.error,
-        }
-        for one in cleaned.receipts
-    ]
-    return view.end(Listing("WalClean", plan.source(), rows, COLUMNS, summary, FIELDS), outcome)
+    rows = [ReceiptRow.of(one, one.step.value) for one in cleaned.receipts]
+    return view.end(result_listing("WalClean", plan.source(), ReceiptRow, rows, summary), outcome)
 
 
 def opened_cleaning(

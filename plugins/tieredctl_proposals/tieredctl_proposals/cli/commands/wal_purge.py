@@ -8,24 +8,15 @@ import typer
 
 from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.options import ClusterId, OfflineMetadata, Yes
-from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, TopicListOptions
 from tieredctl.cli.removal_options import PurgeShare
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl_proposals.cli.commands.wal_clean import LEAST_GIVEN_UP_MS, opened_cleaning
 from tieredctl_proposals.cli.wal_places import WalStoreOptions
-
-_COLUMNS = (
-    TableColumn("KEY", "key", importance=2),
-    size_column("size"),
-    TableColumn("PLAN-ID", "planId"),
-    TableColumn("QUARANTINE-KEY", "quarantineKey", wide=True),
-)
-_FIELDS = ("key", "size", "planId", "quarantineKey")
 
 
 def purge(
@@ -51,6 +42,7 @@ def purge(
     """
     apply = choice.is_made
     from tieredctl.ops.orphan_removal.purge import LEAST_AGE_MS
+    from tieredctl_proposals.ops.wal.purge import PurgedCopyRow
 
     age_ms = duration_ms(older_than)
     if age_ms < LEAST_AGE_MS:
@@ -66,10 +58,10 @@ def purge(
         amount = f"{counted(len(plan.copies), 'copy', 'copies')}, {size_text(plan.summary()['bytes'])}"
         view.say(f"To delete from the quarantine of {plan.url}: {amount}; {plan.kept} kept.")
         if not apply or not plan.copies:
-            return view.plan("WalPurgePlan", plan, _COLUMNS, _FIELDS, advice=choice.advice(changes=bool(plan.copies)))
+            return view.plan("WalPurgePlan", plan, PurgedCopyRow, advice=choice.advice(changes=bool(plan.copies)))
         what = f"Permanently deleting {amount}, from the quarantine of {plan.url}"
         demand_confirmation(what, plan.limits.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         outcome = cleaning.purge(plan)
     view.say(f"Deleted {outcome.done} of {counted(outcome.planned, 'copy', 'copies')}.")
     summary = plan.summary() | outcome.counts() | {"applied": True}
-    return view.end(Listing("WalPurge", plan.source(), plan.rows(), _COLUMNS, summary, _FIELDS), outcome)
+    return view.end(result_listing("WalPurge", plan.source(), PurgedCopyRow, plan.rows(), summary), outcome)

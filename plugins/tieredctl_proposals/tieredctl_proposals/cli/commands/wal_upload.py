@@ -10,9 +10,8 @@ import typer
 from tieredctl.cli.arguments import clock_ms, given_path
 from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
 from tieredctl.cli.options import ClusterId, Export, NoLease, Topics, Yes
-from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import ClusterOptions, MetadataOptions
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
@@ -24,21 +23,6 @@ if TYPE_CHECKING:
     from tieredctl_proposals.ops.wal.upload import UploadOutcome
 
 _LARGEST_OBJECT = 1 << 30
-_COLUMNS = (
-    TableColumn("TOPIC", "topic"),
-    TableColumn("PARTITION", "partition"),
-    TableColumn("START", "startOffset"),
-    TableColumn("END", "endOffset"),
-    size_column("segmentSizeInBytes"),
-    TableColumn("OBJECT", "object"),
-    TableColumn("KEY", "key", wide=True),
-    TableColumn("SEGMENT-ID", "segmentId", wide=True),
-    TableColumn("POSITION", "startFilePosition", wide=True),
-)
-_FIELDS = (
-    *("topic", "topicId", "partition", "startOffset", "endOffset", "segmentSizeInBytes", "object"),
-    *("segmentId", "combinedSegmentId", "key", "startFilePosition", "endFilePosition"),
-)
 
 
 def upload(
@@ -77,6 +61,7 @@ def upload(
     --apply
     """
     apply = choice.is_made
+    from tieredctl_proposals.ops.wal.upload import UploadedSegment
     from tieredctl_proposals.wiring.wal import ActiveSegments, UploadPlace
 
     size = byte_count(upload_bytes)
@@ -89,7 +74,8 @@ def upload(
         plan = place.plan()
         amount = f"{counted(len(plan.segments), 'segment')} in {counted(plan.objects, 'object')}"
         view.say(f"To upload to {plan.url}: {amount}, {size_text(plan.summary()['bytes'])}.", *_cut(plan.deleted))
-        return view.plan("WalUploadPlan", plan, _COLUMNS, _FIELDS, advice=choice.advice(changes=bool(plan.segments)))
+        advice = choice.advice(changes=bool(plan.segments))
+        return view.plan("WalUploadPlan", plan, UploadedSegment, advice=advice)
 
     def confirm(deleted: int) -> None:
         amount = counted(deleted, "segment of an earlier leader", "segments of earlier leaders")
@@ -100,7 +86,7 @@ def upload(
     view.say(f"Uploaded {_amount(outcome)} to {place.store.url}.", *_cut(outcome.deleted))
     source = {"kind": "log-dir", "store": place.store.url}
     summary = outcome.counts() | {"objects": outcome.objects, "deleted": outcome.deleted, "applied": True}
-    return view.end(Listing("WalUpload", source, outcome.segments, _COLUMNS, summary, _FIELDS), outcome)
+    return view.end(result_listing("WalUpload", source, UploadedSegment, outcome.segments, summary), outcome)
 
 
 def _cut(deleted: int) -> list[str]:

@@ -21,6 +21,7 @@ from tieredctl.model.removal import (
     ReceiptsHeader,
     RemovalMode,
 )
+from tieredctl.model.result_row import JsonOnly, Size
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.ledger import plans_on_record
 from tieredctl.ops.orphan_removal.limits import Limits, demand_share
@@ -39,6 +40,18 @@ _VALID_FOR_MS = 24 * 3_600_000
 """A plan is carried out when it is confirmed."""
 _PUT_BACK, _TOO_YOUNG = "PUT_BACK", "TOO_YOUNG"
 """Why an object is kept, where it is not for its need."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedObjectRow:
+    """A combined object that may go."""
+
+    combined_segment_id: str
+    key: JsonOnly[str]
+    size: Size[int | None]
+    """None for one that is not there, whose events alone are left."""
+    need: JsonOnly[str]
+    segments: list[Document]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +86,7 @@ class CleanPlan:
     def source(self) -> Document:
         return {"kind": "wal-store", "store": self.url, "clusterId": self.cluster_id}
 
-    def rows(self) -> list[Document]:
+    def rows(self) -> list[CleanedObjectRow]:
         there = {one.key: one for one in self.objects}
         ids = [*map(_id_of, self.objects), *self.eventless]
         return [self._row(combined_id, there.get(object_key(combined_id))) for combined_id in ids]
@@ -100,17 +113,13 @@ class CleanPlan:
         totals = PlanTotals(len(self.objects), self.bytes, 0, self.listed)
         return ShownPlan(Path(plan_id), header, totals, plan_id, is_signed=True, objects_shown=self.objects)
 
-    def _row(self, combined_id: str, stored: PlannedObject | None) -> Document:
+    def _row(self, combined_id: str, stored: PlannedObject | None) -> CleanedObjectRow:
         judged = self.needs.may_go[combined_id]
-        return {
-            "combinedSegmentId": combined_id,
-            "key": object_key(combined_id),
-            "size": None if stored is None else stored.size,
-            "need": judged.need.name,
-            "segments": [
-                {**partition_document(one), "segmentId": id_, "need": need.name} for one, id_, need in judged.segments
-            ],
-        }
+        segments = [
+            {**partition_document(one), "segmentId": id_, "need": need.name} for one, id_, need in judged.segments
+        ]
+        size = None if stored is None else stored.size
+        return CleanedObjectRow(combined_id, object_key(combined_id), size, judged.need.name, segments)
 
 
 def plan_cleaning(store: ObjectStore, fresh: FreshNeeds, cluster_id: str | None, limits: Limits) -> CleanPlan:

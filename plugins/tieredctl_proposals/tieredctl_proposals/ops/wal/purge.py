@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tieredctl.model.findings import Finding
+from tieredctl.model.result_row import Main, Size, Wide
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.quarantine_keys import Quarantined, quarantined
 from tieredctl.ops.orphan_removal.purge import Purge, PurgeCheck, PurgeOutcome
@@ -27,6 +28,16 @@ class PurgeLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class PurgedCopyRow:
+    """A copy that would be deleted, or was."""
+
+    key: Main[str]
+    size: Size[int]
+    plan_id: str
+    quarantine_key: Wide[str]
+
+
+@dataclass(frozen=True, slots=True)
 class PurgePlan:
     """What would be deleted for good."""
 
@@ -39,10 +50,10 @@ class PurgePlan:
     def source(self) -> Document:
         return {"kind": "wal-store", "store": self.url, "clusterId": self.limits.cluster_id}
 
-    def rows(self) -> list[Document]:
+    def rows(self) -> list[PurgedCopyRow]:
         originals = ((copy, quarantined(copy.key)) for copy in self.copies)
         return [
-            {"key": original.key, "size": copy.size, "planId": original.plan_id, "quarantineKey": copy.key}
+            PurgedCopyRow(original.key, copy.size, original.plan_id, copy.key)
             for copy, original in originals
             if original is not None
         ]

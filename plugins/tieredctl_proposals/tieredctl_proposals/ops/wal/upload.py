@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Annotated
 from uuid import uuid4
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
+from tieredctl.model.result_row import Column, JsonOnly, Size, Wide
 from tieredctl.ops.change import Outcome
-from tieredctl.ops.documents import Document, partition_document
+from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.process.interruption import critical_section, mark_complete
@@ -40,11 +42,29 @@ UNKNOWN_BROKER = -1
 """Where no log directory says whose it is."""
 
 
+@dataclass(frozen=True, slots=True)
+class UploadedSegment:
+    """A segment in an object; what only an upload decides is None before."""
+
+    topic: str
+    topic_id: JsonOnly[str]
+    partition: int
+    start_offset: Annotated[int, Column("START")]
+    end_offset: Annotated[int, Column("END")]
+    segment_size_in_bytes: Size[int]
+    object: int
+    segment_id: Annotated[str | None, Column(wide=True, after="key")] = None
+    combined_segment_id: JsonOnly[str | None] = None
+    key: Wide[str | None] = None
+    start_file_position: Annotated[int | None, Column("POSITION", wide=True)] = None
+    end_file_position: JsonOnly[int | None] = None
+
+
 @dataclass(slots=True, kw_only=True)
 class UploadOutcome(Outcome):
     """What was uploaded. Planned and done are segments in objects, bytes those of the objects."""
 
-    segments: list[Document] = field(default_factory=list)
+    segments: list[UploadedSegment] = field(default_factory=list)
     objects: int = 0
     deleted: int = 0
     """Segments of earlier leaders that the logs do not have: deleted by events."""
@@ -55,7 +75,7 @@ class UploadPlan:
     """What would be uploaded now."""
 
     url: str
-    segments: list[Document]
+    segments: list[UploadedSegment]
     objects: int
     deleted: int
     """Segments of earlier leaders that the logs do not have, and that would be deleted by events."""
@@ -64,11 +84,11 @@ class UploadPlan:
     def source(self) -> Document:
         return {"kind": "log-dir", "store": self.url}
 
-    def rows(self) -> list[Document]:
+    def rows(self) -> list[UploadedSegment]:
         return self.segments
 
     def summary(self) -> Document:
-        size = sum(row["segmentSizeInBytes"] for row in self.segments)
+        size = sum(row.segment_size_in_bytes for row in self.segments)
         return {"planned": len(self.segments), "objects": self.objects, "bytes": size, "deleted": self.deleted}
 
     def findings(self) -> list[Finding]:
@@ -228,8 +248,8 @@ class ActiveSegmentsUpload:
             outcome.stopped = outcome.stopped or error
             return
         readable = {one.segment_id for one in events.segments() if one.is_readable}
-        unread = [row for row in outcome.segments if row["segmentId"] not in readable]
-        outcome.segments = [row for row in outcome.segments if row["segmentId"] in readable]
+        unread = [row for row in outcome.segments if row.segment_id not in readable]
+        outcome.segments = [row for row in outcome.segments if row.segment_id in readable]
         outcome.done, outcome.failed = len(outcome.segments), len(unread)
         outcome.findings += map(_not_taken, unread)
 
@@ -270,12 +290,12 @@ class ActiveSegmentsUpload:
             raise TieredctlError(ErrorCode.UNWRITABLE, message)
 
 
-def _not_taken(row: Document) -> Finding:
-    named = f"{row['topic']}-{row['partition']}"
-    message = f"offsets {row['startOffset']} to {row['endOffset']} of {named} were uploaded, and no reader takes them"
-    evidence = {"combinedSegmentId": row["combinedSegmentId"], "key": row["key"], "partitions": [named]}
-    evidence |= {"segmentId": row["segmentId"]}
-    return Finding(ProposalCode.WAL_UPLOAD_UNFINISHED, str(row["key"]), message, evidence)
+def _not_taken(row: UploadedSegment) -> Finding:
+    named = f"{row.topic}-{row.partition}"
+    message = f"offsets {row.start_offset} to {row.end_offset} of {named} were uploaded, and no reader takes them"
+    evidence = {"combinedSegmentId": row.combined_segment_id, "key": row.key, "partitions": [named]}
+    evidence |= {"segmentId": row.segment_id}
+    return Finding(ProposalCode.WAL_UPLOAD_UNFINISHED, str(row.key), message, evidence)
 
 
 def _random_id() -> str:
@@ -287,17 +307,12 @@ def _random_id() -> str:
 
 def _row(
     begun: RemoteWalLogSegmentMetadata, number: int, ended: RemoteWalLogSegmentMetadataUpdate | None = None
-) -> Document:
-    """A segment in an object; what only an upload decides is null before."""
-    return {
-        **partition_document(begun.topic_id_partition),
-        "startOffset": begun.start_offset,
-        "endOffset": begun.end_offset,
-        "segmentSizeInBytes": begun.segment_size_in_bytes,
-        "object": number,
-        "segmentId": ended and ended.segment_id,
-        "combinedSegmentId": ended and ended.combined_segment_id,
-        "key": ended and object_key(ended.combined_segment_id),
-        "startFilePosition": ended and ended.start_file_position,
-        "endFilePosition": ended and ended.end_file_position,
-    }
+) -> UploadedSegment:
+    segment = (begun.start_offset, begun.end_offset, begun.segment_size_in_bytes)
+    if ended is None:
+        return UploadedSegment(*begun.topic_id_partition.names, *segment, number)
+    combined_id = ended.combined_segment_id
+    return UploadedSegment(
+        *(*begun.topic_id_partition.names, *segment, number, ended.segment_id, combined_id, object_key(combined_id)),
+        *(ended.start_file_position, ended.end_file_position),
+    )

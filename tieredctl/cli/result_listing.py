@@ -1,0 +1,50 @@
+"""Listings of declared rows: their documents, the header of their CSV and their table follow from the declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tieredctl.cli.output import Item, Listing, TableColumn, known
+from tieredctl.cli.shown_quantities import ago, shown_size
+from tieredctl.model.quantities import age_text
+from tieredctl.model.result_row import Quantity, document_of, json_names, table_columns
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_PEOPLE_READ: Mapping[Quantity | None, Callable[[Any], str]] = {
+    Quantity.SIZE: shown_size,
+    Quantity.MOMENT: ago,
+    Quantity.AGE: age_text,
+}
+
+
+def result_listing(
+    kind: str,
+    source: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
+    row: type[DataclassInstance],
+    rows: Iterable[DataclassInstance],
+    summary: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
+    **texts: Callable[[Item], object],
+) -> Listing:
+    """A listing of rows of this class; `texts` as in `columns_of`."""
+    documents = map(document_of, rows)
+    items = list(documents) if isinstance(rows, Sequence) else documents
+    return Listing(kind, source, items, columns_of(row, **texts), summary, tuple(json_names(row).values()))
+
+
+def columns_of(row: type[DataclassInstance], **texts: Callable[[Item], object]) -> tuple[TableColumn, ...]:
+    """The columns of a table of such rows; `texts` make that of an attribute from the whole document."""
+    return tuple(
+        TableColumn(
+            column.heading or attribute.strip("_").upper().replace("_", "-"),
+            texts.get(
+                attribute, known(json_names(row)[attribute]) if column.may_be_unknown else json_names(row)[attribute]
+            ),
+            column.wide,
+            _PEOPLE_READ.get(column.quantity),
+            column.importance,
+        )
+        for attribute, column in table_columns(row).items()
+    )
