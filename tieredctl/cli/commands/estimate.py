@@ -13,9 +13,9 @@ from tieredctl.cli.arguments import GREATEST_INT64, given_path, now_ms, topic_pa
 from tieredctl.cli.context_in_use import Role
 from tieredctl.cli.options import Now, Output, Partitions, TopicIds, Topics
 from tieredctl.cli.outcome import finding_documents, finish, say
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn, known
+from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.places import ClusterOptions, MetadataOptions, RemoteOptions
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import Talk
 from tieredctl.config.file import price_hint, storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -23,9 +23,10 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import byte_count, size_text
-from tieredctl.ops.estimates.bootstrap import live_bootstrap, stated_bootstrap
-from tieredctl.ops.estimates.cost import cost_estimate
-from tieredctl.ops.estimates.metadata_growth import read_metadata, stated_metadata
+from tieredctl.ops.estimates.bootstrap import BootstrapRow, live_bootstrap, stated_bootstrap
+from tieredctl.ops.estimates.cost import TopicCost, cost_estimate
+from tieredctl.ops.estimates.local_retention import ExpiredRow
+from tieredctl.ops.estimates.metadata_growth import BrokerMemory, read_metadata, stated_metadata
 from tieredctl.ops.estimates.retention import RetentionChange, retention_estimate
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
@@ -34,55 +35,7 @@ from tieredctl.wiring.places import MetadataPlace
 from tieredctl.wiring.timelines import local_replicas
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-_WAY_COLUMNS = (
-    TableColumn("START-AT", "way"),
-    TableColumn("OFFSET", "startOffset"),
-    size_column(known("bytes")),
-    TableColumn("SECONDS", "seconds"),
-    TableColumn("OF-EVERYTHING", "ratioToEverything"),
-    TableColumn("OF-LOCAL", "ratioToLocal"),
-    TableColumn("MEASURED-BY-THE-KIP", "measured"),
-)
-_EXPIRED_COLUMNS = (
-    TableColumn("PARTITION", "partition"),
-    TableColumn("TIER", "tier"),
-    TableColumn("START", "startOffset"),
-    TableColumn("END", "endOffset"),
-    size_column(known("segmentSizeInBytes")),
-    TableColumn("BREACH", "breach"),
-    TableColumn("SEGMENT-ID", "segmentId"),
-    TableColumn("LOG-DIR", "logDir", wide=True),
-)
-_COST_COLUMNS = (
-    TableColumn("TOPIC", "topic"),
-    TableColumn("TOPIC-ID", "topicId", wide=True),
-    TableColumn("SEGMENTS", "segments"),
-    size_column(known("bytes")),
-    TableColumn("STORAGE-COST", known("storageCost")),
-    TableColumn("COPIES-PER-DAY", "copiesPerDay"),
-    TableColumn("OBJECTS-A-SEGMENT", "objectsASegment"),
-    TableColumn("PUTS", "puts"),
-    TableColumn("PUTS-COST", "putsCost"),
-    TableColumn("CURRENCY", "currency"),
-)
 _GROWTH_SENTENCE = "{eventsPerDay} events, {sizePerDay} a day on average; {deadRatio:.0%} of all events are dead"
-_MEMORY_COLUMNS = (
-    TableColumn("BROKER", "brokerId"),
-    TableColumn("PARTITIONS", "partitions"),
-    TableColumn("SEGMENTS", "segments"),
-    size_column("bytesByKip405", "MEMORY-BY-KIP-405"),
-    size_column("bytesMeasured", "MEMORY-MEASURED"),
-    TableColumn("REPLAY-SECONDS", "replaySeconds"),
-)
-_COST_FIELDS = (
-    *("topic", "topicId", "segments", "bytes", "storageCost", "copiesPerDay", "objectsASegment", "puts"),
-    *("putsCost", "currency"),
-)
-_MEMORY_FIELDS = ("brokerId", "partitions", "segments", "bytesByKip405", "bytesMeasured", "replaySeconds")
-_EXPIRED_FIELDS = (
-    *("topic", "partition", "tier", "segmentId", "startOffset", "endOffset", "segmentSizeInBytes"),
-    *("maxTimestampMs", "breach", "logDir"),
-)
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
@@ -133,7 +86,7 @@ def follower_bootstrap(
             findings = _doubts(stream)
     rows = estimate.rows(bytes_per_second)
     summary = {"items": len(rows), "bytesPerSecond": bytes_per_second, "findings": finding_documents(findings)}
-    listing = Listing("FollowerBootstrap", source, rows, _WAY_COLUMNS, summary, tuple(rows[0]))
+    listing = result_listing("FollowerBootstrap", source, BootstrapRow, rows, summary)
     return finish(listing, output, findings, quiet=talk.quiet)
 
 
@@ -196,7 +149,7 @@ def retention(
     findings = _doubts(stream)
     summary = estimate.summary()
     source = stream.source.describe()
-    listing = Listing("RetentionEstimate", source, estimate.rows(), _EXPIRED_COLUMNS, summary, _EXPIRED_FIELDS)
+    listing = result_listing("RetentionEstimate", source, ExpiredRow, estimate.rows(), summary)
     if not talk.quiet:
         amount = f"{counted(summary['segments'], 'remote segment')}, {estimate.size}"
         as_is = " with its present retention: try another with --retention-ms, --retention-bytes or --before-offset"
@@ -247,7 +200,7 @@ def metadata(
         source, findings = stream.source.describe(), stream.findings
     grows = estimate.summary.get("eventsPerDay") is not None
     sentences = [_growth(estimate.summary)] if grows else []
-    listing = Listing("MetadataEstimate", source, estimate.rows, _MEMORY_COLUMNS, estimate.summary, _MEMORY_FIELDS)
+    listing = result_listing("MetadataEstimate", source, BrokerMemory, estimate.rows, estimate.summary)
     return finish(listing, output, findings, quiet=talk.quiet, sentences=sentences)
 
 
@@ -290,7 +243,7 @@ def cost(
         sentences = [f"Not included: {reason}" for reason in estimate.summary["notKnown"]]
         sentences.append(f"{estimate.summary['cost']} {estimate.summary['currency']} a month")
         source = stream.source.describe()
-        listing = Listing("CostEstimate", source, estimate.rows, _COST_COLUMNS, estimate.summary, _COST_FIELDS)
+        listing = result_listing("CostEstimate", source, TopicCost, estimate.rows, estimate.summary)
         findings = _doubts(stream)
         return finish(listing, output, findings, quiet=talk.quiet, sentences=sentences)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.result_row import Column, SizeOrUnknown
 from tieredctl.ops.cluster.leader import only_partition, read_leader_log
-from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
@@ -32,6 +33,19 @@ class BootstrapWay:
 
 
 @dataclass(frozen=True, slots=True)
+class BootstrapRow:
+    """A way as a result shows it."""
+
+    way: Annotated[str, Column("START-AT")]
+    start_offset: Annotated[int | None, Column("OFFSET")]
+    bytes: SizeOrUnknown
+    seconds: float | None
+    ratio_to_everything: Annotated[float | None, Column("OF-EVERYTHING")]
+    ratio_to_local: Annotated[float | None, Column("OF-LOCAL")]
+    measured: Annotated[str | None, Column("MEASURED-BY-THE-KIP")]
+
+
+@dataclass(frozen=True, slots=True)
 class BootstrapEstimate:
     """What a new follower of a partition copies from its leader, by where it starts."""
 
@@ -42,7 +56,7 @@ class BootstrapEstimate:
     pending_upload: BootstrapWay
     """At the earliest pending upload offset (KIP-1023)."""
 
-    def rows(self, bytes_per_second: int | None) -> list[Document]:
+    def rows(self, bytes_per_second: int | None) -> list[BootstrapRow]:
         """One row per starting point. `seconds` is null without a throughput, a ratio where there is nothing to
         compare."""
         minutes = ", ".join(f"{with_tiers} of {before} minutes" for with_tiers, before in KIP_405_MEASURED_MINUTES)
@@ -53,15 +67,10 @@ class BootstrapEstimate:
             ("pending-upload", self.pending_upload, f"KIP-1023: {percent}"),
         )
         return [
-            {
-                "way": name,
-                "startOffset": way.start_offset,
-                "bytes": way.bytes,
-                "seconds": _seconds(way, bytes_per_second),
-                "ratioToEverything": _ratio(way, self.everything),
-                "ratioToLocal": _ratio(way, self.local) if way is self.pending_upload else None,
-                "measured": measured,
-            }
+            BootstrapRow(
+                *(name, way.start_offset, way.bytes, _seconds(way, bytes_per_second), _ratio(way, self.everything)),
+                *(_ratio(way, self.local) if way is self.pending_upload else None, measured),
+            )
             for name, way, measured in ways
         ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.prices import StoragePrice
+from tieredctl.model.result_row import Column, SizeOrUnknown
 from tieredctl.model.size_sum import known_sum
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -44,10 +46,26 @@ class _Topic:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicCost:
+    """What a topic costs for a month."""
+
+    topic: str
+    topic_id: Annotated[str, Column(wide=True, after="topic")]
+    segments: int
+    bytes: SizeOrUnknown
+    storage_cost: Annotated[float | None, Column(may_be_unknown=True)]
+    copies_per_day: float
+    objects_a_segment: int
+    puts: int
+    puts_cost: float | None
+    currency: str
+
+
+@dataclass(frozen=True, slots=True)
 class CostEstimate:
     """One row per topic, and all together."""
 
-    rows: Sequence[Document]
+    rows: Sequence[TopicCost]
     summary: Document
 
 
@@ -71,12 +89,12 @@ def cost_estimate(
     gets = None if reads_per_day is None else reads_per_day * DAYS_A_MONTH
     gets_cost = None if gets is None else price.gets_cost(gets)
     least = [price.monthly_cost(topic.bytes) for _, topic in topics]
-    parts = [cost for cost in (*least, *(row["putsCost"] for row in rows)) if cost is not None]
+    parts = [cost for cost in (*least, *(row.puts_cost for row in rows)) if cost is not None]
     unknown = sum(topic.segments_of_unknown_size for _, topic in topics)
     known_costs = [*parts, *([] if gets_cost is None else [gets_cost])]
     summary = {
-        "bytes": known_sum(row["bytes"] for row in rows),
-        "puts": sum(row["puts"] for row in rows),
+        "bytes": known_sum(row.bytes for row in rows),
+        "puts": sum(row.puts for row in rows),
         "gets": gets,
         "getsCost": gets_cost,
         "cost": round(sum(known_costs), _DIGITS),
@@ -115,22 +133,15 @@ def _of(topics: dict[str, _Topic], partition: TopicIdPartition) -> _Topic:
     return topics.setdefault(partition.topic_id, _Topic(partition.topic))
 
 
-def _row(topic_id: str, topic: _Topic, price: StoragePrice, now_ms: int) -> Document:
+def _row(topic_id: str, topic: _Topic, price: StoragePrice, now_ms: int) -> TopicCost:
     copies = topic.copies_per_day(now_ms)
     is_known = not topic.segments_of_unknown_size
     puts = round(copies * topic.objects * DAYS_A_MONTH)
-    return {
-        "topic": topic.name,
-        "topicId": topic_id,
-        "segments": topic.segments,
-        "bytes": topic.bytes if is_known else None,
-        "storageCost": price.monthly_cost(topic.bytes) if is_known else None,
-        "copiesPerDay": round(copies, _DIGITS),
-        "objectsASegment": topic.objects,
-        "puts": puts,
-        "putsCost": price.puts_cost(puts),
-        "currency": price.currency,
-    }
+    return TopicCost(
+        *(topic.name, topic_id, topic.segments, topic.bytes if is_known else None),
+        *(price.monthly_cost(topic.bytes) if is_known else None, round(copies, _DIGITS), topic.objects, puts),
+        *(price.puts_cost(puts), price.currency),
+    )
 
 
 def _not_known(price: StoragePrice, gets: int | None, of_unknown_size: int) -> list[str]:

@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.local_log import LeaderLog, LocalReplica, LocalSegment
+from tieredctl.model.result_row import Column, JsonOnly, SizeOrUnknown, Wide
 from tieredctl.model.size_sum import SizeSum
-from tieredctl.ops.documents import Document
 from tieredctl.rlmm.cache import RemoteLogMetadataCache, segments_in_use
 from tieredctl.rlmm.consumer_fetch import highest_remote_offset
-from tieredctl.rlmm.remote_retention import DueSegment, DueSegments, LocalSegments, Retention
+from tieredctl.rlmm.remote_retention import Breach, DueSegment, DueSegments, LocalBreach, LocalSegments, Retention
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredRow:
+    """A segment that would be deleted, in remote storage or on a disk."""
+
+    topic: JsonOnly[str]
+    partition: int
+    tier: str
+    segment_id: Annotated[str | None, Column(after="breach")]
+    start_offset: Annotated[int, Column("START")]
+    end_offset: Annotated[int, Column("END")]
+    segment_size_in_bytes: SizeOrUnknown
+    max_timestamp_ms: JsonOnly[int]
+    breach: Breach | LocalBreach
+    log_dir: Wide[str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +45,14 @@ class LocalEstimate:
         sizes = [one.segment.size for one in segments]
         return SizeSum(sum(sizes), self.is_exact or not sizes)
 
-    def rows(self, partition: int) -> Iterator[Document]:
+    def rows(self, topic: str, partition: int) -> Iterator[ExpiredRow]:
         """One row per segment, with the columns of remote ones; only those that the next pass would delete."""
         for segment, end_offset, breach in self.due.now:
-            yield {
-                "partition": partition,
-                "tier": "local",
-                "segmentId": None,
-                "startOffset": segment.base_offset,
-                "endOffset": end_offset,
-                "segmentSizeInBytes": segment.size if self.is_exact or segment.size else None,
-                "maxTimestampMs": segment.largest_timestamp_ms,
-                "breach": breach.value,
-                "logDir": self.log_dir,
-            }
+            yield ExpiredRow(
+                *(topic, partition, "local", None, segment.base_offset, end_offset),
+                *(segment.size if self.is_exact or segment.size else None, segment.largest_timestamp_ms),
+                *(breach, self.log_dir),
+            )
 
 
 def local_estimates(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.result_row import Column, Quantity
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.stats import ASSUMED_EVENTS_PER_SECOND, statistics
@@ -32,20 +34,34 @@ class CacheSize:
     segments: int = 0
     leader_epochs: int = 0
 
-    def document(self) -> Document:
-        """Counts, and heap bytes by the KIP and as measured."""
-        return {
-            "segments": self.segments,
-            "bytesByKip405": self.segments * KIP_405_BYTES_A_SEGMENT,
-            "bytesMeasured": self.segments * HEAP_BYTES_A_SEGMENT + self.leader_epochs * HEAP_BYTES_A_LEADER_EPOCH,
-        }
+    @property
+    def bytes_by_kip_405(self) -> int:
+        """Heap bytes by the KIP."""
+        return self.segments * KIP_405_BYTES_A_SEGMENT
+
+    @property
+    def bytes_measured(self) -> int:
+        """Heap bytes as measured."""
+        return self.segments * HEAP_BYTES_A_SEGMENT + self.leader_epochs * HEAP_BYTES_A_LEADER_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerMemory:
+    """A broker's memory, or that of one that has all partitions, whose id is None; and the time of its replay."""
+
+    broker_id: Annotated[int | None, Column("BROKER")]
+    partitions: int | None
+    segments: int
+    bytes_by_kip_405: Annotated[int, Column("MEMORY-BY-KIP-405", Quantity.SIZE)]
+    bytes_measured: Annotated[int, Column("MEMORY-MEASURED", Quantity.SIZE)]
+    replay_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataEstimate:
     """One row per broker, or one for all where no broker is known; and the total."""
 
-    rows: Sequence[Document]
+    rows: Sequence[BrokerMemory]
     summary: Document
 
 
@@ -72,7 +88,9 @@ def read_metadata(stream: EventStream, cluster: Cluster | None) -> MetadataEstim
         rows = _by_broker(_partitions_of_brokers(cluster, by_partition), by_partition, events)
     growth = _growth(total["events"], total["bytes"], total["firstEventTimestampMs"], total["lastEventTimestampMs"])
     whole = {name: total[name] for name in ("events", "bytes", "deadEvents", "deadRatio", "replaySeconds")}
-    return MetadataEstimate(rows, _size(by_partition.values()).document() | whole | growth | _constants())
+    size = _size(by_partition.values())
+    sizes = {"segments": size.segments, "bytesByKip405": size.bytes_by_kip_405, "bytesMeasured": size.bytes_measured}
+    return MetadataEstimate(rows, sizes | whole | growth | _constants())
 
 
 def _partitions_of_brokers(
@@ -101,7 +119,7 @@ def _by_broker(
     of_brokers: Mapping[int, list[TopicIdPartition]],
     sizes: Mapping[TopicIdPartition, CacheSize],
     events: Mapping[int, int],
-) -> list[Document]:
+) -> list[BrokerMemory]:
     rows = []
     for broker, partitions in sorted(of_brokers.items()):
         read = {metadata_partition(one.topic_id, one.partition, len(events)) for one in partitions}
@@ -110,10 +128,10 @@ def _by_broker(
     return rows
 
 
-def _row(broker: int | None, partitions: int | None, size: CacheSize, events: int) -> Document:
+def _row(broker: int | None, partitions: int | None, size: CacheSize, events: int) -> BrokerMemory:
     """`events` are those of the metadata partitions that are read for these segments."""
     seconds = round(events / ASSUMED_EVENTS_PER_SECOND, _DIGITS)
-    return {"brokerId": broker, "partitions": partitions} | size.document() | {"replaySeconds": seconds}
+    return BrokerMemory(broker, partitions, size.segments, size.bytes_by_kip_405, size.bytes_measured, seconds)
 
 
 def _size(parts: Iterable[CacheSize]) -> CacheSize:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -12,7 +12,7 @@ from tieredctl.model.size_sum import SizeSum, total_size
 from tieredctl.ops.cluster.leader import only_partition, only_partitions, read_leader_log
 from tieredctl.ops.cluster.topic_settings import TopicSettings, copy_lag_faults, effective_local, local_retention_fault
 from tieredctl.ops.documents import Document
-from tieredctl.ops.estimates.local_retention import LocalEstimate, local_estimates
+from tieredctl.ops.estimates.local_retention import ExpiredRow, LocalEstimate, local_estimates
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
@@ -55,25 +55,15 @@ class PartitionEstimate:
     expired: Sequence[ExpiredSegment]
     local: Sequence[LocalEstimate] = ()
 
-    def rows(self) -> list[Document]:
+    def rows(self, topic: str) -> Iterator[ExpiredRow]:
         """One row per segment, the remote ones first."""
-        return [*self._remote_rows(), *(row for one in self.local for row in one.rows(self.partition))]
-
-    def _remote_rows(self) -> list[Document]:
-        return [
-            {
-                "partition": self.partition,
-                "tier": "remote",
-                "segmentId": metadata.segment_id,
-                "startOffset": metadata.start_offset,
-                "endOffset": metadata.end_offset,
-                "segmentSizeInBytes": metadata.known_size,
-                "maxTimestampMs": metadata.max_timestamp_ms,
-                "breach": breach.value,
-                "logDir": None,
-            }
-            for metadata, breach in self.expired
-        ]
+        for metadata, breach in self.expired:
+            yield ExpiredRow(
+                *(topic, self.partition, "remote", metadata.segment_id, metadata.start_offset, metadata.end_offset),
+                *(metadata.known_size, metadata.max_timestamp_ms, breach, None),
+            )
+        for one in self.local:
+            yield from one.rows(topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +76,9 @@ class RetentionEstimate:
     local_retention: Retention | None = None
     """The local retention, with -2 resolved; None where local disks were not asked about."""
 
-    def rows(self) -> list[Document]:
+    def rows(self) -> list[ExpiredRow]:
         """One row per segment, by partition."""
-        return [{"topic": self.topic.topic, **row} for partition in self.partitions for row in partition.rows()]
+        return [row for partition in self.partitions for row in partition.rows(self.topic.topic)]
 
     def summary(self) -> Document:
         """For all partitions, and where each log would begin."""
