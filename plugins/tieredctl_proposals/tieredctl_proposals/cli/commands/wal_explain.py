@@ -8,27 +8,10 @@ import typer
 
 from tieredctl.cli.arguments import only_id, topic_partition_offset
 from tieredctl.cli.options import TopicIds
-from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl_proposals.cli.wal_places import WalStoreOptions
-
-_COLUMNS = (
-    TableColumn("READER", "reader"),
-    TableColumn("SOURCE", "source"),
-    TableColumn("EPOCH", "leaderEpoch"),
-    TableColumn("KEY", "key", importance=2),
-    TableColumn("SEGMENT-FROM", "startFilePosition"),
-    TableColumn("TO", "endFilePosition"),
-    TableColumn("BATCH-AT", "batchPosition"),
-    size_column("batchBytes"),
-    TableColumn("HOW", "how", wide=True),
-)
-_FIELDS = (
-    *("reader", "source", "leaderEpoch", "key", "startFilePosition", "endFilePosition", "batchPosition"),
-    *("batchBytes", "segmentId", "startOffset", "endOffset", "how"),
-)
 
 
 def explain(
@@ -44,7 +27,7 @@ def explain(
     damaged, 5 if events are. For example: tieredctl wal explain orders:3@1200 --store file:/tmp/wal
     """
     from tieredctl_proposals.ops.wal.contents import read_events
-    from tieredctl_proposals.ops.wal.explain import explain_wal
+    from tieredctl_proposals.ops.wal.explain import ReaderRow, explain_wal
 
     topic, partition, offset = topic_partition_offset(where)
     if offset is None:
@@ -59,6 +42,5 @@ def explain(
     summary = {"topic": topic, "topicId": explanation.partition.topic_id, "partition": partition, "offset": offset}
     otherwise = ExitCode.CLEAN if explanation.is_held else ExitCode.FINDINGS
     summary["found"] = explanation.is_held
-    return view.show(
-        Listing("WalExplanation", source, explanation.rows, _COLUMNS, summary, _FIELDS), findings, otherwise
-    )
+    listing = result_listing("WalExplanation", source, ReaderRow, explanation.rows, summary)
+    return view.show(listing, findings, otherwise)

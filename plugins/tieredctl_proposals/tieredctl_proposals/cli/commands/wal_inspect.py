@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tieredctl.cli.outcome import finding_documents
-from tieredctl.cli.output import Item, Listing, TableColumn
+from tieredctl.cli.output import Item
 from tieredctl.cli.places import PartitionOptions
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
@@ -26,19 +26,8 @@ def _offsets(segment: Item) -> str:
     return "" if segment["startOffset"] is None else f"@{segment['startOffset']}..{segment['endOffset']}"
 
 
-_COLUMNS = (
-    TableColumn("COMBINED-SEGMENT-ID", "combinedSegmentId"),
-    TableColumn("STATE", lambda item: item["state"] or "without events"),
-    size_column(lambda item: "missing" if item["size"] is None else item["size"]),
-    TableColumn("SEGMENTS", _segments),
-    TableColumn("BROKER", "brokerId", wide=True),
-    TableColumn("EVENT-TIME-MS", "eventTimestampMs", wide=True),
-    TableColumn("INDEX", "index", wide=True),
-)
-_FIELDS = (
-    *("combinedSegmentId", "key", "state", "size", "lastModifiedMs", "brokerId", "eventTimestampMs"),
-    *("metadataPartition", "metadataOffset", "segments", "index"),
-)
+def _size(item: Item) -> object:
+    return "missing" if item["size"] is None else item["size"]
 
 
 def inspect(
@@ -53,7 +42,7 @@ def inspect(
     For example: tieredctl wal inspect --store file:/tmp/wal --topic orders
     """
     from tieredctl_proposals.ops.wal.contents import nothing_in, read_contents
-    from tieredctl_proposals.ops.wal.inspect import inspect_wal
+    from tieredctl_proposals.ops.wal.inspect import CombinedObject, inspect_wal
 
     opened = store_options.place().open_store()
     contents = read_contents(opened)
@@ -63,4 +52,10 @@ def inspect(
     amount = f"{counted(summary['objects'], 'object')}, {size_text(summary['bytes'])}"
     view.say(f"{amount}, {counted(summary['segments'], 'segment')}." if contents.is_there else nothing_in(opened.url))
     source = {"kind": "wal-store", "store": opened.url}
-    return view.show(Listing("WalInspection", source, inspection.rows, _COLUMNS, summary, _FIELDS), findings)
+    listing = result_listing(
+        *("WalInspection", source, CombinedObject, inspection.rows, summary),
+        state=lambda item: item["state"] or "without events",
+        size=_size,
+        segments=_segments,
+    )
+    return view.show(listing, findings)

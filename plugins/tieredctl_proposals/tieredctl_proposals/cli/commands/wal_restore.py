@@ -9,29 +9,18 @@ import typer
 
 from tieredctl.cli.arguments import given_path
 from tieredctl.cli.options import DryRun
-from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, PartitionOptions
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import size_text
+from tieredctl.ops.documents import Document
 from tieredctl_proposals.cli.wal_places import WalStoreOptions
 
 # `wal inspect` loads this module for the verb's name: what it does is loaded when it is typed.
 if TYPE_CHECKING:
     from tieredctl_proposals.ops.wal.restored_log import RestoredLog
-
-_COLUMNS = (
-    TableColumn("TOPIC", "topic"),
-    TableColumn("PARTITION", "partition"),
-    TableColumn("START", "startOffset"),
-    TableColumn("END", "endOffset"),
-    TableColumn("BATCHES", "batches"),
-    size_column("bytes"),
-    TableColumn("TOPIC-ID", "topicId", wide=True),
-)
-_FIELDS = ("topic", "topicId", "partition", "startOffset", "endOffset", "batches", "bytes", "files", "folder")
 
 
 def restore(
@@ -77,7 +66,7 @@ def restore(
     below it, unless its topic is not tiered. Exit 4 if offsets are missing. For example: tieredctl wal restore
     --store file:/tmp/wal --to /var/lib/kafka-restored --broker-files-from /var/lib/kafka --export metadata.jsonl
     """
-    from tieredctl_proposals.ops.wal.restore import RestoreOptions
+    from tieredctl_proposals.ops.wal.restore import RestoredPartition, RestoreOptions
     from tieredctl_proposals.wiring.wal import restore_wal
 
     options = RestoreOptions(
@@ -87,10 +76,10 @@ def restore(
     restored = restore_wal(store_options.place(), to, options, view.teller(_progress), metadata)
     outcome = restored.outcome
     rows = [] if outcome is None else outcome.rows()
-    summary = {
+    summary: Document = {
         "partitions": len(rows),
-        "batches": sum(row["batches"] for row in rows),
-        "bytes": sum(row["bytes"] for row in rows),
+        "batches": sum(row.batches for row in rows),
+        "bytes": sum(row.bytes for row in rows),
         "brokerFiles": [] if outcome is None else outcome.broker_files,
         "gaps": len(restored.findings),
         "dryRun": dry_run,
@@ -101,7 +90,7 @@ def restore(
         amount = f"{counted(len(rows), 'partition')}, {counted(summary['batches'], 'batch', 'batches')}"
         view.say(f"{'Would restore' if dry_run else 'Restored'} {amount}, {size_text(summary['bytes'])}, to {to}.")
     source = {"kind": "wal-store", "store": restored.url, "to": str(to)}
-    return view.show(Listing("WalRestore", source, rows, _COLUMNS, summary, _FIELDS), restored.findings)
+    return view.show(result_listing("WalRestore", source, RestoredPartition, rows, summary), restored.findings)
 
 
 def _progress(log: RestoredLog) -> str:

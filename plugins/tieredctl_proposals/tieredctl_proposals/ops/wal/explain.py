@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderLog
 from tieredctl.model.nearest import nearest_hint
-from tieredctl.ops.documents import Document
+from tieredctl.model.result_row import Column, JsonOnly, Main, Size, Wide
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl_proposals.model.finding_codes import ProposalCode
@@ -27,11 +28,29 @@ _CONSUMER = "it reads from a broker's disk; from the object while none has the o
 
 
 @dataclass(frozen=True, slots=True)
+class ReaderRow:
+    """What a reader gets, and from where."""
+
+    reader: str
+    source: FetchedFrom
+    leader_epoch: Annotated[int | None, Column("EPOCH")]
+    key: Main[str | None]
+    start_file_position: Annotated[int | None, Column("SEGMENT-FROM")] = None
+    end_file_position: Annotated[int | None, Column("TO")] = None
+    batch_position: Annotated[int | None, Column("BATCH-AT")] = None
+    batch_bytes: Size[int | None] = None
+    segment_id: JsonOnly[str | None] = None
+    start_offset: JsonOnly[int | None] = None
+    end_offset: JsonOnly[int | None] = None
+    how: Wide[str] = ""
+
+
+@dataclass(frozen=True, slots=True)
 class WalExplanation:
     """A row for each reader."""
 
     partition: TopicIdPartition
-    rows: Sequence[Document]
+    rows: Sequence[ReaderRow]
     findings: Sequence[Finding]
     is_held: bool
     """Whether a combined object holds the offset."""
@@ -62,7 +81,7 @@ def explain_wal(
     for reader, fetch in fetches.items():
         row = _row(reader, fetch)
         if fetch.wal is not None:
-            row |= _batch(store, fetch.wal, offset, findings if reader == "follower" else [])
+            row = _with_batch(row, store, fetch.wal, offset, findings if reader == "follower" else [])
         rows.append(row)
     return WalExplanation(partition, rows, findings, fetches["follower"].wal is not None)
 
@@ -97,8 +116,10 @@ def _as_uploaded(segments: Sequence[KnownWalSegment]) -> LeaderLog:
     return LeaderLog(start, start, end, tuple(reversed(epochs)))
 
 
-def _batch(store: ObjectStore, segment: KnownWalSegment, offset: int, findings: list[Finding]) -> Document:
-    """Where the batch with the offset is; a finding where it cannot be had."""
+def _with_batch(
+    row: ReaderRow, store: ObjectStore, segment: KnownWalSegment, offset: int, findings: list[Finding]
+) -> ReaderRow:
+    """The row with the place of the batch that has the offset; a finding where it cannot be had."""
     try:
         fetched = fetch_from_offset(store, segment, offset, 1)
     except TieredctlError as error:
@@ -110,24 +131,20 @@ def _batch(store: ObjectStore, segment: KnownWalSegment, offset: int, findings: 
             findings.append(object_finding(key, segment.start_file_position, error.message, segment))
         else:
             raise
-        return {}
-    return {"batchPosition": fetched.position, "batchBytes": len(fetched.data)}
+        return row
+    return replace(row, batch_position=fetched.position, batch_bytes=len(fetched.data))
 
 
-def _row(reader: str, fetch: WalFetch) -> Document:
-    segment = fetch.wal
-    metadata = None if segment is None else segment.metadata
-    return {
-        "reader": reader,
-        "source": fetch.source.value,
-        "leaderEpoch": fetch.leader_epoch,
-        "key": fetch.key,
-        "startFilePosition": segment and segment.start_file_position,
-        "endFilePosition": segment and segment.end_file_position,
-        "batchPosition": None,
-        "batchBytes": None,
-        "segmentId": segment and segment.segment_id,
-        "startOffset": metadata and metadata.start_offset,
-        "endOffset": metadata and metadata.end_offset,
-        "how": _FOLLOWER if reader == "follower" else _CONSUMER,
-    }
+def _row(reader: str, fetch: WalFetch) -> ReaderRow:
+    how = _FOLLOWER if reader == "follower" else _CONSUMER
+    row, segment = ReaderRow(reader, fetch.source, fetch.leader_epoch, fetch.key, how=how), fetch.wal
+    if segment is None:
+        return row
+    return replace(
+        row,
+        start_file_position=segment.start_file_position,
+        end_file_position=segment.end_file_position,
+        segment_id=segment.segment_id,
+        start_offset=segment.metadata.start_offset,
+        end_offset=segment.metadata.end_offset,
+    )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.result_row import Column, JsonOnly, Size, Wide
 from tieredctl.ops.documents import Document, epochs_document, partition_document
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ports.object_store import ObjectStore, StoredObject
@@ -20,10 +22,27 @@ from tieredctl_proposals.wal.replayed import KnownCombined, KnownWalSegment
 
 
 @dataclass(frozen=True, slots=True)
+class CombinedObject:
+    """An object, by its events or else by its index; the size is None where it is missing."""
+
+    combined_segment_id: str
+    key: JsonOnly[str]
+    state: str | None
+    size: Size[int | None]
+    last_modified_ms: JsonOnly[int | None]
+    broker_id: Annotated[int | None, Column("BROKER", wide=True)]
+    event_timestamp_ms: Annotated[int | None, Column("EVENT-TIME-MS", wide=True)]
+    metadata_partition: JsonOnly[int | None]
+    metadata_offset: JsonOnly[int | None]
+    segments: list[Document]
+    index: Wide[str | None] = None
+
+
+@dataclass(frozen=True, slots=True)
 class WalInspection:
     """A row for each combined object: those with events first, by their events; then the others, by key."""
 
-    rows: Sequence[Document]
+    rows: Sequence[CombinedObject]
     summary: Document
 
 
@@ -48,11 +67,11 @@ def inspect_wal(store: ObjectStore, contents: WalContents, selection: Selection)
         hint = "List what is there with `tieredctl wal inspect`."
         partitions.update(contents.events.replayed.partitions)
         selection.demand_known(partitions, f"{store.url} has nothing of", hint)
-    states = Counter(row["state"] or "none" for row in shown)
+    states = Counter(row.state or "none" for row in shown)
     summary = {
-        "objects": sum(row["size"] is not None for row in shown),
-        "bytes": sum(row["size"] or 0 for row in shown),
-        "segments": sum(len(row["segments"]) for row in shown),
+        "objects": sum(row.size is not None for row in shown),
+        "bytes": sum(row.size or 0 for row in shown),
+        "segments": sum(len(row.segments) for row in shown),
         "states": dict(sorted(states.items())),
         "otherObjects": contents.others_count,
         "endOffsets": {str(number): end for number, end in sorted(contents.events.log.end_offsets.items())},
@@ -60,27 +79,19 @@ def inspect_wal(store: ObjectStore, contents: WalContents, selection: Selection)
     return WalInspection(shown, summary)
 
 
-def _known_row(contents: WalContents, one: KnownCombined, segments: Segments) -> Document:
+def _known_row(contents: WalContents, one: KnownCombined, segments: Segments) -> CombinedObject:
     metadata = one.metadata
     stored = contents.objects.get(metadata.combined_segment_id)
-    return {
-        "combinedSegmentId": metadata.combined_segment_id,
-        "key": object_key(metadata.combined_segment_id),
-        "state": metadata.state.name,
-        "size": None if stored is None else stored.size,
-        "lastModifiedMs": None if stored is None else stored.last_modified_ms,
-        "brokerId": metadata.broker_id,
-        "eventTimestampMs": metadata.event_timestamp_ms,
-        "metadataPartition": one.metadata_partition,
-        "metadataOffset": one.metadata_offset,
-        "segments": [
-            _segment(entry, segments.get((entry.topic_id_partition, entry.segment_id))) for entry in metadata.entries
-        ],
-        "index": None,
-    }
+    return CombinedObject(
+        *(metadata.combined_segment_id, object_key(metadata.combined_segment_id), metadata.state.name),
+        None if stored is None else stored.size,
+        None if stored is None else stored.last_modified_ms,
+        *(metadata.broker_id, metadata.event_timestamp_ms, one.metadata_partition, one.metadata_offset),
+        [_segment(entry, segments.get((entry.topic_id_partition, entry.segment_id))) for entry in metadata.entries],
+    )
 
 
-def _unknown_row(store: ObjectStore, combined_id: str, stored: StoredObject) -> Document:
+def _unknown_row(store: ObjectStore, combined_id: str, stored: StoredObject) -> CombinedObject:
     """An object without events, as its index describes it; `index` says why not, where it cannot be read."""
     described, index = None, "none"
     try:
@@ -93,19 +104,12 @@ def _unknown_row(store: ObjectStore, combined_id: str, stored: StoredObject) -> 
             raise
         index = f"unread: {error.message}"
     entries = () if described is None else described.entries
-    return {
-        "combinedSegmentId": combined_id,
-        "key": stored.key,
-        "state": None,
-        "size": stored.size,
-        "lastModifiedMs": stored.last_modified_ms,
-        "brokerId": None if described is None else described.broker_id,
-        "eventTimestampMs": None if described is None else described.event_timestamp_ms,
-        "metadataPartition": None,
-        "metadataOffset": None,
-        "segments": [_segment(entry, None) for entry in entries],
-        "index": index,
-    }
+    return CombinedObject(
+        *(combined_id, stored.key, None, stored.size, stored.last_modified_ms),
+        None if described is None else described.broker_id,
+        None if described is None else described.event_timestamp_ms,
+        *(None, None, [_segment(entry, None) for entry in entries], index),
+    )
 
 
 def _segment(entry: RemoteLogSegmentMetadataEntry, segment: KnownWalSegment | None) -> Document:
@@ -123,15 +127,15 @@ def _segment(entry: RemoteLogSegmentMetadataEntry, segment: KnownWalSegment | No
     }
 
 
-def _is_selected(row: Document, selection: Selection) -> bool:
+def _is_selected(row: CombinedObject, selection: Selection) -> bool:
     """Whether any of its segments is; without a selection also what has none."""
     return selection == Selection() or any(map(selection.has, _partitions(row)))
 
 
-def _partitions(row: Document) -> Iterator[TopicIdPartition]:
-    return (TopicIdPartition(one["topicId"], one["topic"], one["partition"]) for one in row["segments"])
+def _partitions(row: CombinedObject) -> Iterator[TopicIdPartition]:
+    return (TopicIdPartition(one["topicId"], one["topic"], one["partition"]) for one in row.segments)
 
 
-def _is_known(row: Document) -> bool:
+def _is_known(row: CombinedObject) -> bool:
     """Whether it is known what an object has."""
-    return row["index"] in (None, "read", "none")
+    return row.index in (None, "read", "none")

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from secrets import token_hex
+from typing import Annotated
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.documents import Document, partition_document
+from tieredctl.model.result_row import Column, JsonOnly, Size, Wide
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ports.object_store import UNFINISHED, ObjectStore
 from tieredctl.process.interruption import critical_section, ending
@@ -45,6 +46,21 @@ class RestoreOptions:
     dry_run: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class RestoredPartition:
+    """A partition's log as it was written."""
+
+    topic: str
+    topic_id: Wide[str]
+    partition: int
+    start_offset: Annotated[int, Column("START")]
+    end_offset: Annotated[int, Column("END")]
+    batches: int
+    bytes: Size[int]
+    files: JsonOnly[int]
+    folder: JsonOnly[str]
+
+
 @dataclass(slots=True)
 class RestoreOutcome:
     """What was written."""
@@ -52,17 +68,12 @@ class RestoreOutcome:
     logs: list[RestoredLog] = field(default_factory=list)
     broker_files: list[str] = field(default_factory=list)
 
-    def rows(self) -> list[Document]:
+    def rows(self) -> list[RestoredPartition]:
         return [
-            {
-                **partition_document(log.partition),
-                "startOffset": log.start_offset,
-                "endOffset": log.end_offset,
-                "batches": log.batches,
-                "bytes": log.bytes,
-                "files": log.files,
-                "folder": folder_name(log.partition),
-            }
+            RestoredPartition(
+                *(*log.partition.names, log.start_offset, log.end_offset, log.batches, log.bytes),
+                *(log.files, folder_name(log.partition)),
+            )
             for log in self.logs
         ]
 
