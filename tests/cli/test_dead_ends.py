@@ -13,12 +13,13 @@ import yaml
 from tests.cli.command_line import Tieredctl
 from tests.cli.crashed_cluster import CrashedClusterOnDisk
 from tests.metadata_logs import copied, write_events
-from tieredctl.cli.commands.offsets import _COLUMNS as OFFSETS
+from tieredctl.cli.commands.offsets import _TEXTS
 from tieredctl.cli.commands.removal_outcome import ReceiptRow
-from tieredctl.cli.commands.topic import _STATUS_COLUMNS as TOPIC_STATUS
 from tieredctl.cli.output import TableColumn, write_table
 from tieredctl.cli.result_listing import columns_of
 from tieredctl.errors import ExitCode
+from tieredctl.ops.cluster.offsets import PartitionOffsets
+from tieredctl.ops.tiering.topic_status import PartitionStatus
 
 SEGMENT = "V_QmtSRAS-qC_YrVmRd2HA"
 STORE = "remote/kafka-tiered-storage"
@@ -92,9 +93,10 @@ def test_the_quarantine_of_one_plan_is_put_back_by_the_command_that_is_printed(
     assert restored.err.startswith("Put back ")
 
 
+OFFSETS = columns_of(PartitionOffsets, **_TEXTS)
 NARROW: list[tuple[tuple[TableColumn, ...], dict[str, object], str]] = [
     (columns_of(ReceiptRow), {"key": "k" * 90, "status": "failed", "error": "there is no copy"}, "KEY ERROR"),
-    (TOPIC_STATUS, dict.fromkeys(("lagMs", "notTiered"), 7), "NOT-TIERED LAG LATEST"),
+    (columns_of(PartitionStatus), dict.fromkeys(("lagMs", "notTiered"), 7), "NOT-TIERED LAG LATEST"),
     (OFFSETS, {"latest": 1 << 60, "earliest": 1 << 60, "latestTiered": 1 << 60}, "LATEST EARLIEST"),
 ]
 """What failed and why, how far tiering lags, where a log ends."""

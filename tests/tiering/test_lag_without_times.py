@@ -41,7 +41,8 @@ def test_topic_status_has_no_lag_of_what_has_no_time(newest_ms: int, lag_ms: int
     found = topic_status(cluster, TOPIC, remote_parts(stream(newest_ms)), NOW_MS, HOUR_MS)
 
     (row,) = found.rows
-    assert (row["notTiered"] > 0, row["lagMs"]) == (True, lag_ms)
+    assert row.not_tiered is not None
+    assert (row.not_tiered > 0, row.lag_ms) == (True, lag_ms)
 
 
 @each_time

@@ -40,7 +40,7 @@ def test_topic_list_shows_the_others_and_says_which_it_could_not_see() -> None:
 
     rows, findings = topic_list(cluster, {})
 
-    assert [(row["topic"], row["tiering"]) for row in rows] == [("a", "on"), ("b", "unknown"), ("c", "on")]
+    assert [(row.topic, row.tiering) for row in rows] == [("a", "on"), ("b", "unknown"), ("c", "on")]
     (finding,) = findings
     assert (finding.code, finding.subject) == ("check-not-made", "settings of topic b")
     assert "DescribeConfigs on topic b" in finding.message

@@ -72,13 +72,13 @@ def test_status_and_list_say_what_they_could_not_see() -> None:
     found = topic_status(cluster, TOPIC, {}, NOW_MS, 0)
     (listed, *_), unseen = topic_list(cluster, {})
     summary = found.summary()
-    assert (found.rows[0]["localBytes"], summary["localBytes"], summary["brokersUnable"]) == (None, None, None)
+    assert (found.rows[0].local_bytes, summary["localBytes"], summary["brokersUnable"]) == (None, None, None)
     assert [finding.subject for finding in found.findings] == ["bytes on disks"]
-    assert (listed["localBytes"], listed["partitions"], len(unseen)) == (None, 1, 1)
+    assert (listed.local_bytes, listed.partitions, len(unseen)) == (None, 1, 1)
     # Bytes on the disks of a broker that is down are unknown and partitions are all counted.
     cluster = ModelCluster(own=dict(TIERED), reporting=(1, 3))
     (listed, *_), (finding,) = topic_list(cluster, {})
-    assert (listed["localBytes"], listed["partitions"]) == (None, 1)
+    assert (listed.local_bytes, listed.partitions) == (None, 1)
     assert finding.message == "Replicas whose bytes are unknown: those on broker 2, which may be down."
     assert finding.kind.incomplete
     # The doctor counts no brokers that it may not see.

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tieredctl.cli.output import Item, Listing, TableColumn, known
-from tieredctl.cli.shown_quantities import ago, shown_size
-from tieredctl.model.quantities import age_text
+from tieredctl.cli.shown_quantities import ago, shown_age, shown_size
 from tieredctl.model.result_row import Quantity, document_of, json_names, table_columns
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 _PEOPLE_READ: Mapping[Quantity | None, Callable[[Any], str]] = {
     Quantity.SIZE: shown_size,
     Quantity.MOMENT: ago,
-    Quantity.AGE: age_text,
+    Quantity.AGE: shown_age,
 }
 
 

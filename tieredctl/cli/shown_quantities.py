@@ -27,6 +27,11 @@ def ago(moment: str | int) -> str:
     return f"{age_text(age_ms)} ago" if age_ms > -1000 else f"in {age_text(age_ms)}"
 
 
+def shown_age(age_ms: object) -> str:
+    """An age with its unit; what is not a number is shown as it is."""
+    return age_text(age_ms) if isinstance(age_ms, int) else str(age_ms)
+
+
 def shown_size(size: object) -> str:
     """A size with its unit; a negative one is that of an event, and tells nothing."""
     if not isinstance(size, int):

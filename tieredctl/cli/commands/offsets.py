@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.outcome import say
-from tieredctl.cli.output import Item, Listing, TableColumn
+from tieredctl.cli.output import Item
 from tieredctl.cli.places import ClusterOptions
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import View
 from tieredctl.errors import ExitCode
-from tieredctl.ops.cluster.offsets import FIELD_OF, topic_offsets
+from tieredctl.model.result_row import camel_case
+from tieredctl.ops.cluster.offsets import OFFSETS, PartitionOffsets, topic_offsets
 
 
 def _offset(name: str) -> Callable[[Item], object]:
@@ -26,21 +28,7 @@ def _offset(name: str) -> Callable[[Item], object]:
 
 
 _UNSUPPORTED = "UNSUPPORTED_VERSION"
-_COLUMNS = (
-    TableColumn("TOPIC", "topic"),
-    TableColumn("PARTITION", "partition"),
-    TableColumn("LEADER", "leader", importance=0),
-    TableColumn("EARLIEST", _offset("earliest")),
-    TableColumn("EARLIEST-LOCAL", _offset("earliestLocal")),
-    TableColumn("LATEST-TIERED", _offset("latestTiered")),
-    TableColumn("PENDING-UPLOAD", _offset("earliestPendingUpload"), importance=0),
-    TableColumn("LATEST", _offset("latest"), importance=2),
-    TableColumn("NOT-TIERED", "notTiered"),
-    TableColumn("MAX-TIMESTAMP", _offset("maxTimestampOffset"), wide=True),
-    TableColumn("EPOCH", "leaderEpoch", wide=True),
-    TableColumn("TOPIC-ID", "topicId", wide=True),
-)
-_FIELDS = ("topic", "topicId", "partition", "leader", "leaderEpoch", *FIELD_OF.values(), "notTiered", "errors")
+_TEXTS = {name: _offset(camel_case(name)) for name in OFFSETS}
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
@@ -65,8 +53,8 @@ def offsets(
     with cluster_options.place().open() as cluster:
         of_topic = topic_offsets(cluster, topic)
     rows = of_topic.rows()
-    listing = Listing("Offsets", cluster.describe(), rows, _COLUMNS, of_topic.summary(), _FIELDS)
-    errors = sorted({(name, error) for row in rows for name, error in row["errors"].items()})
+    listing = result_listing("Offsets", cluster.describe(), PartitionOffsets, rows, of_topic.summary(), **_TEXTS)
+    errors = sorted({(name, error) for row in rows for name, error in row.errors.items()})
     if not view.quiet:
         for name, error in errors:
             say(f"{name} is unknown: {error}")

@@ -18,21 +18,30 @@ from tieredctl.cli.commands.topic_change import ApplyOptions, Shown, Topic, Wait
 from tieredctl.cli.commands.topic_enable import enable
 from tieredctl.cli.options import KraftSnapshot, LogDirs, Now, StuckAfter
 from tieredctl.cli.outcome import finding_documents, say
-from tieredctl.cli.output import Item, Listing, TableColumn, known
+from tieredctl.cli.output import Item
 from tieredctl.cli.places import ClusterOptions
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import FindingListView, FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding
 from tieredctl.model.named_cluster import demand_same_cluster
-from tieredctl.model.quantities import age_text, duration_ms, size_text
-from tieredctl.model.size_sum import known_sum
+from tieredctl.model.quantities import duration_ms, size_text
+from tieredctl.model.result_row import camel_case
 from tieredctl.ops.cluster.offline_cluster import ImageCluster
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.tiering.disable import MOST_SEGMENTS, DisablePlan, Form
-from tieredctl.ops.tiering.topic_status import TieringAbility, TopicStatus, remote_parts, topic_list, topic_status
+from tieredctl.ops.tiering.topic_status import (
+    ListedTopic,
+    PartitionStatus,
+    TieringAbility,
+    TopicStatus,
+    known_totals,
+    remote_parts,
+    topic_list,
+    topic_status,
+)
 from tieredctl.ops.tiering.watching import Seen
 from tieredctl.ports.cluster import Cluster
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, TopicsPlace
@@ -138,51 +147,15 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     app.add_typer(_commands, name=noun, help=meaning)
 
 
-_LIST_COLUMNS = (
-    TableColumn("TOPIC", "topic"),
-    TableColumn("TIERING", "tiering"),
-    TableColumn("PARTITIONS", known("partitions")),
-    TableColumn("SEGMENTS", "remoteSegments"),
-    size_column(known("remoteBytes"), "REMOTE"),
-    size_column(known("localBytes"), "LOCAL"),
-    TableColumn("UNFINISHED", "unfinished"),
-)
-
-
 def _answered(name: str) -> Callable[[Item], object]:
     """A field of a partition, unknown where nobody told where its log ends."""
     return lambda item: "unknown" if item.get(name) is None and item.get("latest") is None else item.get(name)
 
 
-def _age(age_ms: object) -> str:
-    return age_text(age_ms) if isinstance(age_ms, int) else str(age_ms)
-
-
-_STATUS_COLUMNS = (
-    TableColumn("PARTITION", "partition"),
-    TableColumn("LEADER", "leader", importance=0),
-    TableColumn("EARLIEST", _answered("earliest"), importance=0),
-    TableColumn("EARLIEST-LOCAL", _answered("earliestLocal"), importance=0),
-    TableColumn("LATEST-TIERED", _answered("latestTiered")),
-    TableColumn("LATEST", _answered("latest")),
-    size_column(known("remoteBytes"), "REMOTE"),
-    size_column(known("localBytes"), "LOCAL"),
-    TableColumn("NOT-TIERED", _answered("notTiered"), importance=2),
-    TableColumn("LAG", _answered("lagMs"), people_read=_age, importance=2),
-    TableColumn("UNFINISHED", "unfinished"),
-    size_column(known("notTieredBytes"), "NOT-TIERED-BYTES", wide=True),
-    size_column("waitingBytes", "WAITING-BYTES", wide=True),
-    TableColumn("SEGMENTS", "remoteSegments", wide=True),
-)
-_STATUS_FIELDS = (
-    *("topic", "partition", "leader", "earliest", "earliestLocal", "latestTiered", "latest", "notTiered"),
-    *("remoteSegments", "remoteBytes", "localBytes", "notTieredBytes", "lagMs", "unfinished"),
-    *("oldestUnfinishedMs", "waitingBytes"),
-)
-_LIST_FIELDS = (
-    *("topic", "topicIds", "partitions", "tiering", "remoteSegments", "remoteBytes", "localBytes"),
-    *("unfinished",),
-)
+_ANSWERED = {
+    name: _answered(camel_case(name))
+    for name in ("earliest", "earliest_local", "latest_tiered", "latest", "not_tiered", "lag_ms")
+}
 
 
 class _Opened(NamedTuple):
@@ -233,14 +206,13 @@ def list_topics(
     with _opened(cluster_options, kraft_snapshot, log_dir) as opened, opened.topics.open(now_ms(None)) as topics:
         parts = remote_parts(opened.stream)
         rows, unseen = topic_list(opened.cluster, parts, every=every, lookup=topics.cluster)
-    counted = ("remoteSegments", "remoteBytes", "localBytes", "unfinished")
     findings = [*opened.findings, *unseen]
     summary = {
         "topics": len(rows),
-        **{name: known_sum(row[name] for row in rows) for name in counted},
+        **known_totals(rows, "remote_segments", "remote_bytes", "local_bytes", "unfinished"),
         "findings": finding_documents(findings),
     }
-    listing = Listing("Topics", opened.source, rows, _LIST_COLUMNS, summary, _LIST_FIELDS)
+    listing = result_listing("Topics", opened.source, ListedTopic, rows, summary)
     return view.show(listing, findings)
 
 
@@ -266,7 +238,7 @@ def status(
         of_topic = topic_status(opened.cluster, topic, parts, now_ms(now), duration_ms(older_than))
     findings = [*opened.findings, *of_topic.findings]
     summary = {**of_topic.summary(), "findings": finding_documents(findings)}
-    listing = Listing("TopicStatus", opened.source, of_topic.rows, _STATUS_COLUMNS, summary, _STATUS_FIELDS)
+    listing = result_listing("TopicStatus", opened.source, PartitionStatus, of_topic.rows, summary, **_ANSWERED)
     if view.is_table and not view.quiet:
         say(_headline(of_topic))
     return view.show(listing, findings)

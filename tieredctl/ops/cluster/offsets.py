@@ -4,19 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any
 
+from tieredctl.model.result_row import Column, JsonOnly, Main, camel_case
 from tieredctl.ops.documents import Document
 from tieredctl.ports.cluster import Cluster, ListedOffset, OffsetSpec, PartitionDescription, TopicDescription
 
-FIELD_OF = {
-    OffsetSpec.EARLIEST: "earliest",
-    OffsetSpec.EARLIEST_LOCAL: "earliestLocal",
-    OffsetSpec.LATEST_TIERED: "latestTiered",
-    OffsetSpec.EARLIEST_PENDING_UPLOAD: "earliestPendingUpload",
-    OffsetSpec.LATEST: "latest",
-    OffsetSpec.MAX_TIMESTAMP: "maxTimestampOffset",
+OFFSETS = {
+    "earliest": OffsetSpec.EARLIEST,
+    "earliest_local": OffsetSpec.EARLIEST_LOCAL,
+    "latest_tiered": OffsetSpec.LATEST_TIERED,
+    "earliest_pending_upload": OffsetSpec.EARLIEST_PENDING_UPLOAD,
+    "latest": OffsetSpec.LATEST,
+    "max_timestamp_offset": OffsetSpec.MAX_TIMESTAMP,
 }
-"""Their names in a row, in the order in which they lie in a log."""
+"""By their attributes of a row, in the order in which they lie in a log."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOffsets:
+    """A partition's offsets, None where the broker has none; `errors` has those that it refused, by JSON name."""
+
+    topic: str
+    topic_id: Annotated[str, Column(wide=True, after="max_timestamp_offset")]
+    partition: int
+    leader: Annotated[int | None, Column(importance=0)]
+    leader_epoch: Annotated[int | None, Column("EPOCH", wide=True, after="max_timestamp_offset")]
+    earliest: int | None
+    earliest_local: int | None
+    latest_tiered: int | None
+    earliest_pending_upload: Annotated[int | None, Column("PENDING-UPLOAD", importance=0)]
+    latest: Main[int | None]
+    max_timestamp_offset: Annotated[int | None, Column("MAX-TIMESTAMP", wide=True)]
+    not_tiered: int | None
+    errors: JsonOnly[Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +47,8 @@ class TopicOffsets:
     topic: TopicDescription
     answers: Mapping[OffsetSpec, Mapping[int, ListedOffset]]
 
-    def rows(self) -> list[Document]:
-        """One row per partition. An offset is null where the broker has none; `errors` has those that it refused."""
+    def rows(self) -> list[PartitionOffsets]:
+        """One row per partition."""
         return [self._row(partition) for partition in self.topic.partitions]
 
     def summary(self) -> Document:
@@ -35,22 +56,19 @@ class TopicOffsets:
         rows = self.rows()
         return {
             "partitions": len(rows),
-            "notTiered": sum(row["notTiered"] or 0 for row in rows),
-            "errors": sum(len(row["errors"]) for row in rows),
+            "notTiered": sum(row.not_tiered or 0 for row in rows),
+            "errors": sum(len(row.errors) for row in rows),
         }
 
-    def _row(self, partition: PartitionDescription) -> Document:
-        listed = {spec: self.answers[spec][partition.partition] for spec in FIELD_OF}
-        return {
-            "topic": self.topic.topic,
-            "topicId": self.topic.topic_id,
-            "partition": partition.partition,
-            "leader": partition.leader,
-            "leaderEpoch": partition.leader_epoch,
-            **{name: listed[spec].offset for spec, name in FIELD_OF.items()},
-            "notTiered": _not_tiered(listed),
-            "errors": {FIELD_OF[spec]: answer.error for spec, answer in listed.items() if answer.error},
-        }
+    def _row(self, partition: PartitionDescription) -> PartitionOffsets:
+        listed = {name: self.answers[spec][partition.partition] for name, spec in OFFSETS.items()}
+        offsets: dict[str, Any] = {name: answer.offset for name, answer in listed.items()}
+        return PartitionOffsets(
+            *(self.topic.topic, self.topic.topic_id, partition.partition, partition.leader, partition.leader_epoch),
+            **offsets,
+            not_tiered=_not_tiered(listed["latest"], listed["latest_tiered"]),
+            errors={camel_case(name): answer.error for name, answer in listed.items() if answer.error},
+        )
 
 
 def topic_offsets(cluster: Cluster, name: str) -> TopicOffsets:
@@ -59,12 +77,11 @@ def topic_offsets(cluster: Cluster, name: str) -> TopicOffsets:
     Raises TieredctlError as the cluster does.
     """
     topic = cluster.topic(name)
-    return TopicOffsets(topic, {spec: cluster.list_offsets(topic, spec) for spec in FIELD_OF})
+    return TopicOffsets(topic, {spec: cluster.list_offsets(topic, spec) for spec in OFFSETS.values()})
 
 
-def _not_tiered(listed: Mapping[OffsetSpec, ListedOffset]) -> int | None:
+def _not_tiered(latest: ListedOffset, tiered: ListedOffset) -> int | None:
     """How many offsets are in no remote segment yet; None where nothing is tiered, or this is unknown."""
-    latest, tiered = listed[OffsetSpec.LATEST], listed[OffsetSpec.LATEST_TIERED]
     if latest.offset is None or tiered.offset is None:
         return None
     return latest.offset - (tiered.offset + 1)

@@ -16,7 +16,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_metadata_log import SeenMetadataLog, SeenSnapshot
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
-from tieredctl.ops.cluster.offsets import topic_offsets
+from tieredctl.ops.cluster.offsets import PartitionOffsets, topic_offsets
 from tieredctl.ops.cluster.release import Release, release_of_metadata_version
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, MetadataTopicFacts, ObjectFacts, PartitionFacts, ReplayFacts
 from tieredctl.ops.cluster.topic_settings import (
@@ -36,7 +36,6 @@ from tieredctl.ops.doctor.looking import (
 )
 from tieredctl.ops.doctor.object_checks import auxiliary_state, transaction_indexes
 from tieredctl.ops.doctor.remote_gaps import gaps_of_topic
-from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import failing_copies, replayed
@@ -133,7 +132,7 @@ def with_offsets(settings: ClusterSnapshot, cluster: Cluster) -> ClusterSnapshot
     rows = [row for name in settings.topics for row in _offsets(cluster, name, looking)]
     sizes = looking.at("bytes on disks", lambda: cluster.replica_bytes(list(settings.topics))) or {}
     young = {name: _first_young(cluster, one, settings.clock, looking) for name, one in settings.topics.items()}
-    partitions = [_partition(row, sizes, young[row["topic"]].get(row["partition"])) for row in rows]
+    partitions = [_partition(row, sizes, young[row.topic].get(row.partition)) for row in rows]
     return replace(settings, partitions=partitions, not_looked_at=looking.findings)
 
 
@@ -300,16 +299,16 @@ def _tiered_topics(cluster: Cluster, release: Release | None, looking: Looking) 
     return {settings.topic: settings for settings in every if settings.is_tiered}
 
 
-def _offsets(cluster: Cluster, name: str, looking: Looking) -> list[Document]:
+def _offsets(cluster: Cluster, name: str, looking: Looking) -> list[PartitionOffsets]:
     rows = looking.at(f"offsets of {name}", lambda: topic_offsets(cluster, name).rows()) or []
     for row in rows:
-        failed = {spec: error for spec, error in row["errors"].items() if error != _UNSUPPORTED}
+        failed = {spec: error for spec, error in row.errors.items() if error != _UNSUPPORTED}
         if failed:
             spec, error = next(iter(failed.items()))
             looking.findings.append(
                 Finding(
                     FindingCode.CHECK_NOT_MADE,
-                    f"offsets of {name}-{row['partition']}",
+                    f"offsets of {name}-{row.partition}",
                     f"the leader answered {spec} with {error}",
                 )
             )
@@ -339,16 +338,16 @@ def _read(stream: EventStream) -> ReadMetadata:
 
 
 def _partition(
-    row: Document, sizes: Mapping[tuple[str, int], Mapping[int, int]], first_young: ListedOffset | None
+    row: PartitionOffsets, sizes: Mapping[tuple[str, int], Mapping[int, int]], first_young: ListedOffset | None
 ) -> PartitionFacts:
     return PartitionFacts(
-        TopicIdPartition(row["topicId"], row["topic"], row["partition"]),
-        earliest=row["earliest"],
-        earliest_local=row["earliestLocal"],
-        latest_tiered=row["latestTiered"],
-        latest=row["latest"],
-        local_bytes=sizes.get((row["topic"], row["partition"]), {}).get(row["leader"]),
-        first_young=None if first_young is None else offset_by_time(first_young, row["latest"]),
+        TopicIdPartition(row.topic_id, row.topic, row.partition),
+        earliest=row.earliest,
+        earliest_local=row.earliest_local,
+        latest_tiered=row.latest_tiered,
+        latest=row.latest,
+        local_bytes=None if row.leader is None else sizes.get((row.topic, row.partition), {}).get(row.leader),
+        first_young=None if first_young is None or row.latest is None else offset_by_time(first_young, row.latest),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
@@ -14,10 +15,11 @@ from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.result_row import Column, JsonOnly, Main, Quantity, camel_case
 from tieredctl.model.size_sum import SizeSum, known_sum, total_size
 from tieredctl.ops.cluster.broker_settings import SYSTEM_ENABLE
 from tieredctl.ops.cluster.live_topics import TopicLookup, hidden_topics
-from tieredctl.ops.cluster.offsets import topic_offsets
+from tieredctl.ops.cluster.offsets import PartitionOffsets, topic_offsets
 from tieredctl.ops.cluster.topic_settings import (
     CopyLag,
     SettingUnknownError,
@@ -40,6 +42,9 @@ from tieredctl.ports.cluster import (
     settings_of,
 )
 from tieredctl.rlmm.cache import KnownSegment
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 SETTINGS = (
     "remote.storage.enable",
@@ -96,9 +101,23 @@ def remote_parts(stream: EventStream) -> RemoteParts:
     return parts
 
 
+@dataclass(frozen=True, slots=True)
+class ListedTopic:
+    """A topic, in all: None is what is not known."""
+
+    topic: str
+    topic_ids: JsonOnly[list[str]]
+    partitions: Annotated[int | None, Column(may_be_unknown=True)]
+    tiering: Annotated[str, Column(after="topic")]
+    remote_segments: Annotated[int, Column("SEGMENTS")]
+    remote_bytes: Annotated[int | None, Column("REMOTE", Quantity.SIZE, may_be_unknown=True)]
+    local_bytes: Annotated[int | None, Column("LOCAL", Quantity.SIZE, may_be_unknown=True)]
+    unfinished: int
+
+
 def topic_list(
     cluster: Cluster, parts: RemoteParts, *, every: bool = False, lookup: TopicLookup | None = None
-) -> tuple[list[Document], list[Finding]]:
+) -> tuple[list[ListedTopic], list[Finding]]:
     """A row for each topic that is tiered, or may be, or has something in remote storage; for all topics with `every`.
     And findings for what the user may not see, which is None in the rows. `lookup` tells which topics of the metadata
     are hidden; None where the cluster shows all topics to everybody."""
@@ -117,11 +136,9 @@ def topic_list(
         _listed(name, readable.settings.get(name), partitions[name], on_disks[name], of_topics.get(name, {}))
         for name in existing
     )
-    shown = [row for row in rows if every or row["tiering"] != "off" or row["remoteSegments"]]
-    silent = {} if local is None else {row["topic"]: _silent_brokers(row["topic"], partitions, local) for row in shown}
-    for row in shown:
-        if local is None or silent.get(row["topic"]):
-            row["localBytes"] = None
+    shown = [row for row in rows if every or row.tiering != "off" or row.remote_segments]
+    silent = {} if local is None else {row.topic: _silent_brokers(row.topic, partitions, local) for row in shown}
+    shown = [replace(row, local_bytes=None) if local is None or silent[row.topic] else row for row in shown]
     if brokers := sorted(set().union(*silent.values())):
         looking.findings.append(_not_reported(brokers))
     stored = {partition: part.segments for partition, part in parts.items()}
@@ -155,17 +172,14 @@ def _listed(
     partitions: Sequence[PartitionDescription],
     local_bytes: int,
     own: RemoteParts,
-) -> Document:
-    return {
-        "topic": name,
-        "topicIds": sorted({partition.topic_id for partition in own}),
-        "partitions": len(partitions) or None,
-        "tiering": "unknown" if settings is None else _tiering(settings),
-        "remoteSegments": sum(part.segments for part in own.values()),
-        "remoteBytes": total_size(part.bytes for part in own.values()).known,
-        "localBytes": local_bytes,
-        "unfinished": sum(len(part.unfinished) for part in own.values()),
-    }
+) -> ListedTopic:
+    return ListedTopic(
+        *(name, sorted({partition.topic_id for partition in own}), len(partitions) or None),
+        "unknown" if settings is None else _tiering(settings),
+        sum(part.segments for part in own.values()),
+        total_size(part.bytes for part in own.values()).known,
+        *(local_bytes, sum(len(part.unfinished) for part in own.values())),
+    )
 
 
 def _tiering(settings: Mapping[str, ConfigValue]) -> str:
@@ -175,24 +189,46 @@ def _tiering(settings: Mapping[str, ConfigValue]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """A partition: its offsets, what of it is where, and how far tiering lags. None is what is not known."""
+
+    topic: JsonOnly[str]
+    partition: int
+    leader: Annotated[int | None, Column(importance=0)]
+    earliest: Annotated[int | None, Column(importance=0)]
+    earliest_local: Annotated[int | None, Column(importance=0)]
+    latest_tiered: int | None
+    latest: int | None
+    not_tiered: Main[int | None]
+    remote_segments: Annotated[int, Column("SEGMENTS", wide=True, after="waiting_bytes")]
+    remote_bytes: Annotated[int | None, Column("REMOTE", Quantity.SIZE, may_be_unknown=True, after="latest")]
+    local_bytes: Annotated[int | None, Column("LOCAL", Quantity.SIZE, may_be_unknown=True, after="remote_bytes")]
+    not_tiered_bytes: Annotated[int | None, Column(None, Quantity.SIZE, wide=True, may_be_unknown=True)]
+    lag_ms: Annotated[int | None, Column("LAG", Quantity.AGE, importance=2)]
+    unfinished: int
+    oldest_unfinished_ms: JsonOnly[int | None]
+    waiting_bytes: Annotated[int | None, Column(None, Quantity.SIZE, wide=True)]
+
+
+@dataclass(frozen=True, slots=True)
 class TopicStatus:
     """One topic: settings with where each comes from, a row for each partition, and what is stuck."""
 
     topic: TopicDescription
     settings: Mapping[str, ConfigValue]
-    rows: Sequence[Document]
+    rows: Sequence[PartitionStatus]
     findings: Sequence[Finding]
     ability: TieringAbility
     lag: CopyLag | None = None
 
     def summary(self) -> Document:
         """Of all partitions."""
-        counted = ("remoteSegments", "remoteBytes", "localBytes", "notTiered", "notTieredBytes", "unfinished")
+        counted = ("remote_segments", "remote_bytes", "local_bytes", "not_tiered", "not_tiered_bytes", "unfinished")
         return {
             "tiering": _tiering(self.settings),
             "brokersUnable": _listed_ids(self.ability.unable_brokers),
             "controllersUnable": _listed_ids(self.ability.unable_controllers),
-            **{name: known_sum(row[name] for row in self.rows) for name in (*counted, "waitingBytes")},
+            **known_totals(self.rows, *counted, "waiting_bytes"),
             "copyLag": None if self.lag is None else self.lag._asdict(),
             "settings": {
                 name: {"value": self.settings[name].value, "source": self.settings[name].source}
@@ -213,12 +249,12 @@ def topic_status(cluster: Cluster, name: str, parts: RemoteParts, now_ms: int, o
     young = cluster.list_offsets(topic, max(0, now_ms - lag.ms)) if lag is not None and lag.ms > 0 else {}
     rows = []
     for row in offsets.rows():
-        part = parts.get(TopicIdPartition(topic.topic_id, name, row["partition"]), RemotePart())
-        sizes = local.get((name, row["partition"]), {})
-        local_bytes = sizes.get(row["leader"])
-        waiting = 0 if lag is None else _waiting_bytes(row, local_bytes, lag, young.get(row["partition"]))
+        part = parts.get(TopicIdPartition(topic.topic_id, name, row.partition), RemotePart())
+        sizes = local.get((name, row.partition), {})
+        local_bytes = None if row.leader is None else sizes.get(row.leader)
+        waiting = 0 if lag is None else _waiting_bytes(row, local_bytes, lag, young.get(row.partition))
         waiting = waiting if knows_lag else None
-        rows.append({**_status(row, part, local_bytes, now_ms), "waitingBytes": waiting})
+        rows.append(_status(row, part, local_bytes, waiting, now_ms))
     own = (part for partition, part in parts.items() if partition.topic_id == topic.topic_id)
     late = stuck_among([segment for part in own for segment in part.unfinished], Clock(now_ms, older_than_ms))
     findings = [*looking.findings, *late.unknown, *late.found]
@@ -237,35 +273,41 @@ def _listed_ids(nodes: Sequence[int] | None) -> list[int] | None:
     return None if nodes is None else list(nodes)
 
 
-def _status(row: Document, part: RemotePart, local_bytes: int | None, now_ms: int) -> Document:
+def _status(
+    row: PartitionOffsets, part: RemotePart, local_bytes: int | None, waiting_bytes: int | None, now_ms: int
+) -> PartitionStatus:
     started = [segment.entered_ms for segment in part.unfinished]
     are_dated = bool(started) and not any(is_after(moment, now_ms) for moment in started)
-    names = ("topic", "partition", "leader", "earliest", "earliestLocal", "latestTiered", "latest", "notTiered")
-    return {
-        **{name: row[name] for name in names},
-        "remoteSegments": part.segments,
-        "remoteBytes": part.bytes.known,
-        "localBytes": local_bytes,
-        "notTieredBytes": _not_tiered_bytes(row, local_bytes),
-        "lagMs": _lag_ms(row, part, now_ms),
-        "unfinished": len(part.unfinished),
-        "oldestUnfinishedMs": max(0, now_ms - min(started)) if are_dated else None,
-    }
+    return PartitionStatus(
+        *(row.topic, row.partition, row.leader, row.earliest, row.earliest_local, row.latest_tiered, row.latest),
+        *(row.not_tiered, part.segments, part.bytes.known, local_bytes, _not_tiered_bytes(row, local_bytes)),
+        *(_lag_ms(row, part, now_ms), len(part.unfinished)),
+        max(0, now_ms - min(started)) if are_dated else None,
+        waiting_bytes,
+    )
 
 
-def _not_tiered_bytes(row: Document, local_bytes: int | None) -> int | None:
+def known_totals(rows: Sequence[DataclassInstance], *attributes: str) -> Document:
+    """The sums of some attributes, by their JSON names; None where one is not known."""
+    return {camel_case(name): known_sum(getattr(row, name) for row in rows) for name in attributes}
+
+
+def _not_tiered_bytes(row: PartitionOffsets, local_bytes: int | None) -> int | None:
     """The untiered offsets' share of the leader's bytes: an estimate, as records differ in size."""
-    if row["notTiered"] is None or local_bytes is None or row["earliestLocal"] is None:
+    if row.not_tiered is None or local_bytes is None or row.earliest_local is None or row.latest is None:
         return None
-    offsets = row["latest"] - row["earliestLocal"]
-    return local_bytes * row["notTiered"] // offsets if offsets else 0
+    offsets = row.latest - row.earliest_local
+    return local_bytes * row.not_tiered // offsets if offsets else 0
 
 
-def _waiting_bytes(row: Document, local_bytes: int | None, lag: CopyLag, young: ListedOffset | None) -> int | None:
+def _waiting_bytes(
+    row: PartitionOffsets, local_bytes: int | None, lag: CopyLag, young: ListedOffset | None
+) -> int | None:
     """How many untiered bytes wait for the copy lag; None where unknown."""
-    start, latest, tiered = row["earliestLocal"], row["latest"], row["latestTiered"]
-    is_told = "latestTiered" not in row["errors"] and start is not None and latest is not None
-    if not is_told or local_bytes is None or (lag.ms > 0 and (young is None or young.error is not None)):
+    start, latest, tiered = row.earliest_local, row.latest, row.latest_tiered
+    if "latestTiered" in row.errors or start is None or latest is None or local_bytes is None:
+        return None
+    if lag.ms > 0 and (young is None or young.error is not None):
         return None
     if latest == start:
         return 0
@@ -275,13 +317,13 @@ def _waiting_bytes(row: Document, local_bytes: int | None, lag: CopyLag, young: 
     return lag.waiting(pending, behind)
 
 
-def _lag_ms(row: Document, part: RemotePart, now_ms: int) -> int | None:
+def _lag_ms(row: PartitionOffsets, part: RemotePart, now_ms: int) -> int | None:
     """How long ago the newest tiered record was written; 0 where all of it is tiered. None where that is not known, as
     where records have no timestamps."""
     newest_ms = part.newest_timestamp_ms
-    if row["notTiered"] is None or newest_ms is None:
+    if row.not_tiered is None or newest_ms is None:
         return None
-    if not row["notTiered"]:
+    if not row.not_tiered:
         return 0
     return max(0, now_ms - newest_ms) if is_dated(newest_ms, now_ms) else None
 

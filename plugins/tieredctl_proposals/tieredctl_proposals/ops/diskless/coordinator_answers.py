@@ -15,11 +15,9 @@ from pathlib import Path
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.cluster.offsets import FIELD_OF
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import iso_8601
-from tieredctl.ports.cluster import OffsetSpec
 from tieredctl_proposals.model.diskless_records import LOG_APPEND_TIME
 from tieredctl_proposals.model.diskless_requests import (
     EARLIEST,
@@ -44,11 +42,11 @@ _NO_LIMIT = (1 << 31) - 1
 _BATCHES_AT_ONCE = 10_000
 _UNANSWERED = KafkaError.COORDINATOR_NOT_AVAILABLE.name
 _SPECIAL = {
-    FIELD_OF[OffsetSpec.EARLIEST]: EARLIEST,
-    FIELD_OF[OffsetSpec.EARLIEST_LOCAL]: EARLIEST_LOCAL,
-    FIELD_OF[OffsetSpec.LATEST_TIERED]: LATEST_TIERED,
-    FIELD_OF[OffsetSpec.LATEST]: LATEST,
-    FIELD_OF[OffsetSpec.MAX_TIMESTAMP]: MAX_TIMESTAMP,
+    "earliest": EARLIEST,
+    "earliestLocal": EARLIEST_LOCAL,
+    "latestTiered": LATEST_TIERED,
+    "latest": LATEST,
+    "maxTimestampOffset": MAX_TIMESTAMP,
 }
 """What is asked for each partition, by its name in a row."""
 AT_TIME, AT_TIME_MS = "offsetAtTime", "timestampAtTime"
