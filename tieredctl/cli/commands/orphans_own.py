@@ -17,11 +17,11 @@ from tieredctl.cli.confirmation import can_ask, demand_typed
 from tieredctl.cli.findings.remedies import next_command
 from tieredctl.cli.options import TieredStore, TieredStoreOptions
 from tieredctl.cli.outcome import say
-from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.shown_quantities import moment_column, size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView, View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.printable import printable
+from tieredctl.model.result_row import Column, Quantity, Size
 from tieredctl.ops.documents import Document
 from tieredctl.wiring.places import StorePlace
 
@@ -34,23 +34,41 @@ if TYPE_CHECKING:
 quarantine = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 """The commands below `orphans quarantine`."""
 
-_FIELDS = ("key", "size", "lastModified", "clusterId", "planId", "quarantined", "quarantineKey")
-_PLAN_COLUMNS = (
-    TableColumn("PLAN-ID", "planId"),
-    TableColumn("CLUSTER-ID", "clusterId"),
-    TableColumn("OBJECTS", "objects"),
-    size_column("bytes"),
-    moment_column("OLDEST", "oldest"),
-    moment_column("NEWEST", "newest"),
-)
-_LEASE_COLUMNS = (
-    TableColumn("HOLDER", "holder"),
-    TableColumn("COMMAND", "command"),
-    TableColumn("SINCE", "since"),
-    TableColumn("UNTIL", "until"),
-    TableColumn("HELD", "held"),
-)
-_LEASE_FIELDS = ("holder", "command", "since", "until", "held")
+
+@dataclass(frozen=True, slots=True)
+class _CopyRow:
+    """An object in quarantine."""
+
+    key: str
+    size: Size[int]
+    last_modified: str | None
+    cluster_id: str | None
+    plan_id: str
+    quarantined: str | None
+    quarantine_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanRow:
+    """The copies of one plan, and when they came into quarantine."""
+
+    plan_id: str
+    cluster_id: str | None
+    objects: int
+    bytes: Size[int]
+    oldest: Annotated[str | None, Column(quantity=Quantity.MOMENT)]
+    newest: Annotated[str | None, Column(quantity=Quantity.MOMENT)]
+
+
+@dataclass(frozen=True, slots=True)
+class _LeaseRow:
+    """A lease; None is a time that is not known."""
+
+    holder: str
+    command: str
+    since: str | None
+    until: str | None
+    held: bool
 
 
 @dataclass(slots=True)
@@ -66,10 +84,6 @@ class _Totals:
         self.objects += 1
         self.bytes += size
         self.oldest_ms, self.newest_ms = min(self.oldest_ms, at_ms), max(self.newest_ms, at_ms)
-
-    def document(self) -> Document:
-        times = {"oldest": _time(self.oldest_ms), "newest": _time(self.newest_ms)}
-        return {"objects": self.objects, "bytes": self.bytes, **times}
 
 
 @quarantine.command("ls")
@@ -95,16 +109,19 @@ def ls(
         sums = {"objects": sum(one.objects for one in totals), "bytes": sum(one.bytes for one in totals)}
         return {"plans": len(by_plan), **sums}
 
-    copies = _documents(opened.copies, by_plan)
+    copies = _copies(opened.copies, by_plan)
     source = {"store": opened.url}
     if not view.is_table:
-        return view.show(Listing("Quarantine", source, copies, (), summary, _FIELDS))
+        return view.show(result_listing("Quarantine", source, _CopyRow, copies, summary))
     for _ in copies:
         pass
-    rows = [{"planId": plan, "clusterId": cluster, **one.document()} for (plan, cluster), one in by_plan.items()]
-    code = view.show(Listing("Quarantine", source, rows, _PLAN_COLUMNS, summary, ()))
+    rows = [
+        _PlanRow(*names, one.objects, one.bytes, _time(one.oldest_ms), _time(one.newest_ms))
+        for names, one in by_plan.items()
+    ]
+    code = view.show(result_listing("Quarantine", source, _PlanRow, rows, summary))
     if rows:
-        plan_id = shlex.quote(printable(rows[0]["planId"])) if len(rows) == 1 else "PLAN-ID"
+        plan_id = shlex.quote(printable(rows[0].plan_id)) if len(rows) == 1 else "PLAN-ID"
         restore = next_command(f"tieredctl orphans restore {plan_id} …")
         view.say(f"Put a plan's objects back with: {restore}")
     else:
@@ -143,25 +160,23 @@ def unlock(
             say(printable(f"The lease of {lease.url} is free."))
     else:
         view.say(f"{lease.url} is not locked.")
-    rows = [] if held_lease is None else [_document(held_lease, held=held)]
+    rows = []
+    if held_lease is not None:
+        times = _time(held_lease.since_ms), _time(held_lease.until_ms)
+        rows.append(_LeaseRow(held_lease.holder, held_lease.purpose, *times, held))
     summary = {"held": held, "broken": held and not dry_run}
-    return view.show(Listing("Lease", {"store": lease.url}, rows, _LEASE_COLUMNS, summary, _LEASE_FIELDS))
+    return view.show(result_listing("Lease", {"store": lease.url}, _LeaseRow, rows, summary))
 
 
-def _documents(
+def _copies(
     copies: Iterable[tuple[StoredObject, Quarantined]], by_plan: dict[tuple[str, str | None], _Totals]
-) -> Iterator[Document]:
+) -> Iterator[_CopyRow]:
     for copy, original in copies:
         by_plan.setdefault((original.plan_id, original.cluster_id), _Totals()).add(copy.size, copy.last_modified_ms)
-        yield {
-            "key": original.key,
-            "size": copy.size,
-            "lastModified": _time(original.last_modified_ms),
-            "clusterId": original.cluster_id,
-            "planId": original.plan_id,
-            "quarantined": _time(copy.last_modified_ms),
-            "quarantineKey": copy.key,
-        }
+        yield _CopyRow(
+            *(original.key, copy.size, _time(original.last_modified_ms), original.cluster_id, original.plan_id),
+            *(_time(copy.last_modified_ms), copy.key),
+        )
 
 
 def _sentence(url: str, lease: FoundLease) -> str:
@@ -200,11 +215,6 @@ def _demand_named(lease: FoundLease, holder: str | None, *, yes: bool) -> None:
         hint = "If that run is dead, give --yes and --holder, or run this on a terminal."
         raise TieredctlError(ErrorCode.NOT_CONFIRMED, "Breaking a lease needs confirmation.", hint=hint)
     demand_typed(lease.holder, f"Type the holder, {lease.holder}, to break its lease")
-
-
-def _document(lease: FoundLease, *, held: bool) -> Document:
-    times = {"since": _time(lease.since_ms), "until": _time(lease.until_ms)}
-    return {"holder": lease.holder, "command": lease.purpose, **times, "held": held}
 
 
 def _time(ms: int | None) -> str | None:

@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tieredctl.cli.arguments import given_path
-from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.shown_quantities import moment_column, size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView
 from tieredctl.config.plan_key import known_key
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import size_text
 from tieredctl.model.removal import Planned, PlannedObject
-from tieredctl.ops.documents import Document
+from tieredctl.model.result_row import Column, JsonOnly, Quantity, Wide
 
 # `orphans scan` loads this module for the verb's name: what it does is loaded when it is typed.
 if TYPE_CHECKING:
     from tieredctl.ops.orphan_removal.plan_file import PlanFile
 
-_FIELDS = ("key", "size", "lastModified", "status", "cause", "uploadId", "evidence")
-_COLUMNS = (
-    moment_column("MODIFIED", "lastModified"),
-    size_column("size"),
-    TableColumn("CAUSE", "cause"),
-    TableColumn("KEY", "key", importance=2),
-    TableColumn("STATUS", "status", wide=True),
-    TableColumn("UPLOAD-ID", "uploadId", wide=True),
-)
+
+@dataclass(frozen=True, slots=True)
+class _PlannedRow:
+    """An object, or an upload, which has no status, cause and evidence."""
+
+    key: Annotated[str, Column(importance=2, after="cause")]
+    size: Annotated[int, Column("SIZE", Quantity.SIZE, after="last_modified")]
+    last_modified: Annotated[str | None, Column("MODIFIED", Quantity.MOMENT)]
+    status: Wide[str | None] = None
+    cause: str | None = None
+    upload_id: Wide[str | None] = None
+    evidence: JsonOnly[object] = None
 
 
 def show(
@@ -62,36 +65,23 @@ def show(
         "validUntilMs": header.valid_until_ms,
     }
     source = {"kind": "plan", "path": str(plan), "store": header.store, "layout": header.layout}
-    listing = Listing("RemovalPlanContents", source, _rows(contents), _COLUMNS, summary, _FIELDS)
+    listing = result_listing("RemovalPlanContents", source, _PlannedRow, _rows(contents), summary)
     return view.show(listing, sentences=[_sentence(contents)])
 
 
-def _rows(plan: PlanFile) -> Iterator[Document]:
+def _rows(plan: PlanFile) -> Iterator[_PlannedRow]:
     return (_row(planned) for planned in plan.planned())
 
 
-def _row(planned: Planned) -> Document:
+def _row(planned: Planned) -> _PlannedRow:
     from tieredctl.ops.remote.inventory import iso_8601
 
     if isinstance(planned, PlannedObject):
-        return {
-            "key": planned.key,
-            "size": planned.size,
-            "lastModified": iso_8601(planned.last_modified_ms),
-            "status": planned.status,
-            "cause": planned.cause,
-            "uploadId": None,
-            "evidence": planned.evidence,
-        }
-    return {
-        "key": planned.key,
-        "size": planned.size,
-        "lastModified": iso_8601(planned.initiated_ms),
-        "status": None,
-        "cause": None,
-        "uploadId": planned.upload_id,
-        "evidence": None,
-    }
+        modified = iso_8601(planned.last_modified_ms)
+        return _PlannedRow(
+            planned.key, planned.size, modified, planned.status, planned.cause, evidence=planned.evidence
+        )
+    return _PlannedRow(planned.key, planned.size, iso_8601(planned.initiated_ms), upload_id=planned.upload_id)
 
 
 def _sentence(plan: PlanFile) -> str:

@@ -19,6 +19,7 @@ from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_f
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn, write_table
 from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions, SegmentOptions
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.shown_quantities import moment_column, size_column
 from tieredctl.cli.terminal import coloured, has_blocks, width_of
 from tieredctl.cli.view import FindingsView, ProgressView, Talk, ToleranceOptions, View
@@ -32,8 +33,8 @@ from tieredctl.model.tolerance import Tolerance
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import Depth, Inventory, Totals
-from tieredctl.ops.remote.remote_read import PartRead, StoredPart, segment_in_metadata, segment_in_store
-from tieredctl.ops.remote.unfinished_uploads import UnfinishedUploads
+from tieredctl.ops.remote.remote_read import PartRead, StoredPart, WrittenPart, segment_in_metadata, segment_in_store
+from tieredctl.ops.remote.unfinished_uploads import UnfinishedUploads, UploadRow
 from tieredctl.ports.layout import AUTO, ORIGINAL_PARTS, Part
 from tieredctl.ports.object_store import list_unreserved
 from tieredctl.process.replaced_file import CountedBytes
@@ -58,24 +59,6 @@ _OBJECT_COLUMNS = (
     TableColumn("CLASS", "storageClass", wide=True),
 )
 _USAGE_FIELDS = ("topic", "topicId", "partition", "part", "objects", "bytes")
-_UPLOAD_FIELDS = ("key", "uploadId", "initiated", "ageMs", "bytes", "segmentId", "topicId", "partition", "part")
-_UPLOAD_COLUMNS = (
-    moment_column("INITIATED", "initiated"),
-    size_column("bytes"),
-    TableColumn("PART", "part"),
-    TableColumn("KEY", "key", importance=2),
-    TableColumn("UPLOAD-ID", "uploadId", wide=True),
-    TableColumn("SEGMENT-ID", "segmentId", wide=True),
-)
-_READ_COLUMNS = (
-    TableColumn("PART", "part"),
-    size_column("bytes"),
-    TableColumn("FILE", "file"),
-    TableColumn("TOPIC", "topic", wide=True),
-    TableColumn("PARTITION", "partition", wide=True),
-    TableColumn("START", "startOffset", wide=True),
-    TableColumn("SEGMENT-ID", "segmentId", wide=True),
-)
 _STDOUT = Path("-")
 
 
@@ -172,7 +155,7 @@ def multipart(
     opened, chosen = remote_options.place().open()
     uploads = UnfinishedUploads(opened, chosen, now_ms(now), duration_ms(older_than))
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
-    listing = Listing("MultipartUploads", source, uploads.rows(), _UPLOAD_COLUMNS, uploads.summary, _UPLOAD_FIELDS)
+    listing = result_listing("MultipartUploads", source, UploadRow, uploads.rows(), uploads.summary)
     return view.show(replace(listing, reads_on=True), uploads.findings)
 
 
@@ -214,10 +197,9 @@ def read(
     if to == _STDOUT and not dry_run:
         return _write_to_stdout(stored_part, tolerated.tolerance, quiet=talk.quiet)
     done = _counted(stored_part) if to == _STDOUT else stored_part.save_as(to, force=force, dry_run=dry_run)
-    items = [stored_part.document(done.size, to)]
     source = {"kind": "store", "store": opened.url, "layout": chosen.name}
     summary = {"bytes": done.size, "findings": finding_documents(done.findings), "dryRun": dry_run}
-    listing = Listing("RemoteRead", source, items, _READ_COLUMNS, summary, tuple(items[0]))
+    listing = result_listing("RemoteRead", source, WrittenPart, [stored_part.row(done.size, to)], summary)
     would = "would have" if dry_run else "has"
     kept = [f"Would write {size_text(done.size)} to {to}."] if dry_run else []
     kept += [f"{to} {would} the bytes as stored, not as the broker wrote them."] if done.findings else []

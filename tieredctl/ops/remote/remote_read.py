@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO, NamedTuple
+from typing import Annotated, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import size_text
-from tieredctl.ops.documents import Document
+from tieredctl.model.result_row import Column, JsonOnly, Size, Wide
 from tieredctl.ops.metadata.completeness import demand_nothing_lost
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
@@ -46,6 +46,20 @@ class PartRead(NamedTuple):
 
     size: int
     findings: Sequence[Finding]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPart:
+    """A part, and the file that it was written to."""
+
+    topic: Wide[str]
+    topic_id: JsonOnly[str]
+    partition: Wide[int]
+    segment_id: Annotated[str, Column(wide=True, after="start_offset")]
+    start_offset: Annotated[int, Column("START", wide=True)]
+    part: Part
+    bytes: Size[int]
+    file: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +89,13 @@ class StoredPart:
         with replaced_file(file, force=force, dry_run=dry_run, is_last=True) as target:
             return self.copy_to(target)
 
-    def document(self, written: int, file: Path) -> Document:
-        """The result, for people and scripts."""
-        partition = self.segment.topic_id_partition
-        return {
-            "topic": partition.topic,
-            "topicId": partition.topic_id,
-            "partition": partition.partition,
-            "segmentId": self.segment.segment_id,
-            "startOffset": self.segment.start_offset,
-            "part": self.part.value,
-            "bytes": written,
-            "file": str(file),
-        }
+    def row(self, written: int, file: Path) -> WrittenPart:
+        """The result."""
+        segment = self.segment
+        return WrittenPart(
+            *(*segment.topic_id_partition.names, segment.segment_id, segment.start_offset),
+            *(self.part, written, str(file)),
+        )
 
     def _expected_size(self) -> int | None:
         """In bytes, if the metadata has it."""

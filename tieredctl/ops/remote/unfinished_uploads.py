@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import size_text
+from tieredctl.model.result_row import Column, JsonOnly, Quantity, Size, Wide
 from tieredctl.ops.documents import Document
-from tieredctl.ops.remote.inventory import ListedObject, Totals, iso_8601, object_document
-from tieredctl.ports.layout import Layout
-from tieredctl.ports.object_store import Capability, MultipartUpload, ObjectStore, StoredObject
+from tieredctl.ops.remote.inventory import Totals, iso_8601
+from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.object_store import Capability, MultipartUpload, ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class UploadRow:
+    """An upload; None is what the layout does not explain."""
+
+    key: Annotated[str, Column(importance=2, after="part")]
+    upload_id: Wide[str]
+    initiated: Annotated[str | None, Column(quantity=Quantity.MOMENT)]
+    age_ms: JsonOnly[int]
+    bytes: Size[int]
+    segment_id: Wide[str | None] = None
+    topic_id: JsonOnly[str | None] = None
+    partition: JsonOnly[int | None] = None
+    part: Part | None = None
 
 
 @dataclass(slots=True)
@@ -29,7 +46,7 @@ class UnfinishedUploads:
     findings: list[Finding] = field(default_factory=list)
     """One finding for all of them, once the last was read."""
 
-    def rows(self) -> Iterator[Document]:
+    def rows(self) -> Iterator[UploadRow]:
         """One row per upload, by ascending key. Raises TieredctlError for a store without multipart uploads."""
         if Capability.MULTIPART_UPLOADS not in self.store.capabilities:
             message = f"{self.store.url} has no multipart uploads, or does not list them."
@@ -46,17 +63,13 @@ class UnfinishedUploads:
         """Totals of what was read so far."""
         return {"uploads": self.total.objects, "bytes": self.total.bytes}
 
-    def _row(self, upload: MultipartUpload) -> Document:
+    def _row(self, upload: MultipartUpload) -> UploadRow:
         size = self.store.multipart_upload_bytes(upload)
         self.total.objects += 1
         self.total.bytes += size
-        stored = StoredObject(upload.key, size, upload.initiated_ms, "")
-        document = object_document(ListedObject(stored, self.layout.explain(upload.key)))
-        return {
-            "key": upload.key,
-            "uploadId": upload.upload_id,
-            "initiated": iso_8601(upload.initiated_ms),
-            "ageMs": self.now_ms - upload.initiated_ms,
-            "bytes": size,
-            **{name: document[name] for name in ("segmentId", "topicId", "partition", "part")},
-        }
+        initiated, age_ms = iso_8601(upload.initiated_ms), self.now_ms - upload.initiated_ms
+        row = UploadRow(upload.key, upload.upload_id, initiated, age_ms, size)
+        one = self.layout.explain(upload.key)
+        if one is None:
+            return row
+        return replace(row, segment_id=one.segment_id, topic_id=one.topic_id, partition=one.partition, part=one.part)
