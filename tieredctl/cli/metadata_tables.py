@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tieredctl.cli.output import Item, TableColumn
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.model.quantities import age_text
@@ -16,8 +18,9 @@ def _epochs(item: Item) -> str | None:
     return None if epochs is None else ",".join(f"{epoch['leaderEpoch']}={epoch['offset']}" for epoch in epochs)
 
 
-def _ranges(ranges: list[list[int]]) -> str | None:
-    return " ".join(f"{first}..{last}" for first, last in ranges) or None
+def ranges(name: str) -> Callable[[Item], str | None]:
+    """For a column: a field's ranges of offsets."""
+    return lambda item: " ".join(f"{first}..{last}" for first, last in item[name]) or None
 
 
 def _place(item: Item) -> str:
@@ -67,19 +70,6 @@ EVENT_COLUMNS = (
     TableColumn("DIALECT", "dialect", wide=True),
 )
 EVENT_FIELDS = ("type", "dialect", *SEGMENT_FIELDS)
-EPOCH_COLUMNS = (
-    TableColumn("LEADER-EPOCH", "leaderEpoch"),
-    TableColumn("START", "startOffset"),
-    TableColumn("END", "endOffset"),
-    TableColumn("HIGHEST", "highestOffsetForEpoch"),
-    TableColumn("SEGMENTS", "segments"),
-    TableColumn("GAPS", lambda item: _ranges(item["gaps"])),
-    TableColumn("OVERLAPS", lambda item: _ranges(item["overlaps"])),
-)
-EPOCH_FIELDS = (
-    *("topic", "topicId", "partition", "leaderEpoch", "startOffset", "endOffset", "highestOffsetForEpoch"),
-    *("segments", "gaps", "overlaps"),
-)
 STUCK_COLUMNS = (
     TableColumn("AGE", lambda item: item["evidence"]["ageMs"], people_read=age_text),
     TableColumn("CODE", "code"),

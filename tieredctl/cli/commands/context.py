@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,27 +16,20 @@ from tieredctl.cli.context_in_use import ContextInUse, Role, context_in_use
 from tieredctl.cli.options import DryRun
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, RemoteOptions
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import View
 from tieredctl.config.contexts import VARIABLE, Context, chosen_context, contexts
 from tieredctl.config.file import configuration_path
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.result_row import Column, Wide
 from tieredctl.process.redaction import HIDDEN, is_secret, redacted
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-_LIST_COLUMNS = (
-    TableColumn("CURRENT", lambda row: "*" if row["current"] else ""),
-    TableColumn("NAME", "name"),
-    TableColumn("BOOTSTRAP-SERVER", "bootstrapServer"),
-    TableColumn("STORE", "store"),
-    TableColumn("LAYOUT", "layout"),
-    TableColumn("COMMAND-CONFIG", "commandConfig", wide=True),
-)
 _SHOW_COLUMNS = (
     TableColumn("SETTING", "setting"),
     TableColumn("VALUE", lambda row: _in_a_line(row["value"]), importance=2),
     TableColumn("FROM", "from", importance=2),
 )
-_LIST_FIELDS = ("name", "current", "bootstrapServer", "commandConfig", "store", "layout")
 _SHOWN = (*(Role.CLUSTER, Role.COMMAND_CONFIG, Role.STORE, Role.STORE_OPTIONS, Role.LAYOUT, Role.LAYOUT_OPTIONS),)
 _INSTEAD = {"log_dir": "logDirs", "export": "export", "metadata_source": "metadataSource"}
 """Settings that no context has, by their parameters."""
@@ -48,6 +42,18 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
     app.add_typer(_commands, name=noun, help=meaning)
 
 
+@dataclass(frozen=True, slots=True)
+class _ContextRow:
+    """A context, without its secrets."""
+
+    name: Annotated[str, Column(after="current")]
+    current: bool
+    bootstrap_server: str | None
+    command_config: Wide[str | None]
+    store: str | None
+    layout: str | None
+
+
 @_commands.command("list")
 def list_contexts(*, view: View) -> ExitCode:
     """List the contexts by their names; * is the current one.
@@ -56,21 +62,19 @@ def list_contexts(*, view: View) -> ExitCode:
     """
     named = contexts()
     rows = [
-        {
-            "name": one.name,
-            "current": one.name == named.current,
-            "bootstrapServer": one.bootstrap_server,
-            "commandConfig": one.command_config,
-            "store": one.store,
-            "layout": one.layout,
-        }
+        _ContextRow(
+            *(one.name, one.name == named.current, one.bootstrap_server, one.command_config, one.store, one.layout)
+        )
         for _, one in sorted(named.by_name.items())
     ]
     source = {"kind": "configuration", "path": str(configuration_path())}
     summary = {"contexts": len(rows), "current": named.current}
     if not rows and view.is_table:
         view.say(f"There are no contexts in {source['path']}.")
-    return view.show(Listing("Contexts", source, rows, _LIST_COLUMNS, summary, _LIST_FIELDS))
+    listing = result_listing(
+        *("Contexts", source, _ContextRow, rows, summary), current=lambda item: "*" if item["current"] else ""
+    )
+    return view.show(listing)
 
 
 @_commands.command("show")

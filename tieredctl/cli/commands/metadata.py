@@ -19,8 +19,6 @@ from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.findings.findings_table import FINDING_FIELDS
 from tieredctl.cli.metadata_listing import metadata_listing
 from tieredctl.cli.metadata_tables import (
-    EPOCH_COLUMNS,
-    EPOCH_FIELDS,
     EVENT_COLUMNS,
     EVENT_FIELDS,
     EXPORT_COLUMNS,
@@ -28,12 +26,14 @@ from tieredctl.cli.metadata_tables import (
     STATISTICS_COLUMNS,
     STATISTICS_FIELDS,
     STUCK_COLUMNS,
+    ranges,
 )
 from tieredctl.cli.options import DryRun, MetadataPartition, Now, Output, TopicIds
 from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_findings, say_what_is_incomplete, told
 from tieredctl.cli.output import OutputFormat
 from tieredctl.cli.pages.report import ReportOptions
 from tieredctl.cli.places import EventOptions, MetadataOptions, PartitionOptions, PastMetadataOptions
+from tieredctl.cli.result_listing import columns_of
 from tieredctl.cli.view import FindingsView, Talk, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
@@ -41,6 +41,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.printable import printable
 from tieredctl.model.quantities import duration_ms, size_text
+from tieredctl.model.result_row import document_of, json_names
 from tieredctl.ops.documents import event_document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
@@ -225,8 +226,10 @@ def epochs(
     selection = Selection.given([topic], topic_id, [number])
     place = metadata_options.place()
     with opened_partition(place, selection) as opened:
-        items = list(metadata_state.leader_epochs(opened.partition, opened.cache))
-        listing = metadata_listing("LeaderEpochs", opened.stream, items, EPOCH_COLUMNS, EPOCH_FIELDS)
+        items = [document_of(row) for row in metadata_state.leader_epochs(opened.partition, opened.cache)]
+        row = metadata_state.EpochRow
+        columns = columns_of(row, gaps=ranges("gaps"), overlaps=ranges("overlaps"))
+        listing = metadata_listing("LeaderEpochs", opened.stream, items, columns, (*json_names(row).values(),))
         return finish(listing, output, opened.stream.findings, quiet=talk.quiet, tolerance=tolerated.tolerance)
 
 

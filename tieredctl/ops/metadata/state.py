@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs
 from tieredctl.model.quantities import age_text
-from tieredctl.ops.documents import Document, partition_document, segment_document
+from tieredctl.model.result_row import Column, JsonOnly
+from tieredctl.ops.documents import partition_document, segment_document
 from tieredctl.ops.metadata.event_reading import read_events, selected_records
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection, one_partition
@@ -114,12 +115,25 @@ def _why_not(cache: RemoteLogMetadataCache, epoch: int, offset: int) -> str:
     return f"offset {offset} lies in a gap of leader epoch {epoch}"
 
 
-def leader_epochs(partition: TopicIdPartition, cache: RemoteLogMetadataCache) -> Iterator[Document]:
-    """A row for each leader epoch of a partition: its offsets in remote storage, with gaps and overlaps.
+@dataclass(frozen=True, slots=True)
+class EpochRow:
+    """What a leader epoch has in remote storage. `gaps` and `overlaps` are lists of [first, last], offsets inclusive; a
+    gap lies between two segments of the same epoch."""
 
-    `ranges`, `gaps` and `overlaps` are lists of [first, last], offsets inclusive; a gap lies between two segments of
-    the same epoch.
-    """
+    topic: JsonOnly[str]
+    topic_id: JsonOnly[str]
+    partition: JsonOnly[int]
+    leader_epoch: int
+    start_offset: Annotated[int | None, Column("START")]
+    end_offset: Annotated[int | None, Column("END")]
+    highest_offset_for_epoch: Annotated[int | None, Column("HIGHEST")]
+    segments: int
+    gaps: list[list[int]]
+    overlaps: list[list[int]]
+
+
+def leader_epochs(partition: TopicIdPartition, cache: RemoteLogMetadataCache) -> Iterator[EpochRow]:
+    """A row for each leader epoch of a partition."""
     for epoch in cache.epochs():
         of_epoch = cache.list_remote_log_segments(epoch)
         ranges = sorted(
@@ -129,17 +143,9 @@ def leader_epochs(partition: TopicIdPartition, cache: RemoteLogMetadataCache) ->
             for e, start, end in segment.metadata.epoch_ranges()
             if e == epoch
         )
-        gaps, overlaps = _gaps_and_overlaps(ranges)
-        yield {
-            **partition_document(partition),
-            "leaderEpoch": epoch,
-            "startOffset": ranges[0][0] if ranges else None,
-            "endOffset": max(end for _, end in ranges) if ranges else None,
-            "highestOffsetForEpoch": cache.highest_offset_for_epoch(epoch),
-            "segments": len(of_epoch),
-            "gaps": gaps,
-            "overlaps": overlaps,
-        }
+        start, end = ranges[0][0] if ranges else None, max((end for _, end in ranges), default=None)
+        highest = cache.highest_offset_for_epoch(epoch)
+        yield EpochRow(*partition.names, epoch, start, end, highest, len(of_epoch), *_gaps_and_overlaps(ranges))
 
 
 def _gaps_and_overlaps(ranges: list[tuple[int, int]]) -> tuple[list[list[int]], list[list[int]]]:

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from tieredctl.cli.outcome import finding_documents
-from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl_inkless.cli.diskless_places import DisklessOptions
-
-_COLUMNS = (
-    TableColumn("TOPIC", "topic"),
-    TableColumn("PARTITION", "partition"),
-    TableColumn("LOG-START", "logStartOffset"),
-    TableColumn("HIGH-WATERMARK", "highWatermark"),
-    TableColumn("BATCHES", "batches"),
-    TableColumn("FILES", "files"),
-    size_column("bytes"),
-    TableColumn("TOPIC-ID", "topicId", wide=True),
-    TableColumn("DISKLESS-START", "disklessStartOffset", wide=True),
-    TableColumn("REMOTE-START", "remoteLogStartOffset", wide=True),
-)
-_FIELDS = (
-    *("topic", "topicId", "partition", "logStartOffset", "highWatermark", "disklessStartOffset"),
-    *("remoteLogStartOffset", "batches", "files", "bytes"),
-)
 
 
 def status(*, places: DisklessOptions, view: ProgressView) -> ExitCode:
@@ -36,16 +18,15 @@ def status(*, places: DisklessOptions, view: ProgressView) -> ExitCode:
     With --store, also what the bucket has that no file of the control plane is: uploads under way, and what they left.
     For example: tieredctl diskless status --control-plane postgresql://reader@db/inkless
     """
-    from tieredctl_inkless.ops.diskless.status import partition_documents, status_summary
+    from tieredctl_inkless.ops.diskless.status import DisklessPartition, diskless_partitions, status_summary
     from tieredctl_inkless.wiring.diskless import control_plane_status
 
     current = control_plane_status(places.place(), places.bucket_if_given())
     summary = status_summary(current.tables, current.bucket)
     if not view.is_table:
         summary["findings"] = finding_documents(current.findings)
-    listing = Listing(
-        "DisklessStatus", current.source, list(partition_documents(current.tables)), _COLUMNS, summary, _FIELDS
-    )
+    rows = list(diskless_partitions(current.tables))
+    listing = result_listing("DisklessStatus", current.source, DisklessPartition, rows, summary)
     return view.show(listing, current.findings, sentences=_sentences(summary) if view.is_table else ())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from tieredctl.formats.arrow_columns import number_array, numbers_in
 from tieredctl.formats.windows import Flags
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
+from tieredctl.model.result_row import Column, Size, Wide
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphan_removal.limits import DEFAULT_AGE_MS
 from tieredctl.ops.remote.inventory import iso_8601
@@ -112,7 +113,23 @@ def status_summary(tables: ControlPlaneTables, bucket: Uncommitted | None) -> Do
     }
 
 
-def partition_documents(tables: ControlPlaneTables) -> Iterator[Document]:
+@dataclass(frozen=True, slots=True)
+class DisklessPartition:
+    """A partition of a diskless topic, by the control plane."""
+
+    topic: str
+    topic_id: Wide[str]
+    partition: int
+    log_start_offset: Annotated[int, Column("LOG-START")]
+    high_watermark: int
+    diskless_start_offset: Annotated[int | None, Column("DISKLESS-START", wide=True)]
+    remote_log_start_offset: Annotated[int | None, Column("REMOTE-START", wide=True)]
+    batches: int
+    files: int
+    bytes: Size[int]
+
+
+def diskless_partitions(tables: ControlPlaneTables) -> Iterator[DisklessPartition]:
     """Each partition with its offsets, batches, and how many files hold them."""
     counts = {
         (row["topicId"], row["partition"]): row
@@ -122,18 +139,11 @@ def partition_documents(tables: ControlPlaneTables) -> Iterator[Document]:
     }
     for log in tables.logs.to_pylist():
         counted = counts.get((log["topicId"], log["partition"]), {})
-        yield {
-            "topic": log["topic"],
-            "topicId": uuid_text(log["topicId"]),
-            "partition": log["partition"],
-            "logStartOffset": log["logStartOffset"],
-            "highWatermark": log["highWatermark"],
-            "disklessStartOffset": log["disklessStartOffset"],
-            "remoteLogStartOffset": log["remoteLogStartOffset"],
-            "batches": counted.get("batchId_count", 0),
-            "files": counted.get("fileId_count_distinct", 0),
-            "bytes": log["byteSize"],
-        }
+        yield DisklessPartition(
+            *(log["topic"], uuid_text(log["topicId"]), log["partition"], log["logStartOffset"], log["highWatermark"]),
+            *(log["disklessStartOffset"], log["remoteLogStartOffset"], counted.get("batchId_count", 0)),
+            *(counted.get("fileId_count_distinct", 0), log["byteSize"]),
+        )
 
 
 def _unreferenced_bytes(tables: ControlPlaneTables) -> int:

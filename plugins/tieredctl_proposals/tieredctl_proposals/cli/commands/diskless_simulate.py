@@ -11,7 +11,8 @@ import typer
 from tieredctl.cli.arguments import GREATEST_INT64
 from tieredctl.cli.options import Output
 from tieredctl.cli.outcome import finish
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.output import OutputFormat
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import Talk
 from tieredctl.config.file import price_hint, storage_price
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -19,13 +20,6 @@ from tieredctl.model.counted import counted
 from tieredctl.model.quantities import duration_ms, duration_text
 from tieredctl.ops.documents import Document
 
-_COLUMNS = (
-    TableColumn("OF", "group"),
-    TableColumn("WHAT", "what"),
-    TableColumn("NUMBER", "number"),
-    TableColumn("COST", "cost"),
-)
-_FIELDS = ("group", "what", "number", "cost")
 _MOST_BATCHES, _MOST_BROKERS, _MOST_COORDINATORS = 100_000_000, 300, 100
 _LONGEST_MS = 30 * 86_400_000
 
@@ -81,7 +75,7 @@ def simulate(
     happens where the grace periods are too short for the clocks; with 3 if files were left in the end.
     For example: tieredctl diskless simulate --batches 100000 --failover 10s
     """
-    from tieredctl_proposals.ops.diskless.simulation.report import outcome_rows, outcome_summary
+    from tieredctl_proposals.ops.diskless.simulation.report import SimulatedNumber, outcome_rows, outcome_summary
     from tieredctl_proposals.ops.diskless.simulation.run import simulate as simulated
     from tieredctl_proposals.ops.diskless.simulation.settings import Settings
 
@@ -111,14 +105,9 @@ def simulate(
     with TemporaryDirectory(prefix="tieredctl-simulation-") as folder:
         outcome = simulated(settings, Path(folder))
     summary = outcome_summary(outcome, price)
-    listing = Listing(
-        "DisklessSimulation",
-        {"kind": "simulation", "seed": seed},
-        list(outcome_rows(outcome, price)),
-        _COLUMNS,
-        summary,
-        _FIELDS,
-    )
+    source = {"kind": "simulation", "seed": seed}
+    rows = list(outcome_rows(outcome, price))
+    listing = result_listing("DisklessSimulation", source, SimulatedNumber, rows, summary)
     sentences = _sentences(summary) if output.is_table else ()
     return finish(listing, output, [], quiet=talk.quiet, besides=_exit_code(summary), sentences=sentences)
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated
 
 from tieredctl.model.prices import StoragePrice
+from tieredctl.model.result_row import Column
 from tieredctl.ops.documents import Document
 from tieredctl_proposals.coordinator.recovery import Origin
 from tieredctl_proposals.ops.diskless.simulation.run import Outcome
@@ -29,17 +32,27 @@ _GIB = 1 << 30
 _DIGITS = 4
 
 
-def outcome_rows(outcome: Outcome, price: StoragePrice | None) -> Iterator[Document]:
+@dataclass(frozen=True, slots=True)
+class SimulatedNumber:
+    """How often something happened, or how much there was of it."""
+
+    group: Annotated[str, Column("OF")]
+    what: str
+    number: int
+    cost: float | None = None
+
+
+def outcome_rows(outcome: Outcome, price: StoragePrice | None) -> Iterator[SimulatedNumber]:
     """What happened, what was lost, and what was asked of the store with what that cost."""
     for group, names in _GROUPS.items():
-        yield from (_row(group, name, outcome.counts.get(name, 0)) for name in names)
-    yield _row("files", "files still there", outcome.left)
-    yield from (_row("lost", name, outcome.lost.get(name, 0)) for name in _LOSSES)
+        yield from (SimulatedNumber(group, name, outcome.counts.get(name, 0)) for name in names)
+    yield SimulatedNumber("files", "files still there", outcome.left)
+    yield from (SimulatedNumber("lost", name, outcome.lost.get(name, 0)) for name in _LOSSES)
     for name, number, cost in _requests(outcome, price):
-        yield _row("store", name, number, cost)
-    yield _row("store", "bytes uploaded", outcome.uploaded_bytes)
+        yield SimulatedNumber("store", name, number, cost)
+    yield SimulatedNumber("store", "bytes uploaded", outcome.uploaded_bytes)
     average = outcome.byte_ms // max(1, outcome.lasted_ms)
-    yield _row("store", "bytes stored on average", average, _storage_cost(outcome, price))
+    yield SimulatedNumber("store", "bytes stored on average", average, _storage_cost(outcome, price))
 
 
 def outcome_summary(outcome: Outcome, price: StoragePrice | None) -> Document:
@@ -64,10 +77,6 @@ def outcome_summary(outcome: Outcome, price: StoragePrice | None) -> Document:
         "cost": round(sum(known_costs), _DIGITS) if len(known_costs) == len(costs) else None,
         "currency": price.currency if price else None,
     }
-
-
-def _row(group: str, name: str, number: int, cost: float | None = None) -> Document:
-    return {"group": group, "what": name, "number": number, "cost": cost}
 
 
 def _requests(outcome: Outcome, price: StoragePrice | None) -> Iterator[tuple[str, int, float | None]]:
