@@ -5,16 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import is_dataclass
 from importlib import import_module
-from inspect import get_annotations
 from pathlib import Path
 from pkgutil import walk_packages
 
 import tieredctl.cli
 import tieredctl.ops
 from tieredctl.cli.output import TableColumn
-from tieredctl.model.result_row import Quantity, table_columns
+from tieredctl.model.result_row import Quantity, ResultRow
 
 SOURCES = Path(tieredctl.cli.__path__[0])
 OF_BYTES = re.compile(r"(bytes|size)\Z", re.IGNORECASE)
@@ -35,7 +33,7 @@ def test_every_row_says_which_of_its_fields_are_sizes() -> None:
     of_bytes = {
         (row, attribute): column
         for row in declared_rows()
-        for attribute, column in table_columns(row).items()
+        for attribute, column in row.columns().items()
         if OF_BYTES.search(attribute)
     }
 
@@ -57,18 +55,12 @@ def columns_of_commands() -> Iterator[tuple[str, TableColumn]]:
                     yield found.name, column
 
 
-def declared_rows() -> Iterator[type]:
-    """The dataclasses whose annotations say what a table shows of them."""
+def declared_rows() -> Iterator[type[ResultRow]]:
     for package in (tieredctl.cli, tieredctl.ops):
         for found in walk_packages(package.__path__, f"{package.__name__}."):
             for value in vars(import_module(found.name)).values():
-                if isinstance(value, type) and is_dataclass(value) and declares_columns(value):
+                if isinstance(value, type) and issubclass(value, ResultRow):
                     yield value
-
-
-def declares_columns(row: type) -> bool:
-    declared = get_annotations(row).values()
-    return any(re.match(r"(Wide|Main|JsonOnly|Size)\[|SizeOrUnknown|Annotated\[.*Column\(", one) for one in declared)
 
 
 def in_bytes(file: Path) -> Iterator[str]:

@@ -18,11 +18,10 @@ from tieredctl.cli.result_listing import result_listing
 from tieredctl.errors import ExitCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.printable import printable
+from tieredctl.model.result_row import ResultRow
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from tieredctl.ops.change import Outcome, Plan
 
 _Done = TypeVar("_Done")
@@ -63,7 +62,7 @@ class View(OptionGroup):
         self,
         kind: str,
         plan: Plan,
-        row: type[DataclassInstance],
+        row: type[ResultRow],
         code: ExitCode = ExitCode.CLEAN,
         advice: Iterable[str] = (),
         **texts: Callable[[Item], object],

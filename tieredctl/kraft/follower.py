@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tieredctl.kraft.replica import BOOTSTRAP_SNAPSHOT, Replica, SnapshotId
+from tieredctl.model.result_row import ResultRow
 
 
 class Answer(StrEnum):
@@ -24,7 +25,7 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class FollowerAnswer:
+class FollowerAnswer(ResultRow):
     """The answer, and why it is that."""
 
     answer: Answer

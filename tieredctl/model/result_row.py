@@ -1,23 +1,15 @@
-"""A row of a command's result, declared once: a frozen dataclass, whose attributes in camelCase are the names in JSON
-and in CSV, and whose annotations say what of it a table shows.
-
-In a table, columns that only `-o wide` shows come after the others, and those of a subclass after its base's.
-"""
+"""Rows of commands' results, each declared once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import Enum, auto
 from functools import cache
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 _Value = TypeVar("_Value")
-_Row = TypeVar("_Row", bound="DataclassInstance")
 
 
 class Quantity(Enum):
@@ -61,38 +53,45 @@ def camel_case(attribute: str) -> str:
     return first + "".join(map(str.capitalize, words))
 
 
-@cache
-def json_names(row: type[DataclassInstance]) -> Mapping[str, str]:
-    """The JSON name of each attribute, in the order of JSON and CSV."""
-    return {field.name: camel_case(field.name) for field in fields(row)}
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """A row of a result: a frozen dataclass, whose attributes in camelCase are the names in JSON and in CSV, and whose
+    annotations say what of it a table shows. There, columns of `-o wide` alone come after the others, and those of a
+    subclass after its base's."""
+
+    def document(self) -> dict[str, Any]:
+        """The row as JSON has it."""
+        return {name: getattr(self, attribute) for attribute, name in self.json_names().items()}
+
+    def extended(self, row: type[_Row], **more: object) -> _Row:
+        """A row of a subclass of this row's class, with `more` attributes."""
+        return row(**{attribute: getattr(self, attribute) for attribute in self.json_names()}, **more)
+
+    @classmethod
+    @cache
+    def json_names(cls) -> Mapping[str, str]:
+        """The JSON name of each attribute, in the order of JSON and CSV."""
+        return {field.name: camel_case(field.name) for field in fields(cls)}
+
+    @classmethod
+    def columns(cls) -> Mapping[str, Column]:
+        """The columns of a table by their attributes, from left to right."""
+        hints = get_type_hints(cls, include_extras=True)
+        columns: dict[str, Column] = {}
+        for owner in reversed(cls.__mro__):
+            shown = [(name, _column(hints[name])) for name in get_annotations(owner)]
+            columns |= sorted(((name, one) for name, one in shown if one is not None), key=lambda each: each[1].wide)
+        order = list(columns)
+        for attribute, column in columns.items():
+            if column.after is not None:
+                order.remove(attribute)
+                order.insert(order.index(column.after) + 1, attribute)
+        return {attribute: columns[attribute] for attribute in order}
 
 
-def document_of(row: DataclassInstance) -> dict[str, Any]:
-    """A row as JSON has it."""
-    return {name: getattr(row, attribute) for attribute, name in json_names(type(row)).items()}
+_Row = TypeVar("_Row", bound=ResultRow)
 
 
-def extended(make: type[_Row], row: DataclassInstance, **more: object) -> _Row:
-    """A row of a subclass of this row's class, with `more` attributes."""
-    return make(**{attribute: getattr(row, attribute) for attribute in json_names(type(row))}, **more)
-
-
-def table_columns(row: type[DataclassInstance]) -> Mapping[str, Column]:
-    """The columns of a table by their attributes, from left to right."""
-    columns: dict[str, Column] = {}
-    for owner in reversed(row.__mro__):
-        columns |= sorted(_own_columns(row, owner), key=lambda one: one[1].wide)
-    order = list(columns)
-    for attribute, column in columns.items():
-        if column.after is not None:
-            order.remove(attribute)
-            order.insert(order.index(column.after) + 1, attribute)
-    return {attribute: columns[attribute] for attribute in order}
-
-
-def _own_columns(row: type[DataclassInstance], owner: type) -> Iterator[tuple[str, Column]]:
-    annotated = get_type_hints(row, include_extras=True)
-    for attribute in get_annotations(owner):
-        column = next(iter(getattr(annotated[attribute], "__metadata__", ())), Column())
-        if column is not None:
-            yield attribute, column
+def _column(hint: object) -> Column | None:
+    """None for a field that tables do not have."""
+    return next(iter(getattr(hint, "__metadata__", ())), Column())

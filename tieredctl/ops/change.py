@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from tieredctl.errors import ExitCode, TieredctlError, worst
 from tieredctl.model.findings import Finding
-from tieredctl.model.result_row import camel_case
+from tieredctl.model.result_row import ResultRow, camel_case
 from tieredctl.ops.documents import Document
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 
 class Plan(Protocol):
@@ -23,7 +20,7 @@ class Plan(Protocol):
         """What it is about."""
         ...
 
-    def rows(self) -> Sequence[DataclassInstance]:
+    def rows(self) -> Sequence[ResultRow]:
         """The plan's parts, one by one."""
         ...
 
@@ -106,6 +103,6 @@ class OutcomeByPartition(Outcome, Generic[_Part]):
         return sum(not one.is_complete for one in self.partitions)
 
 
-def totals(rows: Sequence[DataclassInstance], *attributes: str) -> Document:
+def totals(rows: Sequence[ResultRow], *attributes: str) -> Document:
     """The sums of some attributes of rows, by their JSON names."""
     return {camel_case(name): sum(getattr(row, name) for row in rows) for name in attributes}

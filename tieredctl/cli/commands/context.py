@@ -21,7 +21,7 @@ from tieredctl.cli.view import View
 from tieredctl.config.contexts import VARIABLE, Context, chosen_context, contexts
 from tieredctl.config.file import configuration_path
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.model.result_row import Column, Wide
+from tieredctl.model.result_row import Column, ResultRow, Wide
 from tieredctl.process.redaction import HIDDEN, is_secret, redacted
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -43,7 +43,7 @@ def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _ContextRow:
+class _ContextRow(ResultRow):
     """A context, without its secrets."""
 
     name: Annotated[str, Column(after="current")]

@@ -41,7 +41,6 @@ from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.printable import printable
 from tieredctl.model.quantities import duration_ms, size_text
-from tieredctl.model.result_row import document_of, json_names
 from tieredctl.ops.documents import event_document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
@@ -226,10 +225,10 @@ def epochs(
     selection = Selection.given([topic], topic_id, [number])
     place = metadata_options.place()
     with opened_partition(place, selection) as opened:
-        items = [document_of(row) for row in metadata_state.leader_epochs(opened.partition, opened.cache)]
+        items = [row.document() for row in metadata_state.leader_epochs(opened.partition, opened.cache)]
         row = metadata_state.EpochRow
         columns = columns_of(row, gaps=ranges("gaps"), overlaps=ranges("overlaps"))
-        listing = metadata_listing("LeaderEpochs", opened.stream, items, columns, (*json_names(row).values(),))
+        listing = metadata_listing("LeaderEpochs", opened.stream, items, columns, (*row.json_names().values(),))
         return finish(listing, output, opened.stream.findings, quiet=talk.quiet, tolerance=tolerated.tolerance)
 
 

@@ -21,7 +21,7 @@ from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView, View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.printable import printable
-from tieredctl.model.result_row import Column, Quantity, Size
+from tieredctl.model.result_row import Column, Quantity, ResultRow, Size
 from tieredctl.ops.documents import Document
 from tieredctl.wiring.places import StorePlace
 
@@ -36,7 +36,7 @@ quarantine = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @dataclass(frozen=True, slots=True)
-class _CopyRow:
+class _CopyRow(ResultRow):
     """An object in quarantine."""
 
     key: str
@@ -49,7 +49,7 @@ class _CopyRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _PlanRow:
+class _PlanRow(ResultRow):
     """The copies of one plan, and when they came into quarantine."""
 
     plan_id: str
@@ -61,7 +61,7 @@ class _PlanRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _LeaseRow:
+class _LeaseRow(ResultRow):
     """A lease; None is a time that is not known."""
 
     holder: str

@@ -17,7 +17,7 @@ from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.quantities import size_text
 from tieredctl.model.removal import Planned, PlannedObject
-from tieredctl.model.result_row import Column, JsonOnly, Quantity, Wide
+from tieredctl.model.result_row import Column, JsonOnly, Quantity, ResultRow, Wide
 
 # `orphans scan` loads this module for the verb's name: what it does is loaded when it is typed.
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _PlannedRow:
+class _PlannedRow(ResultRow):
     """An object, or an upload, which has no status, cause and evidence."""
 
     key: Annotated[str, Column(importance=2, after="cause")]

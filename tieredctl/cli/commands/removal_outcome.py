@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from tieredctl.cli.output import OutputFormat
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.removal import Receipt, ReceiptStep
-from tieredctl.model.result_row import Column, JsonOnly, Main
+from tieredctl.model.result_row import Column, JsonOnly, Main, ResultRow
 
 # `orphans scan` loads this module for the verbs' names: what they do is loaded when they are typed.
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _UNFINISHED = (ReceiptStep.COPIED, ReceiptStep.DELETING)
 
 
 @dataclass(frozen=True, slots=True)
-class ReceiptRow:
+class ReceiptRow(ResultRow):
     """What happened to an object."""
 
     key: Annotated[str, Column(importance=2, after="status")]

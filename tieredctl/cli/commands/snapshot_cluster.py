@@ -15,13 +15,14 @@ from tieredctl.kraft.difference import in_words
 from tieredctl.kraft.entries import Kind, entries, shown
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.model.counted import counted
+from tieredctl.model.result_row import ResultRow
 from tieredctl.model.tolerance import Tolerance
 from tieredctl.ops.documents import Document
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 
 
 @dataclass(frozen=True, slots=True)
-class _EntryRow:
+class _EntryRow(ResultRow):
     """A thing that a cluster has; no secret is among its values."""
 
     kind: Kind

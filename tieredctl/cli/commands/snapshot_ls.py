@@ -17,7 +17,6 @@ from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kraft.follower import Answer, follower_answer
 from tieredctl.model.findings import Finding
-from tieredctl.model.result_row import document_of
 from tieredctl.ops.documents import Document
 from tieredctl.ops.snapshots.record_files import metadata_log_folder
 from tieredctl.ops.snapshots.snapshot_list import ListedSnapshot, checked, file_row, node_rows
@@ -64,7 +63,7 @@ def list_snapshots(
             untrue += contradicted(folder)
             logs.append({"folder": str(folder), **log.document(), "limitsFrom": dict(limits.sources)})
             if follower is not None:
-                logs[-1]["follower"] = document_of(follower_answer(read_replica(folder), *follower))
+                logs[-1]["follower"] = follower_answer(read_replica(folder), *follower).document()
         elif follower is not None:
             raise TieredctlError(ErrorCode.USAGE, f"--follower-at is for nodes' folders, and {path} is not one.")
         else:

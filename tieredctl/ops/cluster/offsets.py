@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from tieredctl.model.result_row import Column, JsonOnly, Main, camel_case
+from tieredctl.model.result_row import Column, JsonOnly, Main, ResultRow, camel_case
 from tieredctl.ops.documents import Document
 from tieredctl.ports.cluster import Cluster, ListedOffset, OffsetSpec, PartitionDescription, TopicDescription
 
@@ -22,7 +22,7 @@ OFFSETS = {
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionOffsets:
+class PartitionOffsets(ResultRow):
     """A partition's offsets, None where the broker has none; `errors` has those that it refused, by JSON name."""
 
     topic: str

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.result_row import Column, SizeOrUnknown
+from tieredctl.model.result_row import Column, ResultRow, SizeOrUnknown
 from tieredctl.ops.cluster.leader import only_partition, read_leader_log
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
@@ -33,7 +33,7 @@ class BootstrapWay:
 
 
 @dataclass(frozen=True, slots=True)
-class BootstrapRow:
+class BootstrapRow(ResultRow):
     """A way as a result shows it."""
 
     way: Annotated[str, Column("START-AT")]

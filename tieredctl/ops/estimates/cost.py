@@ -12,7 +12,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.prices import StoragePrice
-from tieredctl.model.result_row import Column, SizeOrUnknown
+from tieredctl.model.result_row import Column, ResultRow, SizeOrUnknown
 from tieredctl.model.size_sum import known_sum
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -46,7 +46,7 @@ class _Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicCost:
+class TopicCost(ResultRow):
     """What a topic costs for a month."""
 
     topic: str

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.local_log import LeaderLog, LocalReplica, LocalSegment
-from tieredctl.model.result_row import Column, JsonOnly, SizeOrUnknown, Wide
+from tieredctl.model.result_row import Column, JsonOnly, ResultRow, SizeOrUnknown, Wide
 from tieredctl.model.size_sum import SizeSum
 from tieredctl.rlmm.cache import RemoteLogMetadataCache, segments_in_use
 from tieredctl.rlmm.consumer_fetch import highest_remote_offset
@@ -16,7 +16,7 @@ from tieredctl.rlmm.remote_retention import Breach, DueSegment, DueSegments, Loc
 
 
 @dataclass(frozen=True, slots=True)
-class ExpiredRow:
+class ExpiredRow(ResultRow):
     """A segment that would be deleted, in remote storage or on a disk."""
 
     topic: JsonOnly[str]

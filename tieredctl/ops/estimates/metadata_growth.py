@@ -9,7 +9,7 @@ from typing import Annotated
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.result_row import Column, Quantity
+from tieredctl.model.result_row import Column, Quantity, ResultRow
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.stats import ASSUMED_EVENTS_PER_SECOND, statistics
@@ -46,7 +46,7 @@ class CacheSize:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerMemory:
+class BrokerMemory(ResultRow):
     """A broker's memory, or that of one that has all partitions, whose id is None; and the time of its replay."""
 
     broker_id: Annotated[int | None, Column("BROKER")]

@@ -19,7 +19,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderEpochs
 from tieredctl.model.quantities import age_text
-from tieredctl.model.result_row import Column, JsonOnly
+from tieredctl.model.result_row import Column, JsonOnly, ResultRow
 from tieredctl.ops.documents import partition_document, segment_document
 from tieredctl.ops.metadata.event_reading import read_events, selected_records
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -116,7 +116,7 @@ def _why_not(cache: RemoteLogMetadataCache, epoch: int, offset: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class EpochRow:
+class EpochRow(ResultRow):
     """What a leader epoch has in remote storage. `gaps` and `overlaps` are lists of [first, last], offsets inclusive; a
     gap lies between two segments of the same epoch."""
 

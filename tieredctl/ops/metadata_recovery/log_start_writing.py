@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.result_row import Column, extended
+from tieredctl.model.result_row import Column
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.metadata_recovery.log_start_plan import LARGEST_CHECKPOINT_BYTES, LogStartPlan, ReplacedCheckpoint
 from tieredctl.ops.metadata_recovery.restored_log_start import Action, LogStartRow
@@ -63,7 +63,7 @@ class LogStartOutcome(Outcome):
         """The plan's rows, each with its outcome."""
         is_done = self.planned > 0 and self.done == self.planned
         return [
-            extended(RestoredLogStartRow, row, restored=is_done and row.action is Action.RESTORE)
+            row.extended(RestoredLogStartRow, restored=is_done and row.action is Action.RESTORE)
             for row in self.plan.rows()
         ]
 

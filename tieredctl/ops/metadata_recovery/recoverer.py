@@ -12,7 +12,7 @@ from itertools import compress
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.result_row import JsonOnly, extended
+from tieredctl.model.result_row import JsonOnly
 from tieredctl.ops.change import Outcome, OutcomeByPartition
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold
@@ -57,8 +57,8 @@ class RecoveredPartition(Outcome):
     """Segments that are still not in the metadata when it is read at the end."""
 
     def row(self) -> RecoveredPartitionRow:
-        return extended(
-            *(RecoveredPartitionRow, self.plan.row()),
+        return self.plan.row().extended(
+            RecoveredPartitionRow,
             recovered=self.done,
             events=self.events,
             gone_meanwhile=self.skipped,

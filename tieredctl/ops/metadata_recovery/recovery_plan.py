@@ -14,7 +14,7 @@ from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderLog
-from tieredctl.model.result_row import Column, JsonOnly, Size, Wide
+from tieredctl.model.result_row import Column, JsonOnly, ResultRow, Size, Wide
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.second_look import are_in_doubt, confirmed
 from tieredctl.ops.metadata_recovery.event_rebuilding import StoredSegment, StoreListing
@@ -32,7 +32,7 @@ StoredPartitions = Sequence[tuple[TopicIdPartition, Sequence[StoredSegment]]]
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionRecoveryRow:
+class PartitionRecoveryRow(ResultRow):
     """The plan for one partition, as a result shows it."""
 
     topic: str

@@ -20,7 +20,7 @@ from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkp
 from tieredctl.formats.file_names import PartitionFolderName, parse_partition_folder_name, partition_folder_name
 from tieredctl.formats.json_lines import fields_of
 from tieredctl.model.ids import TopicIdPartition, is_uuid
-from tieredctl.model.result_row import Column, JsonOnly, Main, Wide
+from tieredctl.model.result_row import Column, JsonOnly, Main, ResultRow, Wide
 from tieredctl.ops.file_reading import demand_size, reading, regular_size
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate
 
@@ -51,7 +51,7 @@ class ReplicaFiles(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LogStartRow:
+class LogStartRow(ResultRow):
     """A partition of the plan, as a result shows it."""
 
     topic: str

@@ -26,7 +26,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import size_text
-from tieredctl.model.result_row import Column, JsonOnly, Size, Wide
+from tieredctl.model.result_row import Column, JsonOnly, ResultRow, Size, Wide
 from tieredctl.ops.metadata.completeness import demand_nothing_lost
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
@@ -49,7 +49,7 @@ class PartRead(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenPart:
+class WrittenPart(ResultRow):
     """A part, and the file that it was written to."""
 
     topic: Wide[str]

@@ -11,7 +11,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import size_text
-from tieredctl.model.result_row import Column, JsonOnly, Quantity, Size, Wide
+from tieredctl.model.result_row import Column, JsonOnly, Quantity, ResultRow, Size, Wide
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import Totals, iso_8601
 from tieredctl.ports.layout import Layout, Part
@@ -19,7 +19,7 @@ from tieredctl.ports.object_store import Capability, MultipartUpload, ObjectStor
 
 
 @dataclass(frozen=True, slots=True)
-class UploadRow:
+class UploadRow(ResultRow):
     """An upload; None is what the layout does not explain."""
 
     key: Annotated[str, Column(importance=2, after="part")]

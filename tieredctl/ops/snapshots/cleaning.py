@@ -15,7 +15,6 @@ from typing import BinaryIO, Protocol
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.json_lines import line_of
 from tieredctl.model.local_file import SeenFile
-from tieredctl.model.result_row import extended
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 from tieredctl.ops.snapshots.cleaning_plan import CleaningPlan, PlannedFiles, PlannedFilesRow
@@ -58,7 +57,7 @@ class CleaningOutcome(Outcome):
     def rows(self) -> list[CleanedFilesRow]:
         """The plan's rows, each with its outcome."""
         names = {part.files[0].name for part in self.removed}
-        return [extended(CleanedFilesRow, row, removed=row.file in names) for row in self.plan.rows()]
+        return [row.extended(CleanedFilesRow, removed=row.file in names) for row in self.plan.rows()]
 
 
 @dataclass(frozen=True, slots=True)

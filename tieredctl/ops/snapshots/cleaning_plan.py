@@ -19,7 +19,7 @@ from tieredctl.kraft.retention import (
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.local_file import SeenFile
-from tieredctl.model.result_row import Column, Main, Size, Wide
+from tieredctl.model.result_row import Column, Main, ResultRow, Size, Wide
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 from tieredctl.ops.documents import Document
 
@@ -54,7 +54,7 @@ class NodeFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFilesRow:
+class PlannedFilesRow(ResultRow):
     """Planned files as a result shows them."""
 
     file: str

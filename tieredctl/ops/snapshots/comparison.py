@@ -11,13 +11,13 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kraft.difference import Change, changes
 from tieredctl.kraft.entries import Kind
 from tieredctl.model.findings import Finding
-from tieredctl.model.result_row import Column, JsonOnly, Wide
+from tieredctl.model.result_row import Column, JsonOnly, ResultRow, Wide
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 from tieredctl.ops.documents import Document
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeRow:
+class ChangeRow(ResultRow):
     """A change as a result shows it; `before` and `after` as in `Change`."""
 
     kind: Wide[Kind]

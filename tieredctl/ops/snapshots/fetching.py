@@ -14,7 +14,7 @@ from typing import Annotated, BinaryIO
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.arriving_snapshot import ArrivingSnapshot
 from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER, KraftSnapshotName, kraft_snapshot_name
-from tieredctl.model.result_row import Column, Size, Wide
+from tieredctl.model.result_row import Column, ResultRow, Size, Wide
 from tieredctl.ports.snapshot_source import LeaderChanged, SnapshotSource
 from tieredctl.process.progress import note
 from tieredctl.process.replaced_file import READABLE_BY_ALL, CountedBytes, file_added_to, replaced_file
@@ -31,7 +31,7 @@ Told = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class FetchedSnapshot:
+class FetchedSnapshot(ResultRow):
     """A whole snapshot. `resumed_from` is how many of its bytes an earlier run had fetched."""
 
     file: Annotated[str, Column(after="resumed_from")]

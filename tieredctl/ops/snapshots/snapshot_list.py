@@ -14,7 +14,7 @@ from tieredctl.kraft.replica import BOOTSTRAP_SNAPSHOT, SnapshotId
 from tieredctl.kraft.retention import KeptSegment, KeptSnapshot, RetentionLimits, expired
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.model.result_row import Column, Quantity, Wide
+from tieredctl.model.result_row import Column, Quantity, ResultRow, Wide
 from tieredctl.ops.documents import Document
 from tieredctl.ops.file_reading import reading, regular_size
 from tieredctl.ops.snapshots.record_files import RecordFile, is_named_snapshot, record_files
@@ -28,7 +28,7 @@ _COMPLETE, _PART, _DELETED, _BOOTSTRAP, _DAMAGED = "complete", "part", "deleted"
 
 
 @dataclass(frozen=True, slots=True)
-class ListedSnapshot:
+class ListedSnapshot(ResultRow):
     """A snapshot, how it stands to the log, and whether retention lets it go; None is what is not known."""
 
     file: Annotated[str, Column("PATH", wide=True, after="reason")]

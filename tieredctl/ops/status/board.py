@@ -12,6 +12,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_kind import Severity, severities_text
 from tieredctl.model.quantities import age_text, size_text
+from tieredctl.model.result_row import camel_case
 from tieredctl.model.size_sum import SizeSum
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import iso_8601
@@ -240,8 +241,4 @@ def _size(size: int | None) -> str:
 
 
 def _camel(fields: Document) -> Document:
-    def spelled(name: str) -> str:
-        first, *rest = name.split("_")
-        return first + "".join(word.capitalize() for word in rest)
-
-    return {spelled(name): value for name, value in fields.items()}
+    return {camel_case(name): value for name, value in fields.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.result_row import Column, JsonOnly, Main, Quantity, camel_case
+from tieredctl.model.result_row import Column, JsonOnly, Main, Quantity, ResultRow, camel_case
 from tieredctl.model.size_sum import SizeSum, known_sum, total_size
 from tieredctl.ops.cluster.broker_settings import SYSTEM_ENABLE
 from tieredctl.ops.cluster.live_topics import TopicLookup, hidden_topics
@@ -42,9 +42,6 @@ from tieredctl.ports.cluster import (
     settings_of,
 )
 from tieredctl.rlmm.cache import KnownSegment
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 SETTINGS = (
     "remote.storage.enable",
@@ -102,7 +99,7 @@ def remote_parts(stream: EventStream) -> RemoteParts:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedTopic:
+class ListedTopic(ResultRow):
     """A topic, in all: None is what is not known."""
 
     topic: str
@@ -189,7 +186,7 @@ def _tiering(settings: Mapping[str, ConfigValue]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionStatus:
+class PartitionStatus(ResultRow):
     """A partition: its offsets, what of it is where, and how far tiering lags. None is what is not known."""
 
     topic: JsonOnly[str]
@@ -287,7 +284,7 @@ def _status(
     )
 
 
-def known_totals(rows: Sequence[DataclassInstance], *attributes: str) -> Document:
+def known_totals(rows: Sequence[ResultRow], *attributes: str) -> Document:
     """The sums of some attributes, by their JSON names; None where one is not known."""
     return {camel_case(name): known_sum(getattr(row, name) for row in rows) for name in attributes}
 

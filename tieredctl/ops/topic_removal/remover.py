@@ -21,7 +21,7 @@ from tieredctl.model.events import (
     RemotePartitionDeleteMetadata,
     RemotePartitionDeleteState,
 )
-from tieredctl.model.result_row import JsonOnly, extended
+from tieredctl.model.result_row import JsonOnly
 from tieredctl.ops.change import Outcome, OutcomeByPartition
 from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
@@ -90,8 +90,8 @@ class RemovedPartition(Outcome):
     def row(self) -> RemovedPartitionRow:
         """The plan, with what became of it and the state of now."""
         state = None if self.delete_state is None else self.delete_state.name
-        return extended(
-            *(RemovedPartitionRow, replace(self.plan.row(), state=state)),
+        return replace(self.plan.row(), state=state).extended(
+            RemovedPartitionRow,
             done=self.done,
             failed=self.failed,
             segments_done=self.segments,

@@ -10,7 +10,7 @@ from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.model.result_row import JsonOnly, Size, Wide
+from tieredctl.model.result_row import JsonOnly, ResultRow, Size, Wide
 from tieredctl.ops.cluster.live_topics import TopicLookup
 from tieredctl.ops.topic_removal.topic_metadata import PartitionState, TopicMetadata
 from tieredctl.ports.layout import Layout
@@ -33,7 +33,7 @@ class RemovalScope:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionRemovalRow:
+class PartitionRemovalRow(ResultRow):
     """What remains to be removed of one partition, as a result shows it."""
 
     topic: str

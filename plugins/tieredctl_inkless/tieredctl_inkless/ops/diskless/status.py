@@ -14,7 +14,7 @@ from tieredctl.formats.arrow_columns import number_array, numbers_in
 from tieredctl.formats.windows import Flags
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
-from tieredctl.model.result_row import Column, Size, Wide
+from tieredctl.model.result_row import Column, ResultRow, Size, Wide
 from tieredctl.ops.documents import Document
 from tieredctl.ops.orphan_removal.limits import DEFAULT_AGE_MS
 from tieredctl.ops.remote.inventory import iso_8601
@@ -114,7 +114,7 @@ def status_summary(tables: ControlPlaneTables, bucket: Uncommitted | None) -> Do
 
 
 @dataclass(frozen=True, slots=True)
-class DisklessPartition:
+class DisklessPartition(ResultRow):
     """A partition of a diskless topic, by the control plane."""
 
     topic: str

@@ -21,7 +21,7 @@ from tieredctl.model.removal import (
     ReceiptsHeader,
     RemovalMode,
 )
-from tieredctl.model.result_row import JsonOnly, Size
+from tieredctl.model.result_row import JsonOnly, ResultRow, Size
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.ledger import plans_on_record
 from tieredctl.ops.orphan_removal.limits import Limits, demand_share
@@ -43,7 +43,7 @@ _PUT_BACK, _TOO_YOUNG = "PUT_BACK", "TOO_YOUNG"
 
 
 @dataclass(frozen=True, slots=True)
-class CleanedObjectRow:
+class CleanedObjectRow(ResultRow):
     """A combined object that may go."""
 
     combined_segment_id: str

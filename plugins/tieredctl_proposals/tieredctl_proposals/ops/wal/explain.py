@@ -11,7 +11,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderLog
 from tieredctl.model.nearest import nearest_hint
-from tieredctl.model.result_row import Column, JsonOnly, Main, Size, Wide
+from tieredctl.model.result_row import Column, JsonOnly, Main, ResultRow, Size, Wide
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl_proposals.model.finding_codes import ProposalCode
@@ -28,7 +28,7 @@ _CONSUMER = "it reads from a broker's disk; from the object while none has the o
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderRow:
+class ReaderRow(ResultRow):
     """What a reader gets, and from where."""
 
     reader: str

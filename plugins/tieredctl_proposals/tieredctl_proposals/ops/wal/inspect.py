@@ -9,7 +9,7 @@ from typing import Annotated
 
 from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.result_row import Column, JsonOnly, Size, Wide
+from tieredctl.model.result_row import Column, JsonOnly, ResultRow, Size, Wide
 from tieredctl.ops.documents import Document, epochs_document, partition_document
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ports.object_store import ObjectStore, StoredObject
@@ -22,7 +22,7 @@ from tieredctl_proposals.wal.replayed import KnownCombined, KnownWalSegment
 
 
 @dataclass(frozen=True, slots=True)
-class CombinedObject:
+class CombinedObject(ResultRow):
     """An object, by its events or else by its index; the size is None where it is missing."""
 
     combined_segment_id: str

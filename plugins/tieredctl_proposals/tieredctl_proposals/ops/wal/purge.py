@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tieredctl.model.findings import Finding
-from tieredctl.model.result_row import Main, Size, Wide
+from tieredctl.model.result_row import Main, ResultRow, Size, Wide
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.quarantine_keys import Quarantined, quarantined
 from tieredctl.ops.orphan_removal.purge import Purge, PurgeCheck, PurgeOutcome
@@ -28,7 +28,7 @@ class PurgeLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class PurgedCopyRow:
+class PurgedCopyRow(ResultRow):
     """A copy that would be deleted, or was."""
 
     key: Main[str]

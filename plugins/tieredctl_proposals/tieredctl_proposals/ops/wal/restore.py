@@ -16,7 +16,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_FOLDER
 from tieredctl.formats.meta_properties import META_PROPERTIES_FILE
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.result_row import Column, JsonOnly, Size, Wide
+from tieredctl.model.result_row import Column, JsonOnly, ResultRow, Size, Wide
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ports.object_store import UNFINISHED, ObjectStore
 from tieredctl.process.interruption import critical_section, ending
@@ -47,7 +47,7 @@ class RestoreOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class RestoredPartition:
+class RestoredPartition(ResultRow):
     """A partition's log as it was written."""
 
     topic: str

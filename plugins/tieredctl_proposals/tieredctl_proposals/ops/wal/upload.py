@@ -17,7 +17,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
-from tieredctl.model.result_row import Column, JsonOnly, Size, Wide
+from tieredctl.model.result_row import Column, JsonOnly, ResultRow, Size, Wide
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import lease_held
@@ -43,7 +43,7 @@ UNKNOWN_BROKER = -1
 
 
 @dataclass(frozen=True, slots=True)
-class UploadedSegment:
+class UploadedSegment(ResultRow):
     """A segment in an object; what only an upload decides is None before."""
 
     topic: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tieredctl.model.prices import StoragePrice
-from tieredctl.model.result_row import Column
+from tieredctl.model.result_row import Column, ResultRow
 from tieredctl.ops.documents import Document
 from tieredctl_proposals.coordinator.recovery import Origin
 from tieredctl_proposals.ops.diskless.simulation.run import Outcome
@@ -33,7 +33,7 @@ _DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedNumber:
+class SimulatedNumber(ResultRow):
     """How often something happened, or how much there was of it."""
 
     group: Annotated[str, Column("OF")]
