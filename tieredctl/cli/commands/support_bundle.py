@@ -21,12 +21,12 @@ from tieredctl import __version__
 from tieredctl.cli.arguments import file_or_folder, kafka_id
 from tieredctl.cli.options import DryRun
 from tieredctl.cli.outcome import discard
-from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, ResultOptions
-from tieredctl.cli.shown_quantities import size_column
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.trouble.bundle import (
     MANIFEST,
     Part,
+    PartRow,
     manifest_of,
     pack_bundle,
     without_names,
@@ -43,15 +43,6 @@ from tieredctl.process.replaced_file import demand_replaceable
 from tieredctl.wiring.cluster_settings import settings_that_matter
 from tieredctl.wiring.places import metadata_was_read
 
-_COLUMNS = (
-    TableColumn("NAME", "name"),
-    size_column("bytes"),
-    TableColumn("HIDDEN", "redacted"),
-    TableColumn("WHAT", "what"),
-    TableColumn("PROBLEM", "problem"),
-    TableColumn("SHA256", "sha256", wide=True),
-)
-_FIELDS = ("name", "what", "bytes", "sha256", "redacted", "problem")
 _CRASHES = "crashes/"
 _STDOUT = Path("-")
 _MOST_CRASHES = 5
@@ -120,7 +111,7 @@ def support_bundle(
         view.say(f"Wrote {to}. Look at what is inside before you send it; {MANIFEST} in it says the same as this:")
     summary = {"to": str(to), "parts": len(parts), "lacking": len(lacking), "dryRun": dry_run}
     source = {"kind": "bundle", "path": str(to)}
-    listing = Listing("SupportBundle", source, manifest["items"], _COLUMNS, summary, _FIELDS)
+    listing = result_listing("SupportBundle", source, PartRow, [part.row() for part in parts], summary)
     return view.show(listing, code=code)
 
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from shlex import quote
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM
 from tieredctl.model.printable import printable
+from tieredctl.model.result_row import Column, ResultRow, Size, Wide
 from tieredctl.ops.tiering.enable import NEVER_TIERED
 from tieredctl.process.redaction import HIDDEN, is_secret, redacted
 from tieredctl.process.replaced_file import replaced_file
@@ -43,6 +44,18 @@ _BEFORE_NUMBER = re.compile(r"(?:^|/)([^/\s]+)-[0-9]+(?=/|$)")
 
 
 @dataclass(frozen=True, slots=True)
+class PartRow(ResultRow):
+    """A part in the manifest; `redacted` is how many secrets are hidden in it."""
+
+    name: str
+    what: Annotated[str, Column(after="redacted")]
+    bytes: Size[int | None]
+    sha256: Wide[str | None]
+    redacted: Annotated[int, Column("HIDDEN")]
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A file of the bundle, or what could not be had."""
 
@@ -55,17 +68,10 @@ class Part:
     is_withheld: bool = False
     """Whether it was left out on request."""
 
-    def document(self) -> dict[str, Any]:
-        """The part's row in the manifest."""
+    def row(self) -> PartRow:
         data = None if self.text is None else self.text.encode()
-        return {
-            "name": self.name,
-            "what": self.what,
-            "bytes": None if data is None else len(data),
-            "sha256": None if data is None else sha256(data).hexdigest(),
-            "redacted": (self.text or "").count(HIDDEN),
-            "problem": self.problem,
-        }
+        size, digest = (None, None) if data is None else (len(data), sha256(data).hexdigest())
+        return PartRow(self.name, self.what, size, digest, (self.text or "").count(HIDDEN), self.problem)
 
 
 def without_secrets(parts: Iterable[Part]) -> list[Part]:
@@ -111,7 +117,7 @@ def manifest_of(parts: Sequence[Part], *, hides_names: bool) -> dict[str, Any]:
         PROGRAM: __version__,
         "topicNamesAreHidden": hides_names,
         "neverInside": ["records of topics", "passwords, keys and tokens", "the values of variables"],
-        "items": [part.document() for part in parts],
+        "items": [part.row().document() for part in parts],
     }
 
 

@@ -8,9 +8,10 @@ give each of its sums to the dollar. What its sums do not include is a line too,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tieredctl.model.counted import counted
+from tieredctl.model.result_row import JsonOnly, ResultRow, Wide
 from tieredctl.ops.documents import Document
 from tieredctl_proposals.model.wal_prices import WalPrices
 
@@ -57,6 +58,18 @@ KIP_1176_WORKLOAD = WalWorkload()
 
 
 @dataclass(frozen=True, slots=True)
+class WalCostRow(ResultRow):
+    """One cost of a broker for a month, or a sum; `counted` by the KIP, or left out."""
+
+    group: JsonOnly[str]
+    line: str
+    before: float
+    after: float
+    counted: bool
+    calculation: Wide[str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Line:
     """One cost of a broker for a month; `counted` by the KIP, or left out."""
 
@@ -67,22 +80,16 @@ class _Line:
     calculation: str
     counted: bool = True
 
-    def row(self) -> Document:
-        return {
-            "group": self.group,
-            "line": self.name,
-            "before": round(self.before, _CENTS),
-            "after": round(self.after, _CENTS),
-            "counted": self.counted,
-            "calculation": self.calculation,
-        }
+    def row(self) -> WalCostRow:
+        before, after = round(self.before, _CENTS), round(self.after, _CENTS)
+        return WalCostRow(self.group, self.name, before, after, self.counted, self.calculation)
 
 
 @dataclass(frozen=True, slots=True)
 class WalCost:
     """Each line, the KIP's sums, and what it leaves out."""
 
-    rows: list[Document]
+    rows: list[WalCostRow]
     summary: Document
 
 
@@ -97,7 +104,7 @@ def wal_cost(workload: WalWorkload, prices: WalPrices) -> WalCost:
         *_group("Transfer Cost", [line for line in included if line.group == "transfer"]),
         total.row(),
         *(line.row() for line in lines if not line.counted),
-        everything.row() | {"counted": False},
+        replace(everything.row(), counted=False),
     ]
     summary = {
         "before": round(total.before),
@@ -161,7 +168,7 @@ def _of_followers(workload: WalWorkload) -> str:
     return f"{counted(workload.followers_before, 'follower')} before, {workload.followers_after} after"
 
 
-def _group(name: str, lines: list[_Line]) -> Iterator[Document]:
+def _group(name: str, lines: list[_Line]) -> Iterator[WalCostRow]:
     yield from (line.row() for line in lines)
     yield _sum(lines[0].group, name, lines).row()
 

@@ -10,18 +10,11 @@ import typer
 from tieredctl.cli.arguments import GREATEST_INT32, given_path
 from tieredctl.cli.options import Output, Quiet
 from tieredctl.cli.outcome import finish
-from tieredctl.cli.output import Listing, OutputFormat, TableColumn
+from tieredctl.cli.output import OutputFormat
+from tieredctl.cli.result_listing import result_listing
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.quantities import byte_count, duration_ms
 
-_COLUMNS = (
-    TableColumn("LINE", "line"),
-    TableColumn("BEFORE", "before"),
-    TableColumn("AFTER", "after"),
-    TableColumn("COUNTED", "counted"),
-    TableColumn("CALCULATION", "calculation", wide=True),
-)
-_FIELDS = ("group", "line", "before", "after", "counted", "calculation")
 _SENTENCE = (
     "{before} dollars a month per broker before, {after} after: {saving} saved, by the lines that KIP-1176 counts"
 )
@@ -68,7 +61,7 @@ def wal_cost(
     For example: tieredctl estimate wal-cost --inbound 50MB --upload-interval 20ms
     """
     from tieredctl_proposals.config.wal_prices import kip_1176_prices, wal_prices
-    from tieredctl_proposals.ops.wal_cost import WalWorkload
+    from tieredctl_proposals.ops.wal_cost import WalCostRow, WalWorkload
     from tieredctl_proposals.ops.wal_cost import wal_cost as estimated
 
     workload = WalWorkload(
@@ -89,7 +82,7 @@ def wal_cost(
     saving = estimate.summary["saving"]
     share = "nothing" if saving is None else f"{saving:.0%}"
     sentences = [_SENTENCE.format_map({**estimate.summary, "saving": share}), *estimate.summary["notes"]]
-    listing = Listing("WalCost", source, estimate.rows, _COLUMNS, estimate.summary, _FIELDS)
+    listing = result_listing("WalCost", source, WalCostRow, estimate.rows, estimate.summary)
     return finish(listing, output, [], quiet=quiet, sentences=sentences if output.is_table else ())
 
 
