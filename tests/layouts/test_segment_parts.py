@@ -127,7 +127,7 @@ def test_no_way_back_is_named_by_a_checkpoint_that_another_segment_contradicts()
 
     (plan,) = cluster.plan().partitions
 
-    assert plan.document()["restore"] is None
+    assert plan.row().restore is None
     assert "contradicts segment" in plan.findings[0].message
 
 
