@@ -46,8 +46,10 @@ def refused(kind: PluginKind, name: str) -> TieredctlError:
     return raised.value
 
 
-def test_it_is_made_of_what_is_given(kind: PluginKind, install: Install) -> None:
-    install(pairs="builtins:dict")
+def test_it_is_made_of_what_is_given_and_a_package_that_is_found_twice_is_one(
+    kind: PluginKind, install: Install
+) -> None:
+    install(pairs=("builtins:dict", "builtins:dict"))
 
     assert kind.make("pairs", {"a": 1}) == {"a": 1}
 
@@ -63,24 +65,16 @@ def test_an_unknown_name_is_answered_with_what_is_installed(kind: PluginKind, in
     assert "pip install tieredctl-acme" in error.hint
 
 
-@pytest.mark.parametrize("broken", ["no_such_plugin:it", "builtins:no_such_name"])
-def test_a_plugin_that_cannot_be_loaded_is_named(kind: PluginKind, install: Install, broken: str) -> None:
-    install(acme=broken)
+def test_a_plugin_or_a_library_that_cannot_be_loaded_is_named(kind: PluginKind, install: Install) -> None:
+    install(acme="no_such_plugin:it", other="builtins:no_such_name", late="importlib:import_module")
 
-    error = refused(kind, "acme")
+    for name, given in {"acme": (), "other": (), "late": ("no_such_library",)}.items():  # the last when it is used
+        with pytest.raises(TieredctlError) as raised:
+            kind.make(name, *given)
 
-    assert error.code is ErrorCode.MISSING_EXTRA
-    assert error.message.startswith(f"The plugin of {kind.noun} 'acme' cannot be loaded: ")
-    assert "no_such" in error.message
-
-
-def test_a_library_that_is_missed_only_when_it_is_used_is_named(kind: PluginKind, install: Install) -> None:
-    install(acme="importlib:import_module")
-
-    with pytest.raises(TieredctlError, match="'acme' cannot be loaded: No module named 'no_such_library'") as raised:
-        kind.make("acme", "no_such_library")
-
-    assert raised.value.code is ErrorCode.MISSING_EXTRA
+        assert raised.value.code is ErrorCode.MISSING_EXTRA, name
+        assert raised.value.message.startswith(f"The plugin of {kind.noun} '{name}' cannot be loaded: ")
+        assert "no_such" in raised.value.message, name
 
 
 def test_of_two_packages_that_bring_the_same_name_neither_is_chosen(kind: PluginKind, install: Install) -> None:
@@ -90,9 +84,3 @@ def test_of_two_packages_that_bring_the_same_name_neither_is_chosen(kind: Plugin
 
     assert error.code is kind.unknown
     assert error.message == f"Several plugins provide a {kind.noun} 'acme': one:make, other:make."
-
-
-def test_a_package_that_is_found_twice_is_one(kind: PluginKind, install: Install) -> None:
-    install(pairs=("builtins:dict", "builtins:dict"))
-
-    assert kind.make("pairs") == {}
