@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,6 +43,11 @@ class MetadataFacts:
     """Up to where (exclusive) each metadata partition was read."""
     events: int
     """How many there are."""
+
+    def lacking(self, lost: list[Finding]) -> MetadataFacts:
+        """Once a later reading lacked some of it."""
+        certainty = replace(self.certainty, is_whole=self.certainty.is_whole and is_whole(lost))
+        return replace(self, findings=[*self.findings, *lost], certainty=certainty)
 
     def end_offset(self, metadata_partition: int) -> int:
         """Of one of them."""

@@ -41,6 +41,7 @@ from tieredctl_spark.kept_frames import Keep, kept_by_executors
 from tieredctl_spark.listing_frames import listing_frame
 from tieredctl_spark.metadata_facts import MetadataFacts
 from tieredctl_spark.metadata_pass import ReadMetadata, read_segments
+from tieredctl_spark.moved_segments import moved_segments
 from tieredctl_spark.promised_objects import PromisedObjects
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.session import spark_session
@@ -62,7 +63,9 @@ class SparkScan:
     """A scan that is done."""
 
     verdicts: DataFrame
-    """By VERDICT_SCHEMA: a row for each object that was to be listed, and what is counted of the others."""
+    """By VERDICT_SCHEMA: a row for each object that was to be listed or looked orphaned, and what is counted of the
+    others."""
+    listed: frozenset[ObjectStatus]
     counted: ScanTotals
     options: ScanOptions
     gone: int
@@ -101,7 +104,8 @@ class SparkScan:
 
     def documents(self) -> Iterator[Document]:
         """Those objects that were to be listed, by key. Streams."""
-        rows = self.verdicts.where(fn.col("key").isNotNull()).orderBy("key")
+        is_listed = fn.col("key").isNotNull() & fn.col("status").isin([one.value for one in self.listed])
+        rows = self.verdicts.where(is_listed).orderBy("key")
         return (verdict_document(row.asDict()) for row in rows.toLocalIterator())
 
 
@@ -172,7 +176,13 @@ def scanned(
         if asked is not None and not counted.has_any:
             demand_any_object(asked, remote.layout, readable.topics, live)
         judged = _with_open(probed, counted, ReadMetadata(states, facts), live, by, keep)
-        verdicts, gone = (judged, 0) if asked is None else _still_there(judged, asked, by, keep)
+        verdicts, gone = judged, 0
+        if asked is not None:
+            orphans = judged.where(fn.col("status") == _ORPHAN)
+            moved, lost = moved_segments(orphans, metadata, facts, keep)
+            facts = facts.lacking(lost)
+            kept = _still_there(orphans, moved, asked, by, keep)
+            verdicts, gone = judged.where(fn.col("status") != _ORPHAN).union(kept), orphans.count() - kept.count()
         totals = _totals(verdicts, options)
         missing = None
         if asked is not None and facts.certainty.is_whole and _has_orphans(totals):
@@ -183,6 +193,7 @@ def scanned(
         cluster_id = stream.source.cluster_id
     return SparkScan(
         verdicts,
+        listed,
         totals,
         options,
         gone,
@@ -286,12 +297,17 @@ def _as_it_is(row: dict[str, object], key: str, found: StillThere, floor_ms: int
     return row | times | {"status": status.value, "cause": None, "reason": None if reason is None else reason.value}
 
 
-def _still_there(judged: DataFrame, store: ObjectStore, by: JudgedBy, keep: Keep) -> tuple[DataFrame, int]:
-    """All but the orphans that no longer exist, and how many those are; those that are younger than they were listed to
-    be are none."""
-    orphans, others = (
-        judged.where(condition) for condition in (fn.col("status") == _ORPHAN, fn.col("status") != _ORPHAN)
-    )
+def _still_there(
+    orphans: DataFrame, moved: DataFrame | None, store: ObjectStore, by: JudgedBy, keep: Keep
+) -> DataFrame:
+    """All but the orphans that no longer exist; those that are younger than they were listed to be are none, and in
+    progress are those whose segments go on meanwhile."""
+    if moved is not None:
+        found = moved.withColumn("moved", fn.lit(True))
+        orphans = orphans.join(found, "segmentId", "left")
+        has_moved = fn.coalesce("moved", fn.lit(False))
+        orphans = orphans.withColumn("status", fn.when(has_moved, ObjectStatus.IN_PROGRESS.value).otherwise(_ORPHAN))
+        orphans = orphans.withColumn("cause", fn.when(~has_moved, fn.col("cause"))).select(*VERDICT_SCHEMA.names)
     floor_ms = by.now_ms - by.min_age_ms
     # By key, so that many are asked for by listing a short stretch.
     asked = orphans.repartitionByRange("key").sortWithinPartitions("key")
@@ -306,8 +322,7 @@ def _still_there(judged: DataFrame, store: ObjectStore, by: JudgedBy, keep: Keep
             kept = [_as_it_is(row, key, found, floor_ms) for key, row in rows if key in there]
             yield pa.RecordBatch.from_pylist(kept, VERDICT_SCHEMA)
 
-    kept = keep(asked.mapInArrow(there, spark_schema(VERDICT_SCHEMA)), "orphans")
-    return others.union(kept), orphans.count() - kept.count()
+    return keep(asked.mapInArrow(there, spark_schema(VERDICT_SCHEMA)), "orphans")
 
 
 def _totals(verdicts: DataFrame, options: ScanOptions) -> ScanTotals:

@@ -1,0 +1,49 @@
+"""Which segments of what looks orphaned went on since the metadata was read: their objects are in progress."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.findings import Finding
+from tieredctl.ops.metadata.completeness import lost_between
+from tieredctl.wiring.places import MetadataPlace
+from tieredctl_spark.kept_frames import Keep
+from tieredctl_spark.metadata_facts import MetadataFacts
+from tieredctl_spark.metadata_pass import read_segments
+
+_GO_ON = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+
+
+class MovedSegments(NamedTuple):
+    """What a second reading of the metadata, after the first, tells of some segments."""
+
+    ids: DataFrame | None
+    """Those that are in another state by now, as `segmentId`; None for none."""
+    lost: list[Finding]
+    """What the second reading lacks: then nothing is known to have moved."""
+
+
+def moved_segments(orphans: DataFrame, metadata: MetadataPlace, first: MetadataFacts, keep: Keep) -> MovedSegments:
+    """Of the segments of orphans, by VERDICT_SCHEMA. The metadata is read again where some may go on. Raises
+    TieredctlError as `read_segments` does."""
+    then = orphans.where(fn.col("state").isin([one.name for one in _GO_ON])).select("segmentId", "state").distinct()
+    if then.isEmpty():
+        return MovedSegments(None, [])
+
+    def again(frame: DataFrame, name: str) -> DataFrame:
+        return keep(frame, f"{name}-again")
+
+    with metadata.open() as stream:
+        states, now = read_segments(orphans.sparkSession, metadata, stream, again)
+    if lost := lost_between(first, now):
+        return MovedSegments(None, lost)
+    theirs = states.join(then.select("segmentId"), "segmentId", "left_semi").groupBy("segmentId")
+    claims = theirs.agg(fn.count("*").alias("claims"), fn.min("state").alias("now"))
+    numbers = [fn.when(fn.col("state") == one.name, fn.lit(int(one))) for one in _GO_ON]
+    stayed = (fn.col("claims") == 1) & (fn.col("now") == fn.coalesce(*numbers))
+    moved = then.join(claims, "segmentId", "left").where(~fn.coalesce(stayed, fn.lit(False)))
+    return MovedSegments(moved.select("segmentId"), [])
