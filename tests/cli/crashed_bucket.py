@@ -117,6 +117,13 @@ class FilledBucket:
         """Removes what is there."""
         self._each(lambda key: self.bucket.remove(ROOT + key), self.keys())
 
+    def refill(self) -> None:
+        """Makes it hold the capture's objects alone, and writes none of them that is as it was filled."""
+        there, filled = self.keys(), self.as_filled()
+        found = dict(zip(there, self._each(self._described, there), strict=True))
+        self._each(lambda key: self.bucket.remove(ROOT + key), [key for key in there if key not in filled])
+        self._each(self._put, [key for key, one in filled.items() if found.get(key) != one])
+
     def keys(self) -> list[str]:
         return [name.removeprefix(ROOT) for name in self.bucket.names(ROOT)]
 
@@ -139,7 +146,7 @@ class FilledBucket:
         self.bucket.put(ROOT + key, self.contents[key], CONTENT_TYPE, **_metadata(key))
 
     def _described(self, key: str) -> Described:
-        return Described(self.bucket.read(ROOT + key), *self.bucket.described(ROOT + key))
+        return Described(*self.bucket.whole(ROOT + key))
 
     def _each(self, what: Callable[[str], Any], keys: Sequence[str]) -> list[Any]:
         with ThreadPoolExecutor(8) as threads:

@@ -93,8 +93,7 @@ def store(request: pytest.FixtureRequest, tieredctl: Tieredctl, captures: Path, 
     else:
         bucket = SERVERS[request.param](request.getfixturevalue(request.param).endpoint)
         filled = FilledBucket(bucket, crashed_contents(captures))
-        filled.empty()
-        filled.fill()
+        filled.refill()
         words = store_words(bucket)
         found = Store(CrashedCluster(tieredctl, broker_of_bucket(captures, filled.contents), tmp_path, words), filled)
     assert found.cluster.plan(*ENOUGH, *NO_AGE, *CAUSE).exit_code == 0

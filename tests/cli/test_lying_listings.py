@@ -113,8 +113,7 @@ def test_what_is_cut_on_its_way_is_neither_written_nor_shown(
 @pytest.fixture(scope="module")
 def filled(moto: ObjectServer, captures: Path) -> FilledBucket:
     filled = FilledBucket(S3Bucket(moto.endpoint), crashed_contents(captures))
-    filled.empty()
-    filled.fill()
+    filled.refill()
     return filled
 
 

@@ -54,8 +54,7 @@ def filled(moto: ObjectServer, captures: Path) -> FilledBucket:
 
 @pytest.fixture
 def proxy(filled: FilledBucket, moto: ObjectServer) -> Iterator[FaultyProxy]:
-    filled.empty()
-    filled.fill()
+    filled.refill()
     with FaultyProxy(moto.endpoint) as proxy:
         yield proxy
 

@@ -49,6 +49,11 @@ class S3Bucket:
         data: bytes = self.client.get_object(Bucket=BUCKET, Key=name)["Body"].read()
         return data
 
+    def whole(self, name: str) -> tuple[bytes, str, Mapping[str, str]]:
+        """An object's bytes, content type and metadata."""
+        answer = self.client.get_object(Bucket=BUCKET, Key=name)
+        return answer["Body"].read(), answer["ContentType"], answer["Metadata"]
+
     def names(self, prefix: str) -> list[str]:
         """The names of all objects that begin so."""
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
@@ -91,6 +96,10 @@ class GcsBucket:
         """An object's bytes."""
         data: bytes = self._bucket.blob(name).download_as_bytes()
         return data
+
+    def whole(self, name: str) -> tuple[bytes, str, Mapping[str, str]]:
+        """An object's bytes, content type and metadata."""
+        return self.read(name), *self.described(name)
 
     def names(self, prefix: str) -> list[str]:
         """The names of all objects that begin so."""
