@@ -54,6 +54,38 @@ def compress_lz4(data: bytes) -> bytes:
     return b"".join((*parts, _END_MARK))
 
 
+def with_header_checksum(data: bytes) -> bytes:
+    """A frame whose header has the checksum that the LZ4 frame format asks for, whatever it had."""
+    if len(data) < _SHORTEST_HEADER:
+        return data
+    at = _SHORTEST_HEADER - 1 + (_CONTENT_SIZE_BYTES if data[_FLAGS_AT] & _CONTENT_SIZE else 0)
+    checksum = _short_xxh32(data[_FLAGS_AT:at]) >> 8 & 0xFF
+    return data[:at] + bytes([checksum]) + data[at + 1 :]
+
+
+_PRIMES = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
+_WORD_MASK = 0xFFFFFFFF
+
+
+def _short_xxh32(data: bytes) -> int:
+    """XXH32 without a seed of fewer than 16 bytes."""
+    found = _PRIMES[4] + len(data)
+    words = len(data) // _LENGTH.size
+    for at in range(words):
+        found = _rotated(found + _LENGTH.unpack_from(data, at * _LENGTH.size)[0] * _PRIMES[2], 17) * _PRIMES[3]
+    for byte in data[words * _LENGTH.size :]:
+        found = _rotated(found + byte * _PRIMES[4], 11) * _PRIMES[0]
+    found &= _WORD_MASK
+    for shift, prime in ((15, _PRIMES[1]), (13, _PRIMES[2]), (16, 1)):
+        found = (found ^ found >> shift) * prime & _WORD_MASK
+    return found
+
+
+def _rotated(word: int, by: int) -> int:
+    word &= _WORD_MASK
+    return (word << by | word >> 32 - by) & _WORD_MASK
+
+
 def _most_content(data: memoryview) -> int:
     """The most bytes that a frame can unfold to, from its header and the lengths of its blocks."""
     if len(data) < _SHORTEST_HEADER or bytes(data[: len(_MAGIC)]) != _MAGIC:

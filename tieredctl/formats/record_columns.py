@@ -77,7 +77,7 @@ def record_values(
     None for the records of batches of which one is malformed or has headers: the reader of single batches finds which,
     and reads the others. Memory follows the largest batch, not how far all of them unfold.
     """
-    for stretch, sections in _stretches(buffer, np.asarray(positions, np.int64), headers):
+    for stretch, sections in unfolded_sections(buffer, np.asarray(positions, np.int64), headers):
         try:
             pieces = _values(sections, headers[stretch])
         except DecodeError:
@@ -86,7 +86,7 @@ def record_values(
             yield from ((stretch, piece) for piece in pieces)
 
 
-def _values(sections: _Sections | None, headers: HeaderColumns) -> Iterator[RecordColumns]:
+def _values(sections: RecordSections | None, headers: HeaderColumns) -> Iterator[RecordColumns]:
     if sections is None:
         raise DecodeError("a records section cannot be decompressed", 0)
     data: Bytes = np.frombuffer(sections.buffer, np.uint8)
@@ -108,22 +108,29 @@ def _values(sections: _Sections | None, headers: HeaderColumns) -> Iterator[Reco
 
 
 @dataclass(frozen=True, slots=True)
-class _Sections:
+class RecordSections:
     """Where in a buffer the records sections of batches are; of a control batch, nowhere."""
 
     buffer: bytes
     starts: Ints
     ends: Ints
 
-    def cursor(self, headers: HeaderColumns) -> _Cursor:
+    def counts(self, headers: HeaderColumns) -> Ints:
+        """How many records each batch has. Raises DecodeError where its section has no room for as many."""
         counts = headers["recordsCount"].astype(np.int64)
         if ((counts < 0) | (counts > (self.ends - self.starts) // SHORTEST_RECORD)).any():
             raise DecodeError("impossible count of records", 0)
+        return counts
+
+    def cursor(self, headers: HeaderColumns) -> _Cursor:
+        counts = self.counts(headers)
         batches = np.flatnonzero((headers["attributes"] & Attributes.CONTROL) == 0)
         return _Cursor(batches, self.starts[batches], self.ends[batches], counts[batches])
 
 
-def _stretches(buffer: bytes, positions: Ints, headers: HeaderColumns) -> Iterator[tuple[slice, _Sections | None]]:
+def unfolded_sections(
+    buffer: bytes, positions: Ints, headers: HeaderColumns
+) -> Iterator[tuple[slice, RecordSections | None]]:
     """The records sections of some batches at a time, decompressed ones after a copy of the buffer: as many as unfold
     to a limit, or a single one that exceeds it. None for those of which the last cannot be decompressed."""
     attributes = headers["attributes"].astype(np.int64)
@@ -132,10 +139,10 @@ def _stretches(buffer: bytes, positions: Ints, headers: HeaderColumns) -> Iterat
     codecs = attributes & _CODEC_BITS
     parts, length, first = [buffer], len(buffer), 0
 
-    def sections(after: int) -> tuple[slice, _Sections]:
+    def sections(after: int) -> tuple[slice, RecordSections]:
         stretch = slice(first, after)
         joined = b"".join(parts) if len(parts) > 1 else buffer
-        return stretch, _Sections(joined, starts[stretch], ends[stretch])
+        return stretch, RecordSections(joined, starts[stretch], ends[stretch])
 
     for index in np.flatnonzero(((attributes & Attributes.CONTROL) == 0) & (codecs != Codec.NONE)).tolist():
         if length - len(buffer) > _UNFOLDED_AT_ONCE:
@@ -168,13 +175,13 @@ def _rounds(buffer: bytes, cursor: _Cursor) -> Iterator[_Cursor]:
         cursor.left -= 1
         cursor = _without_finished(cursor)
     for batch, position, end, left in zip(*(column.tolist() for column in cursor.columns()), strict=True):
-        starts = np.frombuffer(_record_starts(buffer, position, end, left), np.int64)
+        starts = np.frombuffer(record_starts(buffer, position, end, left), np.int64)
         for first in range(0, left, _RECORDS_AT_ONCE):
             some = starts[first : first + _RECORDS_AT_ONCE]
             yield _Cursor(np.full(len(some), batch), some, np.full(len(some), end), np.ones(len(some), np.int64))
 
 
-def _record_starts(buffer: bytes, position: int, end: int, count: int) -> array[int]:
+def record_starts(buffer: bytes, position: int, end: int, count: int) -> array[int]:
     """Where each record of a section begins, by the lengths alone."""
     starts = array("q", [0]) * count
     for index in range(count):
@@ -217,15 +224,15 @@ def _without_finished(cursor: _Cursor) -> _Cursor:
 
 def _read_record(data: Bytes, cursor: _Cursor) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
     """The next record of every batch: deltas of timestamp and offset, start and end of the key and of the value."""
-    length, position = _varint(data, cursor.position)
+    length, position = varints_at(data, cursor.position)
     record_end = position + length
-    timestamp_delta, position = _varint(data, position + 1, _LONG_BYTES)
-    offset_delta, position = _varint(data, position)
-    key_length, key_start = _varint(data, position)
+    timestamp_delta, position = varints_at(data, position + 1, _LONG_BYTES)
+    offset_delta, position = varints_at(data, position)
+    key_length, key_start = varints_at(data, position)
     key_end = key_start + np.maximum(key_length, 0)
-    value_length, start = _varint(data, key_end)
+    value_length, start = varints_at(data, key_end)
     end = start + np.maximum(value_length, 0)
-    header_count, position = _varint(data, end)
+    header_count, position = varints_at(data, end)
     sane = (length > 0) & (record_end <= cursor.end) & (key_length >= -1) & (value_length >= -1)
     sane &= (header_count == 0) & (position == record_end)  # no client writes headers in this topic
     if not sane.all():
@@ -235,7 +242,8 @@ def _read_record(data: Bytes, cursor: _Cursor) -> tuple[Ints, Ints, Ints, Ints, 
     return timestamp_delta, offset_delta, key_start, key_end, np.where(value_length < 0, NO_VALUE, start), end
 
 
-def _varint(data: Bytes, positions: Ints, longest: int = _INT_BYTES) -> tuple[Ints, Ints]:
+def varints_at(data: Bytes, positions: Ints, longest: int = _INT_BYTES) -> tuple[Ints, Ints]:
+    """Signed varints at positions, and the positions after them. Raises DecodeError."""
     values, after, ended = unsigned_varints_at(data, positions, longest)
     if not ended.all():
         raise DecodeError("varint without an end", int(positions[~ended][0]))

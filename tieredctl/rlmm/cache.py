@@ -83,6 +83,16 @@ class RemoteLogMetadataCache:
         last = next(last for e, _, last in segment.metadata.epoch_ranges() if e == epoch)
         return segment if offset <= last else None
 
+    def serving(self, epoch: int, first: int, last: int) -> Iterator[tuple[KnownSegment, int, int]]:
+        """Which segments serve fetches of the offsets from `first` to `last` (inclusive) in a leader epoch, each with
+        the first and last that it serves; what `remote_log_segment_metadata` says of each offset."""
+        epoch_state = self._epochs.get(epoch)
+        for segment_id, start, end in epoch_state.floors(first, last) if epoch_state else ():
+            known = self._segments[segment_id]
+            own_last = next(last for e, _, last in known.metadata.epoch_ranges() if e == epoch)
+            if start <= own_last:
+                yield known, start, min(end, own_last)
+
     def highest_offset_for_epoch(self, epoch: int) -> int | None:
         """The greatest offset (inclusive) ever copied for an epoch; None where nothing was."""
         epoch_state = self._epochs.get(epoch)
@@ -165,6 +175,13 @@ class LeaderEpochState:
 
     def delete_finished(self, segment_id: str) -> None:
         self.unreferenced.discard(segment_id)
+
+    def floors(self, first: int, last: int) -> Iterator[tuple[str, int, int]]:
+        """For each segment that is the floor of some offsets between these two, the first and last of them."""
+        begin = max(bisect_right(self._starts, first) - 1, 0)
+        for index in range(begin, bisect_right(self._starts, last)):
+            end = min(self._starts[index + 1] - 1, last) if index + 1 < len(self._starts) else last
+            yield self._id_by_start[self._starts[index]], max(self._starts[index], first), end
 
     def floor(self, offset: int) -> str | None:
         """The segment with the greatest start offset that is not above `offset`."""

@@ -25,7 +25,9 @@ MOST_LEADERS = 16
 """Leaders are asked about so many partitions at most: each takes several requests."""
 
 
-def known_logs(metadata: MetadataPlace, selection: Selection) -> dict[TopicIdPartition, KnownLog]:
+def known_logs(
+    metadata: MetadataPlace, selection: Selection, most_leaders: int = MOST_LEADERS
+) -> dict[TopicIdPartition, KnownLog]:
     """The logs of selected partitions: those in the log directories of the metadata, or those that a live cluster's
     leaders report, for a topic of few partitions or one partition of it. None of a point in the past.
 
@@ -35,7 +37,8 @@ def known_logs(metadata: MetadataPlace, selection: Selection) -> dict[TopicIdPar
         return {}
     if metadata.cluster is not None and selection.topics:
         with metadata.cluster.open() as cluster:
-            return {name: log for one in selection.topics for name, log in _of_leaders(cluster, one, selection).items()}
+            logs = [_of_leaders(cluster, one, selection, most_leaders) for one in selection.topics]
+            return {name: log for of_topic in logs for name, log in of_topic.items()}
     return _on_disks(metadata, selection)
 
 
@@ -56,7 +59,9 @@ def _on_disks(metadata: MetadataPlace, selection: Selection) -> dict[TopicIdPart
     }
 
 
-def _of_leaders(cluster: Cluster, topic: str, selection: Selection) -> dict[TopicIdPartition, KnownLog]:
+def _of_leaders(
+    cluster: Cluster, topic: str, selection: Selection, most_leaders: int
+) -> dict[TopicIdPartition, KnownLog]:
     try:
         described = cluster.topic(topic)
     except TieredctlError as error:
@@ -67,7 +72,7 @@ def _of_leaders(cluster: Cluster, topic: str, selection: Selection) -> dict[Topi
     chosen = [
         one for one in described.partitions if selection.has(TopicIdPartition(described.topic_id, topic, one.partition))
     ]
-    for one in chosen if len(chosen) <= MOST_LEADERS else ():
+    for one in chosen if len(chosen) <= most_leaders else ():
         log = _of_leader(cluster, replace(described, partitions=(one,)))
         if log is not None:
             logs[TopicIdPartition(described.topic_id, topic, one.partition)] = log

@@ -11,6 +11,7 @@ from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.ops.remote.log_bytes import LogBytes
 from tieredctl.ops.verification.log_check import CorruptBatch, LogFacts
 from tieredctl.ops.verification.report import SegmentFindings, SegmentReport, SegmentTask, report_unread
 from tieredctl.ports.layout import DamagedRange, Part, SegmentReader
@@ -40,7 +41,7 @@ class OpenedSegment:
         self._parts: Mapping[Part, int] = {}
         self._at_first_sight: tuple[Finding, ...] = ()
         self._contradicted: set[Part] = set()
-        self._damages: dict[int, DamagedRange] = {}
+        self._log = LogBytes(segment)
         self._bytes_read = 0
         self._batches = 0
         self._records = 0
@@ -107,40 +108,12 @@ class OpenedSegment:
 
     def log(self) -> Iterator[bytes]:
         """The log from its first byte, in pieces, as far as it is read: zeros for what cannot be decoded."""
-        read = 0
-        try:
-            for chunk in self._segment.stream(Part.LOG, STREAM_BYTES):
-                piece = chunk[: self.log_size - read]
-                read += len(piece)
-                self._bytes_read += len(piece)
-                if piece:
-                    yield piece
-                if read == self.log_size:
-                    return
-                del chunk, piece  # before the next is read, so that its memory can be reused
-        except DamagedRange:
-            yield from self.log_range(read, self.log_size)
+        return self._log.whole(self.log_size, STREAM_BYTES)
 
     def log_range(self, start: int, end: int) -> Iterator[bytes]:
         """The bytes of the log from `start` up to, not including, `end`, in pieces: zeros, which make no batch, for
         what cannot be decoded."""
-        for position in range(start, end, STREAM_BYTES):
-            piece = self._read_around_damage(position, min(position + STREAM_BYTES, end))
-            self._bytes_read += len(piece)
-            yield piece
-
-    def _read_around_damage(self, start: int, end: int) -> bytes:
-        pieces: list[bytes] = []
-        while start < end:
-            try:
-                pieces.append(self._segment.read(Part.LOG, start, end))
-                break
-            except DamagedRange as damage:
-                self._damages[damage.position] = damage
-                first, behind = (min(max(bound, start), end) for bound in damage.original)
-                pieces += [self._segment.read(Part.LOG, start, first), bytes(behind - first)]
-                start = behind
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return self._log.pieces(start, end, STREAM_BYTES)
 
     def forget(self) -> None:
         """Discards what was counted and found since the parts were located, except the bytes read: the segment is about
@@ -150,7 +123,7 @@ class OpenedSegment:
 
     def count(self, facts: LogFacts) -> None:
         """Adds the result of reading the log, or a part of it."""
-        blame(sorted(self._damages.values(), key=lambda damage: damage.position), facts, self.metadata)
+        blame(self._log.damages, facts, self.metadata)
         self._batches += facts.batches
         self._records += facts.records
 
@@ -158,7 +131,7 @@ class OpenedSegment:
         """Everything that was counted and found."""
         return SegmentReport(
             self.metadata.segment_id,
-            self._bytes_read,
+            self._bytes_read + self._log.bytes_read,
             self._batches,
             self._records,
             tuple(self.findings.found),

@@ -1,0 +1,198 @@
+"""The records of one partition, in order, as Arrow record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from tieredctl.formats.record_batches import Attributes
+from tieredctl.formats.record_fields import MalformedBatch
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.object_store import ObjectStore
+from tieredctl.records.arrow_records import arrow_records, chosen_schema, damage_row
+from tieredctl.records.committed import CommittedBatches
+from tieredctl.records.lost_records import Loss, LostRecords, SegmentLosses
+from tieredctl.records.remote_partition import RemotePartition
+from tieredctl.records.request import GREATEST_OFFSET, Isolation, Moment, OnDamage, RecordPlace, RecordRequest
+from tieredctl.records.segment_log import SegmentLog
+from tieredctl.records.served_spans import ServedSpan, clipped
+from tieredctl.records.sound_batches import SoundBatches
+from tieredctl.records.time_lookup import offset_of_time
+from tieredctl.records.transaction_indexes import TransactionIndexes
+
+_CONTROL = int(Attributes.CONTROL)
+
+
+class _Found(NamedTuple):
+    """Batches whose records are returned, and the number of the span that they are of."""
+
+    batches: SoundBatches
+    number: int
+
+
+_Parts = Iterator[_Found | Loss]
+
+
+class PartitionRecords:
+    """Reads what is asked for of a partition, once. Memory follows the largest batch."""
+
+    def __init__(self, remote: RemotePartition, store: ObjectStore, layout: Layout, request: RecordRequest) -> None:
+        self._remote = remote
+        self._store = store
+        self._layout = layout
+        self._request = request
+        self._indexes = TransactionIndexes(store, layout, remote.spans)
+        self.schema = chosen_schema(request.columns, with_damage=request.on_damage is OnDamage.ROW)
+        """Of every record batch."""
+        self.findings: list[Finding] = list(remote.findings)
+        """What is damaged, as far as was read."""
+        self.lost_offsets = 0
+        """How many offsets could not be read."""
+        self.bytes_read = 0
+        """Of logs, as the broker wrote them."""
+        self.open_transaction_from: int | None = None
+        """The first offset of a transaction whose end is not in remote storage, if one ended the readable part."""
+        self.next_offset: int | None = None
+        """Up to where (exclusive) all was read that can be; to be asked at the end. None where nothing is there."""
+        self._within = (0, GREATEST_OFFSET)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Raises LostRecords with `OnDamage.FAIL` for what cannot be read, and TieredctlError where the store answers
+        nothing."""
+        for part in self._parts():
+            yield from self._lost(part) if isinstance(part, Loss) else self._records(part)
+
+    def _parts(self) -> _Parts:
+        first = yield from self._offset_of(self._request.start, 0)
+        end = yield from self._offset_of(self._request.end, GREATEST_OFFSET + 1, is_read=True)
+        if self._remote.end_offset is None:
+            return
+        last = min(end, self._remote.end_offset) - 1
+        if self._request.isolation is Isolation.READ_COMMITTED:
+            last = yield from self._last_stable(last)
+        self.next_offset = last + 1
+        self._within = first, last
+        if self._request.isolation is Isolation.READ_COMMITTED:
+            yield from self._committed(first, last)
+            return
+        for part, number, _ in self._sound(first, last):
+            if isinstance(part, Loss):
+                yield part
+            else:
+                yield _Found(part.where((part.headers["attributes"] & _CONTROL) == 0), number)
+
+    def _offset_of(self, place: RecordPlace, otherwise: int, *, is_read: bool = False) -> Generator[Loss, None, int]:
+        """The offset of a place; `otherwise` where there is none. `is_read` says that what is lost before it is met
+        again when the records are read."""
+        if not isinstance(place, Moment):
+            return otherwise if place is None else place
+        looked_up = offset_of_time(self._store, self._layout, self._remote.spans, place.timestamp_ms)
+        found = yield from (_without_offsets(looked_up) if is_read else looked_up)
+        return GREATEST_OFFSET if found is None else found
+
+    def _last_stable(self, last: int) -> Generator[Loss, None, int]:
+        """The last offset before any transaction whose end is not in remote storage."""
+        if not self._remote.spans[-1].reaches_end:
+            return last
+        still_open = yield from self._indexes.open_after(len(self._remote.spans) - 1)
+        begin = min((still_open or {}).values(), default=None)
+        if begin is None or begin > last:
+            return last
+        self.open_transaction_from = begin
+        return begin - 1
+
+    def _sound(self, first: int, last: int) -> Iterator[tuple[SoundBatches | Loss, int, SegmentLosses | None]]:
+        """What segments serve of some offsets, control batches too, and what is missing between them."""
+        holes = list(self._remote.holes(first, last))
+        for number, span in enumerate(self._remote.spans):
+            for asked in clipped([span], first, last):
+                while holes and holes[0].offsets and holes[0].offsets[0] < asked.first:
+                    yield holes.pop(0), number, None
+                yield from self._of_segment(asked, number)
+        yield from ((hole, len(self._remote.spans) - 1, None) for hole in holes)
+
+    def _of_segment(
+        self, asked: ServedSpan, number: int
+    ) -> Iterator[tuple[SoundBatches | Loss, int, SegmentLosses | None]]:
+        losses = SegmentLosses(self._layout, asked.segment)
+        log = SegmentLog(self._store, self._layout, asked)
+        for part in log.batches():
+            if isinstance(part, Loss):
+                yield part, number, losses
+            elif len(some := part.where((part.last_offsets >= asked.first) & (part.first_offsets <= asked.last))):
+                yield some, number, losses
+        self.bytes_read += log.bytes_read
+
+    def _committed(self, first: int, last: int) -> _Parts:
+        committed = CommittedBatches(self._indexes)
+        for part, number, losses in self._sound(first, last):
+            if isinstance(part, Loss):
+                if part.offsets is not None:
+                    yield from _as_found(committed.interrupted())
+                yield from _as_found(committed.queue_loss(part))
+            else:
+                assert losses is not None
+                yield from _as_found(committed.take(part, number, losses))
+        yield from _as_found(committed.interrupted())
+        since = committed.open_since()
+        if since is not None:
+            self.open_transaction_from = self.next_offset = since
+
+    def _records(self, found: _Found) -> Iterator[pa.RecordBatch]:
+        span = self._remote.spans[found.number]
+        within = max(span.first, self._within[0]), min(span.last, self._within[1])
+        reached = within[0] - 1
+        for fields in found.batches.fields():
+            if isinstance(fields, MalformedBatch):
+                yield from self._lost(self._malformed(span, found.batches, fields, (reached + 1, within[1])))
+                continue
+            made = arrow_records(
+                self.schema, self._remote.partition, span.segment.segment_id, found.batches.headers, fields, within
+            )
+            if made.num_rows:
+                reached = max(reached, int(fields.offsets[-1]))
+                yield made
+
+    def _malformed(
+        self, span: ServedSpan, batches: SoundBatches, malformed: MalformedBatch, within: tuple[int, int]
+    ) -> Loss:
+        row = malformed.batch
+        offsets = max(int(batches.first_offsets[row]), within[0]), min(int(batches.last_offsets[row]), within[1])
+        return SegmentLosses(self._layout, span.segment).loss(
+            *(FindingCode.BATCH_CORRUPT, Part.LOG, malformed.reason),
+            position=int(batches.file_positions[row]),
+            offsets=offsets,
+        )
+
+    def _lost(self, loss: Loss) -> Iterator[pa.RecordBatch]:
+        self.findings.append(loss.finding)
+        if loss.offsets is None:
+            return
+        self.lost_offsets += loss.offsets[1] - loss.offsets[0] + 1
+        if self._request.on_damage is OnDamage.FAIL:
+            raise LostRecords(loss.finding)
+        if self._request.on_damage is OnDamage.ROW:
+            segment_id = loss.finding.evidence.get("segmentId")
+            reason = f"{loss.finding.code}: {loss.finding.message}"
+            named = None if segment_id is None else str(segment_id)
+            yield damage_row(self.schema, self._remote.partition, named, loss.offsets[0], reason)
+
+
+def _as_found(parts: Iterator[tuple[SoundBatches, int] | Loss]) -> _Parts:
+    for part in parts:
+        yield part if isinstance(part, Loss) else _Found(*part)
+
+
+def _without_offsets(looked_up: Generator[Loss, None, int | None]) -> Generator[Loss, None, int | None]:
+    """Only what costs no records."""
+    while True:
+        try:
+            loss = next(looked_up)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        if loss.offsets is None:
+            yield loss

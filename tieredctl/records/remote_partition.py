@@ -1,0 +1,91 @@
+"""A partition's part in remote storage, as consumers may read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import PartitionSubject
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
+from tieredctl.records.lost_records import Loss
+from tieredctl.records.request import KnownLine
+from tieredctl.records.served_spans import ServedSpan, line_of_leaders, served_spans
+from tieredctl.rlmm.cache import DeletedOffsets, RemoteLogMetadataCache
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePartition:
+    """Which segments serve which offsets of a partition. It can be pickled."""
+
+    partition: TopicIdPartition
+    spans: Sequence[ServedSpan]
+    """In order, each offset in one at most."""
+    log_start_offset: int | None
+    """The first offset that consumers may read; None where nobody says."""
+    deleted: DeletedOffsets
+    findings: Sequence[Finding] = ()
+    """What makes the line of leaders doubtful."""
+
+    @classmethod
+    def of(
+        cls,
+        partition: TopicIdPartition,
+        remote: RemoteLogMetadataCache,
+        store: ObjectStore,
+        layout: Layout,
+        line: KnownLine | None = None,
+    ) -> RemotePartition:
+        """By the line of leaders that a leader or a replica's disk says, or without one by what the store has of it.
+        Raises TieredctlError where that cannot be read from the store at all."""
+        findings = []
+        if line is None or not line.leader_epochs:
+            leader_epochs, loss = line_of_leaders(remote, store, layout)
+            line = KnownLine(leader_epochs, None if line is None else line.log_start_offset)
+            findings = [] if loss is None else [loss.finding]
+        spans = served_spans(remote, line.leader_epochs, line.log_start_offset)
+        return cls(partition, spans, line.log_start_offset, remote.deleted, findings)
+
+    @property
+    def first_offset(self) -> int | None:
+        """The first offset that is in remote storage; None where none is."""
+        return self.spans[0].first if self.spans else None
+
+    @property
+    def end_offset(self) -> int | None:
+        """The offset after the last one that is in remote storage; None where none is."""
+        return self.spans[-1].last + 1 if self.spans else None
+
+    def holes(self, first: int, last: int) -> Iterator[Loss]:
+        """What of the offsets from `first` to `last` (inclusive) no segment serves although nothing deleted it, up to
+        the end of remote storage."""
+        for start, end in self._unserved():
+            for hole in self.deleted.not_among(max(start, first), min(end, last)):
+                yield self._hole(*hole)
+
+    def _unserved(self) -> Iterator[tuple[int, int]]:
+        if not self.spans:
+            return
+        if self.log_start_offset is not None:
+            # A broker's checkpoint of log starts may be older than what retention deleted since.
+            gone = self.deleted.highest
+            yield max(self.log_start_offset, -1 if gone is None else gone + 1), self.spans[0].first - 1
+        for span, following in pairwise(self.spans):
+            yield span.last + 1, following.first - 1
+
+    def _hole(self, first: int, last: int) -> Loss:
+        partition, offsets = self.partition, (first, last)
+        evidence: dict[str, object] = {
+            "topic": partition.topic,
+            "topicId": partition.topic_id,
+            "partition": partition.partition,
+            "offsets": [first, last],
+            "segmentId": None,
+        }
+        message = f"no segment holds offsets {first} to {last}: they are not returned"
+        subject, about = f"{partition.topic}-{partition.partition}", PartitionSubject(partition, offsets)
+        return Loss(Finding(FindingCode.OFFSET_GAP, subject, message, evidence, about=about), offsets)

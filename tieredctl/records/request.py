@@ -1,0 +1,62 @@
+"""Which records are asked for, and what becomes of those that cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from tieredctl.model.local_log import LeaderEpochs
+
+GREATEST_OFFSET = (1 << 63) - 1
+
+
+class Isolation(StrEnum):
+    """A consumer's `isolation.level`."""
+
+    READ_UNCOMMITTED = "read_uncommitted"
+    READ_COMMITTED = "read_committed"
+
+
+class OnDamage(StrEnum):
+    """What becomes of records that cannot be read."""
+
+    FAIL = "fail"
+    """Reading ends with an error that names the place."""
+    SKIP = "skip"
+    """They are left out, with a finding."""
+    ROW = "row"
+    """They are left out, with a finding, and a row says why."""
+
+
+class Moment(NamedTuple):
+    """The first record with this timestamp (ms) or a later one."""
+
+    timestamp_ms: int
+
+
+RecordPlace = int | Moment | None
+"""An offset, a time, or None for the beginning or the end of what is in remote storage."""
+
+
+class KnownLine(NamedTuple):
+    """What a leader, or a replica's disk, says of a partition: its leader epochs, and the first offset that consumers
+    may read, None where that is not known."""
+
+    leader_epochs: LeaderEpochs
+    log_start_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRequest:
+    """The records from one place up to, not including, another."""
+
+    start: RecordPlace = None
+    end: RecordPlace = None
+    isolation: Isolation = Isolation.READ_UNCOMMITTED
+    on_damage: OnDamage = OnDamage.FAIL
+    columns: tuple[str, ...] | None = None
+    """The names of the columns that are made, of `RECORD_SCHEMA`; None for all."""
+
+
+ALL_RECORDS = RecordRequest()

@@ -1,0 +1,129 @@
+"""The first offset of a time: by metadata, then by a time index, then by the batches from its entry on."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+
+import numpy as np
+
+from tieredctl.errors import DecodeError, TieredctlError
+from tieredctl.formats.record_batches import Attributes
+from tieredctl.formats.record_fields import MalformedBatch
+from tieredctl.formats.segment_parts import time_index_entries
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
+from tieredctl.records.lost_records import Loss, SegmentLosses
+from tieredctl.records.segment_log import INDEXED_FROM_BYTES, SegmentLog
+from tieredctl.records.served_spans import ServedSpan
+from tieredctl.records.sound_batches import SoundBatches
+
+_ENTRY_BYTES = 12
+_CONTROL = int(Attributes.CONTROL)
+
+
+def offset_of_time(
+    store: ObjectStore, layout: Layout, spans: Sequence[ServedSpan], timestamp_ms: int
+) -> Generator[Loss, None, int | None]:
+    """The offset of the first record of a time or later, None where none is; yields what could not be read before it.
+    Raises TieredctlError where nothing can be read from the store."""
+    for span in spans:
+        if span.segment.max_timestamp_ms < timestamp_ms:
+            continue
+        found = yield from _in_span(store, layout, span, timestamp_ms)
+        if found is not None:
+            return found
+    return None
+
+
+def _in_span(
+    store: ObjectStore, layout: Layout, span: ServedSpan, timestamp_ms: int
+) -> Generator[Loss, None, int | None]:
+    size = span.segment.known_size
+    entry = None
+    if size is None or size > INDEXED_FROM_BYTES:
+        entry = yield from _last_entry_before(store, layout, span, timestamp_ms)
+    if entry is not None:
+        row, reached, offset = entry
+        if span.first < offset <= span.last:
+            log = SegmentLog(store, layout, span._replace(first=offset))
+            losses = list[Loss]()
+            parts = log.batches()
+            first = next((part for part in parts if _notes(part, losses)), None)
+            if isinstance(first, SoundBatches) and _confirms(first, offset, reached):
+                yield from losses
+                found = yield from _first_in(_and_then(first, parts), span, timestamp_ms)
+                return found
+            if not losses:
+                reason = f"no batch with offset {offset} has the latest timestamp {reached}"
+                at = row * _ENTRY_BYTES
+                yield SegmentLosses(layout, span.segment).loss(
+                    FindingCode.INDEX_DAMAGED, Part.TIME_INDEX, reason, position=at
+                )
+    return (yield from _first_in(SegmentLog(store, layout, span).batches(), span, timestamp_ms))
+
+
+def _notes(part: SoundBatches | Loss, losses: list[Loss]) -> bool:
+    """Whether it is batches; keeps a loss."""
+    if isinstance(part, Loss):
+        losses.append(part)
+        return False
+    return True
+
+
+def _and_then(first: SoundBatches, rest: Iterator[SoundBatches | Loss]) -> Iterator[SoundBatches | Loss]:
+    yield first
+    yield from rest
+
+
+def _confirms(batches: SoundBatches, offset: int, timestamp_ms: int) -> bool:
+    """Whether a batch that holds the offset has that latest timestamp: an index has no CRC."""
+    holding = np.flatnonzero((batches.first_offsets <= offset) & (batches.last_offsets >= offset))
+    return bool(len(holding)) and int(batches.headers["maxTimestamp"][holding[0]]) == timestamp_ms
+
+
+def _last_entry_before(
+    store: ObjectStore, layout: Layout, span: ServedSpan, timestamp_ms: int
+) -> Generator[Loss, None, tuple[int, int, int] | None]:
+    """The number of the last entry of the time index whose timestamp is earlier, that timestamp and its offset; None
+    where there is none, or the index cannot be used."""
+    losses = SegmentLosses(layout, span.segment)
+    try:
+        entries = time_index_entries(layout.open_segment(store, span.segment).read(Part.TIME_INDEX))
+    except DecodeError as error:
+        yield losses.loss(FindingCode.INDEX_DAMAGED, Part.TIME_INDEX, error.reason, position=error.position)
+        return None
+    except TieredctlError as error:
+        if error.code in CONCERN_EVERY_OBJECT:
+            raise
+        yield losses.unread(Part.TIME_INDEX, error)
+        return None
+    falls = np.flatnonzero((np.diff(entries.timestamps) <= 0) | (np.diff(entries.relative_offsets) <= 0))
+    if len(falls):
+        at = (int(falls[0]) + 1) * _ENTRY_BYTES
+        yield losses.loss(FindingCode.INDEX_DAMAGED, Part.TIME_INDEX, "its entries do not rise", position=at)
+        return None
+    row = int(np.searchsorted(entries.timestamps, timestamp_ms)) - 1
+    if row < 0:
+        return None
+    return row, int(entries.timestamps[row]), int(entries.relative_offsets[row]) + span.segment.start_offset
+
+
+def _first_in(
+    parts: Iterator[SoundBatches | Loss], span: ServedSpan, timestamp_ms: int
+) -> Generator[Loss, None, int | None]:
+    for part in parts:
+        if isinstance(part, Loss):
+            yield part
+            continue
+        late = (part.headers["maxTimestamp"] >= timestamp_ms) & ((part.headers["attributes"] & _CONTROL) == 0)
+        late &= (part.last_offsets >= span.first) & (part.first_offsets <= span.last)
+        for row in np.flatnonzero(late).tolist():
+            for fields in part.at(np.array([row])).fields():
+                if isinstance(fields, MalformedBatch):
+                    continue  # who reads its records reports it
+                matching = np.flatnonzero((fields.timestamps >= timestamp_ms) & (fields.offsets >= span.first))
+                if len(matching):
+                    offset = int(fields.offsets[matching[0]])
+                    return offset if offset <= span.last else None
+    return None

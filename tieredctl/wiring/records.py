@@ -1,0 +1,101 @@
+"""Records straight from remote storage: opens and reads what says which segments serve them, in the one safe order."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection, one_partition
+from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.timeline.partition_timeline import KnownLog
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
+from tieredctl.records.partition_records import PartitionRecords
+from tieredctl.records.remote_partition import RemotePartition
+from tieredctl.records.request import ALL_RECORDS, KnownLine, RecordRequest
+from tieredctl.rlmm.cache import RemoteLogMetadataCache
+from tieredctl.wiring.places import MetadataPlace, StorePlace
+from tieredctl.wiring.timelines import known_logs
+
+
+@dataclass(frozen=True)
+class TopicRecords:
+    """A topic's partitions in an open store, by number."""
+
+    partitions: Sequence[RemotePartition]
+    store: ObjectStore
+    layout: Layout
+    stream: EventStream
+    """The metadata that was read."""
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What makes the metadata incomplete."""
+        return [finding for finding in self.stream.findings if finding.kind.incomplete]
+
+    def read(self, partition: RemotePartition, request: RecordRequest = ALL_RECORDS) -> PartitionRecords:
+        """The records of one of the partitions that a request asks for."""
+        return PartitionRecords(partition, self.store, self.layout, request)
+
+
+@contextmanager
+def topic_records(metadata: MetadataPlace, store: StorePlace, selection: Selection) -> Iterator[TopicRecords]:
+    """The selected partitions of one topic, named by `selection.topics`. The line of leaders comes from the metadata's
+    own place, as far as it can say: a live cluster, or brokers' log directories; else from the store.
+
+    Raises TieredctlError as the places do, `unknown-topic` where the metadata has no such partition, and
+    `ambiguous-topic` where a name has several ids, unless the live cluster says which of them it has today.
+    """
+    remote = store.open()
+    # A leader is asked before the metadata is read, so that nothing it moved to remote storage is missing there.
+    logs = known_logs(metadata, selection, most_leaders=sys.maxsize)
+    with metadata.open() as stream:
+        whole = replace(selection, numbers=())
+        caches = replayed(stream, whole).caches
+        chosen = _chosen(list(caches), _of_today(metadata, list(caches), selection), stream)
+        partitions = [
+            RemotePartition.of(one, caches[one], remote.store, remote.layout, _line(logs, one, caches[one], metadata))
+            for one in chosen
+        ]
+        yield TopicRecords(partitions, remote.store, remote.layout, stream)
+
+
+def _of_today(metadata: MetadataPlace, present: Sequence[TopicIdPartition], selection: Selection) -> Selection:
+    """The selection with the id that the cluster's topic has today, where the name alone means several."""
+    if len({one.topic_id for one in present if selection.has(one)}) > 1:
+        today = metadata.topic_id_today(selection.topics[0])
+        if today is not None:
+            return replace(selection, topic_ids=(today,))
+    return selection
+
+
+def _chosen(present: Sequence[TopicIdPartition], selection: Selection, stream: EventStream) -> list[TopicIdPartition]:
+    """By number."""
+    selected = sorted((one for one in present if selection.has(one)), key=lambda one: one.partition)
+    ids = sorted({one.topic_id for one in selected})
+    if len(ids) > 1:
+        message = f"Topic {selection.topics[0]} was recreated: it has the topic ids {', '.join(ids)}."
+        raise TieredctlError(ErrorCode.AMBIGUOUS_TOPIC, message)
+    if not selected:
+        one_partition(present, selection, stream)
+    selection.demand_known(present, "The metadata has no event of")
+    return selected
+
+
+def _line(
+    logs: Mapping[TopicIdPartition, KnownLog],
+    partition: TopicIdPartition,
+    remote: RemoteLogMetadataCache,
+    metadata: MetadataPlace,
+) -> KnownLine | None:
+    log = logs.get(partition)
+    if log is None:
+        return None
+    is_left_behind = bool(metadata.log_dirs) and max(remote.epochs(), default=-1) > log.leader_epochs[-1][0]
+    return KnownLine(() if is_left_behind else log.leader_epochs, log.log_start_offset)
