@@ -145,6 +145,7 @@ def words(prices: None, kafka_4: DrivenBroker, inkless: Inkless, tmp_path: Path)
         "metadata export": (str(tmp_path / "events.parquet"),),
         "store check": (str(broker.log_dir), *store),
         "remote read": (segment, *store, "--to", str(tmp_path / "segment.log")),
+        "remote records": ("orders", *store),
         "estimate cost": store,
         "diskless explain": ("audit:0@299", *inkless.control_plane),
         "wal clean": wal,

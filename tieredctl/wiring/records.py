@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -63,6 +65,8 @@ def topic_records(metadata: MetadataPlace, store: StorePlace, selection: Selecti
             RemotePartition.of(one, caches[one], remote.store, remote.layout, _line(logs, one, caches[one], metadata))
             for one in chosen
         ]
+        if metadata.cluster is not None and metadata.as_of is None:
+            stream.findings += [_without_leader(one) for one in chosen if one not in logs]
         yield TopicRecords(partitions, remote.store, remote.layout, stream)
 
 
@@ -86,6 +90,12 @@ def _chosen(present: Sequence[TopicIdPartition], selection: Selection, stream: E
         one_partition(present, selection, stream)
     selection.demand_known(present, "The metadata has no event of")
     return selected
+
+
+def _without_leader(partition: TopicIdPartition) -> Finding:
+    subject = f"{partition.topic}-{partition.partition}"
+    message = "no leader told where its log begins: which offsets consumers may read is not certain"
+    return Finding(FindingCode.CHECK_NOT_MADE, subject, message, about=PartitionSubject(partition, None))
 
 
 def _line(

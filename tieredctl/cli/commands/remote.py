@@ -13,6 +13,7 @@ from typing import Annotated, TextIO
 import typer
 
 from tieredctl.cli.arguments import given_path, kafka_id, now_ms
+from tieredctl.cli.commands.remote_records import records
 from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.options import DryRun, Now, Output
 from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_findings
@@ -40,6 +41,7 @@ from tieredctl.ports.object_store import list_unreserved
 from tieredctl.process.replaced_file import CountedBytes
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+_commands.command("records")(records)
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:

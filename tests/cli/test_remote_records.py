@@ -1,0 +1,216 @@
+"""`remote records` on captured stores: the same records in every form."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.command_line import Outcome, Tieredctl, environment
+from tieredctl.errors import ExitCode
+
+TOPIC = "orders7"
+SECONDS = 120
+
+
+@pytest.fixture
+def places(capture: Path) -> Sequence[str]:
+    return ("--log-dir", str(capture / "data"), "--store", f"file:{capture / 'remote' / 'kafka-tiered-storage'}")
+
+
+def raw(*words: str | Path) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "tieredctl", "remote", "records", *map(str, words)]
+    return subprocess.run(command, capture_output=True, env=environment(), timeout=SECONDS, check=False)
+
+
+@pytest.fixture
+def lines(places: Sequence[str], tieredctl: Tieredctl) -> list[dict[str, Any]]:
+    """All records of the topic."""
+    outcome = tieredctl("remote", "records", TOPIC, *places, "-o", "jsonl")
+    assert (outcome.exit_code, len(outcome.lines())) == (ExitCode.CLEAN, 93 + 81 + 64)
+    return outcome.lines()
+
+
+def offsets(outcome: Outcome) -> list[tuple[int, int]]:
+    assert outcome.exit_code == ExitCode.CLEAN, outcome.err
+    return [(line["partition"], line["offset"]) for line in outcome.lines()]
+
+
+def test_a_line_has_what_scripts_rely_on(lines: list[dict[str, Any]]) -> None:
+    assert [*lines[0]] == [
+        *("topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers"),
+        *("leaderEpoch", "segmentId"),
+    ]
+    assert lines[0]["topic"] == TOPIC
+    assert lines[0]["headers"] == [{"key": "h", "value": "MQ=="}]
+    assert base64.b64decode(lines[0]["key"]) == b"9"
+    assert [(line["partition"], line["offset"]) for line in lines] == sorted(
+        (line["partition"], line["offset"]) for line in lines
+    )
+
+
+def test_every_form_has_the_same_records(lines: list[dict[str, Any]], places: Sequence[str]) -> None:
+    parquet = pq.read_table(io.BytesIO(raw(TOPIC, *places, "-o", "parquet").stdout)).to_pylist()
+    arrow = pa.ipc.open_stream(raw(TOPIC, *places, "-o", "arrow").stdout).read_all().to_pylist()
+    kcat = raw(TOPIC, *places, "--format", r"%t %p %o %T %K %S %k\t%s\x00").stdout
+
+    assert arrow == parquet
+    assert [(row["partition"], row["offset"], row["value"]) for row in parquet] == [
+        (line["partition"], line["offset"], _bytes(line["value"])) for line in lines
+    ]
+    expected = b"".join(
+        f"{TOPIC} {row['partition']} {row['offset']} {row['timestamp']} ".encode()
+        + f"{_size(row['key'])} {_size(row['value'])} ".encode()
+        + (row["key"] or b"")
+        + b"\t"
+        + (row["value"] or b"")
+        + b"\0"
+        for row in parquet
+    )
+    assert kcat == expected
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
+
+
+def _size(data: bytes | None) -> int:
+    return -1 if data is None else len(data)
+
+
+def test_a_range_of_offsets_and_of_times(
+    lines: list[dict[str, Any]], places: Sequence[str], tieredctl: Tieredctl
+) -> None:
+    own = [line for line in lines if line["partition"] == 1]
+    first, last = own[20], own[60]
+    words = ("remote", "records", f"{TOPIC}:1", *places, "-o", "jsonl")
+
+    by_offset = tieredctl(*words, "--from", str(first["offset"]), "--to", str(last["offset"]))
+    by_time = tieredctl(*words, "--from", "2026-11-21T09:13:55Z", "--to", "2026-11-21T09:14:00Z")
+
+    assert offsets(by_offset) == [(1, line["offset"]) for line in own[20:60]]
+    times = [line["timestamp"] for line in by_time.lines()]
+    assert len(times) > 3
+    assert 1_795_252_435_000 <= min(times) <= max(times) < 1_795_252_440_000
+    assert offsets(tieredctl(*words, "--from", "latest")) == []
+    assert len(offsets(tieredctl(*words, "--from", "earliest", "--to", "latest"))) == len(own)
+
+
+def test_no_more_records_than_asked_for(places: Sequence[str], tieredctl: Tieredctl) -> None:
+    for most in (0, 1, 90, 10_000):
+        outcome = tieredctl("remote", "records", TOPIC, *places, "-o", "jsonl", "--max-records", str(most))
+
+        assert len(offsets(outcome)) == min(most, 93 + 81 + 64)
+
+
+def test_uncommitted_records_are_left_out_where_asked_for(places: Sequence[str], tieredctl: Tieredctl) -> None:
+    words = ("remote", "records", f"{TOPIC}:1", *places, "-o", "jsonl", "--isolation")
+
+    assert len(offsets(tieredctl(*words, "read_committed"))) == 78
+    assert len(offsets(tieredctl(*words, "read_uncommitted"))) == 93
+
+
+def test_only_records_that_match(lines: list[dict[str, Any]], places: Sequence[str], tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("remote", "records", TOPIC, *places, "-o", "jsonl", "--grep", "^1[0-9]$|abba")
+
+    def matches(line: dict[str, Any]) -> bool:
+        key, value = _bytes(line["key"]) or b"", _bytes(line["value"]) or b""
+        return (len(key) == 2 and key[:1] == b"1") or b"abba" in value
+
+    assert outcome.lines() == [*filter(matches, lines)] != []
+
+
+def test_keys_and_values_as_text_json_and_hex(places: Sequence[str], tieredctl: Tieredctl) -> None:
+    words = ("remote", "records", f"{TOPIC}:0", *places, "-o", "jsonl", "--max-records", "1")
+
+    for shown, key in (("text", "9"), ("json", 9), ("hex", "39"), ("base64", "OQ==")):
+        (line,) = tieredctl(*words, "--key", shown, "--value", "text").lines()
+
+        assert line["key"] == key
+        assert line["value"].startswith("faedaeadaadhbcf fd")
+
+
+def test_a_table_for_people(places: Sequence[str], tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("remote", "records", TOPIC, *places, "--max-records", "2")
+
+    heading, *rows = outcome.out.splitlines()
+    assert heading.split() == ["PARTITION", "OFFSET", "TIME", "KEY", "VALUE"]
+    assert rows[0].split()[:4] == ["0", "0", "2026-11-21T09:13:52.824Z", "9"]
+    assert outcome.err == "2 records of 3 partitions.\n"
+
+
+def test_what_cannot_be_read_decides_the_exit_code(capture: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    capture_copy = tmp_path / "capture"
+    shutil.copytree(capture, capture_copy)
+    store = capture_copy / "remote" / "kafka-tiered-storage"
+    log = next(iter(sorted(store.glob(f"{TOPIC}-1-*/*.log"))))
+    data = bytearray(log.read_bytes())
+    data[100] ^= 1
+    log.write_bytes(data)
+    words = ("remote", "records", f"{TOPIC}:1", "--log-dir", capture_copy / "data", "--store", f"file:{store}")
+
+    failing, skipping, rows = (tieredctl(*words, "-o", "jsonl", "--damage", how) for how in ("fail", "skip", "row"))
+
+    assert {one.exit_code for one in (failing, skipping, rows)} == {ExitCode.CORRUPTION}
+    assert failing.lines() == []
+    assert "batch-corrupt: orders7-1" in failing.err
+    assert "offsets could not be read." in skipping.err
+    (damage,) = [line["damage"] for line in rows.lines() if "damage" in line]
+    assert damage.startswith("batch-corrupt: CRC-32C does not match")
+    assert len(rows.lines()) == len(skipping.lines()) + 1 < 93
+    for outcome in (failing, skipping, rows):
+        assert "gebaa" not in outcome.err  # nothing of a value
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--from", "yesterday"), "--from 'yesterday' is not a place."),
+        (("--grep", "("), "'(' is not a regular expression: missing ): (."),
+        (("--format", "%x"), "--format has the unknown token %x."),
+        (("--format", "%s", "-o", "csv"), "--format and -o cannot be combined."),
+        (("--format", "%s", "--damage", "row"), "--damage row is for -o: --format has no place for the reason."),
+        (("-o", "arrow", "--key", "text"), "--key and --value are for text: -o arrow has the bytes themselves."),
+    ],
+)
+def test_wrong_words_are_one_sentence(
+    words: Sequence[str], said: str, places: Sequence[str], tieredctl: Tieredctl
+) -> None:
+    outcome = tieredctl("remote", "records", TOPIC, *places, *words)
+
+    assert outcome.exit_code == ExitCode.USAGE
+    assert outcome.err.splitlines()[0] == f"tieredctl: {said}"
+
+
+def test_a_reader_that_has_gone_ends_it_quietly(places: Sequence[str]) -> None:
+    for words in (("-o", "jsonl"), ("-o", "parquet"), ("--format", r"%s\n")):
+        reading, writing = os.pipe()
+        os.close(reading)
+        command = [sys.executable, "-m", "tieredctl", "remote", "records", TOPIC, *places, *words]
+        with os.fdopen(writing) as gone:
+            done = subprocess.run(
+                command, stdout=gone, stderr=subprocess.PIPE, env=environment(), timeout=SECONDS, check=False
+            )
+
+        assert b"Traceback" not in done.stderr
+        assert done.returncode == ExitCode.CLEAN, done.stderr
+
+
+def test_values_are_never_in_a_trace(places: Sequence[str], tieredctl: Tieredctl) -> None:
+    outcome = tieredctl("remote", "records", TOPIC, *places, "-o", "jsonl", "--value", "text", "--debug")
+
+    values = [line["value"] for line in outcome.lines() if line["value"]]
+    assert values
+    assert not any(value[:20] in outcome.err for value in values if len(value) > 20)
+    assert json.dumps(values[0])[1:-1] in outcome.out

@@ -1,0 +1,199 @@
+"""Nothing wrong is returned as right, and nothing is missing unless it is reported with its offsets."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.conftest import inputs
+from tests.faults.segments_made import all_shapes
+from tests.records.kafka_records import rows_of
+from tests.records.one_segment import OneSegment, of_log
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.formats.compression import Codec
+from tieredctl.formats.record_batches import Record, encode_batch
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import exit_code_of
+from tieredctl.ports.layout import Part
+from tieredctl.records.lost_records import LostRecords
+from tieredctl.records.partition_records import PartitionRecords
+from tieredctl.records.request import Isolation, OnDamage, RecordRequest
+from tieredctl.storage.memory import MemoryStore
+
+SEGMENTS = {name: OneSegment(made.metadata, made.parts) for name, made in all_shapes().items()}
+MUTANTS = 6_000
+Row = tuple[Any, ...]
+
+
+def skipping(isolation: Isolation = Isolation.READ_UNCOMMITTED) -> RecordRequest:
+    return RecordRequest(isolation=isolation, on_damage=OnDamage.SKIP)
+
+
+@pytest.fixture(scope="module")
+def sound() -> dict[tuple[str, Isolation], list[Row]]:
+    """The records of each segment as it was written, by isolation level."""
+    return {
+        (name, isolation): rows_of(segment.read(RecordRequest(isolation=isolation)))
+        for name, segment in SEGMENTS.items()
+        for isolation in Isolation
+    }
+
+
+def missing(records: PartitionRecords) -> set[int]:
+    """The offsets that findings report."""
+    ranges = (finding.evidence.get("offsets") for finding in records.findings)
+    found: set[int] = set()
+    for one in ranges:
+        if isinstance(one, list):
+            found.update(range(one[0], one[1] + 1))
+    return found
+
+
+def demand_true(segment: OneSegment, isolation: Isolation, rows: list[Row], where: object) -> PartitionRecords:
+    """What is read of an altered segment are records of the sound one, and the others are reported."""
+    records = segment.read(skipping(isolation))
+    got = rows_of(records)
+    kept = set(got)
+    assert [row for row in rows if row in kept] == got, where
+    lost = {row[0] for row in rows} - {row[0] for row in got}
+    if records.open_transaction_from is not None:
+        lost = {offset for offset in lost if offset < records.open_transaction_from}
+    assert lost <= missing(records), where
+    return records
+
+
+def mutants(data: bytes, seed: int) -> Iterator[bytes]:
+    """The bytes altered in ever other ways: a bit, some bytes, cut, longer, a part moved."""
+    draw = random.Random(seed)
+    while True:
+        at = draw.randrange(len(data))
+        altered = bytearray(data)
+        match draw.randrange(6):
+            case 0 | 1 | 2:
+                altered[at] ^= 1 << draw.randrange(8)
+            case 3:
+                altered[at : at + draw.randrange(1, 40)] = draw.randbytes(draw.randrange(40))
+            case 4:
+                del altered[at:]
+            case 5:
+                other = draw.randrange(len(data))
+                altered[at : at + 100] = data[other : other + 100]
+        if altered != data:
+            yield bytes(altered)
+
+
+@pytest.mark.parametrize("name", SEGMENTS)
+def test_altered_parts_lose_nothing_in_silence(name: str, sound: dict[tuple[str, Isolation], list[Row]]) -> None:
+    segment = SEGMENTS[name]
+    parts = [part for part in segment.parts if segment.parts[part]]
+    weights = [8 if part is Part.LOG else 1 for part in parts]
+    draw = random.Random(name)
+    altered = {part: mutants(segment.parts[part], number) for number, part in enumerate(parts)}
+    for number in range(inputs(MUTANTS // len(SEGMENTS))):
+        (part,) = draw.choices(parts, weights)
+        isolation = draw.choice(list(Isolation))
+        mutant = segment.with_part(part, next(altered[part]))
+        demand_true(mutant, isolation, sound[name, isolation], (name, part, number))
+
+
+def middle_of(segment: OneSegment) -> int:
+    return len(segment.parts[Part.LOG]) // 2 + 200
+
+
+def with_a_bit_flipped(segment: OneSegment) -> OneSegment:
+    log = bytearray(segment.parts[Part.LOG])
+    log[middle_of(segment)] ^= 1
+    return segment.with_part(Part.LOG, bytes(log))
+
+
+def test_reading_ends_with_the_place_of_what_is_damaged() -> None:
+    damaged = with_a_bit_flipped(SEGMENTS["indexed_by_batch"])
+
+    with pytest.raises(LostRecords, match=r"batch-corrupt: made.* offsets \d+ to \d+ are not returned") as lost:
+        list(damaged.read())
+
+    assert lost.value.exit_code is ExitCode.CORRUPTION
+    evidence = lost.value.finding.evidence
+    assert evidence["part"] == "log"
+    assert isinstance(evidence["position"], int)
+    assert 0 <= middle_of(damaged) - evidence["position"] < 2_000
+
+
+def test_what_is_damaged_is_skipped_and_counted() -> None:
+    whole = rows_of(SEGMENTS["indexed_by_batch"].read())
+    records = with_a_bit_flipped(SEGMENTS["indexed_by_batch"]).read(skipping())
+
+    rows = rows_of(records)
+
+    assert [finding.code for finding in records.findings] == [FindingCode.BATCH_CORRUPT]
+    assert records.lost_offsets == len(whole) - len(rows) == 3
+
+
+def test_a_row_stands_for_what_is_damaged() -> None:
+    records = with_a_bit_flipped(SEGMENTS["indexed_by_batch"]).read(RecordRequest(on_damage=OnDamage.ROW))
+
+    rows = [row for batch in records for row in batch.to_pylist()]
+
+    (damage,) = [row for row in rows if row["damage"] is not None]
+    (offsets,) = [finding.evidence["offsets"] for finding in records.findings]
+    assert isinstance(offsets, list)
+    assert (damage["offset"], damage["key"], damage["value"]) == (offsets[0], None, None)
+    assert damage["damage"].startswith("batch-corrupt: CRC-32C does not match")
+    assert [row["offset"] for row in rows] == sorted(row["offset"] for row in rows)
+
+
+def test_a_missing_log_loses_all_of_its_offsets() -> None:
+    segment = SEGMENTS["large_batches"]
+    records = segment.without_part(Part.LOG).read(skipping())
+
+    assert rows_of(records) == []
+    assert [finding.code for finding in records.findings] == [FindingCode.OBJECT_MISSING]
+    assert records.lost_offsets == segment.metadata.end_offset - segment.metadata.start_offset + 1
+    assert exit_code_of(records.findings) is ExitCode.CORRUPTION
+
+
+@pytest.mark.parametrize("change", [-100, 100])
+def test_a_size_that_lies_is_reported_and_loses_nothing_in_silence(change: int) -> None:
+    segment = SEGMENTS["single_batch"]
+    size = segment.metadata.segment_size_in_bytes + change
+    lying = replace(segment, metadata=replace(segment.metadata, segment_size_in_bytes=size))
+
+    records = lying.read(skipping())
+
+    rows = rows_of(records)
+    assert {finding.code for finding in records.findings} <= {FindingCode.SIZE_MISMATCH, FindingCode.BATCH_CORRUPT}
+    assert records.findings
+    assert len(rows) + records.lost_offsets >= 4
+
+
+def test_a_store_that_answers_nothing_is_no_loss() -> None:
+    segment = SEGMENTS["single_batch"]
+
+    with pytest.raises(TieredctlError) as error:
+        list(segment.read(skipping(), store=_Unreachable()))
+
+    assert error.value.code is ErrorCode.STORE_UNREACHABLE
+
+
+class _Unreachable(MemoryStore):
+    def read(self, *_: Any, **__: Any) -> bytes:
+        raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It does not answer.")
+
+    stream = read  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+def test_a_batch_that_unfolds_without_bound_is_damage(codec: Codec) -> None:
+    log = encode_batch([Record(0, 0, None, bytes(80 << 20))], codec=codec, partition_leader_epoch=3)
+    sound = encode_batch([Record(1, 0, None, b"sound")], partition_leader_epoch=3)
+    assert len(log) < 1 << 23
+
+    records = of_log(log + sound, 0, 1).read(skipping())
+
+    expects_bomb = len(log) * 64 < 80 << 20
+    assert [row[0] for row in rows_of(records)] == ([1] if expects_bomb else [0, 1])
+    assert [finding.code for finding in records.findings] == [FindingCode.BATCH_CORRUPT] * expects_bomb

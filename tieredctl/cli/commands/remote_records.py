@@ -1,0 +1,195 @@
+"""`tieredctl remote records`: a topic's records, straight from the remote store."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tieredctl.cli.arguments import GREATEST_INT64, topic_partition
+from tieredctl.cli.option_groups import OptionGroup
+from tieredctl.cli.options import TopicIds
+from tieredctl.cli.outcome import discard, finish, say, say_findings, say_what_is_incomplete
+from tieredctl.cli.output import Listing, OutputFormat
+from tieredctl.cli.places import PastMetadataOptions, RemoteOptions
+from tieredctl.cli.records.binary_output import WRITERS, RecordOutput
+from tieredctl.cli.records.record_items import ITEM_FIELDS, RecordFormat, record_items, table_columns
+from tieredctl.cli.records.shown_bytes import BytesAs
+from tieredctl.cli.view import Talk, ToleranceOptions
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
+from tieredctl.model.findings import exit_code_of
+from tieredctl.model.printable import printable
+from tieredctl.model.quantities import time_ms
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.records.request import GREATEST_OFFSET, Isolation, Moment, OnDamage, RecordPlace, RecordRequest
+
+if TYPE_CHECKING:
+    from tieredctl.model.tolerance import Tolerance
+    from tieredctl.records.topic_reading import TopicReading
+
+_OFFSET = re.compile(r"[0-9]{1,19}", re.ASCII)
+_EARLIEST, _LATEST = "earliest", "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRange(OptionGroup):
+    """The records that are asked for."""
+
+    start: Annotated[
+        str, typer.Option("--from", metavar="PLACE", help="The first record: an offset, a time, earliest or latest.")
+    ] = _EARLIEST
+    end: Annotated[
+        str, typer.Option("--to", metavar="PLACE", help="Up to, not including: an offset, a time, earliest or latest.")
+    ] = _LATEST
+    isolation: Annotated[
+        Isolation, typer.Option(help="As a consumer's isolation.level: whether uncommitted records are shown.")
+    ] = Isolation.READ_UNCOMMITTED
+    max_records: Annotated[int | None, typer.Option(metavar="N", min=0, help="At most this many records.")] = None
+    grep: Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose key or value matches.")] = None
+    damage: Annotated[
+        OnDamage, typer.Option(help="Stop at records that cannot be read, skip them, or show a row for them.")
+    ] = OnDamage.FAIL
+
+    def request(self) -> RecordRequest:
+        """Raises TieredctlError `usage` for what is not a place."""
+        return RecordRequest(_place("--from", self.start), _place("--to", self.end), self.isolation, self.damage)
+
+
+def _place(option: str, text: str) -> RecordPlace:
+    if text == _EARLIEST:
+        return 0
+    if text == _LATEST:
+        return GREATEST_OFFSET
+    if _OFFSET.fullmatch(text) and int(text) <= GREATEST_INT64:
+        return int(text)
+    try:
+        return Moment(time_ms(text))
+    except TieredctlError:
+        hint = "Write an offset, a time such as 2026-11-21T10:30:00Z, earliest or latest."
+        raise TieredctlError(ErrorCode.USAGE, f"{option} {text!r} is not a place.", hint=hint) from None
+
+
+def records(
+    *,
+    where: Annotated[str, typer.Argument(metavar="TOPIC[:PARTITION]", help="A topic, or one of its partitions.")],
+    record_range: RecordRange,
+    output: Annotated[RecordOutput, typer.Option("-o", "--output", help="How records are written.")] = (
+        RecordOutput.TABLE
+    ),
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="Instead of -o, as kcat has it: '%t %p %o %k %s\\n'."),
+    ] = None,
+    key: Annotated[BytesAs | None, typer.Option(help="How keys are shown; text in tables, otherwise base64.")] = None,
+    value: Annotated[BytesAs | None, typer.Option(help="How values are shown; likewise.")] = None,
+    metadata_options: PastMetadataOptions,
+    topic_id: TopicIds = None,
+    remote_options: RemoteOptions,
+    talk: Talk,
+    tolerated: ToleranceOptions,
+) -> ExitCode:
+    """Read a topic's records straight from the remote store, brokers untouched. They are those that a consumer would
+    get of remote storage, partition by partition; what is only on brokers' disks is not among them.
+
+    Exit 4 or 5 if records could not be read.
+
+    For example: tieredctl remote records orders:0 --from 2026-01-01 --max-records 10 --store s3://kafka-tiered
+    """
+    request = record_range.request()
+    record_format = None if form is None else RecordFormat(form, key, value)
+    if record_format is not None and output is not RecordOutput.TABLE:
+        raise TieredctlError(ErrorCode.USAGE, "--format and -o cannot be combined.")
+    if record_format is not None and request.on_damage is OnDamage.ROW:
+        raise TieredctlError(ErrorCode.USAGE, "--damage row is for -o: --format has no place for the reason.")
+    if output.is_binary and (key is not None or value is not None):
+        raise TieredctlError(ErrorCode.USAGE, f"--key and --value are for text: -o {output} has the bytes themselves.")
+    if output.is_binary and sys.stdout.isatty():
+        hint = "Redirect it to a file, or into a program that reads it."
+        raise TieredctlError(ErrorCode.USAGE, f"-o {output} is not for a terminal.", hint=hint)
+    from tieredctl.records.topic_reading import TopicReading
+    from tieredctl.wiring.records import topic_records
+
+    selection = _selection(where, topic_id)
+    with topic_records(metadata_options.place(), remote_options.place(), selection) as opened:
+        reading = TopicReading(
+            *(opened.partitions, opened.store, opened.layout, request),
+            most=record_range.max_records,
+            pattern=record_range.grep,
+            findings=[*opened.findings],
+        )
+        if record_format is not None or output.is_binary:
+            code = _write_bytes(reading, output, record_format, tolerated.tolerance, quiet=talk.quiet)
+        else:
+            code = _show(reading.with_columns(ITEM_FIELDS), output, key, value, tolerated.tolerance, quiet=talk.quiet)
+        return code
+
+
+def _selection(where: str, topic_ids: list[str] | None) -> Selection:
+    """TOPIC:PARTITION, or a topic: no name of a topic has a colon."""
+    if ":" not in where:
+        return Selection.given([where], topic_ids)
+    topic, number = topic_partition(where)
+    return Selection.given([topic], topic_ids, [number])
+
+
+def _show(
+    reading: TopicReading,
+    output: RecordOutput,
+    key: BytesAs | None,
+    value: BytesAs | None,
+    tolerance: Tolerance,
+    *,
+    quiet: bool,
+) -> ExitCode:
+    otherwise = BytesAs.TEXT if output in (RecordOutput.TABLE, RecordOutput.WIDE) else BytesAs.BASE64
+    listing = Listing(
+        kind="RemoteRecords",
+        source={"kind": "store", "store": reading.store.url, "layout": reading.layout.name},
+        items=record_items(reading.batches(), key or otherwise, value or otherwise),
+        columns=table_columns(of_several_partitions=len(reading.partitions) > 1),
+        summary={},
+        fields=reading.schema.names,
+    )
+    code = finish(listing, OutputFormat(output.value), reading.findings, quiet=quiet, tolerance=tolerance)
+    _say_end(reading, quiet=quiet)
+    return code
+
+
+def _write_bytes(
+    reading: TopicReading,
+    output: RecordOutput,
+    record_format: RecordFormat | None,
+    tolerance: Tolerance,
+    *,
+    quiet: bool,
+) -> ExitCode:
+    first = [] if quiet else say_what_is_incomplete(reading.findings, tolerance)
+    out = sys.stdout.buffer
+    try:
+        if record_format is not None:
+            out.writelines(record_format.lines(reading.batches()))
+        else:
+            WRITERS[output](reading.schema, reading.batches(), out)
+        out.flush()
+    except BrokenPipeError:  # a reader that has gone, such as `head`
+        discard(sys.stdout)
+    if not quiet:
+        say_findings([finding for finding in reading.findings if finding not in first], tolerance)
+    _say_end(reading, quiet=quiet)
+    return exit_code_of(reading.findings, tolerance)
+
+
+def _say_end(reading: TopicReading, *, quiet: bool) -> None:
+    if quiet:
+        return
+    of = counted(len(reading.partitions), "partition")
+    say(f"{counted(reading.returned, 'record')} of {of}.")
+    if reading.lost_offsets:
+        say(f"{counted(reading.lost_offsets, 'offset')} could not be read.")
+    for partition, offset in reading.open_transactions:
+        name = printable(f"{partition.topic}-{partition.partition}")
+        say(f"{name} ends before offset {offset}: the transaction that begins there has no end in remote storage.")

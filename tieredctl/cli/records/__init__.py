@@ -1,0 +1,1 @@
+"""How `remote records` shows records."""

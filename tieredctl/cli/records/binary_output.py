@@ -1,0 +1,81 @@
+"""Records as Parquet or Arrow's stream, and as the bytes of a format."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_GROUP_BYTES = 32 << 20
+
+
+class RecordOutput(StrEnum):
+    """`-o` of `remote records`."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it is not text."""
+        return self in (RecordOutput.PARQUET, RecordOutput.ARROW)
+
+
+class _Forward(io.RawIOBase):
+    """A stream that need not be able to seek, such as a pipe, of which is known how far it was written."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+        self._written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._out.write(data)
+        size = memoryview(data).nbytes
+        self._written += size
+        return size
+
+    def tell(self) -> int:
+        return self._written
+
+
+def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> None:
+    """A file whose row groups have some MiB each."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(_Forward(out), schema, compression="zstd") as writer:
+        group: list[pa.RecordBatch] = []
+        for batch in batches:
+            group.append(batch)
+            if sum(one.nbytes for one in group) >= _GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(group))
+                group.clear()
+        if group:
+            writer.write_table(pa.Table.from_batches(group))
+
+
+def write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> None:
+    """Arrow's IPC stream."""
+    import pyarrow as pa
+
+    with pa.ipc.new_stream(_Forward(out), schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+WRITERS: dict[RecordOutput, Callable[[pa.Schema, Iterable[pa.RecordBatch], IO[bytes]], None]] = {
+    RecordOutput.PARQUET: write_parquet,
+    RecordOutput.ARROW: write_arrow,
+}

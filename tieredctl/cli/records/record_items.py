@@ -1,0 +1,152 @@
+"""Records as the items of a listing, and as lines of a format such as kcat's users write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tieredctl.cli.output import Item, TableColumn
+from tieredctl.cli.records.shown_bytes import SHOWN, BytesAs, as_base64, as_text
+from tieredctl.errors import ErrorCode, TieredctlError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ITEM_FIELDS = (
+    *("topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers"),
+    *("leaderEpoch", "segmentId"),
+)
+"""The fields of an item, which are the columns of records that are read for it."""
+_CELL = 60
+"""Of a key or a value, how many characters a table shows that is not wide."""
+
+
+def record_items(batches: Iterable[pa.RecordBatch], key: BytesAs, value: BytesAs) -> Iterator[dict[str, Any]]:
+    """A dictionary a record, in the order of `ITEM_FIELDS`; what could not be read has `damage` besides."""
+    show_key, show_value = SHOWN[key], SHOWN[value]
+    for batch in batches:
+        columns = [batch.column(name).to_pylist() for name in batch.schema.names]
+        for cells in zip(*columns, strict=True):
+            item = dict(zip(batch.schema.names, cells, strict=True))
+            item["key"] = _shown(item["key"], show_key)
+            item["value"] = _shown(item["value"], show_value)
+            item["headers"] = [
+                {"key": header["key"], "value": _shown(header["value"], as_base64)} for header in item["headers"] or ()
+            ]
+            if item.get("damage", "") is None:
+                del item["damage"]
+            yield item
+
+
+def _shown(data: bytes | None, show: Callable[[bytes], object]) -> object:
+    return None if data is None else show(data)
+
+
+def table_columns(*, of_several_partitions: bool) -> Sequence[TableColumn]:
+    """What a table of records shows."""
+    return (
+        TableColumn("PARTITION", "partition", wide=not of_several_partitions),
+        TableColumn("OFFSET", "offset", importance=2),
+        TableColumn("TIME", _time),
+        TableColumn("KEY", "key", people_read=_cell),
+        TableColumn("VALUE", lambda item: item.get("damage") or item["value"], people_read=_cell, importance=2),
+        TableColumn("HEADERS", "headers", wide=True),
+        TableColumn("EPOCH", "leaderEpoch", wide=True),
+        TableColumn("SEGMENT-ID", "segmentId", wide=True),
+    )
+
+
+def _time(item: Item) -> str | None:
+    timestamp = item["timestamp"]
+    if timestamp is None or timestamp < 0:
+        return None
+    try:
+        return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):  # what clients may send and no calendar has
+        return str(timestamp)
+
+
+def _cell(shown: object) -> str:
+    text = str(shown)
+    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
+
+
+_TOKEN = re.compile(r"%(.?)|\\(n|t|r|0|\\|x[0-9A-Fa-f]{2})", re.DOTALL)
+_ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
+_Piece = Callable[[dict[str, Any]], bytes]
+
+
+def _number(name: str) -> _Piece:
+    return lambda row: b"-1" if row[name] is None else str(row[name]).encode()
+
+
+def _length(name: str) -> _Piece:
+    return lambda row: b"-1" if row[name] is None else str(len(row[name])).encode()
+
+
+def _headers(row: dict[str, Any]) -> bytes:
+    """As kcat: `name=value,name=value`, NULL for no value."""
+    pairs = row["headers"] or ()
+    return b",".join(one["key"].encode() + b"=" + (b"NULL" if one["value"] is None else one["value"]) for one in pairs)
+
+
+_TOKENS: dict[str, _Piece] = {
+    "t": lambda row: row["topic"].encode(),
+    "p": _number("partition"),
+    "o": _number("offset"),
+    "T": _number("timestamp"),
+    "h": _headers,
+    "K": _length("key"),
+    "S": _length("value"),
+    "%": lambda _: b"%",
+}
+
+
+class RecordFormat:
+    """`--format`: kcat's tokens %t %p %o %T %k %K %s %S %h %%, and its escapes."""
+
+    def __init__(self, text: str, key: BytesAs | None = None, value: BytesAs | None = None) -> None:
+        """Keys and values are written as they are unless something is asked for, and nothing for none. Raises
+        TieredctlError `usage` for an unknown token."""
+        self._pieces: list[_Piece] = []
+        tokens = {**_TOKENS, "k": _bytes_of("key", key), "s": _bytes_of("value", value)}
+        reached = 0
+        for match in _TOKEN.finditer(text):
+            self._literal(text[reached : match.start()].encode())
+            reached = match.end()
+            token, escape = match.groups()
+            if escape is not None:
+                self._literal(_ESCAPES.get(escape) or bytes.fromhex(escape[1:]))
+            elif token in tokens:
+                self._pieces.append(tokens[token])
+            else:
+                hint = "Known are %t %p %o %T %k %K %s %S %h %%, as in kcat."
+                raise TieredctlError(ErrorCode.USAGE, f"--format has the unknown token %{token}.", hint=hint)
+        self._literal(text[reached:].encode())
+
+    def lines(self, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+        """The bytes for each record."""
+        for batch in batches:
+            names = batch.schema.names
+            for cells in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
+                row = dict(zip(names, cells, strict=True))
+                yield b"".join(piece(row) for piece in self._pieces)
+
+    def _literal(self, data: bytes) -> None:
+        if data:
+            self._pieces.append(lambda _: data)
+
+
+def _bytes_of(name: str, shown: BytesAs | None) -> _Piece:
+    def piece(row: dict[str, Any]) -> bytes:
+        data = row[name]
+        if data is None:
+            return b""
+        if shown is None:
+            return bytes(data)
+        found = SHOWN[shown](data)
+        return (found if isinstance(found, str) else as_text(data)).encode()
+
+    return piece

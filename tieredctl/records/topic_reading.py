@@ -1,0 +1,71 @@
+"""Reads several partitions one after the other, and keeps account of what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
+from tieredctl.records.arrow_records import chosen_schema
+from tieredctl.records.asked_records import first_records, matching
+from tieredctl.records.partition_records import PartitionRecords
+from tieredctl.records.remote_partition import RemotePartition
+from tieredctl.records.request import OnDamage, RecordRequest
+
+
+@dataclass(slots=True)
+class TopicReading:
+    """What is asked for of some partitions, in their order."""
+
+    partitions: Sequence[RemotePartition]
+    store: ObjectStore
+    layout: Layout
+    request: RecordRequest
+    most: int | None = None
+    """How many records at most; None for all."""
+    pattern: str | None = None
+    """A regular expression that a record's key or value has to match."""
+    findings: list[Finding] = field(default_factory=list)
+    """What the metadata lacks, and what is damaged as far as was read."""
+    returned: int = 0
+    """How many rows were given out."""
+    lost_offsets: int = 0
+    """How many offsets could not be read."""
+    open_transactions: list[tuple[TopicIdPartition, int]] = field(default_factory=list)
+    """The partitions whose readable part an open transaction ended, with its first offset."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of every record batch."""
+        return chosen_schema(self.request.columns, with_damage=self.request.on_damage is OnDamage.ROW)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Raises as `PartitionRecords` does, and TieredctlError `usage` for what is not a regular expression."""
+        found = self._of_all()
+        if self.pattern is not None:
+            found = matching(found, self.pattern)
+        if self.most is not None:
+            found = first_records(found, self.most)
+        for batch in found:
+            self.returned += batch.num_rows
+            yield batch
+
+    def with_columns(self, columns: tuple[str, ...]) -> TopicReading:
+        """The same, of which only some columns are made; not begun yet."""
+        return replace(self, request=replace(self.request, columns=columns))
+
+    def _of_all(self) -> Iterator[pa.RecordBatch]:
+        for partition in self.partitions:
+            reading = PartitionRecords(partition, self.store, self.layout, self.request)
+            try:
+                yield from reading
+            finally:
+                self.findings += reading.findings
+                self.lost_offsets += reading.lost_offsets
+                if reading.open_transaction_from is not None:
+                    self.open_transactions.append((partition.partition, reading.open_transaction_from))
