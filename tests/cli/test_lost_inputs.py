@@ -37,6 +37,7 @@ OF_METADATA = {
     "metadata export": ("{folder}/events.jsonl", "--force", *LOG),
     "store check": ("{data}",),
     "remote read": (SEGMENT, "--to", "{folder}/segment", "--force", *LOG, *STORE),
+    "remote records": ("orders7:0", "-o", "jsonl", *LOG, *STORE),
     "verify": ("--level", "listing", *LOG, *STORE),
     "orphans scan": ("--min-age", "0s", "-o", "jsonl", *LOG, *STORE),
     "orphans plan": ("--to", "{folder}/plan", "--force", *LOG, *STORE),

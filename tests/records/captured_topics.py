@@ -32,7 +32,7 @@ def captured_topics(capture: Path) -> list[str]:
 
 
 @contextmanager
-def captured_records(capture: Path, topic: str, *numbers: int) -> Iterator[TopicRecords]:
-    selection = Selection.given([topic], None, numbers)
-    with topic_records(metadata_place(capture), store_place(capture), selection) as opened:
+def captured_records(capture: Path, topic: str, *, with_local: bool = False) -> Iterator[TopicRecords]:
+    places = metadata_place(capture), store_place(capture)
+    with topic_records(*places, Selection.of(topic), with_local=with_local) as opened:
         yield opened

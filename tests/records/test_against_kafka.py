@@ -44,6 +44,22 @@ def test_captured_records_are_those_that_kafka_reads(name: str, captures: Path, 
     assert sum(map(len, read[Isolation.READ_UNCOMMITTED])) > 500
 
 
+@pytest.mark.parametrize("isolation", Isolation)
+def test_the_disk_continues_where_remote_storage_ends(isolation: Isolation, captures: Path, tmp_path: Path) -> None:
+    capture = captures / "kafka-4.3.1"
+    local = sorted((capture / "data" / "slow7-0").glob("*.log"))
+    expected = _each_once([one for log in read_by_kafka(jars_of("4.3.1"), local, tmp_path) for one in log])
+
+    with captured_records(capture, "slow7", with_local=True) as opened:
+        (partition,) = opened.partitions
+        rows = rows_of(opened.read(partition, RecordRequest(isolation=isolation)))
+        middle = rows_of(opened.read(partition, RecordRequest(start=260, end=270, isolation=isolation)))
+
+    assert [row[0] for row in rows] == list(range(287))
+    assert [row for row in rows if row[0] >= expected[0].offset] == [one.as_row() for one in uncommitted(expected)]
+    assert middle == rows[260:270]
+
+
 def _each_once(records: list[KafkaRecord]) -> list[KafkaRecord]:
     """Of segments that overlap, on one line of leaders, the first has an offset."""
     return list({one.offset: one for one in reversed(records)}.values())[::-1]

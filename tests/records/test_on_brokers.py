@@ -91,6 +91,17 @@ def test_up_to_where_remote_storage_ends(driven: DrivenBroker) -> None:
     assert 0 < len(rows) < len(whole)
 
 
+@pytest.mark.parametrize("isolation", Isolation)
+def test_with_a_disk_up_to_the_end_of_the_log(driven: DrivenBroker, isolation: Isolation) -> None:
+    store = StorePlace(f"file:{driven.broker.remote_dir}")
+    metadata = MetadataPlace(log_dirs=(driven.broker.log_dir,))
+    for topic in (*WHOLE, IN_PART):
+        with topic_records(metadata, store, Selection.of(topic), with_local=True) as opened:
+            for partition in opened.partitions:
+                rows = [row[:7] for row in rows_of(opened.read(partition, RecordRequest(isolation=isolation)))]
+                assert rows == consumed(driven, topic, partition.partition.partition, isolation), partition.partition
+
+
 def test_a_time_means_the_offset_that_the_broker_looks_up(driven: DrivenBroker) -> None:
     whole = {topic: read(driven, topic, RecordRequest()) for topic in (*WHOLE, IN_PART)}
     with closing(consumer_of(driven, Isolation.READ_UNCOMMITTED)) as consumer:

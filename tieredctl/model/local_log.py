@@ -12,6 +12,10 @@ LeaderEpochs = Sequence[tuple[int, int]]
 """(leader epoch, first offset of it), ascending: one line of succession."""
 
 
+ON_DISK = ""
+"""In place of a segment id, for a segment on a broker's disk: only remote storage gives one."""
+
+
 @dataclass(frozen=True, slots=True)
 class LocalLog:
     """What a broker's log directory says about a partition.

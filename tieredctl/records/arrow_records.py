@@ -114,7 +114,7 @@ class _Columns:
             "headers": lambda: _header_lists(self._fields.buffer, self._fields.headers, self._rows),
             "sequence": self._sequences,
             "isTransactional": self._are_transactional,
-            "segmentId": lambda: pa.repeat(pa.scalar(self._segment_id, pa.string()), self._count),
+            "segmentId": lambda: pa.repeat(pa.scalar(self._segment_id or None, pa.string()), self._count),
             DAMAGE.name: lambda: pa.nulls(self._count, pa.string()),
         }
         return made[name]()

@@ -9,7 +9,8 @@ from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ops.remote.part_finding import part_finding
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Part
+from tieredctl.records.segment_objects import SegmentObjects
 
 _CODES = {
     ErrorCode.OBJECT_MISSING: FindingCode.OBJECT_MISSING,
@@ -42,7 +43,7 @@ class LostRecords(TieredctlError):
 class SegmentLosses:
     """Makes the findings about one segment."""
 
-    def __init__(self, layout: Layout, metadata: RemoteLogSegmentMetadata) -> None:
+    def __init__(self, layout: SegmentObjects, metadata: RemoteLogSegmentMetadata) -> None:
         self._metadata = metadata
         self._keys = {**layout.promised_objects(metadata), **layout.optional_objects(metadata)}
 

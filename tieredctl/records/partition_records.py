@@ -10,8 +10,9 @@ import pyarrow as pa
 from tieredctl.formats.record_batches import Attributes
 from tieredctl.formats.record_fields import MalformedBatch
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.records.arrow_records import arrow_records, chosen_schema, damage_row
 from tieredctl.records.committed import CommittedBatches
@@ -19,6 +20,7 @@ from tieredctl.records.lost_records import Loss, LostRecords, SegmentLosses
 from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import GREATEST_OFFSET, Isolation, Moment, OnDamage, RecordPlace, RecordRequest
 from tieredctl.records.segment_log import SegmentLog
+from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.records.served_spans import ServedSpan, clipped
 from tieredctl.records.sound_batches import SoundBatches
 from tieredctl.records.time_lookup import offset_of_time
@@ -40,7 +42,9 @@ _Parts = Iterator[_Found | Loss]
 class PartitionRecords:
     """Reads what is asked for of a partition, once. Memory follows the largest batch."""
 
-    def __init__(self, remote: RemotePartition, store: ObjectStore, layout: Layout, request: RecordRequest) -> None:
+    def __init__(
+        self, remote: RemotePartition, store: ObjectStore, layout: SegmentObjects, request: RecordRequest
+    ) -> None:
         self._remote = remote
         self._store = store
         self._layout = layout
@@ -96,7 +100,7 @@ class PartitionRecords:
 
     def _last_stable(self, last: int) -> Generator[Loss, None, int]:
         """The last offset before any transaction whose end is not in remote storage."""
-        if not self._remote.spans[-1].reaches_end:
+        if not self._remote.spans[-1].reaches_end or self._remote.spans[-1].is_active:
             return last
         still_open = yield from self._indexes.open_after(len(self._remote.spans) - 1)
         begin = min((still_open or {}).values(), default=None)
@@ -129,7 +133,8 @@ class PartitionRecords:
 
     def _committed(self, first: int, last: int) -> _Parts:
         committed = CommittedBatches(self._indexes)
-        for part, number, losses in self._sound(first, last):
+        begin = yield from self._first_undecided(first)
+        for part, number, losses in self._sound(begin, last):
             if isinstance(part, Loss):
                 if part.offsets is not None:
                     yield from _as_found(committed.interrupted())
@@ -141,6 +146,17 @@ class PartitionRecords:
         since = committed.open_since()
         if since is not None:
             self.open_transaction_from = self.next_offset = since
+
+    def _first_undecided(self, first: int) -> Generator[Loss, None, int]:
+        """From where on markers have to be seen: of an active segment on a disk no producer snapshot says which
+        transactions are open at its end."""
+        active = self._remote.spans[-1]
+        if not active.is_active:
+            return first
+        still_open: dict[int, int] = {}
+        if len(self._remote.spans) > 1:
+            still_open = (yield from self._indexes.open_after(len(self._remote.spans) - 2)) or {}
+        return min(first, active.first, *still_open.values())
 
     def _records(self, found: _Found) -> Iterator[pa.RecordBatch]:
         span = self._remote.spans[found.number]
@@ -176,10 +192,10 @@ class PartitionRecords:
         if self._request.on_damage is OnDamage.FAIL:
             raise LostRecords(loss.finding)
         if self._request.on_damage is OnDamage.ROW:
-            segment_id = loss.finding.evidence.get("segmentId")
+            about = loss.finding.about
+            segment_id = about.segment_id if isinstance(about, SegmentSubject) else None
             reason = f"{loss.finding.code}: {loss.finding.message}"
-            named = None if segment_id is None else str(segment_id)
-            yield damage_row(self.schema, self._remote.partition, named, loss.offsets[0], reason)
+            yield damage_row(self.schema, self._remote.partition, segment_id or None, loss.offsets[0], reason)
 
 
 def _as_found(parts: Iterator[tuple[SoundBatches, int] | Loss]) -> _Parts:

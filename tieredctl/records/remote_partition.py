@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
@@ -14,7 +15,7 @@ from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.records.lost_records import Loss
 from tieredctl.records.request import KnownLine
-from tieredctl.records.served_spans import ServedSpan, line_of_leaders, served_spans
+from tieredctl.records.served_spans import ServedSpan, clipped, line_of_leaders, served_spans
 from tieredctl.rlmm.cache import DeletedOffsets, RemoteLogMetadataCache
 
 
@@ -49,6 +50,12 @@ class RemotePartition:
             findings = [] if loss is None else [loss.finding]
         spans = served_spans(remote, line.leader_epochs, line.log_start_offset)
         return cls(partition, spans, line.log_start_offset, remote.deleted, findings)
+
+    def with_disk(self, segments: Sequence[RemoteLogSegmentMetadata], end_offset: int) -> RemotePartition:
+        """The same, continued by the segments on a broker's disk where remote storage ends, before an offset."""
+        first = max(self.end_offset or 0, self.log_start_offset or 0)
+        whole = [ServedSpan(segment, segment.start_offset, segment.end_offset) for segment in segments]
+        return replace(self, spans=[*self.spans, *clipped(whole, first, end_offset - 1)])
 
     @property
     def first_offset(self) -> int | None:

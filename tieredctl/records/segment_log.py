@@ -16,12 +16,13 @@ from tieredctl.formats.record_batches import HEADER_BYTES, LOG_OVERHEAD
 from tieredctl.formats.segment_parts import offset_index_entries
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.remote.log_bytes import LogBytes
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl.process.progress import note_more
 from tieredctl.records.batch_order import BatchOrder
 from tieredctl.records.legacy_log import begins_with_legacy, legacy_batches
 from tieredctl.records.lost_records import Loss, SegmentLosses
+from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.records.served_spans import ServedSpan
 from tieredctl.records.sound_batches import SoundBatches
 
@@ -51,7 +52,7 @@ class _DoubtfulEntry(Exception):
 class SegmentLog:
     """The part of a segment's log that holds some of its offsets."""
 
-    def __init__(self, store: ObjectStore, layout: Layout, span: ServedSpan) -> None:
+    def __init__(self, store: ObjectStore, layout: SegmentObjects, span: ServedSpan) -> None:
         self._span = span
         self._metadata = span.segment
         self._reader = layout.open_segment(store, span.segment)
@@ -90,7 +91,8 @@ class SegmentLog:
             size = self._reader.parts().get(Part.LOG, 0)
         whole = (self._metadata.start_offset, self._metadata.end_offset)
         place = None
-        if size > INDEXED_FROM_BYTES and (self._span.first, self._span.last) != whole:
+        is_small = size <= INDEXED_FROM_BYTES or self._span.is_on_disk
+        if not is_small and (self._span.first, self._span.last) != whole:
             try:
                 place = self._looked_up(size)
             except DecodeError as error:

@@ -11,7 +11,7 @@ from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.formats.segment_parts import leader_epoch_entries
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.local_log import LeaderEpochs
+from tieredctl.model.local_log import ON_DISK, LeaderEpochs
 from tieredctl.ops.verification.lineage_check import EpochRanges
 from tieredctl.ops.verification.opened_segment import concerns_all
 from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
@@ -35,6 +35,16 @@ class ServedSpan(NamedTuple):
     def reaches_end(self) -> bool:
         """Whether the segment serves up to its own end."""
         return self.last == self.segment.end_offset
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether the segment is on a broker's disk, whose indexes are not asked: reading on is as quick there."""
+        return self.segment.segment_id == ON_DISK
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a broker may still append to the segment."""
+        return self.is_on_disk and self.segment.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 
 
 def served_spans(

@@ -11,10 +11,11 @@ from tieredctl.formats.record_batches import Attributes
 from tieredctl.formats.record_fields import MalformedBatch
 from tieredctl.formats.segment_parts import time_index_entries
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl.records.lost_records import Loss, SegmentLosses
 from tieredctl.records.segment_log import INDEXED_FROM_BYTES, SegmentLog
+from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.records.served_spans import ServedSpan
 from tieredctl.records.sound_batches import SoundBatches
 
@@ -23,7 +24,7 @@ _CONTROL = int(Attributes.CONTROL)
 
 
 def offset_of_time(
-    store: ObjectStore, layout: Layout, spans: Sequence[ServedSpan], timestamp_ms: int
+    store: ObjectStore, layout: SegmentObjects, spans: Sequence[ServedSpan], timestamp_ms: int
 ) -> Generator[Loss, None, int | None]:
     """The offset of the first record of a time or later, None where none is; yields what could not be read before it.
     Raises TieredctlError where nothing can be read from the store."""
@@ -37,11 +38,11 @@ def offset_of_time(
 
 
 def _in_span(
-    store: ObjectStore, layout: Layout, span: ServedSpan, timestamp_ms: int
+    store: ObjectStore, layout: SegmentObjects, span: ServedSpan, timestamp_ms: int
 ) -> Generator[Loss, None, int | None]:
     size = span.segment.known_size
     entry = None
-    if size is None or size > INDEXED_FROM_BYTES:
+    if not span.is_on_disk and (size is None or size > INDEXED_FROM_BYTES):
         entry = yield from _last_entry_before(store, layout, span, timestamp_ms)
     if entry is not None:
         row, reached, offset = entry
@@ -83,7 +84,7 @@ def _confirms(batches: SoundBatches, offset: int, timestamp_ms: int) -> bool:
 
 
 def _last_entry_before(
-    store: ObjectStore, layout: Layout, span: ServedSpan, timestamp_ms: int
+    store: ObjectStore, layout: SegmentObjects, span: ServedSpan, timestamp_ms: int
 ) -> Generator[Loss, None, tuple[int, int, int] | None]:
     """The number of the last entry of the time index whose timestamp is earlier, that timestamp and its offset; None
     where there is none, or the index cannot be used."""

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.records.arrow_records import chosen_schema
 from tieredctl.records.asked_records import first_records, matching
 from tieredctl.records.partition_records import PartitionRecords
 from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import OnDamage, RecordRequest
+from tieredctl.records.segment_objects import SegmentObjects
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class TopicReading:
 
     partitions: Sequence[RemotePartition]
     store: ObjectStore
-    layout: Layout
+    layout: SegmentObjects
     request: RecordRequest
     most: int | None = None
     """How many records at most; None for all."""

@@ -11,9 +11,10 @@ from tieredctl.formats.indexes import AbortedTransaction
 from tieredctl.formats.producer_snapshot import read_producer_snapshot
 from tieredctl.formats.segment_parts import transaction_index_entries
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl.records.lost_records import Loss, SegmentLosses
+from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.records.served_spans import ServedSpan
 
 _Read = TypeVar("_Read")
@@ -36,7 +37,7 @@ class TransactionEnd(Enum):
 class TransactionIndexes:
     """Of the segments that serve a partition; each is read when it is asked for, once."""
 
-    def __init__(self, store: ObjectStore, layout: Layout, spans: Sequence[ServedSpan]) -> None:
+    def __init__(self, store: ObjectStore, layout: SegmentObjects, spans: Sequence[ServedSpan]) -> None:
         self._store, self._layout, self._spans = store, layout, spans
         self._aborted: dict[int, Sequence[AbortedTransaction] | None] = {}
         self._open: dict[int, dict[int, int] | None] = {}
@@ -52,6 +53,8 @@ class TransactionIndexes:
                 if entry.producer_id == producer and entry.first_offset <= offset <= entry.last_offset:
                     return TransactionEnd.ABORTED
             is_last = at + 1 == len(self._spans)
+            if self._spans[at].is_active:
+                return TransactionEnd.OPEN
             if not self._spans[at].reaches_end and not is_last:
                 continue  # its snapshot is of another line of leaders
             still_open = yield from self.open_after(at)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kafka.local_segments import LayoutWithDisk, LocalTail, local_tails
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
@@ -16,11 +17,11 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection, one_partition
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.timeline.partition_timeline import KnownLog
-from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.records.partition_records import PartitionRecords
 from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import ALL_RECORDS, KnownLine, RecordRequest
+from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.wiring.places import MetadataPlace, StorePlace
 from tieredctl.wiring.timelines import known_logs
@@ -32,7 +33,7 @@ class TopicRecords:
 
     partitions: Sequence[RemotePartition]
     store: ObjectStore
-    layout: Layout
+    layout: SegmentObjects
     stream: EventStream
     """The metadata that was read."""
 
@@ -47,14 +48,21 @@ class TopicRecords:
 
 
 @contextmanager
-def topic_records(metadata: MetadataPlace, store: StorePlace, selection: Selection) -> Iterator[TopicRecords]:
+def topic_records(
+    metadata: MetadataPlace, store: StorePlace, selection: Selection, *, with_local: bool = False
+) -> Iterator[TopicRecords]:
     """The selected partitions of one topic, named by `selection.topics`. The line of leaders comes from the metadata's
-    own place, as far as it can say: a live cluster, or brokers' log directories; else from the store.
+    own place, as far as it can say: a live cluster, or brokers' log directories; else from the store. `with_local`:
+    where remote storage ends, go on in those log directories.
 
     Raises TieredctlError as the places do, `unknown-topic` where the metadata has no such partition, and
     `ambiguous-topic` where a name has several ids, unless the live cluster says which of them it has today.
     """
+    if with_local and (not metadata.log_dirs or metadata.as_of is not None):
+        hint = "Give the broker's --log-dir, without --as-of."
+        raise TieredctlError(ErrorCode.USAGE, "--with-local continues in a broker's log directory.", hint=hint)
     remote = store.open()
+    tails = local_tails(metadata.log_dirs, selection.topics) if with_local else {}
     # A leader is asked before the metadata is read, so that nothing it moved to remote storage is missing there.
     logs = known_logs(metadata, selection, most_leaders=sys.maxsize)
     with metadata.open() as stream:
@@ -67,7 +75,10 @@ def topic_records(metadata: MetadataPlace, store: StorePlace, selection: Selecti
         ]
         if metadata.cluster is not None and metadata.as_of is None:
             stream.findings += [_without_leader(one) for one in chosen if one not in logs]
-        yield TopicRecords(partitions, remote.store, remote.layout, stream)
+        continued = [_with_tail(one, tails) for one in partitions]
+        folders = {partition: tail.folder for partition, tail in tails.items()}
+        layout = LayoutWithDisk(remote.layout, folders) if with_local else remote.layout
+        yield TopicRecords(continued, remote.store, layout, stream)
 
 
 def _of_today(metadata: MetadataPlace, present: Sequence[TopicIdPartition], selection: Selection) -> Selection:
@@ -90,6 +101,11 @@ def _chosen(present: Sequence[TopicIdPartition], selection: Selection, stream: E
         one_partition(present, selection, stream)
     selection.demand_known(present, "The metadata has no event of")
     return selected
+
+
+def _with_tail(remote: RemotePartition, tails: Mapping[TopicIdPartition, LocalTail]) -> RemotePartition:
+    tail = tails.get(remote.partition)
+    return remote if tail is None else remote.with_disk(tail.segments, tail.end_offset)
 
 
 def _without_leader(partition: TopicIdPartition) -> Finding:

@@ -86,6 +86,9 @@ def records(
     ] = None,
     key: Annotated[BytesAs | None, typer.Option(help="How keys are shown; text in tables, otherwise base64.")] = None,
     value: Annotated[BytesAs | None, typer.Option(help="How values are shown; likewise.")] = None,
+    with_local: Annotated[
+        bool, typer.Option("--with-local", help="Where remote storage ends, go on in --log-dir.")
+    ] = False,
     metadata_options: PastMetadataOptions,
     topic_id: TopicIds = None,
     remote_options: RemoteOptions,
@@ -93,7 +96,8 @@ def records(
     tolerated: ToleranceOptions,
 ) -> ExitCode:
     """Read a topic's records straight from the remote store, brokers untouched. They are those that a consumer would
-    get of remote storage, partition by partition; what is only on brokers' disks is not among them.
+    get of remote storage, partition by partition; those on brokers' disks alone are left out, unless --with-local adds
+    them.
 
     Exit 4 or 5 if records could not be read.
 
@@ -114,7 +118,8 @@ def records(
     from tieredctl.wiring.records import topic_records
 
     selection = _selection(where, topic_id)
-    with topic_records(metadata_options.place(), remote_options.place(), selection) as opened:
+    places = metadata_options.place(), remote_options.place()
+    with topic_records(*places, selection, with_local=with_local) as opened:
         reading = TopicReading(
             *(opened.partitions, opened.store, opened.layout, request),
             most=record_range.max_records,
