@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -47,15 +48,11 @@ def _in_span(
     if entry is not None:
         row, reached, offset = entry
         if span.first < offset <= span.last:
-            log = SegmentLog(store, layout, span._replace(first=offset))
-            losses = list[Loss]()
-            parts = log.batches()
-            first = next((part for part in parts if _notes(part, losses)), None)
-            if isinstance(first, SoundBatches) and _confirms(first, offset, reached):
-                yield from losses
-                found = yield from _first_in(_and_then(first, parts), span, timestamp_ms)
-                return found
-            if not losses:
+            seen: list[SoundBatches | Loss] = []
+            parts = SegmentLog(store, layout, span._replace(first=offset)).batches()
+            if _is_confirmed(parts, seen, offset, reached):
+                return (yield from _first_in(chain(seen, parts), span, timestamp_ms))
+            if not any(isinstance(part, Loss) for part in seen):
                 reason = f"no batch with offset {offset} has the latest timestamp {reached}"
                 at = row * _ENTRY_BYTES
                 yield SegmentLosses(layout, span.segment).loss(
@@ -64,23 +61,19 @@ def _in_span(
     return (yield from _first_in(SegmentLog(store, layout, span).batches(), span, timestamp_ms))
 
 
-def _notes(part: SoundBatches | Loss, losses: list[Loss]) -> bool:
-    """Whether it is batches; keeps a loss."""
-    if isinstance(part, Loss):
-        losses.append(part)
-        return False
-    return True
-
-
-def _and_then(first: SoundBatches, rest: Iterator[SoundBatches | Loss]) -> Iterator[SoundBatches | Loss]:
-    yield first
-    yield from rest
-
-
-def _confirms(batches: SoundBatches, offset: int, timestamp_ms: int) -> bool:
-    """Whether a batch that holds the offset has that latest timestamp: an index has no CRC."""
-    holding = np.flatnonzero((batches.first_offsets <= offset) & (batches.last_offsets >= offset))
-    return bool(len(holding)) and int(batches.headers["maxTimestamp"][holding[0]]) == timestamp_ms
+def _is_confirmed(
+    parts: Iterator[SoundBatches | Loss], seen: list[SoundBatches | Loss], offset: int, timestamp_ms: int
+) -> bool:
+    """Whether a batch that holds the offset has that latest timestamp: an index has no CRC. Adds what was read."""
+    for part in parts:
+        seen.append(part)
+        if isinstance(part, SoundBatches):
+            holding = np.flatnonzero((part.first_offsets <= offset) & (part.last_offsets >= offset))
+            if len(holding):
+                return int(part.headers["maxTimestamp"][holding[0]]) == timestamp_ms
+            if int(part.first_offsets[-1]) > offset:
+                return False
+    return False
 
 
 def _last_entry_before(
