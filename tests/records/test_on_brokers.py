@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import product
 from typing import Any, cast
 
 import pytest
@@ -92,10 +93,9 @@ def test_up_to_where_remote_storage_ends(driven: DrivenBroker) -> None:
 
 
 @pytest.mark.parametrize("isolation", Isolation)
-def test_with_a_disk_up_to_the_end_of_the_log(driven: DrivenBroker, isolation: Isolation) -> None:
-    store = StorePlace(f"file:{driven.broker.remote_dir}")
-    metadata = MetadataPlace(log_dirs=(driven.broker.log_dir,))
-    for topic in (*WHOLE, IN_PART):
+def test_with_a_disk_or_the_leaders_up_to_the_end_of_the_log(driven: DrivenBroker, isolation: Isolation) -> None:
+    live, store = places(driven)
+    for topic, metadata in product((*WHOLE, IN_PART), (MetadataPlace(log_dirs=(driven.broker.log_dir,)), live)):
         with topic_records(metadata, store, Selection.of(topic), with_local=True) as opened:
             for partition in opened.partitions:
                 rows = [row[:7] for row in rows_of(opened.read(partition, RecordRequest(isolation=isolation)))]

@@ -20,6 +20,7 @@ from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl.process.progress import note_more
 from tieredctl.records.batch_order import BatchOrder
+from tieredctl.records.leaders_tail import LayoutWithLeaders
 from tieredctl.records.legacy_log import begins_with_legacy, legacy_batches
 from tieredctl.records.lost_records import Loss, SegmentLosses
 from tieredctl.records.segment_objects import SegmentObjects
@@ -54,6 +55,7 @@ class SegmentLog:
 
     def __init__(self, store: ObjectStore, layout: SegmentObjects, span: ServedSpan) -> None:
         self._span = span
+        self._leaders = layout if span.is_on_disk and isinstance(layout, LayoutWithLeaders) else None
         self._metadata = span.segment
         self._reader = layout.open_segment(store, span.segment)
         self._log = LogBytes(self._reader)
@@ -68,6 +70,9 @@ class SegmentLog:
     def batches(self) -> Iterator[SoundBatches | Loss]:
         """Sound batches with offsets of the span, and perhaps others before and after them; and what is lost. Raises
         TieredctlError where nothing can be read from the store."""
+        if self._leaders is not None:
+            yield from self._leaders.served_batches(self._span)
+            return
         try:
             yield from self._batches()
         except DecodeError as error:

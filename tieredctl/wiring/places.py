@@ -23,6 +23,7 @@ from tieredctl.ports.layout import AUTO
 if TYPE_CHECKING:
     from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
     from tieredctl.kafka.live_cluster import LiveCluster
+    from tieredctl.kafka.live_tail import LiveTail
     from tieredctl.kafka.metadata_producer import MetadataProducer
     from tieredctl.kafka.metadata_quorum import MetadataQuorum
     from tieredctl.ops.cluster.live_topics import TopicLookup, TopicSources
@@ -62,6 +63,15 @@ class ClusterPlace:
         from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
 
         with closing(LiveClusterWithGroups(self.bootstrap_server, self.command_config)) as cluster:
+            demand_named_cluster(cluster.cluster_id)
+            yield cluster
+
+    @contextmanager
+    def open_tail(self) -> Iterator[LiveTail]:
+        """The cluster, also for what only its leaders have of topics."""
+        from tieredctl.kafka.live_tail import LiveTail
+
+        with closing(LiveTail(self.bootstrap_server, self.command_config)) as cluster:
             demand_named_cluster(cluster.cluster_id)
             yield cluster
 

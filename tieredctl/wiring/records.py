@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -18,6 +18,7 @@ from tieredctl.ops.metadata.selection import Selection, one_partition
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.timeline.partition_timeline import KnownLog
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl.records.leaders_tail import LayoutWithLeaders, leaders_segment
 from tieredctl.records.partition_records import PartitionRecords
 from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import ALL_RECORDS, KnownLine, RecordRequest
@@ -58,14 +59,15 @@ def topic_records(
     Raises TieredctlError as the places do, `unknown-topic` where the metadata has no such partition, and
     `ambiguous-topic` where a name has several ids, unless the live cluster says which of them it has today.
     """
-    if with_local and (not metadata.log_dirs or metadata.as_of is not None):
-        hint = "Give the broker's --log-dir, without --as-of."
-        raise TieredctlError(ErrorCode.USAGE, "--with-local continues in a broker's log directory.", hint=hint)
+    if with_local and (not (metadata.log_dirs or metadata.cluster) or metadata.as_of is not None):
+        message = "--with-local continues in a broker's log directory, or on a live cluster, as they are now."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Give --log-dir or --bootstrap-server, without --as-of.")
     remote = store.open()
     tails = local_tails(metadata.log_dirs, selection.topics) if with_local else {}
     # A leader is asked before the metadata is read, so that nothing it moved to remote storage is missing there.
     logs = known_logs(metadata, selection, most_leaders=sys.maxsize)
-    with metadata.open() as stream:
+    with ExitStack() as stack:
+        stream = stack.enter_context(metadata.open())
         whole = replace(selection, numbers=())
         caches = replayed(stream, whole).caches
         chosen = _chosen(list(caches), _of_today(metadata, list(caches), selection), stream)
@@ -75,10 +77,14 @@ def topic_records(
         ]
         if metadata.cluster is not None and metadata.as_of is None:
             stream.findings += [_without_leader(one) for one in chosen if one not in logs]
-        continued = [_with_tail(one, tails) for one in partitions]
-        folders = {partition: tail.folder for partition, tail in tails.items()}
-        layout = LayoutWithDisk(remote.layout, folders) if with_local else remote.layout
-        yield TopicRecords(continued, remote.store, layout, stream)
+        layout: SegmentObjects = remote.layout
+        if with_local and metadata.cluster is not None:
+            layout = LayoutWithLeaders(layout, stack.enter_context(metadata.cluster.open_tail()).fetch)
+            partitions = [_with_leader(one, logs.get(one.partition)) for one in partitions]
+        elif with_local:
+            layout = LayoutWithDisk(remote.layout, {partition: tail.folder for partition, tail in tails.items()})
+            partitions = [_with_tail(one, tails) for one in partitions]
+        yield TopicRecords(partitions, remote.store, layout, stream)
 
 
 def _of_today(metadata: MetadataPlace, present: Sequence[TopicIdPartition], selection: Selection) -> Selection:
@@ -106,6 +112,13 @@ def _chosen(present: Sequence[TopicIdPartition], selection: Selection, stream: E
 def _with_tail(remote: RemotePartition, tails: Mapping[TopicIdPartition, LocalTail]) -> RemotePartition:
     tail = tails.get(remote.partition)
     return remote if tail is None else remote.with_disk(tail.segments, tail.end_offset)
+
+
+def _with_leader(remote: RemotePartition, log: KnownLog | None) -> RemotePartition:
+    if log is None or log.end_offset is None:
+        return remote
+    first = max(remote.end_offset or 0, remote.log_start_offset or 0)
+    return remote.with_disk([leaders_segment(remote.partition, first, log.leader_epochs)], log.end_offset)
 
 
 def _without_leader(partition: TopicIdPartition) -> Finding:

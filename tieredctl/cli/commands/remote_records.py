@@ -87,7 +87,8 @@ def records(
     key: Annotated[BytesAs | None, typer.Option(help="How keys are shown; text in tables, otherwise base64.")] = None,
     value: Annotated[BytesAs | None, typer.Option(help="How values are shown; likewise.")] = None,
     with_local: Annotated[
-        bool, typer.Option("--with-local", help="Where remote storage ends, go on in --log-dir.")
+        bool,
+        typer.Option("--with-local", help="Where remote storage ends, go on in --log-dir or on the cluster."),
     ] = False,
     metadata_options: PastMetadataOptions,
     topic_id: TopicIds = None,
