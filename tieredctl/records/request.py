@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.local_log import LeaderEpochs
+from tieredctl.model.quantities import time_ms
 
 GREATEST_OFFSET = (1 << 63) - 1
+EARLIEST, LATEST = "earliest", "latest"
+_OFFSET = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
 class Isolation(StrEnum):
@@ -37,6 +42,20 @@ class Moment(NamedTuple):
 
 RecordPlace = int | Moment | None
 """An offset, a time, or None for the beginning or the end of what is in remote storage."""
+
+
+def record_place(option: str, text: str) -> RecordPlace:
+    """An offset, a time, `earliest` or `latest`. Raises TieredctlError `usage`, which names the option, for what is no
+    place."""
+    if text in (EARLIEST, LATEST):
+        return 0 if text == EARLIEST else GREATEST_OFFSET
+    if _OFFSET.fullmatch(text) and int(text) <= GREATEST_OFFSET:
+        return int(text)
+    try:
+        return Moment(time_ms(text))
+    except TieredctlError:
+        hint = "Write an offset, a time such as 2026-11-21T10:30:00Z, earliest or latest."
+        raise TieredctlError(ErrorCode.USAGE, f"{option} {text!r} is not a place.", hint=hint) from None
 
 
 class KnownLine(NamedTuple):

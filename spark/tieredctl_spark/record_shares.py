@@ -1,0 +1,123 @@
+"""Which offsets of a partition one task reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from tieredctl.model.findings import Finding
+from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import ObjectStore
+from tieredctl.records.lost_records import LostRecords
+from tieredctl.records.remote_partition import RemotePartition
+from tieredctl.records.request import GREATEST_OFFSET, Isolation, Moment, OnDamage, RecordPlace, RecordRequest
+from tieredctl.records.served_spans import ServedSpan, clipped
+from tieredctl.records.time_lookup import offset_of_time
+
+TASK_BYTES = 256 << 20
+"""Of logs, as brokers wrote them; a task reads about as many."""
+_MOST_SPANS_SENT = 200_000
+"""How many spans all tasks of a partition are told together."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordShare:
+    """What one task reads: what a request asks for of a partition, of which it is told what it needs."""
+
+    remote: RemotePartition
+    request: RecordRequest
+    findings: Sequence[Finding] = ()
+    """What makes all that is read doubtful; of a partition's first share alone."""
+
+
+class _Stretch(NamedTuple):
+    first: int
+    size: int
+
+
+def record_shares(
+    remote: RemotePartition,
+    store: ObjectStore,
+    layout: Layout,
+    request: RecordRequest,
+    findings: Sequence[Finding] = (),
+    *,
+    task_bytes: int = TASK_BYTES,
+) -> list[RecordShare]:
+    """Shares that together read what the request asks for, each offset once, in order. `findings` are what makes the
+    metadata doubtful. Raises LostRecords for these where the request says so, and as a look-up of times does."""
+    findings = [*findings, *remote.findings]
+    if findings and request.on_damage is OnDamage.FAIL:
+        raise LostRecords(findings[0])
+    first, end = (_offset(place, remote, store, layout, request.on_damage) for place in (request.start, request.end))
+    last = min(GREATEST_OFFSET if end is None else end, remote.end_offset or 0) - 1
+    bounds = [*_bounds(remote, first or 0, last, request.isolation, task_bytes), last + 1]
+    return [
+        RecordShare(
+            _told(remote, begin, until - 1, request.isolation),
+            replace(request, start=begin, end=until),
+            () if number else findings,
+        )
+        for number, (begin, until) in enumerate(pairwise(bounds))
+    ]
+
+
+def _offset(
+    place: RecordPlace, remote: RemotePartition, store: ObjectStore, layout: Layout, on_damage: OnDamage
+) -> int | None:
+    """The offset of a place; of a time, that of what cannot be read before it is found, so that its share meets it."""
+    if not isinstance(place, Moment):
+        return place
+    looked_up = offset_of_time(store, layout, remote.spans, place.timestamp_ms)
+    while True:
+        try:
+            loss = next(looked_up)
+        except StopIteration as found:
+            return GREATEST_OFFSET if found.value is None else int(found.value)
+        if loss.offsets is None:
+            continue
+        if on_damage is OnDamage.FAIL:
+            raise LostRecords(loss.finding)
+        return loss.offsets[0]
+
+
+def _bounds(remote: RemotePartition, first: int, last: int, isolation: Isolation, task_bytes: int) -> list[int]:
+    """The first offset of each share, in order."""
+    spans = clipped(remote.spans, first, last)
+    if not spans:
+        return []
+    if isolation is Isolation.READ_COMMITTED:
+        if not remote.spans[-1].reaches_end:
+            return [first]  # where a transaction stays open, only one reading of all that follows tells
+        sizes = sum(stretch.size for span in spans for stretch in _stretches(span, task_bytes))
+        task_bytes = max(task_bytes, sizes * len(remote.spans) // _MOST_SPANS_SENT)
+    bounds, room = [first], task_bytes
+    for stretch in (stretch for span in spans for stretch in _stretches(span, task_bytes)):
+        if stretch.size > room and stretch.first > first:
+            bounds.append(stretch.first)
+            room = task_bytes
+        room -= stretch.size
+    return bounds
+
+
+def _stretches(span: ServedSpan, task_bytes: int) -> Iterator[_Stretch]:
+    """A span in pieces of about equal size, none of which is larger than a task."""
+    segment = span.segment
+    offsets = span.last - span.first + 1
+    whole = segment.end_offset - segment.start_offset + 1
+    size = task_bytes if segment.known_size is None else segment.known_size * offsets // whole
+    pieces = min(max(-(-size // task_bytes), 1), offsets)
+    for piece in range(pieces):
+        yield _Stretch(span.first + offsets * piece // pieces, size // pieces)
+
+
+def _told(remote: RemotePartition, first: int, last: int, isolation: Isolation) -> RemotePartition:
+    """What a share must know of the partition: how a transaction ended may be told by any later segment; otherwise its
+    own spans are enough, and the next one, up to which offsets may be missing."""
+    if isolation is Isolation.READ_COMMITTED:
+        return remote
+    own = [span for span in remote.spans if span.last >= first and span.first <= last]
+    following = [span for span in remote.spans if span.first > last][:1]
+    return replace(remote, spans=[*own, *following], findings=())

@@ -1,0 +1,203 @@
+"""The DataFrame of a topic's records holds what the library reads, which is what Kafka's own consumers get."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from tieredctl_spark.record_shares import record_shares
+from tieredctl_spark.tiered_log import TieredLog
+
+from tests.records.captured_topics import WITH_STORE, captured_records, captured_topics
+from tests.spark.damage import REMOTE
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.ports.layout import Part
+from tieredctl.records.lost_records import LostRecords
+from tieredctl.records.partition_records import PartitionRecords
+from tieredctl.records.request import Isolation, Moment, OnDamage, RecordRequest
+
+ENCRYPTED = "aiven-zstd-encrypted-4.3.1"
+Row = dict[str, Any]
+
+
+def rows_of(records: PartitionRecords) -> list[Row]:
+    return [row for batch in records for row in batch.to_pylist()]
+
+
+def read_by_library(capture: Path, topic: str, request: RecordRequest) -> list[Row]:
+    with captured_records(capture, topic) as opened:
+        return [row for partition in opened.partitions for row in rows_of(opened.read(partition, request))]
+
+
+def frame(spark: SparkSession, capture: Path, topic: str, **options: str) -> DataFrame:
+    key, remote = capture / "keys/private.pem", capture / REMOTE
+    given = {
+        "log-dir": str(capture / "data"),
+        "store": f"file:{remote if remote.exists() else capture / 'bucket'}",
+        "topic": topic,
+        **({"layout-option.private-key": str(key)} if key.exists() else {}),
+        **options,
+    }
+    return spark.read.format("tiered_log").options(**given).load()
+
+
+def as_library_has_it(table: pa.Table) -> list[Row]:
+    """In the order of partition and offset, times in milliseconds."""
+    times = table.column("timestamp").cast(pa.timestamp("us")).cast(pa.int64())
+    milliseconds = pa.array([time.as_py() // 1_000 for time in times])
+    at = table.schema.get_field_index("timestamp")
+    rows = table.set_column(at, "timestamp", milliseconds).sort_by(
+        [("partition", "ascending"), ("offset", "ascending")]
+    )
+    found: list[Row] = rows.drop_columns(["damage"]).to_pylist()
+    return found
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("name", "isolation"), [("kafka-4.3.1", "read_committed"), (ENCRYPTED, "read_uncommitted")])
+def test_records_are_those_that_the_library_reads(
+    name: str, isolation: str, spark: SparkSession, captures: Path
+) -> None:
+    topics = captured_topics(captures / name)
+    expected = {
+        topic: read_by_library(captures / name, topic, RecordRequest(isolation=Isolation(isolation)))
+        for topic in topics
+    }
+
+    topic = max(topics, key=lambda one: (any(row["isTransactional"] for row in expected[one]), len(expected[one])))
+    found = frame(spark, captures / name, topic, isolation=isolation).toArrow()
+
+    assert as_library_has_it(found) == expected[topic]
+    assert len(found) > 50
+    assert found.column("damage").null_count == len(found)
+
+
+@pytest.mark.parametrize("isolation", Isolation)
+@pytest.mark.parametrize("task_bytes", [2_000, 50_000])
+def test_shares_of_any_size_give_each_record_once(isolation: Isolation, task_bytes: int, captures: Path) -> None:
+    most = 0
+    for name in WITH_STORE:
+        for topic in captured_topics(captures / name):
+            with captured_records(captures / name, topic) as opened:
+                for partition in opened.partitions:
+                    request = RecordRequest(isolation=isolation)
+                    expected = rows_of(opened.read(partition, request))
+
+                    shares = record_shares(partition, opened.store, opened.layout, request, task_bytes=task_bytes)
+
+                    found = [row for one in shares for row in rows_of(opened.read(one.remote, one.request))]
+                    assert found == expected, (name, partition)
+                    most = max(most, len(shares))
+    assert most > 5
+
+
+def test_shares_begin_and_end_where_the_request_does(kafka_4: Path) -> None:
+    with captured_records(kafka_4, "orders7", 0) as opened:
+        (partition,) = opened.partitions
+        rows = rows_of(opened.read(partition))
+        time, within = rows[40]["timestamp"], (rows[3]["offset"], rows[30]["offset"])
+        for request in (RecordRequest(*within), RecordRequest(Moment(time)), RecordRequest(None, Moment(time))):
+            shares = record_shares(partition, opened.store, opened.layout, request, task_bytes=500)
+            found = [row for one in shares for row in rows_of(opened.read(one.remote, one.request))]
+
+            assert found == rows_of(opened.read(partition, request)) != []
+        assert record_shares(partition, opened.store, opened.layout, RecordRequest(1 << 40)) == []
+
+
+@pytest.fixture
+def damaged(kafka_4: Path, tmp_path: Path) -> tuple[Path, str]:
+    """A cluster of which a segment's log is gone from the middle of a partition, and that segment's id."""
+    for part in ("data", "remote"):
+        shutil.copytree(kafka_4 / part, tmp_path / part)
+    with captured_records(kafka_4, "orders7", 0) as opened:
+        segment = opened.partitions[0].spans[1].segment
+        key = opened.layout.promised_objects(segment)[Part.LOG]
+    (tmp_path / REMOTE / key).unlink()
+    return tmp_path, segment.segment_id
+
+
+def test_what_cannot_be_read_is_told_once_by_one_share(damaged: tuple[Path, str]) -> None:
+    cluster, segment_id = damaged
+    request = RecordRequest(on_damage=OnDamage.ROW)
+    with captured_records(cluster, "orders7", 0) as opened:
+        (partition,) = opened.partitions
+        expected = rows_of(opened.read(partition, request))
+
+        shares = record_shares(partition, opened.store, opened.layout, request, task_bytes=1 << 30)
+        found = [row for one in shares for row in rows_of(opened.read(one.remote, one.request))]
+
+    assert found == expected
+    assert [row["segmentId"] for row in found if row["damage"] is not None] == [segment_id]
+
+
+def test_offsets_that_no_segment_holds_are_told_by_the_share_before_them(kafka_4: Path) -> None:
+    request = RecordRequest(on_damage=OnDamage.ROW)
+    with captured_records(kafka_4, "orders7", 0) as opened:
+        (whole,) = opened.partitions
+        spans = whole.spans
+        lacking = type(whole)(whole.partition, [spans[0], *spans[2:]], whole.log_start_offset, whole.deleted)
+
+        shares = record_shares(lacking, opened.store, opened.layout, request, task_bytes=1)
+        found = [row for one in shares for row in rows_of(opened.read(one.remote, one.request))]
+
+    damage = [row for row in found if row["damage"] is not None]
+    assert [row["offset"] for row in damage] == [spans[0].last + 1]
+
+
+@pytest.mark.spark
+def test_damage_ends_the_read_or_is_a_row(spark: SparkSession, damaged: tuple[Path, str]) -> None:
+    cluster, segment_id = damaged
+
+    rows = frame(spark, cluster, "orders7", partition="0", damage="row").toArrow().to_pylist()
+
+    assert [row["segmentId"] for row in rows if row["damage"] is not None] == [segment_id]
+    with pytest.raises(PySparkException, match="object-missing"):
+        frame(spark, cluster, "orders7", partition="0").collect()
+
+
+def test_doubtful_metadata_ends_the_read_or_is_told_by_the_first_share(kafka_4: Path) -> None:
+    findings = [Finding(FindingCode.METADATA_TRUNCATED, "__remote_log_metadata-0", "events are lost")]
+    with captured_records(kafka_4, "orders7", 0) as opened:
+        (partition,) = opened.partitions
+        place = partition, opened.store, opened.layout
+
+        told = record_shares(*place, RecordRequest(on_damage=OnDamage.ROW), findings, task_bytes=1)
+
+        assert [list(one.findings) for one in told] == [findings, *([] for _ in told[1:])]
+        with pytest.raises(LostRecords):
+            record_shares(*place, RecordRequest(), findings)
+
+
+@pytest.mark.spark
+def test_a_schema_names_the_columns_that_are_made(spark: SparkSession, kafka_4: Path) -> None:
+    whole = frame(spark, kafka_4, "orders7", partition="0").select("offset", "value").toArrow()
+    options = {"log-dir": str(kafka_4 / "data"), "store": f"file:{kafka_4 / REMOTE}", "topic": "orders7"}
+    named = spark.read.format("tiered_log").schema("offset long, value binary").options(partition="0", **options)
+
+    assert named.load().toArrow().sort_by("offset").to_pylist() == whole.sort_by("offset").to_pylist()
+
+
+def test_options_that_do_not_fit_are_refused(kafka_4: Path) -> None:
+    given = {"log-dir": str(kafka_4 / "data"), "store": f"file:{kafka_4 / REMOTE}", "topic": "orders7"}
+    for change, code in (
+        ({"topic": "nothing"}, ErrorCode.UNKNOWN_TOPIC),
+        ({"isolation": "serializable"}, ErrorCode.USAGE),
+        ({"damage": "skip"}, ErrorCode.USAGE),
+        ({"from": "yesterday"}, ErrorCode.USAGE),
+        ({"segment-id": "x"}, ErrorCode.USAGE),
+    ):
+        source = TieredLog(given | change)
+        with pytest.raises(TieredctlError) as refused:
+            source.reader(source.schema()).partitions()
+        assert refused.value.code is code, change
+    source = TieredLog({name: value for name, value in given.items() if name != "topic"})
+    with pytest.raises(TieredctlError) as refused:
+        source.reader(source.schema())
+    assert refused.value.code is ErrorCode.USAGE
