@@ -21,6 +21,7 @@ from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed, segments
 from tieredctl.ops.metadata.stretches import METADATA_TOPIC, OffsetRange, demand_held, held_offsets
 from tieredctl.rlmm.partitioner import metadata_partition
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.arrow.segment_table import segment_tables
 from tieredctl_spark.metadata_shares import demand_same_topic
@@ -59,9 +60,16 @@ def planned_replays(place: MetadataPlace, number: int | None = None) -> list[Rep
 
 
 def replayed_tables(place: MetadataPlace, share: ReplayShare, selection: Selection) -> Iterator[pa.Table]:
-    """The segments of a share that are selected, by SEGMENT_TABLE_SCHEMA. Raises TieredctlError, `world-changed` where
-    the topic was deleted and recreated since it was planned, and `unreadable` where less of it is here than was
-    planned, or events are here that belong to another share."""
+    """The segments of a share that are selected, by SEGMENT_TABLE_SCHEMA. Raises TieredctlError as `replayed_share`
+    does."""
+    metadata = replayed_share(place, share, selection)
+    yield from segment_tables(metadata, segments(metadata, selection))
+
+
+def replayed_share(place: MetadataPlace, share: ReplayShare, selection: Selection = Selection()) -> ReplayedMetadata:
+    """The state of the selected partitions of a share. Raises TieredctlError, `world-changed` where the topic was
+    deleted and recreated since it was planned, and `unreadable` where less of it is here than was planned, or events
+    are here that belong to another share."""
     with place.open(share.metadata_partition) as stream:
         demand_same_topic(stream.source.metadata_topic_id, share.metadata_topic_id)
         for number, planned in share.planned:
@@ -71,7 +79,7 @@ def replayed_tables(place: MetadataPlace, share: ReplayShare, selection: Selecti
             demand_held(stream.source, number, planned, was_read=True)
         if share.partition_count is not None and (astray := _astray(stream.places, share.partition_count)) is not None:
             raise _divided(*astray, share.partition_count)
-        yield from segment_tables(metadata, segments(metadata, selection))
+        return metadata
 
 
 def _count(stream: EventStream, numbers: Iterable[int]) -> int | None:

@@ -19,6 +19,7 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ports.layout import Layout
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 DAYS_A_MONTH = 30
 _DAY_MS = 86_400_000
@@ -26,7 +27,7 @@ _DIGITS = 2
 
 
 @dataclass(slots=True)
-class _Topic:
+class TopicFigures:
     """A topic's segments in COPY_SEGMENT_FINISHED, and how many copies began in the last month."""
 
     name: str
@@ -37,7 +38,20 @@ class _Topic:
     first_event_ms: int | None = None
     copies: int = 0
     objects: int = 0
-    """Per segment, as the layout promises them."""
+    """Per segment, as the layout promises them of the copy that began last."""
+    last_copy: tuple[int, int] = (-1, -1)
+    """Metadata partition and offset of the event with which that began."""
+
+    def add(self, other: TopicFigures) -> None:
+        """Those of other partitions of the topic."""
+        self.segments += other.segments
+        self.bytes += other.bytes
+        self.segments_of_unknown_size += other.segments_of_unknown_size
+        self.copies += other.copies
+        times = [one for one in (self.first_event_ms, other.first_event_ms) if one is not None]
+        self.first_event_ms = min(times, default=None)
+        if other.last_copy > self.last_copy:
+            self.objects, self.last_copy = other.objects, other.last_copy
 
     def copies_per_day(self, now_ms: int) -> float:
         """Over the last month, or the topic's life if shorter; less than a day counts as one."""
@@ -84,8 +98,9 @@ def cost_estimate(
     counted for each object that the layout promises per segment; multipart uploads take more. Reads are not in the
     metadata: they are as `reads_per_day` states.
     """
-    topics = _topics(stream, selection, layout, now_ms)
-    rows = [_row(topic_id, topic, price, now_ms) for topic_id, topic in topics]
+    figures = topic_figures(replayed(stream, selection), layout, now_ms)
+    topics = sorted(figures.items(), key=lambda one: one[1].name)
+    rows = [cost_row(topic_id, topic, price, now_ms) for topic_id, topic in topics]
     gets = None if reads_per_day is None else reads_per_day * DAYS_A_MONTH
     gets_cost = None if gets is None else price.gets_cost(gets)
     least = [price.monthly_cost(topic.bytes) for _, topic in topics]
@@ -104,8 +119,9 @@ def cost_estimate(
     return CostEstimate(rows, summary)
 
 
-def _topics(stream: EventStream, selection: Selection, layout: Layout, now_ms: int) -> list[tuple[str, _Topic]]:
-    metadata, topics = replayed(stream, selection), dict[str, _Topic]()
+def topic_figures(metadata: ReplayedMetadata, layout: Layout, now_ms: int) -> dict[str, TopicFigures]:
+    """Of each topic id in some metadata, which is described; those of partitions apart can be added."""
+    topics = dict[str, TopicFigures]()
     starts = metadata.events.buckets.starts()
     owners, times = starts.partitions.tolist(), metadata.events.contents.starts.said.event_timestamps.values
     lasts: dict[str, int] = {}
@@ -115,10 +131,11 @@ def _topics(stream: EventStream, selection: Selection, layout: Layout, now_ms: i
         topic.first_event_ms = moment if topic.first_event_ms is None else min(topic.first_event_ms, moment)
         topic.copies += moment > now_ms - DAYS_A_MONTH * _DAY_MS
         lasts[partition.topic_id] = row
-    for topic_id, event in zip(
-        lasts, metadata.started(starts.at(np.array(list(lasts.values()), np.int64))), strict=True
-    ):
+    last_starts = starts.at(np.array(list(lasts.values()), np.int64))
+    places = zip(last_starts.metadata_partitions.tolist(), last_starts.metadata_offsets.tolist(), strict=True)
+    for topic_id, event, place in zip(lasts, metadata.started(last_starts), places, strict=True):
         topics[topic_id].objects = len(layout.promised_objects(event))
+        topics[topic_id].last_copy = place
     finished = np.flatnonzero(metadata.rows.states == RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
     sizes = metadata.sizes(finished).tolist()
     for owner, size in zip(metadata.rows.partitions[finished].tolist(), sizes, strict=True):
@@ -126,14 +143,15 @@ def _topics(stream: EventStream, selection: Selection, layout: Layout, now_ms: i
         topic.segments += 1
         topic.bytes += max(size, 0)
         topic.segments_of_unknown_size += size < 0
-    return sorted(topics.items(), key=lambda one: one[1].name)
+    return topics
 
 
-def _of(topics: dict[str, _Topic], partition: TopicIdPartition) -> _Topic:
-    return topics.setdefault(partition.topic_id, _Topic(partition.topic))
+def _of(topics: dict[str, TopicFigures], partition: TopicIdPartition) -> TopicFigures:
+    return topics.setdefault(partition.topic_id, TopicFigures(partition.topic))
 
 
-def _row(topic_id: str, topic: _Topic, price: StoragePrice, now_ms: int) -> TopicCost:
+def cost_row(topic_id: str, topic: TopicFigures, price: StoragePrice, now_ms: int) -> TopicCost:
+    """What a topic costs for a month."""
     copies = topic.copies_per_day(now_ms)
     is_known = not topic.segments_of_unknown_size
     puts = round(copies * topic.objects * DAYS_A_MONTH)

@@ -1,0 +1,1 @@
+"""The pipeline: metadata and store become tables that remember."""

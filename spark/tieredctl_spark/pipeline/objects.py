@@ -1,0 +1,66 @@
+"""What the store holds becomes tables: sums by topic, never a row for each object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from tieredctl.model.ownership import ObjectStatus
+from tieredctl.ops.remote.key_columns import KeyExplainer
+from tieredctl.ops.remote.listing import record_batches
+from tieredctl.ports.object_store import ObjectStore
+from tieredctl.wiring.places import Remote
+from tieredctl_spark.arrow.object_table import object_table
+from tieredctl_spark.parted_keys import key_ranges
+from tieredctl_spark.pipeline.retention import DAY_MS
+from tieredctl_spark.schemas import as_spark_reads, spark_schema
+from tieredctl_spark.tables.kinds import OBJECTS_DAILY, ORPHANS_DAILY
+from tieredctl_spark.worker_failures import one_sentence
+
+_NAMES = ["topic", "topicId", "part", "storageClass"]
+_AGES = (1, 7, 30, 90)
+_MOST_RANGES = 256
+_BATCH_OBJECTS = 1 << 16
+
+
+def stored_objects(session: SparkSession, remote: Remote[ObjectStore]) -> pa.Table:
+    """By `OBJECTS_DAILY.columns`, what the store holds besides tieredctl's own. Executors list it."""
+    store, explainer = remote.store, KeyExplainer(remote.layout)
+    ranges = key_ranges(store, _MOST_RANGES)
+
+    def listed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with one_sentence():
+            for batch in batches:
+                for number in batch.column("id").to_pylist():
+                    for objects in record_batches(ranges[number].unreserved_objects(store), _BATCH_OBJECTS):
+                        yield from _sums(object_table(objects, explainer))
+
+    numbers = session.range(0, len(ranges), 1, max(1, len(ranges)))
+    totals = numbers.mapInArrow(listed, spark_schema(OBJECTS_DAILY.columns)).groupBy(*_NAMES)
+    sums = (fn.sum(name).alias(name) for name in ("objects", "bytes"))
+    return totals.agg(*sums).orderBy(*_NAMES).toArrow().cast(OBJECTS_DAILY.columns)
+
+
+def _sums(objects: pa.Table) -> list[pa.RecordBatch]:
+    groups = objects.group_by(_NAMES).aggregate([([], "count_all"), ("size", "sum")])
+    found = groups.select([*_NAMES, "count_all", "size_sum"]).rename_columns(OBJECTS_DAILY.columns.names)
+    batches: list[pa.RecordBatch] = found.cast(as_spark_reads(OBJECTS_DAILY.columns)).to_batches()
+    return batches
+
+
+def orphaned_objects(verdicts: DataFrame, now_ms: int) -> pa.Table:
+    """By `ORPHANS_DAILY.columns`, what of it is orphaned by a scan's verdicts."""
+    names = ["topic", "topicId", "cause", "storageClass", "atLeastDays"]
+    days = fn.floor((fn.lit(now_ms) - fn.col("newestMs")) / DAY_MS)
+    at_least = fn.when(days.isNotNull(), 0)
+    for age in _AGES:
+        at_least = fn.when(days >= age, age).otherwise(at_least)
+    orphans = verdicts.where(fn.col("status") == ObjectStatus.ORPHAN.value)
+    named = orphans.withColumn("atLeastDays", at_least.cast("int"))
+    # What a store does not tell is null here, as everywhere in the tables.
+    named = named.withColumn("storageClass", fn.nullif("storageClass", fn.lit("")))
+    sums = (fn.sum(name).alias(name) for name in ("objects", "bytes"))
+    return named.groupBy(*names).agg(*sums).orderBy(*names).toArrow().cast(ORPHANS_DAILY.columns)

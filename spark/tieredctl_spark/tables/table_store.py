@@ -1,0 +1,149 @@
+"""Where tables are, which version of them is current, and how a run makes the next one current.
+
+A version is an object `_manifests/VERSION.json`, made only if there is none: of several runs that write the same one,
+one succeeds. Files that a run writes have the version in their names that it will become: once another run has made
+that version, nobody can ever name them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from secrets import token_hex
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ports.object_store import MOST_DELETED_AT_ONCE, ObjectStore, StoredObject, WritableObjectStore
+from tieredctl.wiring.places import StorePlace
+from tieredctl_spark.tables.kinds import DAY, TABLES, TableKind
+from tieredctl_spark.tables.manifest import Manifest
+
+_MANIFESTS = "_manifests/"
+_MANIFEST = re.compile(r"_manifests/(?P<version>\d{12})\.json")
+_DATA_FILE = re.compile(r".*/v(?P<version>\d{12})-[^/]+\.parquet")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
+READABLE_VERSIONS = 10
+"""The files of so many versions stay: a reader that began with one of them finds all of its files."""
+_KEPT_MANIFESTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TablesPlace:
+    """The folder of all tables, in a store. Can be pickled; opens nothing."""
+
+    url: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def given(cls, text: str, options: Mapping[str, str]) -> TablesPlace:
+        """Of a URL as of --store, or the path of a folder."""
+        place = StorePlace(text if _SCHEME.match(text) else f"file:{text}", options)
+        place.demand_known()
+        return cls(place.from_everywhere(), options)
+
+    @classmethod
+    def beside(cls, store: StorePlace, text: str) -> TablesPlace:
+        """The same: a bucket of the store's kind is opened with the store's options."""
+        scheme = store.url.partition(":")[0]
+        return cls.given(text, store.options if text.startswith(f"{scheme}:") else {})
+
+    def open(self) -> ObjectStore:
+        """For reading. Raises TieredctlError as stores do."""
+        return StorePlace(self.url, self.options).open_store()
+
+    def open_writable(self) -> WritableObjectStore:
+        """For a run. A local folder is made."""
+        if self.url.startswith("file:"):
+            folder = self.url.removeprefix("file:")
+            try:
+                os.makedirs(folder, exist_ok=True)
+            except OSError as error:
+                message = f"{folder} cannot be made: {error.strerror}"
+                raise TieredctlError(ErrorCode.UNWRITABLE, message) from None
+        return StorePlace(self.url, self.options).open_writable_store()
+
+
+def data_file_key(kind: TableKind, version: int, run_id: str, day: str | None) -> str:
+    """The key of a new file, unlike any other."""
+    folder = kind.name if day is None else f"{kind.name}/{DAY}={day}"
+    return f"{folder}/v{version:012d}-{run_id}-{token_hex(6)}.parquet"
+
+
+def current(store: ObjectStore) -> Manifest | None:
+    """The newest version; None where no run ended."""
+    versions = _versions(store)
+    return _manifest(store, versions[-1]) if versions else None
+
+
+def demand_current(store: ObjectStore) -> Manifest:
+    """The newest version. Raises TieredctlError `path-missing` where there is none."""
+    found = current(store)
+    if found is None:
+        hint = "Write them with `tieredctl pipeline run`."
+        raise TieredctlError(ErrorCode.PATH_MISSING, f"There are no tables in {store.url}.", hint=hint)
+    return found
+
+
+def commit(store: WritableObjectStore, manifest: Manifest) -> None:
+    """Makes a version current. Raises TieredctlError `locked` where another run made its version."""
+    made = store.put_if_absent(_key(manifest.version), manifest.to_bytes())
+    # The answer to our own request may have been lost, and a store then refuses the second one.
+    if made is None and _manifest(store, manifest.version).run_id != manifest.run_id:
+        raise _lost_to_another(store, manifest)
+    # A version may be made again once manifests are removed that were made meanwhile.
+    later = [version for version in _versions(store) if version > manifest.version]
+    if later and (later[0] != manifest.version + 1 or _manifest(store, later[0]).parent_run_id != manifest.run_id):
+        raise _lost_to_another(store, manifest)
+
+
+def remove_leftovers(store: WritableObjectStore, manifest: Manifest) -> int:
+    """Removes what no version names that readers may still use, and that no later one can name; `manifest` is current.
+    How many files that were."""
+    versions = _versions(store)
+    readable = [_manifest(store, version) for version in versions[-READABLE_VERSIONS:]]
+    named = {one.path for known in readable for state in known.tables.values() for one in state.files}
+    removed = 0
+    leftovers: list[StoredObject] = []
+    for stored in _data_files(store, manifest.version):
+        if stored.key not in named:
+            leftovers.append(stored)
+            removed += 1
+        if len(leftovers) == MOST_DELETED_AT_ONCE:
+            store.delete(leftovers)
+            leftovers = []
+    old = {_key(version) for version in versions[:-_KEPT_MANIFESTS]}
+    leftovers += [stored for stored in store.list(_MANIFESTS) if stored.key in old] if old else []
+    for first in range(0, len(leftovers), MOST_DELETED_AT_ONCE):
+        store.delete(leftovers[first : first + MOST_DELETED_AT_ONCE])
+    return removed
+
+
+def _data_files(store: ObjectStore, version: int) -> Iterator[StoredObject]:
+    """The files of all tables that runs wrote for a version, or an earlier one."""
+    for name in TABLES:
+        for stored in store.list(f"{name}/"):
+            found = _DATA_FILE.fullmatch(stored.key)
+            if found and int(found["version"]) <= version:
+                yield stored
+
+
+def _versions(store: ObjectStore) -> list[int]:
+    found = (_MANIFEST.fullmatch(stored.key) for stored in store.list(_MANIFESTS))
+    return [int(one["version"]) for one in found if one]
+
+
+def _key(version: int) -> str:
+    return f"{_MANIFESTS}{version:012d}.json"
+
+
+def _manifest(store: ObjectStore, version: int) -> Manifest:
+    key = _key(version)
+    return Manifest.read(store.read(key), f"{store.url}/{key}")
+
+
+def _lost_to_another(store: ObjectStore, manifest: Manifest) -> TieredctlError:
+    message = (
+        f"Another run wrote version {manifest.version} of the tables in {store.url} meanwhile; this one changed none."
+    )
+    return TieredctlError(ErrorCode.LOCKED, message, hint="Run it again: it goes on after what the other run wrote.")
