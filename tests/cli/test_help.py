@@ -16,6 +16,7 @@ EXAMPLE = re.compile(r"tieredctl (?P<words>\S.*?)(?: \\\n|$)", re.DOTALL)
 READING = {
     *("status", "exporter", "verify", "offsets", "explain", "explain-code", "completions"),
     *(f"metadata {verb}" for verb in ("format", "segments", "history", "lookup", "epochs", "stuck", "stats")),
+    *("pipeline run", "pipeline status"),
     *("metadata partition-of", "store inspect", "store check", "remote ls", "remote du", "remote multipart"),
     "remote records",
     *(f"{orphans} {verb}" for orphans in ("orphans", "diskless orphans") for verb in ("scan", "show", "quarantine ls")),

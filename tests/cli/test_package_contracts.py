@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from tieredctl_inkless.commands import INKLESS
 from tieredctl_proposals.commands import PROPOSALS
+from tieredctl_spark.commands import SPARK
 
 from tieredctl.testing.commands import CommandsContract
 
 
-@pytest.mark.parametrize("package", [INKLESS, PROPOSALS], ids=lambda one: one.package)
+@pytest.mark.parametrize("package", [INKLESS, PROPOSALS, SPARK], ids=lambda one: one.package)
 class TestOwnPackages(CommandsContract):
     pass

@@ -147,6 +147,7 @@ def words(prices: None, kafka_4: DrivenBroker, inkless: Inkless, tmp_path: Path)
         "remote read": (segment, *store, "--to", str(tmp_path / "segment.log")),
         "remote records": ("orders", *store),
         "estimate cost": store,
+        "pipeline run": (*store, "--tables", str(tmp_path / "tables")),
         "diskless explain": ("audit:0@299", *inkless.control_plane),
         "wal clean": wal,
         "wal purge": (*wal, *purged),

@@ -20,6 +20,7 @@ from tieredctl.ops.verification.result import Verification
 from tieredctl.ports.cluster import Cluster
 from tieredctl_spark.pipeline.retention import DAY_MS
 from tieredctl_spark.pipeline.segments import Replayed
+from tieredctl_spark.tables.due import day_of
 from tieredctl_spark.tables.kinds import COPY_LAG_HOURLY, COST_DAILY, COVERAGE, RETENTION_FORECAST
 
 _FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
@@ -27,11 +28,6 @@ _HOUR_MS = 3_600_000
 _EPOCH = date(1970, 1, 1)
 LAG_COLUMNS = ("topic", "topicId", "state", "validFrom", "maxTimestamp")
 """Of the history of segments, what lags are made of."""
-
-
-def day_of(moment_ms: int) -> str:
-    """As tables by day have it."""
-    return (_EPOCH + timedelta(days=moment_ms // DAY_MS)).isoformat()
 
 
 def costs(figures: Mapping[str, TopicFigures], price: StoragePrice | None, now_ms: int) -> pa.Table:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -21,7 +20,6 @@ from tieredctl.model.clock import Clock
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.orphans.scan import ScanOptions
-from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
 from tieredctl.ports.cluster import Cluster
@@ -39,8 +37,11 @@ from tieredctl_spark.pipeline.finding_history import FindingsOfLook, LookKind, m
 from tieredctl_spark.pipeline.kept_rows import kept_rows
 from tieredctl_spark.pipeline.look import MetadataLook, demand_same_sources, first_unread, look_at
 from tieredctl_spark.pipeline.segments import Replayed, Replaying, replay_segments
+from tieredctl_spark.pipeline.upkeep import kept_events
 from tieredctl_spark.run_id import new_run_id
 from tieredctl_spark.session import spark_session
+from tieredctl_spark.tables.due import day_of, events_due
+from tieredctl_spark.tables.files import file_rows
 from tieredctl_spark.tables.kinds import (
     COPY_LAG_HOURLY,
     COST_DAILY,
@@ -55,8 +56,8 @@ from tieredctl_spark.tables.kinds import (
     TableKind,
 )
 from tieredctl_spark.tables.manifest import DataFile, Looked, Manifest, TableState
-from tieredctl_spark.tables.reading import file_rows, files_frame
-from tieredctl_spark.tables.table_store import TablesPlace, commit, current, remove_leftovers
+from tieredctl_spark.tables.reading import files_frame
+from tieredctl_spark.tables.table_store import TablesPlace, commit, current, demand_apart, remove_leftovers
 from tieredctl_spark.tables.writing import TableWriter
 
 _STUCK_AFTER_MS = 3_600_000
@@ -75,6 +76,8 @@ class PipelineOptions:
     min_age_ms: int = 24 * _STUCK_AFTER_MS
     list_every_ms: int = _STUCK_AFTER_MS
     """Without news of the metadata, the store is listed again once the last listing is that old."""
+    keep_events_ms: int = 365 * 24 * _STUCK_AFTER_MS
+    """Rows of the table of events are kept so long."""
     now_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
 
 
@@ -92,22 +95,6 @@ class PipelineRun:
     def exit_code(self) -> ExitCode:
         return ExitCode(self.manifest.looked.exit_code)
 
-    def summary(self) -> dict[str, Any]:
-        """For people and programs."""
-        looked = self.manifest.looked
-        tables = {name: {"rows": one.rows, "bytes": one.bytes} for name, one in self.manifest.tables.items()}
-        return {
-            "success": True,
-            "version": self.manifest.version,
-            "run": self.manifest.run_id,
-            "looked": iso_8601(self.manifest.looked_ms),
-            "news": self.had_news,
-            "tables": tables,
-            "leftoversRemoved": self.leftovers,
-            "complete": looked.complete,
-            "exitCode": looked.exit_code,
-        }
-
 
 def run_pipeline(
     options: PipelineOptions,
@@ -122,6 +109,7 @@ def run_pipeline(
     remote = options.store.open()
     options.metadata.demand_usable()
     seen = look_at(options.metadata)
+    demand_apart(options.tables, remote.store.url)
     tables = opened(options.tables)
     before = current(tables)
     if before is not None:
@@ -197,6 +185,8 @@ def _looked(begun: _Begun, session: SparkSession, settings: Mapping[str, str]) -
         seen.document(),
         options.level.value,
         options.now_ms,
+        options.list_every_ms,
+        options.keep_events_ms,
         complete,
         int(code),
     )
@@ -215,7 +205,7 @@ class _Writing:
         self._scan = scan
         self._is_whole = is_whole
         self._now_ms = begun.options.now_ms
-        day = daily.day_of(self._now_ms)
+        day = day_of(self._now_ms)
         cluster_id = begun.seen.cluster_id
         self._writer = TableWriter(begun.tables, begun.version, begun.run_id, cluster_id, day)
 
@@ -228,7 +218,7 @@ class _Writing:
         )
         now_ms, scan, verified = self._now_ms, self._scan, self._verified.result
         found = {
-            EVENTS: (*self._begun.files(EVENTS), *appended.files),
+            EVENTS: (*self._kept_events(), *appended.files),
             SEGMENTS: segments,
             SEGMENT_HISTORY: history,
             FINDINGS: self._findings(),
@@ -260,6 +250,11 @@ class _Writing:
         return appended, replay_segments(
             session, metadata, ends, Replaying(self._writer, layout, retention, self._now_ms)
         )
+
+    def _kept_events(self) -> list[DataFile]:
+        files = self._begun.files(EVENTS)
+        due = events_due(files, self._begun.options.keep_events_ms, self._now_ms)
+        return kept_events(self._session, files, due, self._writer)
 
     def _kept(self, kind: TableKind, history: list[DataFile]) -> list[DataFile]:
         if self._is_whole:
@@ -298,7 +293,7 @@ class _Writing:
         known = self._begun.files(COPY_LAG_HOURLY)
         if earliest_ms is None or not history:
             return known
-        first_day = daily.day_of(earliest_ms)
+        first_day = day_of(earliest_ms)
         frame = files_frame(self._session, self._begun.tables, SEGMENT_HISTORY, history, daily.LAG_COLUMNS)
         written = [
             self._writer.write(COPY_LAG_HOURLY, rows, day)

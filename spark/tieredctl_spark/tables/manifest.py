@@ -22,6 +22,8 @@ class DataFile:
     bytes: int
     day: str | None = None
     """YYYY-MM-DD, in tables by day."""
+    is_compacted: bool = False
+    """Whether it has what several files of its day had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,9 @@ class Looked:
     level: str
     """How deep segments were verified."""
     listed_ms: int
+    list_every_ms: int
+    """Without news, the store is listed again after this time."""
+    keep_events_ms: int
     complete: bool
     """Whether everything that was asked for was looked at."""
     exit_code: int

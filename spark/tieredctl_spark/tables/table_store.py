@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 from secrets import token_hex
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.ports.object_store import MOST_DELETED_AT_ONCE, ObjectStore, StoredObject, WritableObjectStore
+from tieredctl.ports.object_store import (
+    MOST_DELETED_AT_ONCE,
+    Capability,
+    ObjectStore,
+    StoredObject,
+    WritableObjectStore,
+)
 from tieredctl.wiring.places import StorePlace
 from tieredctl_spark.tables.kinds import DAY, TABLES, TableKind
 from tieredctl_spark.tables.manifest import Manifest
@@ -61,13 +67,25 @@ class TablesPlace:
             except OSError as error:
                 message = f"{folder} cannot be made: {error.strerror}"
                 raise TieredctlError(ErrorCode.UNWRITABLE, message) from None
-        return StorePlace(self.url, self.options).open_writable_store()
+        store = StorePlace(self.url, self.options).open_writable_store()
+        if Capability.CONDITIONAL_WRITE not in store.capabilities:
+            message = f"{store.url} has no conditional writes: two runs at once could not be told apart."
+            raise TieredctlError(ErrorCode.UNWRITABLE, message, hint="Keep the tables in another store.")
+        return store
 
 
 def data_file_key(kind: TableKind, version: int, run_id: str, day: str | None) -> str:
     """The key of a new file, unlike any other."""
     folder = kind.name if day is None else f"{kind.name}/{DAY}={day}"
     return f"{folder}/v{version:012d}-{run_id}-{token_hex(6)}.parquet"
+
+
+def demand_apart(tables: TablesPlace, store_url: str) -> None:
+    """Raises TieredctlError `usage` where tables would be among the objects of a remote store."""
+    folder, other = (url.rstrip("/") + "/" for url in (tables.url, store_url))
+    if folder.startswith(other):
+        message = f"{tables.url} is in the store itself, where nothing but its own objects may be."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Name a folder or a prefix outside the store.")
 
 
 def current(store: ObjectStore) -> Manifest | None:

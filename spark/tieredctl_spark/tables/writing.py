@@ -37,19 +37,28 @@ class TableWriter:
         own = {"clusterId": self.cluster_id, "runId": self.run_id, "schemaVersion": kind.schema_version}
         same = [pa.repeat(pa.scalar(own[field.name], field.type), len(rows)) for field in PROVENANCE]
         columns = rows.select(kind.columns.names).cast(kind.columns).columns
+        return self.write_unchanged(kind, pa.table([*columns, *same], schema=kind.schema), day)
+
+    def write_unchanged(self, kind: TableKind, rows: pa.Table, day: str | None) -> DataFile:
+        """Rows by `kind.schema`, which say themselves which run wrote them."""
         sink = pa.BufferOutputStream()
-        pq.write_table(pa.table([*columns, *same], schema=kind.schema), sink, compression="zstd")
+        pq.write_table(rows.cast(kind.schema), sink, compression="zstd")
         key, data = data_file_key(kind, self.version, self.run_id, day), sink.getvalue().to_pybytes()
         self.store.write(key, data)
         return DataFile(key, len(rows), len(data), day)
 
     def write_gathered(self, kind: TableKind, tables: Iterable[pa.Table]) -> Iterator[DataFile]:
-        """The same of many small tables, in as few files as memory allows."""
-        some: list[pa.Table] = []
-        for table in tables:
-            some.append(table)
-            if sum(map(len, some)) >= _ROWS_IN_FILE or sum(one.nbytes for one in some) >= _BYTES_IN_FILE:
-                yield self.write(kind, pa.concat_tables(some))
-                some = []
-        if any(map(len, some)):
-            yield self.write(kind, pa.concat_tables(some))
+        """Writes many small tables by `kind.columns`, in as few files as memory allows."""
+        return (self.write(kind, rows) for rows in gathered(tables))
+
+
+def gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Small tables joined, in as few as memory allows; without any that is empty."""
+    some: list[pa.Table] = []
+    for table in tables:
+        some.append(table)
+        if sum(map(len, some)) >= _ROWS_IN_FILE or sum(one.nbytes for one in some) >= _BYTES_IN_FILE:
+            yield pa.concat_tables(some)
+            some = []
+    if any(map(len, some)):
+        yield pa.concat_tables(some)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 from tieredctl_spark.jobs import pipeline as job
+from tieredctl_spark.tables.files import read_rows
 from tieredctl_spark.tables.kinds import PROVENANCE, TABLES
-from tieredctl_spark.tables.reading import read_rows
 
 _OWN = {*PROVENANCE.names, "day", "validTo"}
 _OF_LATER_OFFSETS = ("replication-offset-checkpoint", "recovery-point-offset-checkpoint")
@@ -41,12 +41,13 @@ class CapturedPipeline:
         return ("--log-dir", str(self.data), "--store", f"file:{self.store}", "--layout", self.layout)
 
     def run(self, *words: str) -> tuple[int, dict[str, Any]]:
-        """Runs the job: its exit code, and the summary that it prints."""
+        """Runs the job: its exit code, and the summary that it prints, with the tables' rows as `rows`."""
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
             code = job.main([*self.places, "--tables", str(self.tables), *words])
         assert out.getvalue(), err.getvalue()
-        return code, json.loads(out.getvalue())["summary"]
+        document = json.loads(out.getvalue())
+        return code, document["summary"] | {"rows": {one["table"]: one["rows"] for one in document["items"]}}
 
     def refused(self, *words: str) -> tuple[int, str]:
         """Runs a job that writes nothing: its exit code, and the sentence."""

@@ -100,7 +100,7 @@ def test_tables_equal_what_commands_say(crashed: CapturedPipeline, spark: SparkS
     for name in TABLES:
         table, frame = crashed.rows(name), read_table(spark, str(crashed.tables), name)
         assert set(frame.columns) == set(table.column_names), name
-        assert frame.count() == len(table) == summary["tables"][name]["rows"], name
+        assert frame.count() == len(table) == summary["rows"][name], name
         assert {row["clusterId"] for row in table.to_pylist()} <= {"rTFWgbQKRvehFNx-PhMpIg"}, name
         assert list((crashed.tables / name).rglob("*.parquet")), name
 
@@ -156,7 +156,7 @@ def test_new_events_come_once_and_make_the_same_tables(kafka_4: Path, tmp_path: 
 
     events = grown.rows("events").to_pylist()
     places = Counter((row["metadataPartition"], row["metadataOffset"]) for row in events)
-    assert 0 < first["tables"]["events"]["rows"] < second["tables"]["events"]["rows"]
+    assert 0 < first["rows"]["events"] < second["rows"]["events"]
     assert set(places.values()) == {1}
     found, expected = contents(grown), contents(whole)
     # What was missing from the cut log was orphaned then, and is resolved now.

@@ -1,0 +1,183 @@
+"""`tieredctl pipeline …`: metadata and store as tables that remember."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tieredctl.cli.arguments import clock_ms, pairs
+from tieredctl.cli.options import MinAge, SparkConf
+from tieredctl.cli.output import Listing, TableColumn
+from tieredctl.cli.pages.report import Reported, ReportOptions
+from tieredctl.cli.places import MetadataOptions, RemoteOptions, TopicListOptions
+from tieredctl.cli.shown_quantities import moment_column, size_column
+from tieredctl.cli.view import View
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
+from tieredctl.model.quantities import duration_ms
+from tieredctl.ops.documents import Document
+from tieredctl.ops.remote.inventory import iso_8601
+from tieredctl.ops.verification.report import Level
+
+if TYPE_CHECKING:
+    from tieredctl.wiring.places import StorePlace
+    from tieredctl_spark.tables.manifest import Manifest
+    from tieredctl_spark.tables.table_store import TablesPlace
+
+_COLUMNS = (
+    TableColumn("TABLE", "table", importance=2),
+    TableColumn("ROWS", "rows"),
+    TableColumn("FILES", "files"),
+    size_column("bytes"),
+    TableColumn("FROM", "firstDay"),
+    TableColumn("TO", "lastDay"),
+    moment_column("CHANGED", "changed"),
+    TableColumn("RUN", "runId", wide=True),
+    TableColumn("SCHEMA VERSION", "schemaVersion", wide=True),
+)
+_FIELDS = ("table", "rows", "files", "bytes", "firstDay", "lastDay", "changed", "runId", "schemaVersion")
+Tables = Annotated[
+    str | None, typer.Option("--tables", metavar="DIR|URL", help="The folder of all tables: a path, s3://… or gs://….")
+]
+TableOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tables-option",
+        metavar="NAME=VALUE",
+        help="A store setting of --tables; repeat it for several.",
+    ),
+]
+
+
+def add_to(commands: typer.Typer) -> None:
+    """Adds this noun's commands."""
+    for verb in (run, status):
+        commands.command(verb.__name__)(verb)
+
+
+def run(
+    *,
+    tables: Tables = None,
+    catalog: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Iceberg or Delta tables: not supported yet.")
+    ] = None,
+    tables_option: TableOptions = None,
+    metadata_options: MetadataOptions,
+    remote_options: RemoteOptions,
+    topic_lists: TopicListOptions,
+    level: Annotated[
+        Level, typer.Option(help="Check the listing, the first and last batches too, or every byte.")
+    ] = Level.LISTING,
+    min_age: MinAge = "24h",
+    list_every: Annotated[
+        str, typer.Option(metavar="DURATION", help="Without new events, list the store again after this time.")
+    ] = "1h",
+    keep_events: Annotated[
+        str, typer.Option(metavar="DURATION", help="Keep rows of the table of events this long, by whole days.")
+    ] = "365d",
+    spark_conf: SparkConf = None,
+    view: View,
+) -> ExitCode:
+    """Bring the tables up to date: new events, segments, objects, costs, findings, orphans, lags and forecasts.
+
+    The store and the metadata are only read. All tables change together, when a run ends; an interrupted one changes
+    nothing, and is run again. Exit codes are those of `verify` and `orphans scan`.
+
+    For example: tieredctl pipeline run --bootstrap-server broker:9092 --store s3://kafka-tiered --tables s3://lake/tiered
+    """
+    from tieredctl_spark.pipeline.run import PipelineOptions, run_pipeline
+
+    if catalog is not None:
+        hint = "Keep Parquet tables: give --tables with a folder or a bucket."
+        raise TieredctlError(ErrorCode.USAGE, "Tables in a catalog (Iceberg, Delta) are not supported yet.", hint=hint)
+    metadata, store = metadata_options.place(), remote_options.place()
+    options = PipelineOptions(
+        metadata,
+        store,
+        topic_lists.beside(metadata),
+        _tables_place(tables, tables_option, store),
+        level,
+        duration_ms(min_age),
+        duration_ms(list_every),
+        duration_ms(keep_events),
+        clock_ms(),
+    )
+    done = run_pipeline(options, pairs("--spark-conf", spark_conf))
+    sentence = f"Version {done.manifest.version} of {counted(len(done.manifest.tables), 'table')} is current."
+    if not done.had_news:
+        sentence = f"Nothing is new since {iso_8601(done.manifest.looked.listed_ms)}. {sentence}"
+    summary = _summary(done.manifest) | {"news": done.had_news, "leftoversRemoved": done.leftovers}
+    return view.show(_listing("PipelineRun", options.tables, done.manifest, summary), (), done.exit_code, [sentence])
+
+
+def status(*, tables: Tables = None, tables_option: TableOptions = None, view: View, page: ReportOptions) -> ExitCode:
+    """Show which version of the tables is current, what each has, and what is due. Starts no Spark.
+
+    For example: tieredctl pipeline status --tables s3://lake/tiered --report tiered.html
+    """
+    from tieredctl_spark.tables.due import due_documents
+    from tieredctl_spark.tables.table_store import demand_current
+
+    place = _tables_place(tables, tables_option, None)
+    page.demand_possible()
+    store = place.open()
+    manifest = demand_current(store)
+    due = due_documents(manifest, clock_ms())
+    sentences = [f"Due: {one['task']}, because {one['why']}." for one in due] or ["Nothing is due."]
+    listing = _listing("PipelineStatus", place, manifest, _summary(manifest) | {"due": due})
+    code = view.show(listing, (), ExitCode.CLEAN, sentences)
+
+    def reported() -> Reported:
+        from tieredctl_spark.cli.pipeline_page import reported_tables
+
+        return reported_tables(store, manifest, listing)
+
+    return page.write(code, reported)
+
+
+def _tables_place(tables: str | None, options: list[str] | None, store: StorePlace | None) -> TablesPlace:
+    from tieredctl_spark.tables.table_store import TablesPlace
+
+    if tables is None:
+        hint = "Give --tables with a folder or a bucket."
+        raise TieredctlError(ErrorCode.USAGE, "No folder of tables was given.", hint=hint)
+    given = pairs("--tables-option", options)
+    return TablesPlace.beside(store, tables) if store is not None and not given else TablesPlace.given(tables, given)
+
+
+def _listing(kind: str, place: TablesPlace, manifest: Manifest, summary: Document) -> Listing:
+    looked = manifest.looked
+    source = {"kind": "tables", "tables": place.url, "store": looked.store, "layout": looked.layout}
+    items = [_item(name, manifest) for name in manifest.tables]
+    return Listing(kind, source | {"clusterId": looked.cluster_id}, items, _COLUMNS, summary, _FIELDS)
+
+
+def _item(name: str, manifest: Manifest) -> Document:
+    state = manifest.tables[name]
+    days = sorted(one.day for one in state.files if one.day is not None)
+    return {
+        "table": name,
+        "rows": state.rows,
+        "files": len(state.files),
+        "bytes": state.bytes,
+        "firstDay": days[0] if days else None,
+        "lastDay": days[-1] if days else None,
+        "changed": iso_8601(state.changed_ms),
+        "runId": state.run_id,
+        "schemaVersion": state.schema_version,
+    }
+
+
+def _summary(manifest: Manifest) -> Document:
+    looked = manifest.looked
+    return {
+        "version": manifest.version,
+        "runId": manifest.run_id,
+        "looked": iso_8601(manifest.looked_ms),
+        "listed": iso_8601(looked.listed_ms),
+        "level": looked.level,
+        "endOffsets": {number: end for number, (_, end) in looked.offsets.items()},
+        "complete": looked.complete,
+        "exitCode": looked.exit_code,
+    }

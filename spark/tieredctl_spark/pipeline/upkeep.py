@@ -1,0 +1,50 @@
+"""What keeps the table of events small: days past their retention go, and the files of a past day become few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tieredctl_spark.pipeline.events import FILE_SCHEMA, data_file
+from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.tables.due import EventsDue
+from tieredctl_spark.tables.files import columns_of_file
+from tieredctl_spark.tables.kinds import EVENTS
+from tieredctl_spark.tables.manifest import DataFile
+from tieredctl_spark.tables.writing import TableWriter, gathered
+from tieredctl_spark.worker_failures import one_sentence
+
+
+def kept_events(
+    session: SparkSession, files: Iterable[DataFile], due: EventsDue, writer: TableWriter
+) -> list[DataFile]:
+    """The files of events after what is due was done. Executors write those of scattered days again, with the same
+    rows."""
+    past = {*due.expired, *(one for files_of_day in due.scattered.values() for one in files_of_day)}
+    return [*(one for one in files if one not in past), *_compacted(session, due.scattered, writer)]
+
+
+def _compacted(
+    session: SparkSession, scattered: Mapping[str, tuple[DataFile, ...]], writer: TableWriter
+) -> list[DataFile]:
+    days = sorted(scattered.items())
+    if not days:
+        return []
+
+    def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with one_sentence():
+            for batch in batches:
+                for number in batch.column("id").to_pylist():
+                    day, files = days[number]
+                    tables = (columns_of_file(writer.store, EVENTS, one, EVENTS.schema.names) for one in files)
+                    for rows in gathered(tables):
+                        file = writer.write_unchanged(EVENTS, rows, day)
+                        row = {"path": file.path, "rows": file.rows, "bytes": file.bytes, "day": file.day}
+                        yield pa.RecordBatch.from_pylist([row], FILE_SCHEMA)
+
+    numbers = session.range(0, len(days), 1, len(days))
+    rows = numbers.mapInArrow(written, spark_schema(FILE_SCHEMA)).toArrow().to_pylist()
+    return [replace(data_file(row), is_compacted=True) for row in rows]

@@ -1,0 +1,160 @@
+"""How tables become current: all together, once, and what no version names is removed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tieredctl_spark.tables.due import due_documents, events_due
+from tieredctl_spark.tables.kinds import EVENTS, FINDINGS
+from tieredctl_spark.tables.manifest import DataFile, Looked, Manifest, TableState
+from tieredctl_spark.tables.table_store import (
+    READABLE_VERSIONS,
+    TablesPlace,
+    commit,
+    current,
+    data_file_key,
+    demand_apart,
+    demand_current,
+    remove_leftovers,
+)
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ports.object_store import WritableObjectStore
+
+DAY_MS = 86_400_000
+NOW_MS = 20_000 * DAY_MS
+LOOKED = Looked("file:/store", "local", None, None, {"0": (0, 7)}, "listing", NOW_MS, 1_000, 30 * DAY_MS, True, 0)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> WritableObjectStore:
+    return TablesPlace.given(str(tmp_path / "tables"), {}).open_writable()
+
+
+def written(store: WritableObjectStore, version: int, run_id: str) -> DataFile:
+    key = data_file_key(FINDINGS, version, run_id, None)
+    store.write(key, b"rows")
+    return DataFile(key, 1, 4)
+
+
+def manifest(version: int, run_id: str, parent: str, *files: DataFile) -> Manifest:
+    return Manifest(version, run_id, parent, NOW_MS, LOOKED, {FINDINGS.name: TableState(files, run_id, NOW_MS)})
+
+
+def test_a_version_is_read_as_it_was_written(store: WritableObjectStore) -> None:
+    made = manifest(1, "a", "", written(store, 1, "a"))
+
+    commit(store, made)
+
+    assert current(store) == made
+
+
+def test_of_two_runs_at_once_one_is_refused(store: WritableObjectStore) -> None:
+    commit(store, manifest(1, "a", ""))
+
+    with pytest.raises(TieredctlError) as raised:
+        commit(store, manifest(1, "b", ""))
+
+    assert raised.value.code is ErrorCode.LOCKED
+    assert demand_current(store).run_id == "a"
+
+
+def test_a_run_whose_answer_was_lost_is_not_refused(store: WritableObjectStore) -> None:
+    made = manifest(1, "a", "")
+    commit(store, made)
+
+    commit(store, made)
+
+    assert current(store) == made
+
+
+def test_a_run_that_slept_while_its_version_was_made_and_forgotten_is_refused(store: WritableObjectStore) -> None:
+    for version in range(2, 4):
+        commit(store, manifest(version, f"run{version}", f"run{version - 1}"))
+
+    with pytest.raises(TieredctlError) as raised:
+        commit(store, manifest(1, "sleeper", ""))
+
+    assert raised.value.code is ErrorCode.LOCKED
+
+
+def test_what_runs_left_that_died_is_removed_and_what_may_be_read_stays(store: WritableObjectStore) -> None:
+    kept = [written(store, 1, "run1")]
+    commit(store, manifest(1, "run1", "", *kept))
+    dead, of_next = written(store, 2, "dead"), written(store, 3, "at-work")
+    last = manifest(2, "run2", "run1", written(store, 2, "run2"))
+    commit(store, last)
+
+    removed = remove_leftovers(store, last)
+
+    keys = {stored.key for stored in store.list(f"{FINDINGS.name}/")}
+    assert removed == 1
+    assert dead.path not in keys
+    assert keys == {kept[0].path, of_next.path, *(one.path for one in last.tables[FINDINGS.name].files)}
+
+
+def test_files_of_versions_that_nobody_reads_any_more_are_removed(store: WritableObjectStore) -> None:
+    first = written(store, 1, "run1")
+    commit(store, manifest(1, "run1", "", first))
+    for version in range(2, READABLE_VERSIONS + 2):
+        made = manifest(version, f"run{version}", f"run{version - 1}")
+        commit(store, made)
+        assert first.path in {stored.key for stored in store.list("")}
+        remove_leftovers(store, made)
+
+    assert first.path not in {stored.key for stored in store.list("")}
+
+
+def test_a_manifest_of_another_program_is_refused(store: WritableObjectStore) -> None:
+    store.write("_manifests/000000000001.json", b'{"kind": "Other"}')
+
+    with pytest.raises(TieredctlError) as raised:
+        demand_current(store)
+
+    assert raised.value.code is ErrorCode.UNDECODABLE
+
+
+def test_a_folder_without_tables_is_named(store: WritableObjectStore) -> None:
+    with pytest.raises(TieredctlError) as raised:
+        demand_current(store)
+
+    assert raised.value.code is ErrorCode.PATH_MISSING
+
+
+@pytest.mark.parametrize("folder", ["/store", "/store/tables"])
+def test_tables_among_the_objects_of_the_store_are_refused(folder: str) -> None:
+    with pytest.raises(TieredctlError, match="in the store itself"):
+        demand_apart(TablesPlace(f"file:{folder}"), "file:/store")
+
+
+def test_tables_beside_the_store_are_not() -> None:
+    demand_apart(TablesPlace("file:/store-tables"), "file:/store")
+
+
+def test_events_are_kept_by_whole_days_and_scattered_days_are_compacted() -> None:
+    def files(day: str, count: int) -> list[DataFile]:
+        return [DataFile(f"{day}-{number}", 10, 1, day) for number in range(count)]
+
+    # 20,000 days after the epoch is 2024-10-04.
+    old, last, scattered, today = (
+        files("2024-09-03", 1),
+        files("2024-09-04", 1),
+        files("2024-10-03", 5),
+        files("2024-10-04", 9),
+    )
+    compacted = [replace(one, is_compacted=True) for one in files("2024-10-02", 9)]
+
+    due = events_due([*old, *last, *compacted, *scattered, *today], 30 * DAY_MS, NOW_MS)
+
+    assert due.expired == tuple(old)
+    assert due.scattered == {"2024-10-03": tuple(scattered)}
+
+
+def test_what_is_due_is_said() -> None:
+    events = TableState((DataFile("a", 10, 1, "2024-09-03"),))
+    made = replace(manifest(1, "a", ""), tables={EVENTS.name: events})
+
+    assert [one["task"] for one in due_documents(made, NOW_MS + 2_000)] == ["listing", "retention"]
+    assert due_documents(made, NOW_MS - 1)[1:] == []
