@@ -1,19 +1,20 @@
-"""Every table says what the commands say of the same cluster, and remembers it."""
+"""Every table says what the commands say of the same cluster."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
 from tieredctl_spark.tables.kinds import TABLES
 from tieredctl_spark.tables.reading import read_table
 
-from tests.cli.command_line import this_process
-from tests.cli.crashed_cluster import CAPTURE, crashed_cluster_on_disk
-from tests.spark.pipeline.captured_pipeline import CapturedPipeline, comparable, contents, cut_copy, grow
+from tests.cli.command_line import Outcome, this_process
+from tests.cli.crashed_cluster import CAPTURE, CLUSTER_ID, crashed_cluster_on_disk
+from tests.spark.pipeline.captured_pipeline import CapturedPipeline, comparable
 from tests.spark.segment_documents import documents_of
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.errors import ExitCode
@@ -31,135 +32,165 @@ HOUR_MS = 3_600_000
 NOT_OWN = ("clusterId", "runId", "schemaVersion", "day")
 
 
-@pytest.fixture(autouse=True)
-def prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = tmp_path / "config.yaml"
-    config.write_text(CONFIG)
-    monkeypatch.setenv("TIEREDCTL_CONFIG", str(config))
+class Done(NamedTuple):
+    """A run that is done."""
+
+    pipeline: CapturedPipeline
+    code: int
+    summary: dict[str, Any]
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """A table's, without day and provenance."""
+        rows = self.pipeline.rows(name).to_pylist()
+        return [{column: row[column] for column in row if column not in NOT_OWN} for row in rows]
+
+    def command(self, *words: str) -> dict[str, Any]:
+        """What a command says of the same places."""
+        outcome = this_process(*words, *self.pipeline.places, "-o", "json")
+        assert outcome.out, outcome.err
+        return outcome.document()
+
+    def metadata(self, *words: str) -> list[dict[str, Any]]:
+        """What a command says of the metadata."""
+        items: list[dict[str, Any]] = this_process(
+            "metadata", *words, "--log-dir", self.pipeline.data, "-o", "json"
+        ).document()["items"]
+        return items
+
+    def status(self, *words: str) -> Outcome:
+        return this_process("pipeline", "status", "--tables", str(self.pipeline.tables), *words)
 
 
-@pytest.fixture
-def crashed(captures: Path, tmp_path: Path) -> CapturedPipeline:
-    """A cluster with orphans of every cause."""
-    copied = crashed_cluster_on_disk(this_process, captures / CAPTURE, tmp_path)
-    return CapturedPipeline(copied.log_dir, copied.bucket, "aiven", tmp_path / "tables")
+@pytest.fixture(scope="module")
+def done(spark: SparkSession, captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
+    """Of a cluster with orphans of every cause, and with prices."""
+    folder = tmp_path_factory.mktemp("pipeline")
+    (folder / "config.yaml").write_text(CONFIG)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TIEREDCTL_CONFIG", str(folder / "config.yaml"))
+        copied = crashed_cluster_on_disk(this_process, captures / CAPTURE, folder)
+        pipeline = CapturedPipeline(copied.log_dir, copied.bucket, "aiven", folder / "tables")
+        yield Done(pipeline, *pipeline.run("--min-age", "1h"))
 
 
-def said(pipeline: CapturedPipeline, *words: str) -> dict[str, Any]:
-    """What a command says of the same places."""
-    outcome = this_process(*words, *pipeline.places, "-o", "json")
-    assert outcome.out, outcome.err
-    return outcome.document()
+def test_segments_are_those_of_metadata_segments(done: Done) -> None:
+    assert documents_of(done.rows("segments")) == done.metadata("segments")
 
 
-def codes_of_scan(pipeline: CapturedPipeline) -> set[str]:
-    metadata, store = MetadataPlace((pipeline.data,)), StorePlace(f"file:{pipeline.store}", layout=pipeline.layout)
-    with opened_scan(ScanPlaces(metadata, store), ScanOptions(clock_ms(), HOUR_MS)) as opened:
-        opened.scan.run()
-        return {one.code.value for one in opened.scan.findings}
+def test_events_are_those_of_metadata_format(done: Done) -> None:
+    found = [(row["metadataPartition"], row["metadataOffset"]) for row in done.rows("events")]
+
+    assert len(set(found)) == len(found)
+    assert len(found) == len(this_process("metadata", "format", "--log-dir", done.pipeline.data, "-o", "jsonl").lines())
 
 
-def without_own(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in NOT_OWN}
-
-
-def test_tables_equal_what_commands_say(crashed: CapturedPipeline, spark: SparkSession) -> None:
-    metadata = ("--log-dir", str(crashed.data), "-o", "json")
-
-    code, summary = crashed.run("--min-age", "1h")
-
-    scan = said(crashed, "orphans", "scan", "--min-age", "1h")
-    verified = said(crashed, "verify", "--level", "listing")
-    segments = this_process("metadata", "segments", *metadata).document()["items"]
-    events = this_process("metadata", "format", "--log-dir", crashed.data, "-o", "jsonl").lines()
-    listed = this_process("remote", "ls", *crashed.places[2:], "-o", "jsonl").lines()
-    costs = said(crashed, "estimate", "cost", "--now", summary["looked"])["items"]
-
-    rows = [without_own(row) for row in crashed.rows("segments").to_pylist()]
-    assert documents_of(rows) == segments
-    assert len(crashed.rows("events")) == len(events)
-    objects = Counter[tuple[Any, ...]]()
-    for one in listed:
-        topic = one["key"].split("/")[1].rpartition("-" + one["topicId"])[0] if one["topicId"] else None
-        objects[topic, one["topicId"], one["part"]] += one["size"]
-    stored = {
-        (row["topic"], row["topicId"], row["part"]): row["bytes"] for row in crashed.rows("objects_daily").to_pylist()
-    }
-    assert stored == objects
-    assert comparable(map(without_own, crashed.rows("cost_daily").to_pylist())) == comparable(costs)
-    orphans = [one for one in scan["items"] if one["status"] == "orphan"]
-    found = crashed.rows("orphans_daily").to_pylist()
-    assert Counter(cause for row in found for cause in [row["cause"]] * row["objects"]) == Counter(
-        one["cause"] for one in orphans
-    )
-    assert sum(row["bytes"] for row in found) == sum(one["size"] for one in orphans)
-    codes = {row["code"] for row in crashed.rows("findings").to_pylist()}
-    assert codes == {one["code"] for one in verified["items"]} | codes_of_scan(crashed)
-    assert sum(row["segments"] for row in crashed.rows("coverage").to_pylist()) >= verified["summary"]["segments"]
-    assert code == summary["exitCode"]
-    for name in TABLES:
-        table, frame = crashed.rows(name), read_table(spark, str(crashed.tables), name)
-        assert set(frame.columns) == set(table.column_names), name
-        assert frame.count() == len(table) == summary["rows"][name], name
-        assert {row["clusterId"] for row in table.to_pylist()} <= {"rTFWgbQKRvehFNx-PhMpIg"}, name
-        assert list((crashed.tables / name).rglob("*.parquet")), name
-
-
-def test_the_history_of_a_segment_is_that_of_its_events(crashed: CapturedPipeline) -> None:
-    crashed.run()
-
-    history = crashed.rows("segment_history").to_pylist()
+def test_the_history_of_a_segment_is_that_of_its_events(done: Done) -> None:
+    history = done.rows("segment_history")
     places = {(row["metadataPartition"], row["metadataOffset"]) for row in history}
     by_segment: dict[str, list[dict[str, Any]]] = {}
     for row in history:
         by_segment.setdefault(row["segmentId"], []).append(row)
     assert len(places) == len(history)
     for segment_id, states in list(by_segment.items())[:20]:
-        words = ("metadata", "history", segment_id, "--log-dir", crashed.data, "-o", "json")
-        events = this_process(*words).document()["items"]
+        events = done.metadata("history", segment_id)
         taken = {(row["metadataPartition"], row["metadataOffset"]): row["state"] for row in states}
         known = {(one["metadataPartition"], one["metadataOffset"]): one["state"] for one in events}
         assert taken.items() <= known.items(), segment_id
         ordered = sorted(states, key=lambda row: (row["metadataPartition"], row["metadataOffset"]))
         ends = [row["validTo"] for row in ordered[:-1]]
         assert ends == [row["validFrom"] for row in ordered[1:]], segment_id
-    current = {row["segmentId"]: row["state"] for row in crashed.rows("segments").to_pylist()}
+    current = {row["segmentId"]: row["state"] for row in done.rows("segments")}
     last = {row["segmentId"]: row["state"] for row in history if row["validTo"] is None}
     assert current.items() <= last.items()
     assert {state for one, state in last.items() if one not in current} <= {"DELETE_SEGMENT_FINISHED"}
 
 
-def test_a_run_without_news_changes_no_row_and_starts_nothing(
-    kafka_4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pipeline = CapturedPipeline.of_kafka(kafka_4, tmp_path / "tables")
-    pipeline.run()
-    files = {path: path.read_bytes() for path in pipeline.tables.rglob("*.parquet")}
-    monkeypatch.setattr("tieredctl_spark.pipeline.run.spark_session", None)
+def test_objects_are_those_of_remote_ls(done: Done) -> None:
+    listed = this_process("remote", "ls", *done.pipeline.places[2:], "-o", "jsonl").lines()
 
-    code, summary = pipeline.run()
-
-    assert code == ExitCode.CLEAN
-    assert (summary["version"], summary["news"]) == (2, False)
-    assert {path: path.read_bytes() for path in pipeline.tables.rglob("*.parquet")} == files
-
-
-def test_new_events_come_once_and_make_the_same_tables(kafka_4: Path, tmp_path: Path) -> None:
-    cut = cut_copy(kafka_4, tmp_path / "cut", 0.6)
-    whole = CapturedPipeline.of_kafka(kafka_4, tmp_path / "whole")
-    grown = CapturedPipeline(cut, whole.store, "local", tmp_path / "grown")
-
-    _, first = grown.run()
-    grow(cut, kafka_4)
-    _, second = grown.run()
-    whole.run()
-
-    events = grown.rows("events").to_pylist()
-    places = Counter((row["metadataPartition"], row["metadataOffset"]) for row in events)
-    assert 0 < first["rows"]["events"] < second["rows"]["events"]
-    assert set(places.values()) == {1}
-    found, expected = contents(grown), contents(whole)
-    # What was missing from the cut log was orphaned then, and is resolved now.
-    del found["findings"], expected["findings"]
+    expected = Counter[tuple[Any, ...]]()
+    for one in listed:
+        expected[one["topicId"], one["part"], "objects"] += 1
+        expected[one["topicId"], one["part"], "bytes"] += one["size"]
+    found = Counter[tuple[Any, ...]]()
+    for row in done.rows("objects_daily"):
+        for name in ("objects", "bytes"):
+            found[row["topicId"], row["part"], name] += row[name]
     assert found == expected
-    assert all(row["resolved"] for row in grown.rows("findings").to_pylist())
+
+
+def test_costs_are_those_of_estimate_cost(done: Done) -> None:
+    estimated = done.command("estimate", "cost", "--now", done.summary["looked"])["items"]
+
+    assert comparable(done.rows("cost_daily")) == comparable(estimated)
+
+
+def test_orphans_are_those_of_orphans_scan(done: Done) -> None:
+    scanned = done.command("orphans", "scan", "--min-age", "1h")["items"]
+
+    orphans = [one for one in scanned if one["status"] == "orphan"]
+    found = done.rows("orphans_daily")
+    causes = Counter[str]()
+    for row in found:
+        causes[row["cause"]] += row["objects"]
+    assert causes == Counter(one["cause"] for one in orphans)
+    assert sum(row["bytes"] for row in found) == sum(one["size"] for one in orphans)
+
+
+def test_findings_are_those_of_verify_and_orphans_scan(done: Done) -> None:
+    metadata, store = MetadataPlace((done.pipeline.data,)), StorePlace(f"file:{done.pipeline.store}", layout="aiven")
+    with opened_scan(ScanPlaces(metadata, store), ScanOptions(clock_ms(), HOUR_MS)) as opened:
+        opened.scan.run()
+        of_scan = {one.code.value for one in opened.scan.findings}
+    verified = done.command("verify", "--level", "listing")
+
+    rows = done.rows("findings")
+    assert {row["code"] for row in rows} == {one["code"] for one in verified["items"]} | of_scan
+    assert all(row["firstSeen"] == row["lastSeen"] and row["resolved"] is None for row in rows)
+    assert done.code == done.summary["exitCode"] == ExitCode.FINDINGS
+    assert sum(row["segments"] for row in done.rows("coverage")) >= verified["summary"]["segments"]
+
+
+def test_lags_and_forecasts_count_every_finished_copy(done: Done) -> None:
+    history = [row for row in done.rows("segment_history") if row["state"] == "COPY_SEGMENT_FINISHED"]
+    finished = [row for row in done.rows("segments") if row["state"] == "COPY_SEGMENT_FINISHED"]
+
+    lags, forecast = done.rows("copy_lag_hourly"), done.rows("retention_forecast")
+    assert sum(row["copies"] for row in lags) == sum(row["maxTimestamp"] is not None for row in history)
+    longest = max(row["validFrom"] - row["maxTimestamp"] for row in history if row["maxTimestamp"] is not None)
+    assert max(row["longestMs"] for row in lags) == round(longest.total_seconds() * 1_000)
+    assert sum(row["segments"] for row in forecast) == len(finished)
+    assert {row["reason"] for row in forecast} == {"unknown"}  # no cluster tells its settings
+
+
+def test_spark_reads_the_rows_that_are_there_and_each_says_whose_it_is(done: Done, spark: SparkSession) -> None:
+    for name in ("events", "segments", "findings", "retention_forecast"):
+        table, frame = done.pipeline.rows(name), read_table(spark, str(done.pipeline.tables), name)
+        assert set(frame.columns) == set(table.column_names), name
+        assert frame.count() == len(table), name
+    for name in TABLES:
+        table = done.pipeline.rows(name)
+        assert len(table) == done.summary["rows"][name], name
+        assert set(table.column("clusterId").to_pylist()) <= {CLUSTER_ID}, name
+        assert set(table.column("runId").to_pylist()) <= {done.summary["runId"]}, name
+
+
+def test_status_shows_the_tables_and_writes_a_page(done: Done, tmp_path: Path) -> None:
+    shown = done.status("-o", "json", "--report", str(tmp_path / "page.html")).document()
+
+    assert {one["table"]: one["rows"] for one in shown["items"]} == done.summary["rows"]
+    assert shown["summary"]["due"] == []
+    page = (tmp_path / "page.html").read_text()
+    for words in ("Stored, by topic", "Longest copy lag", "Coverage", "Cost", "object-unreferenced"):
+        assert words in page, words
+
+
+def test_tables_in_the_store_or_in_a_catalog_are_refused(done: Done) -> None:
+    inside = done.pipeline.into(done.pipeline.store / "tables")
+
+    for pipeline, words, sentence in (
+        (inside, (), "is in the store itself"),
+        (done.pipeline, ("--catalog", "lake"), "are not supported yet"),
+    ):
+        code, said = pipeline.refused(*words)
+        assert (code, sentence in said) == (ExitCode.USAGE, True), said
