@@ -17,7 +17,11 @@ from tieredctl.cli.completion.completing import VARIABLE, answer_shell
 from tieredctl.cli.completion.completion_cache import remember
 
 ROOT = Path(__file__).parents[2]
-TABLES = [*ROOT.glob("tieredctl/**/command_table.tsv"), *ROOT.glob("plugins/*/*/command_table.tsv")]
+TABLES = [
+    *ROOT.glob("tieredctl/**/command_table.tsv"),
+    *ROOT.glob("plugins/*/*/command_table.tsv"),
+    *ROOT.glob("spark/*/command_table.tsv"),
+]
 SHELLS = ["bash", "zsh", "fish"]
 SCRIPTS = {"bash": "tieredctl.bash", "zsh": "_tieredctl", "fish": "tieredctl.fish"}
 
