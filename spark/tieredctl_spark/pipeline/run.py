@@ -53,6 +53,7 @@ from tieredctl_spark.tables.kinds import (
     RETENTION_FORECAST,
     SEGMENT_HISTORY,
     SEGMENTS,
+    TABLES,
     TableKind,
 )
 from tieredctl_spark.tables.manifest import DataFile, Looked, Manifest, TableState
@@ -170,8 +171,9 @@ def _looked(begun: _Begun, session: SparkSession, settings: Mapping[str, str]) -
     with engine.opened_scan(places, how, lists_all=False) as opened:
         scan = opened.scan
         whole = scan.facts.certainty.is_whole and is_whole(verified.metadata_findings)
-        tables = _Writing(begun, session, verified, scan, is_whole=whole).tables()
-        complete = whole and verified.result.complete and scan.summary()["complete"] and opened.topics.silence is None
+        scan_complete = whole and scan.summary()["complete"] and opened.topics.silence is None
+        tables = _Writing(begun, session, verified, scan, is_whole=whole, scan_complete=scan_complete).tables()
+        complete = scan_complete and verified.result.complete
     findings = (*verified.result.findings, *scan.findings)
     code = exit_code_of(findings)
     if not complete:
@@ -197,13 +199,22 @@ class _Writing:
     """Writes the files of all tables."""
 
     def __init__(
-        self, begun: _Begun, session: SparkSession, verified: Verified, scan: SparkScan, *, is_whole: bool
+        self,
+        begun: _Begun,
+        session: SparkSession,
+        verified: Verified,
+        scan: SparkScan,
+        *,
+        is_whole: bool,
+        scan_complete: bool,
     ) -> None:
+        """`is_whole` is of the metadata; `scan_complete` says whether the scan looked at everything."""
         self._begun = begun
         self._session = session
         self._verified = verified
         self._scan = scan
         self._is_whole = is_whole
+        self._scan_complete = scan_complete
         self._now_ms = begun.options.now_ms
         day = day_of(self._now_ms)
         cluster_id = begun.seen.cluster_id
@@ -238,7 +249,7 @@ class _Writing:
             if not files:  # whoever looks for a table finds its columns
                 found[kind] = (self._writer.write(kind, kind.columns.empty_table()),)
         run_id = self._begun.run_id
-        return {kind.name: TableState(tuple(files), run_id, now_ms) for kind, files in found.items()}
+        return {name: TableState(tuple(found[kind]), run_id, now_ms) for name, kind in TABLES.items()}
 
     def _events(self) -> tuple[Appended, Replayed]:
         begun, session, metadata = self._begun, self._session, self._begun.options.metadata
@@ -283,7 +294,7 @@ class _Writing:
         level, result = self._begun.options.level, self._verified.result
         looks = (
             FindingsOfLook(LookKind.VERIFICATION, level, result.findings, self._is_whole and result.complete),
-            FindingsOfLook(LookKind.SCAN, Level.LISTING, self._scan.findings, self._is_whole),
+            FindingsOfLook(LookKind.SCAN, Level.LISTING, self._scan.findings, self._scan_complete),
         )
         known = file_rows(self._begun.tables, FINDINGS, self._begun.files(FINDINGS))
         return (self._writer.write(FINDINGS, merged_findings(known, looks, self._now_ms)),)

@@ -26,11 +26,14 @@ class Killed(BaseException):
 
 @dataclass(frozen=True)
 class KilledStore:
-    """A store whose writers are killed once so many writes were made. Can be pickled: all processes count together."""
+    """A store of files whose writers are killed once so many writes were made. Can be pickled: all processes count
+    together."""
 
     store: WritableObjectStore
-    made: Path
-    """A file for each write that was made."""
+    folder: Path
+    """Of the store."""
+    moments: Path
+    """Gets a folder for each write, with what there was before it: what a run leaves that is killed there."""
     writes: int
     driver: int
     """The process id."""
@@ -59,18 +62,28 @@ class KilledStore:
                     raise Killed
                 os.kill(os.getpid(), signal.SIGKILL)
             with suppress(FileExistsError):
-                (self.made / str(number)).touch(exist_ok=False)
-                return
+                (self.moments / str(number)).mkdir()
+                return self._keep(self.moments / str(number))
+
+    def _keep(self, moment: Path) -> None:
+        for file in [*self.folder.rglob("*.parquet"), *self.folder.rglob("*.json")]:
+            kept = moment / file.relative_to(self.folder)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.hardlink_to(file)
 
 
-def killed_run(pipeline: CapturedPipeline, made: Path, writes: int) -> bool:
+def killed_run(pipeline: CapturedPipeline, moments: Path, writes: int) -> bool:
     """Runs once, with so many writes and none after them; whether it was killed."""
-    made.mkdir()
+    moments.mkdir()
     metadata, store = MetadataPlace((pipeline.data,)), StorePlace(f"file:{pipeline.store}", layout=pipeline.layout)
     tables = TablesPlace.given(str(pipeline.tables), {})
     options = PipelineOptions(metadata, store, TopicsPlace.beside(metadata), tables)
     try:
-        run_pipeline(options, {}, lambda place: KilledStore(place.open_writable(), made, writes, os.getpid()))
+        run_pipeline(
+            options,
+            {},
+            lambda place: KilledStore(place.open_writable(), pipeline.tables, moments, writes, os.getpid()),
+        )
     except Killed:
         return True
     except TieredctlError as error:

@@ -15,13 +15,16 @@ from tieredctl.errors import ExitCode
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 
+SOME, MANY, NEVER = 9, 12, 1 << 30
+"""Writes."""
+
+
 def version(pipeline: CapturedPipeline) -> int:
     return demand_current(TablesPlace.given(str(pipeline.tables), {}).open()).version
 
 
-@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.exhaustive)], ids=["some writes", "every write"])
-def test_tables_are_those_of_one_run_however_often_it_was_killed(
-    step: int, kafka_4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_tables_are_those_of_one_run_wherever_others_were_killed(
+    kafka_4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut = cut_copy(kafka_4, tmp_path / "cut", 0.6)
     whole = CapturedPipeline.of_kafka(kafka_4, tmp_path / "whole")
@@ -31,25 +34,29 @@ def test_tables_are_those_of_one_run_however_often_it_was_killed(
     before = contents(grown)
     grow(cut, kafka_4)
 
-    writes = 0
-    while killed_run(grown, tmp_path / f"made-{writes}", writes):
-        if version(grown) > first["version"]:
-            break  # killed after it had made its tables current
-        assert contents(grown) == before, writes
-        writes += step
-    is_done = version(grown) > first["version"]
-    code, second = grown.run()
+    assert killed_run(grown, tmp_path / "killed", SOME)
+    assert contents(grown) == before
+    assert not killed_run(grown, tmp_path / "moments", NEVER)
 
-    assert (code, second["news"]) == (ExitCode.CLEAN, not is_done)
+    after = contents(grown)
+    by_moment = [
+        (version(moment), contents(moment) == (before if version(moment) == first["version"] else after))
+        for number in range(len(list((tmp_path / "moments").iterdir())))
+        for moment in [grown.into(tmp_path / "moments" / str(number))]
+    ]
+    assert len(by_moment) >= MANY
+    assert [seen for seen, _ in by_moment] == sorted(seen for seen, _ in by_moment)
+    assert all(is_whole for _, is_whole in by_moment)
     events = grown.rows("events").to_pylist()
     places = Counter((row["metadataPartition"], row["metadataOffset"]) for row in events)
-    assert 0 < first["rows"]["events"] < second["rows"]["events"]
+    assert 0 < first["rows"]["events"] < len(events)
     assert set(places.values()) == {1}
-    found, expected = contents(grown), contents(whole)
+    expected = contents(whole)
     # What was missing from the cut log was orphaned then, and is resolved now.
     assert all(row["resolved"] for row in grown.rows("findings").to_pylist())
-    del found["findings"], expected["findings"]
-    assert found == expected
+    del after["findings"], expected["findings"]
+    assert after == expected
+
     # And without news, nothing is started or changed.
     files = {path: path.read_bytes() for path in whole.tables.rglob("*.parquet")}
     monkeypatch.setattr("tieredctl_spark.pipeline.run.spark_session", None)

@@ -148,9 +148,16 @@ def _tables_place(tables: str | None, options: list[str] | None, store: StorePla
 
 def _listing(kind: str, place: TablesPlace, manifest: Manifest, summary: Document) -> Listing:
     looked = manifest.looked
-    source = {"kind": "tables", "tables": place.url, "store": looked.store, "layout": looked.layout}
+    source = {
+        "kind": "tables",
+        "tables": place.url,
+        "store": looked.store,
+        "layout": looked.layout,
+        "clusterId": looked.cluster_id,
+        "endOffsets": {number: end for number, (_, end) in looked.offsets.items()},
+    }
     items = [_item(name, manifest) for name in manifest.tables]
-    return Listing(kind, source | {"clusterId": looked.cluster_id}, items, _COLUMNS, summary, _FIELDS)
+    return Listing(kind, source, items, _COLUMNS, summary, _FIELDS)
 
 
 def _item(name: str, manifest: Manifest) -> Document:
@@ -177,7 +184,6 @@ def _summary(manifest: Manifest) -> Document:
         "looked": iso_8601(manifest.looked_ms),
         "listed": iso_8601(looked.listed_ms),
         "level": looked.level,
-        "endOffsets": {number: end for number, (_, end) in looked.offsets.items()},
         "complete": looked.complete,
         "exitCode": looked.exit_code,
     }
