@@ -30,13 +30,10 @@ ALLOWED = {
     ("tieredctl/ops/index_recovery/applying.py", "copy"): "an index to quarantine, before it is replaced",
     ("tieredctl/ops/orphans/scan.py", "delete"): "NumPy's, of rows",
     ("spark/tieredctl_spark/output_folder.py", "delete"): "a run's own tables in a job's output, by Hadoop",
-    (
-        "spark/tieredctl_spark/tables/table_store.py",
-        "delete",
-    ): "the pipeline's own files that no version of its tables names",
     (PROPOSALS + "coordinator/machine.py", "delete"): "of a coordinator's state in memory",
     (PROPOSALS + "ops/diskless/simulation/run.py", "delete"): "a simulated store's",
     (INKLESS + "control_plane/postgres.py", "copy"): "PostgreSQL's COPY",
+    ("spark/tieredctl_spark/tables/table_store.py", "delete"): "files that no version of the tables names",
 }
 
 
