@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tieredctl.model.findings import Finding
-from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.records.lost_records import LostRecords
 from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import GREATEST_OFFSET, Isolation, Moment, OnDamage, RecordPlace, RecordRequest
+from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.records.served_spans import ServedSpan, clipped
 from tieredctl.records.time_lookup import offset_of_time
 
@@ -40,7 +40,7 @@ class _Stretch(NamedTuple):
 def record_shares(
     remote: RemotePartition,
     store: ObjectStore,
-    layout: Layout,
+    layout: SegmentObjects,
     request: RecordRequest,
     findings: Sequence[Finding] = (),
     *,
@@ -65,7 +65,7 @@ def record_shares(
 
 
 def _offset(
-    place: RecordPlace, remote: RemotePartition, store: ObjectStore, layout: Layout, on_damage: OnDamage
+    place: RecordPlace, remote: RemotePartition, store: ObjectStore, layout: SegmentObjects, on_damage: OnDamage
 ) -> int | None:
     """The offset of a place; of a time, that of what cannot be read before it is found, so that its share meets it."""
     if not isinstance(place, Moment):

@@ -99,8 +99,8 @@ def test_shares_of_any_size_give_each_record_once(isolation: Isolation, task_byt
 
 
 def test_shares_begin_and_end_where_the_request_does(kafka_4: Path) -> None:
-    with captured_records(kafka_4, "orders7", 0) as opened:
-        (partition,) = opened.partitions
+    with captured_records(kafka_4, "orders7") as opened:
+        partition = opened.partitions[0]
         rows = rows_of(opened.read(partition))
         time, within = rows[40]["timestamp"], (rows[3]["offset"], rows[30]["offset"])
         for request in (RecordRequest(*within), RecordRequest(Moment(time)), RecordRequest(None, Moment(time))):
@@ -116,7 +116,7 @@ def damaged(kafka_4: Path, tmp_path: Path) -> tuple[Path, str]:
     """A cluster of which a segment's log is gone from the middle of a partition, and that segment's id."""
     for part in ("data", "remote"):
         shutil.copytree(kafka_4 / part, tmp_path / part)
-    with captured_records(kafka_4, "orders7", 0) as opened:
+    with captured_records(kafka_4, "orders7") as opened:
         segment = opened.partitions[0].spans[1].segment
         key = opened.layout.promised_objects(segment)[Part.LOG]
     (tmp_path / REMOTE / key).unlink()
@@ -126,8 +126,8 @@ def damaged(kafka_4: Path, tmp_path: Path) -> tuple[Path, str]:
 def test_what_cannot_be_read_is_told_once_by_one_share(damaged: tuple[Path, str]) -> None:
     cluster, segment_id = damaged
     request = RecordRequest(on_damage=OnDamage.ROW)
-    with captured_records(cluster, "orders7", 0) as opened:
-        (partition,) = opened.partitions
+    with captured_records(cluster, "orders7") as opened:
+        partition = opened.partitions[0]
         expected = rows_of(opened.read(partition, request))
 
         shares = record_shares(partition, opened.store, opened.layout, request, task_bytes=1 << 30)
@@ -139,8 +139,8 @@ def test_what_cannot_be_read_is_told_once_by_one_share(damaged: tuple[Path, str]
 
 def test_offsets_that_no_segment_holds_are_told_by_the_share_before_them(kafka_4: Path) -> None:
     request = RecordRequest(on_damage=OnDamage.ROW)
-    with captured_records(kafka_4, "orders7", 0) as opened:
-        (whole,) = opened.partitions
+    with captured_records(kafka_4, "orders7") as opened:
+        whole = opened.partitions[0]
         spans = whole.spans
         lacking = type(whole)(whole.partition, [spans[0], *spans[2:]], whole.log_start_offset, whole.deleted)
 
@@ -164,8 +164,8 @@ def test_damage_ends_the_read_or_is_a_row(spark: SparkSession, damaged: tuple[Pa
 
 def test_doubtful_metadata_ends_the_read_or_is_told_by_the_first_share(kafka_4: Path) -> None:
     findings = [Finding(FindingCode.METADATA_TRUNCATED, "__remote_log_metadata-0", "events are lost")]
-    with captured_records(kafka_4, "orders7", 0) as opened:
-        (partition,) = opened.partitions
+    with captured_records(kafka_4, "orders7") as opened:
+        partition = opened.partitions[0]
         place = partition, opened.store, opened.layout
 
         told = record_shares(*place, RecordRequest(on_damage=OnDamage.ROW), findings, task_bytes=1)

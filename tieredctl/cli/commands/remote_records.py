@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tieredctl.cli.arguments import GREATEST_INT64, topic_partition
+from tieredctl.cli.arguments import topic_partition
 from tieredctl.cli.option_groups import OptionGroup
 from tieredctl.cli.options import TopicIds
 from tieredctl.cli.outcome import discard, finish, say, say_findings, say_what_is_incomplete
@@ -23,16 +22,12 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.printable import printable
-from tieredctl.model.quantities import time_ms
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.records.request import GREATEST_OFFSET, Isolation, Moment, OnDamage, RecordPlace, RecordRequest
+from tieredctl.records.request import EARLIEST, LATEST, Isolation, OnDamage, RecordRequest, record_place
 
 if TYPE_CHECKING:
     from tieredctl.model.tolerance import Tolerance
     from tieredctl.records.topic_reading import TopicReading
-
-_OFFSET = re.compile(r"[0-9]{1,19}", re.ASCII)
-_EARLIEST, _LATEST = "earliest", "latest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +36,10 @@ class RecordRange(OptionGroup):
 
     start: Annotated[
         str, typer.Option("--from", metavar="PLACE", help="The first record: an offset, a time, earliest or latest.")
-    ] = _EARLIEST
+    ] = EARLIEST
     end: Annotated[
         str, typer.Option("--to", metavar="PLACE", help="Up to, not including: an offset, a time, earliest or latest.")
-    ] = _LATEST
+    ] = LATEST
     isolation: Annotated[
         Isolation, typer.Option(help="As a consumer's isolation.level: whether uncommitted records are shown.")
     ] = Isolation.READ_UNCOMMITTED
@@ -56,21 +51,9 @@ class RecordRange(OptionGroup):
 
     def request(self) -> RecordRequest:
         """Raises TieredctlError `usage` for what is not a place."""
-        return RecordRequest(_place("--from", self.start), _place("--to", self.end), self.isolation, self.damage)
-
-
-def _place(option: str, text: str) -> RecordPlace:
-    if text == _EARLIEST:
-        return 0
-    if text == _LATEST:
-        return GREATEST_OFFSET
-    if _OFFSET.fullmatch(text) and int(text) <= GREATEST_INT64:
-        return int(text)
-    try:
-        return Moment(time_ms(text))
-    except TieredctlError:
-        hint = "Write an offset, a time such as 2026-11-21T10:30:00Z, earliest or latest."
-        raise TieredctlError(ErrorCode.USAGE, f"{option} {text!r} is not a place.", hint=hint) from None
+        return RecordRequest(
+            record_place("--from", self.start), record_place("--to", self.end), self.isolation, self.damage
+        )
 
 
 def records(
