@@ -52,14 +52,16 @@ def _tried(data: str, store: str, output: str) -> Row:
 
     def streamed(spark: SparkSession) -> int | str:
         """How many rows a stream has written; or why there is none."""
-        where = output + "/stream", output + "/checkpoint"
-        try:
-            table = spark.readStream.format(STREAM).options(**options_of(STREAM, data, store)).load()
-            query = table.writeStream.option("checkpointLocation", where[1]).trigger(availableNow=True).start(where[0])
-            query.awaitTermination()
-        except PySparkException as error:
-            return str(error)
-        return spark.read.parquet(where[0]).count()
+        where, why = (output + "/stream", output + "/checkpoint"), "connect back"
+        while "connect back" in why:  # Spark gives a stream's Python ten seconds to start, few on a busy machine
+            try:
+                table = spark.readStream.format(STREAM).options(**options_of(STREAM, data, store)).load()
+                writer = table.writeStream.option("checkpointLocation", where[1]).trigger(availableNow=True)
+                writer.start(where[0]).awaitTermination()
+                return spark.read.parquet(where[0]).count()
+            except PySparkException as error:
+                why = str(error)
+        return why
 
     found: Row = {"release": pyspark.__version__}
     with spark_session({"spark.master": "local[2]"} | SMALL | INTERPRETED) as spark:
