@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tieredctl_spark.tables.files import table_urls
 from tieredctl_spark.tables.kinds import TABLES
 from tieredctl_spark.tables.reading import read_table
 
@@ -171,6 +173,8 @@ def test_spark_reads_the_rows_that_are_there_and_each_says_whose_it_is(done: Don
     for name in TABLES:
         table = done.pipeline.rows(name)
         assert len(table) == done.summary["rows"][name], name
+        urls = table_urls(str(done.pipeline.tables), name)
+        assert sum(pq.read_metadata(url.removeprefix("file:")).num_rows for url in urls) == len(table), name
         assert set(table.column("clusterId").to_pylist()) <= {CLUSTER_ID}, name
         assert set(table.column("runId").to_pylist()) <= {done.summary["runId"]}, name
 
