@@ -42,7 +42,7 @@ _IDENTITY = [*PARTITION_FIELDS, "segmentId", "startOffset"]
 _PARTS = "parts"
 _PART_SCHEMA = pa.schema([*(STATE_SCHEMA.field(name) for name in _IDENTITY), (_PARTS, pa.int32())])
 """A listed object a row: `parts` has the bit of its part."""
-_MOST_ASKED = 10_000
+_MOST_ASKED = 1_000_000
 """Segments that lack something; of more than these it is not asked what."""
 
 
