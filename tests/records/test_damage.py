@@ -25,7 +25,7 @@ from tieredctl.records.request import Isolation, OnDamage, RecordRequest
 from tieredctl.storage.memory import MemoryStore
 
 SEGMENTS = {name: OneSegment(made.metadata, made.parts) for name, made in all_shapes().items()}
-MUTANTS = 6_000
+MUTANTS = 5_000
 Row = tuple[Any, ...]
 
 
