@@ -27,11 +27,13 @@ from tieredctl_spark.worker_failures import one_sentence
 _NAME, _TIMESTAMP, _OFFSET = "tiered_log", "timestamp", "offset"
 _FROM, _TO, _ISOLATION, _DAMAGE = "from", "to", "isolation", "damage"
 _OPTIONS = (*METADATA_OPTIONS, AS_OF, *STORE_OPTIONS, *PARTITION_OPTIONS, _FROM, _TO, _ISOLATION, _DAMAGE)
+_TYPES = {_TIMESTAMP: INSTANT, "headers": pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))}
 RECORD_TABLE_SCHEMA = pa.schema(
-    [pa.field(_TIMESTAMP, INSTANT) if field.name == _TIMESTAMP else field for field in RECORD_SCHEMA] + [DAMAGE]
+    [(field.name, _TYPES.get(field.name, field.type)) for field in [*RECORD_SCHEMA, DAMAGE]]
 )
 """A row for each record, as a consumer gets it: RECORD_SCHEMA, its `timestamp` null where the record has none. `damage`
-is null but in a row that stands for offsets that cannot be read."""
+is null but in a row that stands for offsets that cannot be read. Spark takes every column that a schema names for one
+that may be null: so all may."""
 
 
 class TieredLog(DataSource):
