@@ -33,7 +33,7 @@ LAG_COLUMNS = ("topic", "topicId", "state", "validFrom", "maxTimestamp")
 def costs(figures: Mapping[str, TopicFigures], price: StoragePrice | None, now_ms: int) -> pa.Table:
     """By `COST_DAILY.columns`; no rows where the price is not known."""
     ordered = sorted(figures.items(), key=lambda one: (one[1].name, one[0]))
-    rows = [] if price is None else [cost_row(topic_id, one, price, now_ms) for topic_id, one in ordered]
+    rows = [] if price is None else [cost_row(topic_id, one, price, now_ms).document() for topic_id, one in ordered]
     return pa.Table.from_pylist(rows, COST_DAILY.columns)
 
 
