@@ -163,7 +163,8 @@ def test_damage_ends_the_read_or_is_a_row(spark: SparkSession, damaged: tuple[Pa
 
 
 def test_doubtful_metadata_ends_the_read_or_is_told_by_the_first_share(kafka_4: Path) -> None:
-    findings = [Finding(FindingCode.METADATA_TRUNCATED, "__remote_log_metadata-0", "events are lost")]
+    codes = FindingCode.METADATA_TRUNCATED, FindingCode.BATCH_CORRUPT
+    findings = [Finding(code, "__remote_log_metadata-0", "events are lost") for code in codes]
     with captured_records(kafka_4, "orders7") as opened:
         partition = opened.partitions[0]
         place = partition, opened.store, opened.layout

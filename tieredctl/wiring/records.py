@@ -13,6 +13,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.metadata.completeness import doubts
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection, one_partition
 from tieredctl.ops.metadata.state import replayed
@@ -40,8 +41,8 @@ class TopicRecords:
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """What makes the metadata incomplete."""
-        return [finding for finding in self.stream.findings if finding.kind.incomplete]
+        """Why events may be missing from the metadata, which then may not name all segments."""
+        return [*doubts(self.stream.findings)]
 
     def read(self, partition: RemotePartition, request: RecordRequest = ALL_RECORDS) -> PartitionRecords:
         """The records of one of the partitions that a request asks for."""

@@ -1,0 +1,59 @@
+"""`remote records` on stores and metadata that were altered: nothing is missing in silence, nothing is shown otherwise
+than it is."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Outcome, Tieredctl
+from tieredctl.errors import ExitCode
+
+TOPIC = "orders7"
+
+
+@dataclass(frozen=True)
+class CopiedCluster:
+    """A cluster's files, to alter, and the command that reads them."""
+
+    data: Path
+    store: Path
+    tieredctl: Tieredctl
+
+    @property
+    def places(self) -> list[str]:
+        return ["--log-dir", str(self.data), "--store", f"file:{self.store}"]
+
+    def records(self, where: str, *words: str) -> Outcome:
+        return self.tieredctl("remote", "records", where, *self.places, *words)
+
+    def log(self, partition: int, number: int) -> Path:
+        """The log of one of the partition's segments in the store."""
+        return sorted(self.store.glob(f"{TOPIC}-{partition}-*/*.log"))[number]
+
+
+@pytest.fixture
+def copied(capture: Path, tmp_path: Path, tieredctl: Tieredctl) -> CopiedCluster:
+    shutil.copytree(capture, tmp_path / "capture")
+    copy = tmp_path / "capture"
+    return CopiedCluster(copy / "data", copy / "remote/kafka-tiered-storage", tieredctl)
+
+
+def alter(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 4
+    path.write_bytes(data)
+
+
+def test_damaged_metadata_is_no_silent_end(copied: CopiedCluster) -> None:
+    log = next((copied.data / "__remote_log_metadata-3").glob("*.log"))
+    alter(log, 28969)  # in the batch that says that the last segment was copied
+
+    outcome = copied.records(f"{TOPIC}:2", "--from", "66", "-o", "jsonl")
+
+    assert len(outcome.lines()) < 4
+    assert outcome.exit_code == ExitCode.CORRUPTION
+    assert f"batch-corrupt: {log}" in outcome.err
