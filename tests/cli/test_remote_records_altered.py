@@ -3,13 +3,17 @@ than it is."""
 
 from __future__ import annotations
 
+import io
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
+from tests.cli.test_remote_records import raw
 from tieredctl.errors import ExitCode
 
 TOPIC = "orders7"
@@ -57,3 +61,18 @@ def test_damaged_metadata_is_no_silent_end(copied: CopiedCluster) -> None:
     assert len(outcome.lines()) < 4
     assert outcome.exit_code == ExitCode.CORRUPTION
     assert f"batch-corrupt: {log}" in outcome.err
+
+
+def test_what_was_read_before_the_damage_is_written(copied: CopiedCluster) -> None:
+    alter(copied.log(0, 1), 100)  # the first segment has two records
+    words = (f"{TOPIC}:0", *copied.places)
+    table, parquet, arrow = (raw(*words, "-o", form) for form in ("table", "parquet", "arrow"))
+
+    assert [line.split()[0] for line in table.stdout.splitlines()] == [b"OFFSET", b"0", b"1"]
+    assert pq.read_table(io.BytesIO(parquet.stdout)).column("offset").to_pylist() == [0, 1]
+    assert pa.ipc.open_stream(arrow.stdout).read_all().column("offset").to_pylist() == [0, 1]
+    for done in (table, parquet, arrow):
+        assert done.returncode == ExitCode.CORRUPTION
+        assert b"critical: batch-corrupt: orders7" in done.stderr
+        assert "…".encode() not in done.stderr  # the command that shows more has the places of this run
+        assert b"Reading ended there: --damage skip reads on" in done.stderr

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from tieredctl.errors import TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.records.arrow_records import chosen_schema
 from tieredctl.records.asked_records import first_records, matching
+from tieredctl.records.lost_records import LostRecords
 from tieredctl.records.partition_records import PartitionRecords
 from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import OnDamage, RecordRequest
@@ -38,22 +40,35 @@ class TopicReading:
     """How many offsets could not be read."""
     open_transactions: list[tuple[TopicIdPartition, int]] = field(default_factory=list)
     """The partitions whose readable part an open transaction ended, with its first offset."""
+    failure: TieredctlError | None = None
+    """What ended the reading early."""
 
     @property
     def schema(self) -> pa.Schema:
         """Of every record batch."""
         return chosen_schema(self.request.columns, with_damage=self.request.on_damage is OnDamage.ROW)
 
+    @property
+    def ends_at_damage(self) -> bool:
+        """Whether records that cannot be read ended it; the last finding says which."""
+        return isinstance(self.failure, LostRecords)
+
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Raises as `PartitionRecords` does, and TieredctlError `usage` for what is not a regular expression."""
+        """Ends early where `PartitionRecords` raises, so that whoever gathers records writes those that came before;
+        `failure` has the error then. Raises it only where the store answers nothing from the beginning."""
         found = self._of_all()
         if self.pattern is not None:
             found = matching(found, self.pattern)
         if self.most is not None:
             found = first_records(found, self.most)
-        for batch in found:
-            self.returned += batch.num_rows
-            yield batch
+        try:
+            for batch in found:
+                self.returned += batch.num_rows
+                yield batch
+        except TieredctlError as error:
+            if not self.returned and not isinstance(error, LostRecords):
+                raise
+            self.failure = error
 
     def with_columns(self, columns: tuple[str, ...]) -> TopicReading:
         """The same, of which only some columns are made; not begun yet."""

@@ -18,7 +18,7 @@ from tieredctl.cli.records.binary_output import WRITERS, RecordOutput
 from tieredctl.cli.records.record_items import ITEM_FIELDS, RecordFormat, record_items, table_columns
 from tieredctl.cli.records.shown_bytes import BytesAs
 from tieredctl.cli.view import Talk, ToleranceOptions
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.printable import printable
@@ -113,8 +113,14 @@ def records(
         if record_format is not None or output.is_binary:
             code = _write_bytes(reading, output, record_format, tolerated.tolerance, quiet=talk.quiet)
         else:
-            code = _show(reading.with_columns(ITEM_FIELDS), output, key, value, tolerated.tolerance, quiet=talk.quiet)
+            reading = reading.with_columns(ITEM_FIELDS)
+            code = _show(reading, output, key, value, tolerated.tolerance, quiet=talk.quiet)
+        _say_end(reading, quiet=talk.quiet)
+    if reading.failure is None:
         return code
+    if not reading.ends_at_damage:
+        raise reading.failure
+    return worst(code, reading.failure.exit_code)
 
 
 def _selection(where: str, topic_ids: list[str] | None) -> Selection:
@@ -143,9 +149,7 @@ def _show(
         summary={},
         fields=reading.schema.names,
     )
-    code = finish(listing, OutputFormat(output.value), reading.findings, quiet=quiet, tolerance=tolerance)
-    _say_end(reading, quiet=quiet)
-    return code
+    return finish(listing, OutputFormat(output.value), reading.findings, quiet=quiet, tolerance=tolerance)
 
 
 def _write_bytes(
@@ -168,7 +172,6 @@ def _write_bytes(
         discard(sys.stdout)
     if not quiet:
         say_findings([finding for finding in reading.findings if finding not in first], tolerance)
-    _say_end(reading, quiet=quiet)
     return exit_code_of(reading.findings, tolerance)
 
 
@@ -177,7 +180,9 @@ def _say_end(reading: TopicReading, *, quiet: bool) -> None:
         return
     of = counted(len(reading.partitions), "partition")
     say(f"{counted(reading.returned, 'record')} of {of}.")
-    if reading.lost_offsets:
+    if reading.ends_at_damage:
+        say("Reading ended there: --damage skip reads on after what cannot be read.")
+    elif reading.lost_offsets:
         say(f"{counted(reading.lost_offsets, 'offset')} could not be read.")
     for partition, offset in reading.open_transactions:
         name = printable(f"{partition.topic}-{partition.partition}")
