@@ -76,3 +76,4 @@ def test_what_was_read_before_the_damage_is_written(copied: CopiedCluster) -> No
         assert b"critical: batch-corrupt: orders7" in done.stderr
         assert "…".encode() not in done.stderr  # the command that shows more has the places of this run
         assert b"Reading ended there: --damage skip reads on" in done.stderr
+    assert raw(*words, "--quiet").stderr.startswith(b"tieredctl: batch-corrupt: orders7")

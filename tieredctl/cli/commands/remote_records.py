@@ -11,7 +11,7 @@ import typer
 from tieredctl.cli.arguments import topic_partition
 from tieredctl.cli.option_groups import OptionGroup
 from tieredctl.cli.options import TopicIds
-from tieredctl.cli.outcome import discard, finish, say, say_findings, say_what_is_incomplete
+from tieredctl.cli.outcome import discard, finish, say, say_error, say_findings, say_what_is_incomplete
 from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions
 from tieredctl.cli.records.binary_output import WRITERS, RecordOutput
@@ -120,6 +120,8 @@ def records(
         return code
     if not reading.ends_at_damage:
         raise reading.failure
+    if talk.quiet:
+        say_error(reading.failure)
     return worst(code, reading.failure.exit_code)
 
 
