@@ -81,6 +81,10 @@ def test_every_form_has_the_same_records(lines: list[dict[str, Any]], places: Se
     assert kcat == expected
 
 
+def test_a_format_may_have_any_bytes(places: Sequence[str]) -> None:
+    assert raw(f"{TOPIC}:0", *places, "--to", "2", "--format", "\udcff%o").stdout == b"\xff0\xff1"
+
+
 def _bytes(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
 
@@ -108,7 +112,7 @@ def test_a_range_of_offsets_and_of_times(
 
 
 def test_no_more_records_than_asked_for(places: Sequence[str], tieredctl: Tieredctl) -> None:
-    for most in (0, 1, 90, 10_000):
+    for most in (0, 1, 90, 10_000, 1 << 63):
         outcome = tieredctl("remote", "records", TOPIC, *places, "-o", "jsonl", "--max-records", str(most))
 
         assert len(offsets(outcome)) == min(most, 93 + 81 + 64)
@@ -178,6 +182,7 @@ def test_what_cannot_be_read_decides_the_exit_code(capture: Path, tmp_path: Path
     [
         (("--from", "yesterday"), "--from 'yesterday' is not a place."),
         (("--grep", "("), "'(' is not a regular expression: missing ): (."),
+        (("--format", "\ud800"), "--format '\\ud800' has a character that is none."),
         (("--format", "%x"), "--format has the unknown token %x."),
         (("--format", "%s", "-o", "csv"), "--format and -o cannot be combined."),
         (("--format", "%s", "--damage", "row"), "--damage row is for -o: --format has no place for the reason."),

@@ -34,7 +34,7 @@ def first_records(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.R
     if not left:
         return
     for batch in batches:
-        yield batch.slice(0, left)
+        yield batch.slice(0, min(left, batch.num_rows))
         left -= batch.num_rows
         if left <= 0:
             return

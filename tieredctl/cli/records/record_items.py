@@ -109,12 +109,12 @@ class RecordFormat:
 
     def __init__(self, text: str, key: BytesAs | None = None, value: BytesAs | None = None) -> None:
         """Keys and values are written as they are unless something is asked for, and nothing for none. Raises
-        TieredctlError `usage` for an unknown token."""
+        TieredctlError `usage` for an unknown token, and for what is no text."""
         self._pieces: list[_Piece] = []
         tokens = {**_TOKENS, "k": _bytes_of("key", key), "s": _bytes_of("value", value)}
         reached = 0
         for match in _TOKEN.finditer(text):
-            self._literal(text[reached : match.start()].encode())
+            self._literal(_as_typed(text[reached : match.start()]))
             reached = match.end()
             token, escape = match.groups()
             if escape is not None:
@@ -124,7 +124,7 @@ class RecordFormat:
             else:
                 hint = "Known are %t %p %o %T %k %K %s %S %h %%, as in kcat."
                 raise TieredctlError(ErrorCode.USAGE, f"--format has the unknown token %{token}.", hint=hint)
-        self._literal(text[reached:].encode())
+        self._literal(_as_typed(text[reached:]))
 
     def lines(self, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
         """The bytes for each record."""
@@ -137,6 +137,14 @@ class RecordFormat:
     def _literal(self, data: bytes) -> None:
         if data:
             self._pieces.append(lambda _: data)
+
+
+def _as_typed(text: str) -> bytes:
+    """The bytes of a part of the command line, which Python decodes so that any can be had back."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise TieredctlError(ErrorCode.USAGE, f"--format {text!r} has a character that is none.") from None
 
 
 def _bytes_of(name: str, shown: BytesAs | None) -> _Piece:
