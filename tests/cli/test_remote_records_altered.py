@@ -3,6 +3,7 @@ than it is."""
 
 from __future__ import annotations
 
+import csv
 import io
 import shutil
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import pytest
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.cli.test_remote_records import raw
 from tieredctl.errors import ExitCode
+from tieredctl.formats.record_batches import Record, encode_batch
 
 TOPIC = "orders7"
 
@@ -37,6 +39,17 @@ class CopiedCluster:
     def log(self, partition: int, number: int) -> Path:
         """The log of one of the partition's segments in the store."""
         return sorted(self.store.glob(f"{TOPIC}-{partition}-*/*.log"))[number]
+
+    def put(self, *records: tuple[bytes | None, bytes | None]) -> None:
+        """Puts up to four keys and values in place of the records from offset 14 on of partition 0."""
+        (log,) = self.store.glob(f"{TOPIC}-0-*/00000000000000000014-*.log")
+        given = [*records, *[(None, None)] * (4 - len(records))]
+        made = [Record(14 + at, 0, key, value, ()) for at, (key, value) in enumerate(given)]
+        size = log.stat().st_size
+        padded = (
+            encode_batch([*made, Record(18, 0, None, bytes(pad), ())], partition_leader_epoch=0) for pad in range(size)
+        )
+        log.write_bytes(next(batch for batch in padded if len(batch) == size))
 
 
 @pytest.fixture
@@ -77,3 +90,37 @@ def test_what_was_read_before_the_damage_is_written(copied: CopiedCluster) -> No
         assert "…".encode() not in done.stderr  # the command that shows more has the places of this run
         assert b"Reading ended there: --damage skip reads on" in done.stderr
     assert raw(*words, "--quiet").stderr.startswith(b"tieredctl: batch-corrupt: orders7")
+
+
+AS_JSON = [
+    (b'{"a": 1.10, "a":\n\t1e400}', '{"a": 1.10, "a":  1e400}'),
+    ('["\\ud800 é\u2028", 123456789012345678901.0]'.encode(), r'["\ud800 \u00e9\u2028", 123456789012345678901.0]'),
+    (b" 7\r\n", "7"),
+    (b'{"a": NaN}', r'"{\"a\": NaN}"'),
+    (b"1\0", r'"1\u0000"'),
+    (b"\0\0\x001", r'"\u0000\u0000\u00001"'),
+    (b"\xef\xbb\xbf1", r'"\ufeff1"'),
+    (b'"\xff"', r'"\"\\xff\""'),
+]
+"""Values, and how a line has them: JSON in UTF-8 with its own digits and keys, all else as text."""
+
+
+def test_json_is_shown_as_it_is(copied: CopiedCluster) -> None:
+    for values in (AS_JSON[:4], AS_JSON[4:]):
+        copied.put(*((None, value) for value, _ in values))
+
+        lines = copied.records(f"{TOPIC}:0", "--from", "14", "--to", "18", "-o", "jsonl", "--value", "json").out
+
+        assert [line.partition('"value": ')[2].partition(', "headers"')[0] for line in lines.splitlines()] == [
+            shown for _, shown in values
+        ]
+
+
+def test_json_is_shown_as_it_is_in_other_forms(copied: CopiedCluster) -> None:
+    copied.put((b'"\\ud800"', b'{"a":\n"\xc3\xa9\x7f"}'))
+    words = (f"{TOPIC}:0", "--from", "14", "--to", "15", "--key", "json", "--value", "json")
+
+    assert copied.records(*words, "--format", "%k %s").out == r'"\ud800" {"a": "é\u007f"}'
+    assert r'"\ud800"  {"a": "é\u007f"}' in copied.records(*words).out
+    (row,) = csv.DictReader(io.StringIO(copied.records(*words, "-o", "csv").out))
+    assert (row["key"], row["value"]) == (r'"\ud800"', r'{"a": "é\u007f"}')

@@ -15,7 +15,7 @@ from tieredctl.cli.outcome import discard, finish, say, say_error, say_findings,
 from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions
 from tieredctl.cli.records.binary_output import WRITERS, RecordOutput
-from tieredctl.cli.records.record_items import ITEM_FIELDS, RecordFormat, record_items, table_columns
+from tieredctl.cli.records.record_items import ITEM_FIELDS, RecordFormat, RecordLines, record_items, table_columns
 from tieredctl.cli.records.shown_bytes import BytesAs
 from tieredctl.cli.view import Talk, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
@@ -143,10 +143,11 @@ def _show(
     quiet: bool,
 ) -> ExitCode:
     otherwise = BytesAs.TEXT if output in (RecordOutput.TABLE, RecordOutput.WIDE) else BytesAs.BASE64
+    items = record_items(reading.batches(), key or otherwise, value or otherwise)
     listing = Listing(
         kind="RemoteRecords",
         source={"kind": "store", "store": reading.store.url, "layout": reading.layout.name},
-        items=record_items(reading.batches(), key or otherwise, value or otherwise),
+        items=RecordLines(items) if BytesAs.JSON in (key, value) else items,
         columns=table_columns(of_several_partitions=len(reading.partitions) > 1),
         summary={},
         fields=reading.schema.names,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tieredctl.cli.output import Item, TableColumn
-from tieredctl.cli.records.shown_bytes import SHOWN, BytesAs, as_base64, as_text
+from tieredctl.cli.records.shown_bytes import SHOWN, BytesAs, as_base64, json_line
 from tieredctl.errors import ErrorCode, TieredctlError
 
 if TYPE_CHECKING:
@@ -21,6 +22,20 @@ ITEM_FIELDS = (
 """The fields of an item, which are the columns of records that are read for it."""
 _CELL = 60
 """Of a key or a value, how many characters a table shows that is not wide."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLines:
+    """Items that are written as lines of JSON, with their JSON as it is."""
+
+    items: Iterable[Item]
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
+
+    def json_lines(self) -> Iterator[str]:
+        """A line each."""
+        return map(json_line, self.items)
 
 
 def record_items(batches: Iterable[pa.RecordBatch], key: BytesAs, value: BytesAs) -> Iterator[dict[str, Any]]:
@@ -40,7 +55,7 @@ def record_items(batches: Iterable[pa.RecordBatch], key: BytesAs, value: BytesAs
             yield item
 
 
-def _shown(data: bytes | None, show: Callable[[bytes], object]) -> object:
+def _shown(data: bytes | None, show: Callable[[bytes], str]) -> str | None:
     return None if data is None else show(data)
 
 
@@ -152,9 +167,6 @@ def _bytes_of(name: str, shown: BytesAs | None) -> _Piece:
         data = row[name]
         if data is None:
             return b""
-        if shown is None:
-            return bytes(data)
-        found = SHOWN[shown](data)
-        return (found if isinstance(found, str) else as_text(data)).encode()
+        return bytes(data) if shown is None else SHOWN[shown](data).encode()
 
     return piece
