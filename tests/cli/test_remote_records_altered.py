@@ -124,3 +124,15 @@ def test_json_is_shown_as_it_is_in_other_forms(copied: CopiedCluster) -> None:
     assert r'"\ud800"  {"a": "é\u007f"}' in copied.records(*words).out
     (row,) = csv.DictReader(io.StringIO(copied.records(*words, "-o", "csv").out))
     assert (row["key"], row["value"]) == (r'"\ud800"', r'{"a": "é\u007f"}')
+
+
+def test_rows_about_damage_are_no_records(copied: CopiedCluster) -> None:
+    copied.log(0, 1).unlink()
+    words = (f"{TOPIC}:0", "--damage", "row", "-o", "jsonl")
+
+    ending, limited = copied.records(*words, "--to", "4"), copied.records(*words, "--max-records", "3")
+
+    assert ["damage" in line for line in ending.lines()] == [False, False, True]
+    assert ["damage" in line for line in limited.lines()] == [False, False, True, False]
+    assert "\n2 records of 1 partition.\n" in ending.err
+    assert "\n3 records of 1 partition.\n" in limited.err

@@ -29,12 +29,21 @@ def matching(batches: Iterable[pa.RecordBatch], pattern: str) -> Iterator[pa.Rec
 
 
 def first_records(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    """So many at most; no more is read than is needed for them."""
+    """So many at most, and the rows about damage before the last of them; no more is read than is needed for them."""
     left = most
     if not left:
         return
     for batch in batches:
-        yield batch.slice(0, min(left, batch.num_rows))
-        left -= batch.num_rows
-        if left <= 0:
+        count = record_count(batch)
+        if count >= left:
+            yield batch.slice(0, left)  # a row about damage is a batch of its own
             return
+        yield batch
+        left -= count
+
+
+def record_count(batch: pa.RecordBatch) -> int:
+    """How many rows are records: those about damage are none."""
+    if DAMAGE.name not in batch.schema.names:
+        return int(batch.num_rows)
+    return int(batch.column(DAMAGE.name).null_count)

@@ -12,7 +12,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.records.arrow_records import chosen_schema
-from tieredctl.records.asked_records import first_records, matching
+from tieredctl.records.asked_records import first_records, matching, record_count
 from tieredctl.records.lost_records import LostRecords
 from tieredctl.records.partition_records import PartitionRecords
 from tieredctl.records.remote_partition import RemotePartition
@@ -35,7 +35,7 @@ class TopicReading:
     findings: list[Finding] = field(default_factory=list)
     """What the metadata lacks, and what is damaged as far as was read."""
     returned: int = 0
-    """How many rows were given out."""
+    """How many records were given out; rows about damage are none."""
     lost_offsets: int = 0
     """How many offsets could not be read."""
     open_transactions: list[tuple[TopicIdPartition, int]] = field(default_factory=list)
@@ -61,12 +61,14 @@ class TopicReading:
             found = matching(found, self.pattern)
         if self.most is not None:
             found = first_records(found, self.most)
+        has_begun = False
         try:
             for batch in found:
-                self.returned += batch.num_rows
+                self.returned += record_count(batch)
+                has_begun = True
                 yield batch
         except TieredctlError as error:
-            if not self.returned and not isinstance(error, LostRecords):
+            if not has_begun and not isinstance(error, LostRecords):
                 raise
             self.failure = error
 
