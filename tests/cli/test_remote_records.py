@@ -182,6 +182,7 @@ def test_what_cannot_be_read_decides_the_exit_code(capture: Path, tmp_path: Path
     [
         (("--from", "yesterday"), "--from 'yesterday' is not a place."),
         (("--grep", "("), "'(' is not a regular expression: missing ): (."),
+        (("--grep", "\udcff"), "'\\udcff' is not a regular expression: it is not UTF-8."),
         (("--format", "\ud800"), "--format '\\ud800' has a character that is none."),
         (("--format", "%x"), "--format has the unknown token %x."),
         (("--format", "%s", "-o", "csv"), "--format and -o cannot be combined."),

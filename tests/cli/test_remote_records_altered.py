@@ -136,3 +136,22 @@ def test_rows_about_damage_are_no_records(copied: CopiedCluster) -> None:
     assert ["damage" in line for line in limited.lines()] == [False, False, True, False]
     assert "\n2 records of 1 partition.\n" in ending.err
     assert "\n3 records of 1 partition.\n" in limited.err
+
+
+def test_an_expression_matches_text(copied: CopiedCluster) -> None:
+    copied.put((None, "café x".encode()), (b"\xff caf\xe9 x", None), (None, b"caf\xc3 x"), (b"cafe", b" x"))
+    words = (f"{TOPIC}:0", "--from", "14", "--to", "18", "-o", "jsonl", "--grep")
+
+    assert [line["offset"] for line in copied.records(*words, "^.{0,2}caf. x$").lines()] == [14, 15, 16]
+    assert [line["offset"] for line in copied.records(*words, "É|\ufffd").lines()] == [15, 16]
+
+
+def test_a_wrong_expression_is_refused_before_anything_is_read(copied: CopiedCluster) -> None:
+    shutil.rmtree(copied.data)
+    shutil.rmtree(copied.store)
+
+    for form in ("jsonl", "csv", "parquet"):
+        outcome = copied.records("nothing7", "-o", form, "--grep", "(")
+
+        assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, "")
+        assert "'(' is not a regular expression" in outcome.err

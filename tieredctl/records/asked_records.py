@@ -11,21 +11,45 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.records.arrow_records import DAMAGE
 
 
-def matching(batches: Iterable[pa.RecordBatch], pattern: str) -> Iterator[pa.RecordBatch]:
-    """The records whose key or value has a match of a regular expression (RE2's), and the rows about damage. Raises
-    TieredctlError `usage` where it is none."""
-    for batch in batches:
+class TextPattern:
+    """A regular expression, RE2's, for the text of keys and values: UTF-8, where bytes that are not have U+FFFD."""
+
+    def __init__(self, pattern: str) -> None:
+        """Raises TieredctlError `usage` where it is none."""
+        self._pattern = pattern
         try:
-            found = [pc.match_substring_regex(batch.column(name), pattern) for name in ("key", "value")]
+            self._found(pa.array([""]))
         except pa.ArrowInvalid as error:
-            reason = str(error).partition(": ")[2] or str(error)
-            raise TieredctlError(ErrorCode.USAGE, f"{pattern!r} is not a regular expression: {reason}.") from None
-        kept = pc.or_(*(pc.fill_null(one, False) for one in found))
-        if DAMAGE.name in batch.schema.names:
-            kept = pc.or_(kept, pc.is_valid(batch.column(DAMAGE.name)))
-        some = batch.filter(kept)
-        if some.num_rows:
-            yield some
+            raise _no_expression(pattern, str(error).partition(": ")[2] or str(error)) from None
+        except UnicodeEncodeError:
+            raise _no_expression(pattern, "it is not UTF-8") from None
+
+    def matching(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The records whose key or value has a match, and the rows about damage."""
+        for batch in batches:
+            kept = pc.or_(
+                *(pc.fill_null(self._found(_as_text(batch.column(name))), False) for name in ("key", "value"))
+            )
+            if DAMAGE.name in batch.schema.names:
+                kept = pc.or_(kept, pc.is_valid(batch.column(DAMAGE.name)))
+            some = batch.filter(kept)
+            if some.num_rows:
+                yield some
+
+    def _found(self, texts: pa.Array) -> pa.Array:
+        return pc.match_substring_regex(texts, self._pattern)
+
+
+def _no_expression(pattern: str, reason: str) -> TieredctlError:
+    return TieredctlError(ErrorCode.USAGE, f"{pattern!r} is not a regular expression: {reason}.")
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        values = (None if value is None else value.decode("utf-8", "replace") for value in column.to_pylist())
+        return pa.array(values, pa.string())
 
 
 def first_records(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:

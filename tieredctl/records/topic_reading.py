@@ -12,7 +12,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.records.arrow_records import chosen_schema
-from tieredctl.records.asked_records import first_records, matching, record_count
+from tieredctl.records.asked_records import TextPattern, first_records, record_count
 from tieredctl.records.lost_records import LostRecords
 from tieredctl.records.partition_records import PartitionRecords
 from tieredctl.records.remote_partition import RemotePartition
@@ -30,8 +30,8 @@ class TopicReading:
     request: RecordRequest
     most: int | None = None
     """How many records at most; None for all."""
-    pattern: str | None = None
-    """A regular expression that a record's key or value has to match."""
+    pattern: TextPattern | None = None
+    """What a record's key or value has to match."""
     findings: list[Finding] = field(default_factory=list)
     """What the metadata lacks, and what is damaged as far as was read."""
     returned: int = 0
@@ -58,7 +58,7 @@ class TopicReading:
         `failure` has the error then. Raises it only where the store answers nothing from the beginning."""
         found = self._of_all()
         if self.pattern is not None:
-            found = matching(found, self.pattern)
+            found = self.pattern.matching(found)
         if self.most is not None:
             found = first_records(found, self.most)
         has_begun = False

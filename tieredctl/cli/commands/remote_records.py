@@ -44,7 +44,9 @@ class RecordRange(OptionGroup):
         Isolation, typer.Option(help="As a consumer's isolation.level: whether uncommitted records are shown.")
     ] = Isolation.READ_UNCOMMITTED
     max_records: Annotated[int | None, typer.Option(metavar="N", min=0, help="At most this many records.")] = None
-    grep: Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose key or value matches.")] = None
+    grep: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Only records whose key or value matches as text.")
+    ] = None
     damage: Annotated[
         OnDamage, typer.Option(help="Stop at records that cannot be read, skip them, or show a row for them.")
     ] = OnDamage.FAIL
@@ -98,16 +100,18 @@ def records(
     if output.is_binary and sys.stdout.isatty():
         hint = "Redirect it to a file, or into a program that reads it."
         raise TieredctlError(ErrorCode.USAGE, f"-o {output} is not for a terminal.", hint=hint)
+    from tieredctl.records.asked_records import TextPattern
     from tieredctl.records.topic_reading import TopicReading
     from tieredctl.wiring.records import topic_records
 
+    pattern = None if record_range.grep is None else TextPattern(record_range.grep)
     selection = _selection(where, topic_id)
     places = metadata_options.place(), remote_options.place()
     with topic_records(*places, selection, with_local=with_local) as opened:
         reading = TopicReading(
             *(opened.partitions, opened.store, opened.layout, request),
             most=record_range.max_records,
-            pattern=record_range.grep,
+            pattern=pattern,
             findings=[*opened.findings],
         )
         if record_format is not None or output.is_binary:
