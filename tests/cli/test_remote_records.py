@@ -152,6 +152,8 @@ def test_a_table_for_people(places: Sequence[str], tieredctl: Tieredctl) -> None
     assert heading.split() == ["PARTITION", "OFFSET", "TIME", "KEY", "VALUE"]
     assert rows[0].split()[:4] == ["0", "0", "2026-11-21T09:13:52.824Z", "9"]
     assert outcome.err == "2 records of 3 partitions.\n"
+    wide = tieredctl("remote", "records", TOPIC, *places, "--max-records", "2", "-o", "wide").out.splitlines()
+    assert '  [{"key": "h", "value": "MQ=="}]  ' in wide[1]
 
 
 def test_what_cannot_be_read_decides_the_exit_code(capture: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,11 +41,11 @@ class CopiedCluster:
         """The log of one of the partition's segments in the store."""
         return sorted(self.store.glob(f"{TOPIC}-{partition}-*/*.log"))[number]
 
-    def put(self, *records: tuple[bytes | None, bytes | None]) -> None:
+    def put(self, *records: tuple[bytes | None, bytes | None], times: Sequence[int] = (0, 0, 0, 0)) -> None:
         """Puts up to four keys and values in place of the records from offset 14 on of partition 0."""
         (log,) = self.store.glob(f"{TOPIC}-0-*/00000000000000000014-*.log")
         given = [*records, *[(None, None)] * (4 - len(records))]
-        made = [Record(14 + at, 0, key, value, ()) for at, (key, value) in enumerate(given)]
+        made = [Record(14 + at, times[at], key, value, ()) for at, (key, value) in enumerate(given)]
         size = log.stat().st_size
         padded = (
             encode_batch([*made, Record(18, 0, None, bytes(pad), ())], partition_leader_epoch=0) for pad in range(size)
@@ -133,6 +134,7 @@ def test_rows_about_damage_are_no_records(copied: CopiedCluster) -> None:
     ending, limited = copied.records(*words, "--to", "4"), copied.records(*words, "--max-records", "3")
 
     assert ["damage" in line for line in ending.lines()] == [False, False, True]
+    assert ending.lines()[2]["headers"] is None  # not known, unlike none
     assert ["damage" in line for line in limited.lines()] == [False, False, True, False]
     assert "\n2 records of 1 partition.\n" in ending.err
     assert "\n3 records of 1 partition.\n" in limited.err
@@ -155,3 +157,12 @@ def test_a_wrong_expression_is_refused_before_anything_is_read(copied: CopiedClu
 
         assert (outcome.exit_code, outcome.out) == (ExitCode.USAGE, "")
         assert "'(' is not a regular expression" in outcome.err
+
+
+def test_a_time_before_1970_is_a_time(copied: CopiedCluster) -> None:
+    copied.put(times=(-2, -1, -86_400_000, -(1 << 62)))
+
+    rows = copied.records(f"{TOPIC}:0", "--from", "14", "--to", "18").out.splitlines()[1:]
+
+    times = ["1969-12-31T23:59:59.998Z", "-", "1969-12-31T00:00:00.000Z", str(-(1 << 62))]
+    assert [row.split()[1] for row in rows] == times

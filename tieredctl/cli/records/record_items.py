@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ ITEM_FIELDS = (
 """The fields of an item, which are the columns of records that are read for it."""
 _CELL = 60
 """Of a key or a value, how many characters a table shows that is not wide."""
+_NO_TIMESTAMP = -1
+"""Kafka's; other negative ones are before 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +50,10 @@ def record_items(batches: Iterable[pa.RecordBatch], key: BytesAs, value: BytesAs
             item = dict(zip(batch.schema.names, cells, strict=True))
             item["key"] = _shown(item["key"], show_key)
             item["value"] = _shown(item["value"], show_value)
-            item["headers"] = [
-                {"key": header["key"], "value": _shown(header["value"], as_base64)} for header in item["headers"] or ()
-            ]
+            if item["headers"] is not None:
+                item["headers"] = [
+                    {"key": header["key"], "value": _shown(header["value"], as_base64)} for header in item["headers"]
+                ]
             if item.get("damage", "") is None:
                 del item["damage"]
             yield item
@@ -67,7 +71,7 @@ def table_columns(*, of_several_partitions: bool) -> Sequence[TableColumn]:
         TableColumn("TIME", _time),
         TableColumn("KEY", "key", people_read=_cell),
         TableColumn("VALUE", lambda item: item.get("damage") or item["value"], people_read=_cell, importance=2),
-        TableColumn("HEADERS", "headers", wide=True),
+        TableColumn("HEADERS", lambda item: json.dumps(item["headers"]) if item["headers"] else None, wide=True),
         TableColumn("EPOCH", "leaderEpoch", wide=True),
         TableColumn("SEGMENT-ID", "segmentId", wide=True),
     )
@@ -75,7 +79,7 @@ def table_columns(*, of_several_partitions: bool) -> Sequence[TableColumn]:
 
 def _time(item: Item) -> str | None:
     timestamp = item["timestamp"]
-    if timestamp is None or timestamp < 0:
+    if timestamp is None or timestamp == _NO_TIMESTAMP:
         return None
     try:
         return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
