@@ -152,6 +152,7 @@ def test_a_missing_log_loses_all_of_its_offsets() -> None:
 
     assert rows_of(records) == []
     assert [finding.code for finding in records.findings] == [FindingCode.OBJECT_MISSING]
+    assert ".:" not in records.findings[0].message
     assert records.lost_offsets == segment.metadata.end_offset - segment.metadata.start_offset + 1
     assert exit_code_of(records.findings) is ExitCode.CORRUPTION
 

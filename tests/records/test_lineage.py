@@ -97,3 +97,4 @@ def test_without_the_last_checkpoint_the_line_is_doubted_aloud() -> None:
 
     assert offsets_and_epochs(records) == [(offset, 0 if offset < 50 else 1) for offset in range(150)]
     assert [one.code for one in records.findings] == [FindingCode.LEADER_EPOCH_CHECKPOINT_DAMAGED]
+    assert ".:" not in records.findings[0].message

@@ -70,4 +70,4 @@ class SegmentLosses:
     def unread(self, part: Part, error: TieredctlError, offsets: tuple[int, int] | None = None) -> Loss:
         """For a part that could not be read."""
         code = _CODES.get(error.code, FindingCode.UNREADABLE)
-        return self.loss(code, part, error.message, offsets=offsets, error=error.code.value)
+        return self.loss(code, part, error.message.removesuffix("."), offsets=offsets, error=error.code.value)

@@ -95,7 +95,7 @@ def line_of_leaders(
     except TieredctlError as error:
         if concerns_all(error):
             raise
-        reason = error.message
+        reason = error.message.removesuffix(".")
     if reason is None:
         return [(entry.epoch, entry.start_offset) for entry in entries], None
     losses, code = SegmentLosses(layout, latest), FindingCode.LEADER_EPOCH_CHECKPOINT_DAMAGED
