@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -213,6 +214,15 @@ def test_a_reader_that_has_gone_ends_it_quietly(places: Sequence[str]) -> None:
 
         assert b"Traceback" not in done.stderr
         assert done.returncode == ExitCode.CLEAN, done.stderr
+
+
+def test_a_closed_stdout_takes_no_records(places: Sequence[str]) -> None:
+    for closed, code in ((">&-", ExitCode.FAILURE), (">/dev/null", ExitCode.CLEAN)):
+        command = f"{sys.executable} -m tieredctl remote records {TOPIC} {shlex.join(places)} {closed}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, env=environment(), check=False)
+
+        assert done.returncode == code
+        assert done.stderr.startswith(b"tieredctl: stdout is closed: ") is (code is ExitCode.FAILURE)
 
 
 def test_values_are_never_in_a_trace(places: Sequence[str], tieredctl: Tieredctl) -> None:

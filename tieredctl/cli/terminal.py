@@ -23,6 +23,11 @@ def width_of(stream: TextIO) -> int | None:
         return None
 
 
+def was_closed(stream: TextIO) -> bool:
+    """Whether the shell closed it, so that `main` opened the null device in its place."""
+    return getattr(stream, "name", None) == os.devnull
+
+
 def has_colours(stream: TextIO) -> bool:
     """Whether it is a terminal, and nobody wants to do without (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

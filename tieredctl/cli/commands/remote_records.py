@@ -17,6 +17,7 @@ from tieredctl.cli.places import PastMetadataOptions, RemoteOptions
 from tieredctl.cli.records.binary_output import WRITERS, RecordOutput
 from tieredctl.cli.records.record_items import ITEM_FIELDS, RecordFormat, RecordLines, record_items, table_columns
 from tieredctl.cli.records.shown_bytes import BytesAs
+from tieredctl.cli.terminal import was_closed
 from tieredctl.cli.view import Talk, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
@@ -100,6 +101,9 @@ def records(
     if output.is_binary and sys.stdout.isatty():
         hint = "Redirect it to a file, or into a program that reads it."
         raise TieredctlError(ErrorCode.USAGE, f"-o {output} is not for a terminal.", hint=hint)
+    if was_closed(sys.stdout):
+        hint = "Redirect it to a file, or to /dev/null."
+        raise TieredctlError(ErrorCode.UNWRITABLE, "stdout is closed: records cannot be written.", hint=hint)
     from tieredctl.records.asked_records import TextPattern
     from tieredctl.records.topic_reading import TopicReading
     from tieredctl.wiring.records import topic_records
