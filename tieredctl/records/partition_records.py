@@ -117,32 +117,36 @@ class PartitionRecords:
                 while holes and holes[0].offsets and holes[0].offsets[0] < asked.first:
                     yield holes.pop(0), number, None
                 yield from self._of_segment(asked, number)
-        yield from ((hole, len(self._remote.spans) - 1, None) for hole in holes)
+        for hole in holes:  # before the span that follows what is asked for
+            yield hole, sum(span.first <= last for span in self._remote.spans), None
 
     def _of_segment(
         self, asked: ServedSpan, number: int
     ) -> Iterator[tuple[SoundBatches | Loss, int, SegmentLosses | None]]:
         losses = SegmentLosses(self._layout, asked.segment)
         log = SegmentLog(self._store, self._layout, asked)
-        for part in log.batches():
-            if isinstance(part, Loss):
-                yield part, number, losses
-            elif len(some := part.where((part.last_offsets >= asked.first) & (part.first_offsets <= asked.last))):
-                yield some, number, losses
-        self.bytes_read += log.bytes_read
+        try:
+            for part in log.batches():
+                if isinstance(part, Loss):
+                    yield part, number, losses
+                elif len(some := part.where((part.last_offsets >= asked.first) & (part.first_offsets <= asked.last))):
+                    yield some, number, losses
+        finally:
+            self.bytes_read += log.bytes_read
 
     def _committed(self, first: int, last: int) -> _Parts:
-        committed = CommittedBatches(self._indexes)
         begin = yield from self._first_undecided(first)
+        end = self._remote.spans[-1].last
+        committed = CommittedBatches(self._indexes, lambda offset: self._sound(offset + 1, end), (first, last))
         for part, number, losses in self._sound(begin, last):
             if isinstance(part, Loss):
-                if part.offsets is not None:
-                    yield from _as_found(committed.interrupted())
-                yield from _as_found(committed.queue_loss(part))
+                yield from _as_found(committed.lost(part, number, is_before=losses is None))
             else:
                 assert losses is not None
                 yield from _as_found(committed.take(part, number, losses))
-        yield from _as_found(committed.interrupted())
+            if committed.is_finished:
+                break
+        yield from _as_found(committed.finish())
         since = committed.open_since()
         if since is not None:
             self.open_transaction_from = self.next_offset = since

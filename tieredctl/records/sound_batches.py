@@ -9,6 +9,7 @@ import numpy as np
 
 from tieredctl.formats.batch_columns import HeaderColumns
 from tieredctl.formats.legacy_messages import LegacyBatch, legacy_fields
+from tieredctl.formats.record_batches import BatchHeader, ControlType, read_control_type, read_records
 from tieredctl.formats.record_fields import MalformedBatch, RecordFields, record_fields
 from tieredctl.formats.windows import Flags, Ints
 
@@ -50,6 +51,12 @@ class SoundBatches:
     def where(self, kept: Flags) -> SoundBatches:
         """Some of them."""
         return self if kept.all() else self.at(np.flatnonzero(kept))
+
+    def is_abort_marker(self, row: int) -> bool:
+        """Whether a control batch that ends a transaction aborts it. Raises DecodeError where it is malformed."""
+        header = BatchHeader._make(self.headers[row].item())
+        records = read_records(self.buffer, int(self.positions[row]), header)
+        return ControlType.ABORT in [read_control_type(one) for one in records]
 
     def fields(self) -> Iterator[RecordFields | MalformedBatch]:
         """Their records."""

@@ -1,4 +1,5 @@
-"""How a transaction ended, by the transaction indexes and producer snapshots of the segments from its own on."""
+"""How a transaction ended whose marker may be among what cannot be read, by the transaction indexes and producer
+snapshots of segments."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from tieredctl.formats.segment_parts import transaction_index_entries
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
+from tieredctl.records.index_contradiction import index_contradiction
 from tieredctl.records.lost_records import Loss, SegmentLosses
+from tieredctl.records.segment_log import SegmentLog
 from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.records.served_spans import ServedSpan
 
@@ -30,7 +33,7 @@ class TransactionEnd(Enum):
     COMMITTED = "committed"
     ABORTED = "aborted"
     OPEN = "open"
-    """Its end is not in remote storage."""
+    """Not among the offsets that cannot be read, nor before the end of their segment: a later marker tells."""
     UNKNOWN = "unknown"
 
 
@@ -42,29 +45,28 @@ class TransactionIndexes:
         self._aborted: dict[int, Sequence[AbortedTransaction] | None] = {}
         self._open: dict[int, dict[int, int] | None] = {}
 
-    def end_of(self, producer: int, offset: int, number: int) -> Generator[Loss, None, TransactionEnd]:
-        """How the transaction ended that a producer's batch with this first offset belongs to, which is in the span of
-        this number. Yields what is damaged. Raises TieredctlError where nothing can be read from the store."""
-        for at in range(number, len(self._spans)):
+    def end_of(
+        self, producer: int, offset: int, damaged: int, *, is_before: bool
+    ) -> Generator[Loss, None, TransactionEnd]:
+        """How the transaction ended that a producer's batch with this first offset belongs to, whose marker may be
+        among the offsets that cannot be read of the span with the number `damaged`, or before that span in no segment
+        at all (`is_before`). Yields what is damaged. Raises TieredctlError where nothing can be read from the store."""
+        is_certain = not is_before
+        for at in range(damaged, len(self._spans)):
+            span = self._spans[at]
+            if span.is_active and at > damaged:
+                break  # its index is as incomplete as its log
+            still_open = (yield from self.open_after(at)) if span.reaches_end and not span.is_active else None
+            if still_open is not None and still_open.get(producer, offset + 1) <= offset:
+                return TransactionEnd.OPEN
             aborted = yield from self._aborted_in(at)
-            if aborted is None:
-                return TransactionEnd.UNKNOWN
-            for entry in aborted:
+            for entry in aborted or ():
                 if entry.producer_id == producer and entry.first_offset <= offset <= entry.last_offset:
                     return TransactionEnd.ABORTED
-            is_last = at + 1 == len(self._spans)
-            if self._spans[at].is_active:
-                return TransactionEnd.OPEN
-            if not self._spans[at].reaches_end and not is_last:
-                continue  # its snapshot is of another line of leaders
-            still_open = yield from self.open_after(at)
-            if still_open is None:
-                if is_last:
-                    return TransactionEnd.UNKNOWN
-                continue
-            if still_open.get(producer, offset + 1) > offset:
-                return TransactionEnd.COMMITTED
-        return TransactionEnd.OPEN
+            is_certain = is_certain and aborted is not None
+            if still_open is not None or not is_certain:
+                return TransactionEnd.COMMITTED if is_certain else TransactionEnd.UNKNOWN
+        return TransactionEnd.UNKNOWN
 
     def open_after(self, number: int) -> Generator[Loss, None, dict[int, int] | None]:
         """The first offset of each producer's transaction that is open at the end of a span's segment; None where that
@@ -83,16 +85,39 @@ class TransactionIndexes:
         return self._open[number]
 
     def _aborted_in(self, number: int) -> Generator[Loss, None, Sequence[AbortedTransaction] | None]:
-        """The aborted transactions that ended in a span; None where they cannot be read."""
+        """The aborted transactions that ended in a span; None where they cannot be read, or cannot be trusted."""
         if number not in self._aborted:
-            segment, _, last = self._spans[number]
+            span = self._spans[number]
             entries: Sequence[AbortedTransaction] | None = ()
-            if not segment.txn_idx_empty:
+            if not span.segment.txn_idx_empty:
                 entries = yield from self._read(number, Part.TRANSACTION_INDEX, transaction_index_entries)
+                if entries is not None:
+                    entries = yield from self._trusted(number, entries)
             if entries is not None:
-                entries = [one for one in entries if one.last_offset <= last]
+                entries = [one for one in entries if one.last_offset <= span.last]
             self._aborted[number] = entries
         return self._aborted[number]
+
+    def _trusted(
+        self, number: int, entries: Sequence[AbortedTransaction]
+    ) -> Generator[Loss, None, Sequence[AbortedTransaction] | None]:
+        """The entries of an index, unless it is empty where the metadata promises some, or contradicts its log."""
+        if not entries:
+            return None
+        span = self._spans[number]
+        segment = span.segment
+        before, after = None, None
+        if number and self._spans[number - 1].reaches_end and self._spans[number - 1].last + 1 == segment.start_offset:
+            before = yield from self.open_after(number - 1)
+        if not span.is_active:
+            after = yield from self.open_after(number)
+        whole = span._replace(first=segment.start_offset, last=segment.end_offset)
+        log = SegmentLog(self._store, self._layout, whole).batches()
+        reason = index_contradiction(entries, segment.start_offset, log, before, after)
+        if reason is None:
+            return entries
+        yield SegmentLosses(self._layout, segment).loss(FindingCode.INDEX_DAMAGED, Part.TRANSACTION_INDEX, reason)
+        return None
 
     def _read(
         self, number: int, part: Part, decode: Callable[[bytes], Sequence[_Read]]
@@ -107,6 +132,6 @@ class TransactionIndexes:
             if error.code in CONCERN_EVERY_OBJECT:
                 raise
             if error.code is ErrorCode.OBJECT_MISSING and part is Part.TRANSACTION_INDEX:
-                return ()  # as of every segment without an aborted transaction
+                return None  # perhaps as none was aborted: brokers before 4.0 do not say
             yield losses.unread(part, error)
         return None
