@@ -93,7 +93,10 @@ class BatchOrder:
         elif not self._pending and self.reached < self._span.last:
             offsets = (self.reached + 1, self._span.last)
             reason = f"no batch has offsets {offsets[0]} to {offsets[1]}"
-            yield self._losses.loss(FindingCode.OFFSET_SHORTFALL, Part.LOG, reason)
+            # Once compaction may have removed the end of a closed segment, but never all of it, nor of an active one.
+            is_lost = self._span.is_on_disk and (self._span.is_active or not size)
+            code = FindingCode.OFFSET_GAP if is_lost else FindingCode.OFFSET_SHORTFALL
+            yield self._losses.loss(code, Part.LOG, reason, offsets=offsets if is_lost else None)
         yield from self._settled(self._span.last + 1)
 
     def _note(self, misplaced: list[Misplaced]) -> None:

@@ -85,6 +85,7 @@ def topic_records(
         elif with_local:
             layout = LayoutWithDisk(remote.layout, {partition: tail.folder for partition, tail in tails.items()})
             partitions = [_with_tail(one, tails) for one in partitions]
+            stream.findings += [_without_replica(one) for one in chosen if one not in tails]
         yield TopicRecords(partitions, remote.store, layout, stream)
 
 
@@ -113,6 +114,12 @@ def _chosen(present: Sequence[TopicIdPartition], selection: Selection, stream: E
 def _with_tail(remote: RemotePartition, tails: Mapping[TopicIdPartition, LocalTail]) -> RemotePartition:
     tail = tails.get(remote.partition)
     return remote if tail is None else remote.with_disk(tail.segments, tail.end_offset)
+
+
+def _without_replica(partition: TopicIdPartition) -> Finding:
+    subject = f"{partition.topic}-{partition.partition}"
+    message = "no log directory has a segment of it: what is on brokers' disks alone is not read"
+    return Finding(FindingCode.CHECK_NOT_MADE, subject, message, about=PartitionSubject(partition, None))
 
 
 def _with_leader(remote: RemotePartition, log: KnownLog | None) -> RemotePartition:
