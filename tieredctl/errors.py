@@ -373,4 +373,8 @@ class DecodeError(TieredctlError):
         self.position = position
 
     def __reduce__(self) -> tuple[type[DecodeError], tuple[Any, ...]]:
-        return DecodeError, (self.reason, self.position)
+        return type(self), (self.reason, self.position)
+
+
+class UnfoldsTooFar(DecodeError):
+    """That reading bytes would take more memory than is allowed; they may follow their format."""

@@ -15,7 +15,7 @@ from tests.records.kafka_records import rows_of
 from tests.records.one_segment import OneSegment, of_log
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.compression import Codec
-from tieredctl.formats.record_batches import Record, encode_batch
+from tieredctl.formats.record_batches import Record, RecordHeader, encode_batch
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ports.layout import Part
@@ -188,7 +188,7 @@ class _Unreachable(MemoryStore):
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
-def test_a_batch_that_unfolds_without_bound_is_damage(codec: Codec) -> None:
+def test_a_batch_that_unfolds_too_far_is_not_read_and_not_called_damaged(codec: Codec) -> None:
     log = encode_batch([Record(0, 0, None, bytes(80 << 20))], codec=codec, partition_leader_epoch=3)
     sound = encode_batch([Record(1, 0, None, b"sound")], partition_leader_epoch=3)
     assert len(log) < 1 << 23
@@ -197,4 +197,23 @@ def test_a_batch_that_unfolds_without_bound_is_damage(codec: Codec) -> None:
 
     expects_bomb = len(log) * 64 < 80 << 20
     assert [row[0] for row in rows_of(records)] == ([1] if expects_bomb else [0, 1])
-    assert [finding.code for finding in records.findings] == [FindingCode.BATCH_CORRUPT] * expects_bomb
+    assert [finding.code for finding in records.findings] == [FindingCode.UNREADABLE] * expects_bomb
+    assert all("unfolds beyond" in finding.message for finding in records.findings)
+    assert exit_code_of(records.findings) is (ExitCode.INCOMPLETE if expects_bomb else ExitCode.CLEAN)
+
+
+@pytest.mark.parametrize(("records", "headers"), [(1, 1 << 17), (17, 1 << 16)])
+def test_so_is_a_batch_of_too_many_headers(records: int, headers: int) -> None:
+    many = (RecordHeader("", None),) * headers
+    log = encode_batch(
+        [Record(at, 0, None, None, many) for at in range(records)], codec=Codec.ZSTD, partition_leader_epoch=3
+    )
+    sound = encode_batch([Record(records, 0, None, b"sound", many[:9])], partition_leader_epoch=3)
+    assert len(log) < 10_000
+
+    found = of_log(log + sound, 0, records).read(skipping())
+
+    assert [row[0] for row in rows_of(found)] == [records]
+    assert [finding.code for finding in found.findings] == [FindingCode.UNREADABLE]
+    assert "unfolds beyond 1048576 headers" in found.findings[0].message
+    assert found.lost_offsets == records

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from enum import IntEnum
 
-from tieredctl.errors import DecodeError
+from tieredctl.errors import DecodeError, UnfoldsTooFar
 from tieredctl.formats.lz4_frame import compress_lz4, decompress_lz4
 from tieredctl.formats.snappy_stream import compress_snappy, decompress_snappy
 from tieredctl.formats.varints import Buffer
@@ -43,8 +43,9 @@ def most_unfolded(compressed: int) -> int:
 
 
 def decompress(codec: Codec, data: Buffer, *, limit: int | None = None) -> bytes:
-    """A records section without its compression. Raises DecodeError on bytes that the codec refuses or that pass
-    `limit`, by default `most_unfolded`; never holds more memory than a small multiple of what it gives back."""
+    """A records section without its compression. Raises DecodeError on bytes that the codec refuses, UnfoldsTooFar
+    on those that pass `limit`, by default `most_unfolded`; never holds more memory than a small
+    multiple of what it gives back."""
     data = memoryview(data)
     limit = most_unfolded(len(data)) if limit is None else limit
     if codec is Codec.GZIP:
@@ -90,5 +91,5 @@ def _decompress_gzip(data: memoryview, limit: int) -> bytes:
                 raise DecodeError(f"gzip rejects the stream ({error})", position) from None
             position += len(step) - len(member.unused_data)
             if len(output) > limit:
-                raise DecodeError(f"gzip stream unfolds beyond {limit} bytes", position)
+                raise UnfoldsTooFar(f"gzip stream unfolds beyond {limit} bytes", position)
     return bytes(output)

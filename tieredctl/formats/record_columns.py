@@ -86,9 +86,9 @@ def record_values(
             yield from ((stretch, piece) for piece in pieces)
 
 
-def _values(sections: RecordSections | None, headers: HeaderColumns) -> Iterator[RecordColumns]:
-    if sections is None:
-        raise DecodeError("a records section cannot be decompressed", 0)
+def _values(sections: RecordSections | DecodeError, headers: HeaderColumns) -> Iterator[RecordColumns]:
+    if isinstance(sections, DecodeError):
+        raise sections
     data: Bytes = np.frombuffer(sections.buffer, np.uint8)
     bases = headers["baseOffset"].astype(np.int64)
     base_timestamps = headers["baseTimestamp"].astype(np.int64)
@@ -130,9 +130,9 @@ class RecordSections:
 
 def unfolded_sections(
     buffer: bytes, positions: Ints, headers: HeaderColumns
-) -> Iterator[tuple[slice, RecordSections | None]]:
+) -> Iterator[tuple[slice, RecordSections | DecodeError]]:
     """The records sections of some batches at a time, decompressed ones after a copy of the buffer: as many as unfold
-    to a limit, or a single one that exceeds it. None for those of which the last cannot be decompressed."""
+    to a limit, or a single one that exceeds it. For those of which the last cannot be decompressed, why that is so."""
     attributes = headers["attributes"].astype(np.int64)
     starts = positions + HEADER_BYTES
     ends = positions + headers["batchLength"].astype(np.int64) + LOG_OVERHEAD
@@ -150,8 +150,8 @@ def unfolded_sections(
             parts, length, first = [buffer], len(buffer), index
         try:
             section = decompress(_codec(codecs[index]), memoryview(buffer)[starts[index] : ends[index]])
-        except DecodeError:
-            yield slice(first, index + 1), None
+        except DecodeError as error:
+            yield slice(first, index + 1), error
             parts, length, first = [buffer], len(buffer), index + 1
             continue
         parts.append(section)

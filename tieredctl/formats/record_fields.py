@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tieredctl.errors import DecodeError
+from tieredctl.errors import DecodeError, UnfoldsTooFar
 from tieredctl.formats.batch_columns import HeaderColumns
 from tieredctl.formats.record_batches import Attributes
 from tieredctl.formats.record_columns import RecordSections, record_starts, unfolded_sections, varints_at
@@ -17,6 +17,9 @@ from tieredctl.formats.windows import Bytes, Flags, Ints
 
 MOST_TOGETHER = 1 << 16
 """How many records a piece has at most."""
+_MOST_HEADERS, _MOST_HEADERS_OF_RECORD = 1 << 20, 1 << 16
+"""Of the records of a piece, and of one of them. Nothing limits the headers that a producer sends, and two bytes, which
+compression makes next to nothing, are enough for one that takes a hundred here."""
 _FEW_BATCHES = 48
 """For fewer batches, following each record's length is quicker than reading one length of each at a time."""
 _FEW_RECORDS = 16
@@ -54,10 +57,12 @@ class RecordFields(NamedTuple):
 
 
 class MalformedBatch(NamedTuple):
-    """A batch whose records cannot be read though its CRC is right: its row, and why."""
+    """A batch whose records cannot be read though its CRC is right: its row, and why; `is_too_large` says that it may
+    be right, but unfolds too far to be read."""
 
     batch: int
     reason: str
+    is_too_large: bool = False
 
 
 def record_fields(buffer: bytes, positions: Ints, headers: HeaderColumns) -> Iterator[RecordFields | MalformedBatch]:
@@ -66,8 +71,8 @@ def record_fields(buffer: bytes, positions: Ints, headers: HeaderColumns) -> Ite
     for stretch, sections in unfolded_sections(buffer, positions, headers):
         first, rows = int(stretch.start), range(int(stretch.start), int(stretch.stop))
         try:
-            if sections is None:
-                raise DecodeError("its records cannot be decompressed", 0)
+            if isinstance(sections, DecodeError):
+                raise sections
             batches = _Batches.of(_in_order(sections), headers[stretch])
         except DecodeError as error:
             yield from _one_by_one(buffer, positions, headers, rows, error)
@@ -85,7 +90,7 @@ def _one_by_one(
 ) -> Iterator[RecordFields | MalformedBatch]:
     """The records of batches that cannot be read together."""
     if len(rows) == 1:
-        yield MalformedBatch(rows[0], error.reason)
+        yield MalformedBatch(rows[0], error.reason, isinstance(error, UnfoldsTooFar))
         return
     for row in rows:
         one = slice(row, row + 1)
@@ -231,6 +236,9 @@ def _headers(buffer: bytes, data: Bytes, positions: Ints, ends: Ints) -> tuple[H
         raise DecodeError("impossible count of headers", 0)
     bounds = np.append(0, np.cumsum(counts))
     total = int(bounds[-1])
+    if total > _MOST_HEADERS or (counts > _MOST_HEADERS_OF_RECORD).any():
+        most = f"{_MOST_HEADERS} headers, or {_MOST_HEADERS_OF_RECORD} of one record"
+        raise UnfoldsTooFar(f"it unfolds beyond {most}", 0)
     columns = np.empty((6, total), np.int64)
     rows = np.flatnonzero(counts)
     number = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from tieredctl.errors import DecodeError
+from tieredctl.errors import DecodeError, UnfoldsTooFar
 from tieredctl.formats.schema import Field, Primitive, Struct
 
 _MAGIC = b"\x82SNAPPY\0"
@@ -68,8 +68,10 @@ def _decompress_block(block: memoryview, position: int, limit: int) -> bytes:
     try:
         claimed = snappy.decompress_raw_len(block)
         # The decoder allocates what the block claims before it looks at the rest.
-        if claimed > limit or claimed * _BY_COMPRESSED > len(block) * _MOST_UNFOLDED:
+        if claimed * _BY_COMPRESSED > len(block) * _MOST_UNFOLDED:
             raise DecodeError(f"snappy block of {len(block)} bytes claims {claimed}", position)
+        if claimed > limit:
+            raise UnfoldsTooFar(f"snappy input unfolds beyond its limit: a block claims {claimed} bytes", position)
         return bytes(snappy.decompress_raw(block))
     except DecompressionError as error:
         raise DecodeError(f"snappy rejects a block ({error})", position) from None

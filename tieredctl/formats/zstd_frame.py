@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tieredctl.errors import DecodeError
+from tieredctl.errors import DecodeError, UnfoldsTooFar
 
 _MAGIC = 0xFD2FB528
 _SKIPPABLE_MAGIC, _SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
@@ -106,6 +106,6 @@ def unfolded(
         length = decompress_into(data, output)
     except DecompressionError as error:
         if _FULL in str(error):
-            raise DecodeError(f"{codec} input unfolds beyond {len(output)} bytes", 0) from None
+            raise UnfoldsTooFar(f"{codec} input unfolds beyond {len(output)} bytes", 0) from None
         raise DecodeError(f"{codec} rejects the input ({error})", 0) from None
     return bytes(memoryview(output)[:length])

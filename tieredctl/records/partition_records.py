@@ -183,7 +183,8 @@ class PartitionRecords:
         row = malformed.batch
         offsets = max(int(batches.first_offsets[row]), within[0]), min(int(batches.last_offsets[row]), within[1])
         return SegmentLosses(self._layout, span.segment).loss(
-            *(FindingCode.BATCH_CORRUPT, Part.LOG, malformed.reason),
+            *(FindingCode.UNREADABLE if malformed.is_too_large else FindingCode.BATCH_CORRUPT, Part.LOG),
+            malformed.reason,
             position=int(batches.file_positions[row]),
             offsets=offsets,
         )
