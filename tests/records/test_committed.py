@@ -121,6 +121,17 @@ def test_where_damage_hides_a_marker_and_the_index_is_in_doubt_records_are_lost(
             assert {*OF_71, FIRST + 2} <= lost
 
 
+def test_lost_offsets_are_those_that_are_asked_for() -> None:
+    damaged = hiding_the_marker_of_71(SEGMENT.without_part(Part.TRANSACTION_INDEX))
+    for start, end in ((FIRST + 1, FIRST + 10), (FIRST + 7, FIRST + 8), (FIRST + 8, FIRST + 10)):
+        records = damaged.read(replace(committed(end), start=start))
+
+        found = set(offsets_of(records))
+        lost = {offset for one in records.findings for offset in _offsets(one.evidence.get("offsets"))}
+        assert lost == set(range(start, end)) - found, start
+        assert records.lost_offsets == len(lost)
+
+
 def _offsets(stated: object) -> range:
     return range(stated[0], stated[1] + 1) if isinstance(stated, list) else range(0)
 

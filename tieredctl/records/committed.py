@@ -182,12 +182,14 @@ class CommittedBatches:
                 left.append((waiting, row))
             elif end is TransactionEnd.UNKNOWN:
                 waiting.fates[row] = _LEFT_OUT
-                yield waiting.losses.loss(
-                    FindingCode.TRANSACTION_INDEX_MISSING,
-                    Part.TRANSACTION_INDEX,
-                    f"whether the transaction of producer {producer} was aborted is not known",
-                    offsets=(base, last),
-                )
+                asked = max(base, self.within[0]), min(last, self.within[1])
+                if asked[0] <= asked[1]:
+                    yield waiting.losses.loss(
+                        FindingCode.TRANSACTION_INDEX_MISSING,
+                        Part.TRANSACTION_INDEX,
+                        f"whether the transaction of producer {producer} was aborted is not known",
+                        offsets=asked,
+                    )
             else:
                 waiting.fates[row] = _LEFT_OUT if end is TransactionEnd.ABORTED else _RETURNED
         if left:

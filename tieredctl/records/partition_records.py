@@ -193,14 +193,17 @@ class PartitionRecords:
         self.findings.append(loss.finding)
         if loss.offsets is None:
             return
-        self.lost_offsets += loss.offsets[1] - loss.offsets[0] + 1
+        first, last = max(loss.offsets[0], self._within[0]), min(loss.offsets[1], self._within[1])
+        if first > last:
+            return  # read only to learn how transactions ended
+        self.lost_offsets += last - first + 1
         if self._request.on_damage is OnDamage.FAIL:
             raise LostRecords(loss.finding)
         if self._request.on_damage is OnDamage.ROW:
             about = loss.finding.about
             segment_id = about.segment_id if isinstance(about, SegmentSubject) else None
             reason = f"{loss.finding.code}: {loss.finding.message}"
-            yield damage_row(self.schema, self._remote.partition, segment_id or None, loss.offsets[0], reason)
+            yield damage_row(self.schema, self._remote.partition, segment_id or None, first, reason)
 
 
 def _as_found(parts: Iterator[tuple[SoundBatches, int] | Loss]) -> _Parts:
