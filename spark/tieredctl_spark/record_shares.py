@@ -52,7 +52,7 @@ def record_shares(
     if findings and request.on_damage is OnDamage.FAIL:
         raise LostRecords(findings[0])
     first, end = (_offset(place, remote, store, layout, request.on_damage) for place in (request.start, request.end))
-    last = min(GREATEST_OFFSET if end is None else end, remote.end_offset or 0) - 1
+    last = min(GREATEST_OFFSET + 1 if end is None else end, remote.end_offset or 0) - 1
     bounds = [*_bounds(remote, first or 0, last, request.isolation, task_bytes), last + 1]
     return [
         RecordShare(
@@ -75,7 +75,7 @@ def _offset(
         try:
             loss = next(looked_up)
         except StopIteration as found:
-            return GREATEST_OFFSET if found.value is None else int(found.value)
+            return GREATEST_OFFSET + 1 if found.value is None else int(found.value)
         if loss.offsets is None:
             continue
         if on_damage is OnDamage.FAIL:

@@ -11,10 +11,11 @@ import pytest
 from tests.conftest import inputs
 from tests.faults.segments_made import all_shapes
 from tests.records.kafka_records import rows_of
-from tests.records.one_segment import OneSegment
+from tests.records.one_segment import OneSegment, of_log
 from tests.records.test_damage import missing, mutants
+from tieredctl.formats.record_batches import Record, encode_batch
 from tieredctl.ports.layout import Part
-from tieredctl.records.request import Isolation, Moment, OnDamage, RecordRequest
+from tieredctl.records.request import GREATEST_OFFSET, Isolation, Moment, OnDamage, RecordRequest, record_place
 from tieredctl.storage.memory import MemoryStore
 
 SEGMENTS = {name: OneSegment(made.metadata, made.parts) for name, made in all_shapes().items()}
@@ -117,6 +118,19 @@ def test_altered_parts_lose_nothing_of_a_range_in_silence(name: str, monkeypatch
         assert got <= set(whole if by_time else expected), (part, number)
         lost = {row[0] for row in expected} - {row[0] for row in got}
         assert lost <= missing(records), (part, number, places)
+
+
+def test_the_greatest_offset_there_can_be_is_an_offset() -> None:
+    offsets = [GREATEST_OFFSET - 1, GREATEST_OFFSET]
+    log = encode_batch([Record(offset, 0, None, b"v") for offset in offsets], partition_leader_epoch=3)
+    segment = of_log(log, *offsets)
+
+    for isolation in Isolation:
+        assert [row[0] for row in rows_of(segment.read(RecordRequest(isolation=isolation)))] == offsets
+        (row,) = rows_of(segment.read(RecordRequest(GREATEST_OFFSET, isolation=isolation)))
+        assert row[0] == GREATEST_OFFSET
+        places = record_place("--from", "earliest"), record_place("--to", "latest")
+        assert [row[0] for row in rows_of(segment.read(RecordRequest(*places, isolation)))] == offsets
 
 
 def test_a_segment_of_another_time_is_not_read() -> None:

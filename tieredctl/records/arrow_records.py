@@ -58,7 +58,8 @@ def arrow_records(
     within: tuple[int, int],
 ) -> pa.RecordBatch:
     """The records with offsets in a range (inclusive); `headers` are of the batches that `fields` refer to."""
-    first, last = (int(np.searchsorted(fields.offsets, bound)) for bound in (within[0], within[1] + 1))
+    first = int(np.searchsorted(fields.offsets, within[0]))
+    last = int(np.searchsorted(fields.offsets, within[1], side="right"))  # an offset after the greatest overflows
     rows = slice(first, last)
     maker = _Columns(partition, segment_id, headers, fields, rows, max(last - first, 0))
     return pa.RecordBatch.from_arrays([maker.of(field) for field in schema], schema=schema)

@@ -96,7 +96,7 @@ class PartitionRecords:
             return otherwise if place is None else place
         looked_up = offset_of_time(self._store, self._layout, self._remote.spans, place.timestamp_ms)
         found = yield from (_without_offsets(looked_up) if is_read else looked_up)
-        return GREATEST_OFFSET if found is None else found
+        return GREATEST_OFFSET + 1 if found is None else found
 
     def _last_stable(self, last: int) -> Generator[Loss, None, int]:
         """The last offset before any transaction whose end is not in remote storage."""

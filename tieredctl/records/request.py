@@ -48,7 +48,7 @@ def record_place(option: str, text: str) -> RecordPlace:
     """An offset, a time, `earliest` or `latest`. Raises TieredctlError `usage`, which names the option, for what is no
     place."""
     if text in (EARLIEST, LATEST):
-        return 0 if text == EARLIEST else GREATEST_OFFSET
+        return 0 if text == EARLIEST else GREATEST_OFFSET + 1
     if _OFFSET.fullmatch(text) and int(text) <= GREATEST_OFFSET:
         return int(text)
     try:
