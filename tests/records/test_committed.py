@@ -13,8 +13,10 @@ from tests.faults.segment_writer import SegmentWriter, WrittenSegment
 from tests.faults.segments_made import transactions
 from tests.records.captured_topics import captured_records
 from tests.records.one_segment import OneSegment
+from tieredctl.errors import ExitCode
 from tieredctl.formats.record_batches import ControlType
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import exit_code_of
 from tieredctl.ports.layout import Part
 from tieredctl.records.partition_records import PartitionRecords
 from tieredctl.records.remote_partition import RemotePartition
@@ -117,7 +119,7 @@ def test_where_damage_hides_a_marker_and_the_index_is_in_doubt_records_are_lost(
         assert set(WHOLE) - set(found) <= lost, number
         if number < 3:
             codes = {finding.code for finding in records.findings}
-            assert FindingCode.TRANSACTION_INDEX_MISSING in codes
+            assert FindingCode.UNREADABLE in codes
             assert {*OF_71, FIRST + 2} <= lost
 
 
@@ -130,6 +132,13 @@ def test_lost_offsets_are_those_that_are_asked_for() -> None:
         lost = {offset for one in records.findings for offset in _offsets(one.evidence.get("offsets"))}
         assert lost == set(range(start, end)) - found, start
         assert records.lost_offsets == len(lost)
+
+
+def test_what_damage_beyond_the_range_leaves_unknown_makes_the_answer_incomplete() -> None:
+    records = hiding_the_marker_of_71(SEGMENT.without_part(Part.TRANSACTION_INDEX)).read(committed(FIRST + 2))
+
+    assert (offsets_of(records), records.lost_offsets) == ([], 2)
+    assert exit_code_of(records.findings) is ExitCode.INCOMPLETE
 
 
 def _offsets(stated: object) -> range:
@@ -174,4 +183,4 @@ def test_without_log_and_snapshot_nobody_knows_which_marker_it_was() -> None:
     records = _read(_in_three_segments(), {Part.LOG, Part.PRODUCER_SNAPSHOT, Part.TRANSACTION_INDEX})
 
     assert offsets_of(records) == [9, 12]
-    assert FindingCode.TRANSACTION_INDEX_MISSING in {finding.code for finding in records.findings}
+    assert FindingCode.UNREADABLE in {finding.code for finding in records.findings}

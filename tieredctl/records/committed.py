@@ -185,7 +185,7 @@ class CommittedBatches:
                 asked = max(base, self.within[0]), min(last, self.within[1])
                 if asked[0] <= asked[1]:
                     yield waiting.losses.loss(
-                        FindingCode.TRANSACTION_INDEX_MISSING,
+                        FindingCode.UNREADABLE,
                         Part.TRANSACTION_INDEX,
                         f"whether the transaction of producer {producer} was aborted is not known",
                         offsets=asked,
