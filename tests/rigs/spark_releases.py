@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import subprocess
@@ -31,11 +30,7 @@ def installed_spark(release: str) -> Path:
     lock = lock_of(release)
     folder = BUILD_FOLDER / f"pyspark-{release}-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}"
     if not folder.is_dir():
-        BUILD_FOLDER.mkdir(exist_ok=True)
-        with (BUILD_FOLDER / f"{folder.name}.lock").open("w") as waiting:
-            fcntl.flock(waiting, fcntl.LOCK_EX)  # of two that install one, the second waits
-            if not folder.is_dir():
-                build_folder(folder, partial(_install, lock))
+        build_folder(folder, partial(_install, lock))
     return folder
 
 
