@@ -82,8 +82,9 @@ OF_FILES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "metadata segments": ("export", ("--export", "{folder}/export")),
 }
 """What reads one file or folder: which is damaged, and what the command is given."""
-ELSEWHERE = {"orphans show", "orphans apply", "orphans restore", "snapshot ls"}
-"""`test_altered_inputs.py`, `test_forged_plans.py`, `test_restore_refusals.py` and `test_snapshot_verify_and_ls.py`."""
+ELSEWHERE = {"orphans show", "orphans apply", "orphans restore", "snapshot ls", "pipeline run", "pipeline status"}
+"""`test_altered_inputs.py`, `test_forged_plans.py`, `test_restore_refusals.py`, `test_snapshot_verify_and_ls.py`; of
+what starts Spark, `spark/pipeline`."""
 BY_METADATA_ALONE = "estimate cost"
 """Takes the store for its price."""
 LIVE_ONLY = {"exporter", "offsets", "topic enable", "topic disable", "snapshot fetch", "orphans unlock"} | {

@@ -38,8 +38,10 @@ SHORT = {
     "exporter": "does not end",
     "offsets": "asks a few questions for each partition",
     "orphans unlock": "reads one object",
+    "pipeline run": "Spark shows its own progress",
+    "pipeline status": "reads what runs noted",
 }
-"""What does not grow with objects, segments or bytes, and why."""
+"""What does not grow with objects, segments or bytes, or shows it otherwise, and why."""
 
 
 @pytest.fixture(autouse=True)

@@ -27,6 +27,7 @@ GIVEN: Mapping[str, tuple[str, ...]] = {
     "partition remove": (TOPIC_ID, "--even-if-live", *LOG, *STORE),
     **{f"diskless {verb}": () for verb in ("inspect", "orphans show", "orphans apply", "orphans restore")},
     "diskless explain": ("orders7:0@5", "--control-plane", "postgresql://127.0.0.1:1/none"),
+    "pipeline run": (*LOG, *STORE, "--tables", "{folder}/tables"),
     "orphans show": (),
     "orphans apply": OFFLINE,
     "orphans restore": (),
