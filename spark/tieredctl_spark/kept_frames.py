@@ -32,11 +32,21 @@ def kept_by_executors(frame: DataFrame, _name: str) -> DataFrame:
     return frame.checkpoint(True)
 
 
+def task_numbers(session: SparkSession, count: int, most_tasks: int | None = None) -> DataFrame:
+    """The numbers below `count` as `id`, each in a task of its own, or some of them in each of `most_tasks`."""
+    tasks = count if most_tasks is None else min(count, most_tasks)
+    return session.range(0, count, 1, max(1, tasks))
+
+
 def task_rows(
-    session: SparkSession, count: int, tables: Callable[[int], Iterator[pa.Table]], schema: pa.Schema
+    session: SparkSession,
+    count: int,
+    tables: Callable[[int], Iterable[pa.Table]],
+    schema: pa.Schema,
+    most_tasks: int | None = None,
 ) -> DataFrame:
-    """What `tables` gives, by `schema`, for each number below `count`: each in a task of its own, and again whenever
-    this is computed."""
+    """What `tables` gives, by `schema`, for each number below `count`, in the tasks of `task_numbers`, and again
+    whenever this is computed."""
     as_read = as_spark_reads(schema)
 
     def reading(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -46,4 +56,4 @@ def task_rows(
                     for table in tables(number):
                         yield from table.cast(as_read).to_batches()
 
-    return session.range(0, count, 1, max(1, count)).mapInArrow(reading, spark_schema(schema))
+    return task_numbers(session, count, most_tasks).mapInArrow(reading, spark_schema(schema))

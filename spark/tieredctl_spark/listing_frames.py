@@ -26,7 +26,7 @@ from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.listing_place import ListingPlace, open_inventory
 from tieredctl.wiring.places import Remote, StorePlace
 from tieredctl_spark.arrow.object_table import OBJECT_TABLE_SCHEMA, object_table
-from tieredctl_spark.kept_frames import Keep, task_rows
+from tieredctl_spark.kept_frames import Keep, task_numbers, task_rows
 from tieredctl_spark.parted_keys import key_ranges
 from tieredctl_spark.schemas import as_spark_reads, spark_schema
 from tieredctl_spark.worker_failures import one_sentence
@@ -123,7 +123,7 @@ def _key_listing(session: SparkSession, keys: KeyFile) -> ListingFrame:
         for _ in rows:
             yield from keys.batches()
 
-    return ListingFrame(_numbers(session, 1), read, {"keyList": str(keys.path)})
+    return ListingFrame(task_numbers(session, 1), read, {"keyList": str(keys.path)})
 
 
 def inventory_listing(session: SparkSession, inventory: BucketInventory) -> ListingFrame:
@@ -137,7 +137,7 @@ def inventory_listing(session: SparkSession, inventory: BucketInventory) -> List
                 found = inventory.objects_in(inventory.manifest.files[number])
                 yield from (objects_below(inventory.place.root, objects) for objects in found)
 
-    numbers = _numbers(session, len(inventory.manifest.files))
+    numbers = task_numbers(session, len(inventory.manifest.files))
     return ListingFrame(numbers, read, {"inventory": inventory.describe()}, inventory)
 
 
@@ -157,10 +157,6 @@ def inventory_objects(session: SparkSession, manifest: str, place: StorePlace) -
             yield object_table(batch.filter(pc.invert(are_reserved(batch.column("key")))), explainer)
 
     return inventory_listing(session, inventory).through(told, OBJECT_TABLE_SCHEMA)
-
-
-def _numbers(session: SparkSession, count: int) -> DataFrame:
-    return session.range(0, count, 1, max(1, count))
 
 
 def _listed_rows(rows: Batches) -> Batches:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from tieredctl.ops.metadata.stretches import OffsetRange, stretches
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.arrow.event_table import event_table
+from tieredctl_spark.kept_frames import task_numbers
 from tieredctl_spark.metadata_shares import MOST_OFFSETS, Share, Wanted, share_tables
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.tables.kinds import EVENTS
@@ -65,17 +66,26 @@ def append_events(
 
         with one_sentence():
             for file in writer.write_gathered(EVENTS, tables()):
-                row = {"path": file.path, "rows": file.rows, "bytes": file.bytes, "day": file.day}
-                yield pa.RecordBatch.from_pylist([row | {"earliestMs": min(earliest, default=None)}], _APPENDED_SCHEMA)
+                row = file_row(file) | {"earliestMs": min(earliest, default=None)}
+                yield pa.RecordBatch.from_pylist([row], _APPENDED_SCHEMA)
 
     if not shares:
         return Appended([], None)
     # New events of a night are few: one file for all metadata partitions serves whoever reads the table.
     tasks = -(-sum(share.end - share.first for share in shares) // MOST_OFFSETS)
-    numbers = session.range(0, len(shares), 1, max(1, min(len(shares), tasks)))
-    rows = numbers.mapInArrow(written, spark_schema(_APPENDED_SCHEMA)).toArrow().to_pylist()
+    rows = (
+        task_numbers(session, len(shares), tasks)
+        .mapInArrow(written, spark_schema(_APPENDED_SCHEMA))
+        .toArrow()
+        .to_pylist()
+    )
     times = [row["earliestMs"] for row in rows if row["earliestMs"] is not None]
     return Appended([data_file(row) for row in rows], min(times, default=None))
+
+
+def file_row(file: DataFile) -> dict[str, object]:
+    """A file as a row by FILE_SCHEMA."""
+    return {name: getattr(file, name) for name in FILE_SCHEMA.names}
 
 
 def data_file(row: Mapping[str, object]) -> DataFile:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tieredctl_spark.pipeline.events import FILE_SCHEMA, data_file
+from tieredctl_spark.pipeline.events import FILE_SCHEMA, data_file, file_row
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.tables.kinds import SEGMENT_HISTORY, SEGMENTS, TableKind
 from tieredctl_spark.tables.manifest import DataFile
@@ -40,7 +40,6 @@ def kept_rows(
     def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tables = (pa.Table.from_batches([batch]).cast(kind.columns) for batch in batches)
         for file in writer.write_gathered(kind, tables):
-            row = {"path": file.path, "rows": file.rows, "bytes": file.bytes, "day": file.day}
-            yield pa.RecordBatch.from_pylist([row], FILE_SCHEMA)
+            yield pa.RecordBatch.from_pylist([file_row(file)], FILE_SCHEMA)
 
     return [data_file(row) for row in lost.mapInArrow(written, spark_schema(FILE_SCHEMA)).toArrow().to_pylist()]

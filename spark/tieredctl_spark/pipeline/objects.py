@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -14,11 +14,10 @@ from tieredctl.ops.remote.listing import record_batches
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.places import Remote
 from tieredctl_spark.arrow.object_table import object_table
+from tieredctl_spark.kept_frames import task_rows
 from tieredctl_spark.parted_keys import key_ranges
 from tieredctl_spark.pipeline.retention import DAY_MS
-from tieredctl_spark.schemas import as_spark_reads, spark_schema
 from tieredctl_spark.tables.kinds import OBJECTS_DAILY, ORPHANS_DAILY
-from tieredctl_spark.worker_failures import one_sentence
 
 _NAMES = ["topic", "topicId", "part", "storageClass"]
 _AGES = (1, 7, 30, 90)
@@ -31,24 +30,18 @@ def stored_objects(session: SparkSession, remote: Remote[ObjectStore]) -> pa.Tab
     store, explainer = remote.store, KeyExplainer(remote.layout)
     ranges = key_ranges(store, _MOST_RANGES)
 
-    def listed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with one_sentence():
-            for batch in batches:
-                for number in batch.column("id").to_pylist():
-                    for objects in record_batches(ranges[number].unreserved_objects(store), _BATCH_OBJECTS):
-                        yield from _sums(object_table(objects, explainer))
+    def listed(number: int) -> Iterator[pa.Table]:
+        for objects in record_batches(ranges[number].unreserved_objects(store), _BATCH_OBJECTS):
+            yield _sums(object_table(objects, explainer))
 
-    numbers = session.range(0, len(ranges), 1, max(1, len(ranges)))
-    totals = numbers.mapInArrow(listed, spark_schema(OBJECTS_DAILY.columns)).groupBy(*_NAMES)
+    totals = task_rows(session, len(ranges), listed, OBJECTS_DAILY.columns).groupBy(*_NAMES)
     sums = (fn.sum(name).alias(name) for name in ("objects", "bytes"))
     return totals.agg(*sums).orderBy(*_NAMES).toArrow().cast(OBJECTS_DAILY.columns)
 
 
-def _sums(objects: pa.Table) -> list[pa.RecordBatch]:
+def _sums(objects: pa.Table) -> pa.Table:
     groups = objects.group_by(_NAMES).aggregate([([], "count_all"), ("size", "sum")])
-    found = groups.select([*_NAMES, "count_all", "size_sum"]).rename_columns(OBJECTS_DAILY.columns.names)
-    batches: list[pa.RecordBatch] = found.cast(as_spark_reads(OBJECTS_DAILY.columns)).to_batches()
-    return batches
+    return groups.select([*_NAMES, "count_all", "size_sum"]).rename_columns(OBJECTS_DAILY.columns.names)
 
 
 def orphaned_objects(verdicts: DataFrame, now_ms: int) -> pa.Table:

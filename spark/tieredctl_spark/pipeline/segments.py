@@ -4,7 +4,7 @@ where they are replayed, so that nothing comes to the driver but files' names an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -20,14 +20,13 @@ from tieredctl.ports.layout import Layout
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.arrow.segment_table import segment_tables
+from tieredctl_spark.kept_frames import task_rows
 from tieredctl_spark.pipeline.retention import expiring
 from tieredctl_spark.pipeline.segment_history import history_rows
 from tieredctl_spark.replay_shares import ReplayShare, planned_replays, replayed_share
-from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.tables.kinds import SEGMENT_HISTORY, SEGMENTS
 from tieredctl_spark.tables.manifest import DataFile
 from tieredctl_spark.tables.writing import TableWriter
-from tieredctl_spark.worker_failures import one_sentence
 
 _FACT_SCHEMA = pa.schema({"kind": pa.string(), "document": pa.string()})
 _FIGURES, _EXPIRY = "figures", "expiry"
@@ -75,19 +74,13 @@ def replay_segments(session: SparkSession, place: MetadataPlace, ends: Mapping[i
     place = replace(place, as_of=AsOf({number: end - 1 for number, end in ends.items()}))
     shares = planned_replays(place)
 
-    def replayed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with one_sentence():
-            for batch in batches:
-                for number in batch.column("id").to_pylist():
-                    facts = [
-                        {"kind": kind, "document": json.dumps(one)} for kind, one in _facts(place, shares[number], how)
-                    ]
-                    yield from pa.Table.from_pylist(facts, _FACT_SCHEMA).to_batches()
+    def replayed(number: int) -> Iterator[pa.Table]:
+        facts = [{"kind": kind, "document": json.dumps(one)} for kind, one in _facts(place, shares[number], how)]
+        yield pa.Table.from_pylist(facts, _FACT_SCHEMA)
 
     found = Replayed()
     if shares:
-        numbers = session.range(0, len(shares), 1, len(shares))
-        for row in numbers.mapInArrow(replayed, spark_schema(_FACT_SCHEMA)).toArrow().to_pylist():
+        for row in task_rows(session, len(shares), replayed, _FACT_SCHEMA).toArrow().to_pylist():
             found.take(row["kind"], json.loads(row["document"]))
     return found
 

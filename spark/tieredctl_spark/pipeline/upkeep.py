@@ -8,14 +8,13 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tieredctl_spark.pipeline.events import FILE_SCHEMA, data_file
-from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.kept_frames import task_rows
+from tieredctl_spark.pipeline.events import FILE_SCHEMA, data_file, file_row
 from tieredctl_spark.tables.due import EventsDue
 from tieredctl_spark.tables.files import columns_of_file
 from tieredctl_spark.tables.kinds import EVENTS
 from tieredctl_spark.tables.manifest import DataFile
 from tieredctl_spark.tables.writing import TableWriter, gathered
-from tieredctl_spark.worker_failures import one_sentence
 
 
 def kept_events(
@@ -34,17 +33,11 @@ def _compacted(
     if not days:
         return []
 
-    def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with one_sentence():
-            for batch in batches:
-                for number in batch.column("id").to_pylist():
-                    day, files = days[number]
-                    tables = (columns_of_file(writer.store, EVENTS, one, EVENTS.schema.names) for one in files)
-                    for rows in gathered(tables):
-                        file = writer.write_unchanged(EVENTS, rows, day)
-                        row = {"path": file.path, "rows": file.rows, "bytes": file.bytes, "day": file.day}
-                        yield pa.RecordBatch.from_pylist([row], FILE_SCHEMA)
+    def written(number: int) -> Iterator[pa.Table]:
+        day, files = days[number]
+        tables = (columns_of_file(writer.store, EVENTS, one, EVENTS.schema.names) for one in files)
+        for rows in gathered(tables):
+            yield pa.Table.from_pylist([file_row(writer.write_unchanged(EVENTS, rows, day))], FILE_SCHEMA)
 
-    numbers = session.range(0, len(days), 1, len(days))
-    rows = numbers.mapInArrow(written, spark_schema(FILE_SCHEMA)).toArrow().to_pylist()
+    rows = task_rows(session, len(days), written, FILE_SCHEMA).toArrow().to_pylist()
     return [replace(data_file(row), is_compacted=True) for row in rows]

@@ -5,19 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from tieredctl.ports.object_store import ObjectStore
-from tieredctl_spark.schemas import as_spark_reads, spark_schema
+from tieredctl_spark.kept_frames import task_rows
 from tieredctl_spark.tables.files import columns_of_file, kind_named, tables_place
 from tieredctl_spark.tables.kinds import DAY, TableKind
 from tieredctl_spark.tables.manifest import DataFile
 from tieredctl_spark.tables.table_store import TablesPlace, demand_current
-from tieredctl_spark.worker_failures import one_sentence
 
 _MOST_TASKS = 256
 
@@ -41,17 +40,11 @@ def files_frame(
     """The rows of some files of a table, read when this is computed; with `columns`, these alone."""
     schema = kind.read_schema
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    read_as = as_spark_reads(_dates_as_text(wanted))
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with one_sentence():
-            for batch in batches:
-                for number in batch.column("id").to_pylist():
-                    table = columns_of_file(store, kind, files[number], wanted.names)
-                    yield from table.cast(read_as).to_batches()
+    def read(number: int) -> Iterator[pa.Table]:
+        yield columns_of_file(store, kind, files[number], wanted.names)
 
-    numbers = session.range(0, len(files), 1, max(1, min(len(files), _MOST_TASKS)))
-    frame = numbers.mapInArrow(read, spark_schema(_dates_as_text(wanted)))
+    frame = task_rows(session, len(files), read, _dates_as_text(wanted), _MOST_TASKS)
     dates = [field.name for field in wanted if pa.types.is_date(field.type)]
     return frame.withColumns({name: fn.to_date(name) for name in dates}) if dates else frame
 
