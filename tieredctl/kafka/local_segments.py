@@ -62,7 +62,7 @@ def _log_end(folder: Path, active: RemoteLogSegmentMetadata) -> int:
     end, files = active.start_offset, LocalSegmentFiles(folder, active)
     for part in scan_log(files.stream(Part.LOG), active.known_size or 0, OneByOne(), active.start_offset):
         if isinstance(part, LogBlock):
-            end = part.headers[-1].base_offset + part.headers[-1].last_offset_delta + 1
+            end = part.headers[-1].last_offset + 1
     return end
 
 

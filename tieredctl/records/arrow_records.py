@@ -191,15 +191,16 @@ def _header_lists(buffer: bytes, headers: HeaderSpans, rows: slice) -> pa.Array:
     own = slice(int(bounds[0]), int(bounds[-1]))
     keys = _binary(buffer, _some(headers.keys, own))
     values = _binary(buffer, _some(headers.values, own))
-    pairs = pa.StructArray.from_arrays([_as_text(keys), values], fields=list(_HEADER))
+    pairs = pa.StructArray.from_arrays([as_text(keys), values], fields=list(_HEADER))
     return pa.ListArray.from_arrays(
         pa.array((bounds - bounds[0]).astype(np.int32)), pairs, type=RECORD_SCHEMA.field("headers").type
     )
 
 
-def _as_text(keys: pa.Array) -> pa.Array:
-    """UTF-8, as Kafka's clients read it: what is not has U+FFFD."""
+def as_text(column: pa.Array) -> pa.Array:
+    """Bytes as UTF-8, as Kafka's clients read it: what is not has U+FFFD."""
     try:
-        return keys.cast(pa.string())
+        return column.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([key.decode("utf-8", "replace") for key in keys.to_pylist()], pa.string())
+        values = (None if value is None else value.decode("utf-8", "replace") for value in column.to_pylist())
+        return pa.array(values, pa.string())

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.records.arrow_records import DAMAGE
+from tieredctl.records.arrow_records import DAMAGE, as_text
 
 
 class TextPattern:
@@ -27,9 +27,7 @@ class TextPattern:
     def matching(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The records whose key or value has a match, and the rows about damage."""
         for batch in batches:
-            kept = pc.or_(
-                *(pc.fill_null(self._found(_as_text(batch.column(name))), False) for name in ("key", "value"))
-            )
+            kept = pc.or_(*(pc.fill_null(self._found(as_text(batch.column(name))), False) for name in ("key", "value")))
             if DAMAGE.name in batch.schema.names:
                 kept = pc.or_(kept, pc.is_valid(batch.column(DAMAGE.name)))
             some = batch.filter(kept)
@@ -42,14 +40,6 @@ class TextPattern:
 
 def _no_expression(pattern: str, reason: str) -> TieredctlError:
     return TieredctlError(ErrorCode.USAGE, f"{pattern!r} is not a regular expression: {reason}.")
-
-
-def _as_text(column: pa.Array) -> pa.Array:
-    try:
-        return column.cast(pa.string())
-    except pa.ArrowInvalid:
-        values = (None if value is None else value.decode("utf-8", "replace") for value in column.to_pylist())
-        return pa.array(values, pa.string())
 
 
 def first_records(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:

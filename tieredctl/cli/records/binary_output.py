@@ -57,11 +57,14 @@ def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: IO[
 
     with pq.ParquetWriter(_Forward(out), schema, compression="zstd") as writer:
         group: list[pa.RecordBatch] = []
+        size = 0
         for batch in batches:
             group.append(batch)
-            if sum(one.nbytes for one in group) >= _GROUP_BYTES:
+            size += batch.nbytes
+            if size >= _GROUP_BYTES:
                 writer.write_table(pa.Table.from_batches(group))
                 group.clear()
+                size = 0
         if group:
             writer.write_table(pa.Table.from_batches(group))
 
