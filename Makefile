@@ -105,6 +105,8 @@ soak: $(VENV)/development.installed $(VENV)/packages.installed ## Kill a thousan
 		$(BIN)/python -m pytest --timeout 0 tests/diskless/chaos
 	@TIEREDCTL_PROPERTY_EXAMPLES=2000 $(BIN)/python -m pytest --timeout 0 tests/coordinator \
 		tests/diskless/test_simulation.py
+	@TIEREDCTL_PIPELINE_CHURN_SECONDS=3600 \
+		$(BIN)/python -m pytest --timeout 0 tests/spark/pipeline/test_moving_cluster.py
 	@TIEREDCTL_RACED_RUNS=200 TIEREDCTL_EXPORTER_LOOKS=20000 \
 		$(BIN)/python -m pytest --timeout 0 -k 'what_moves or many_looks' \
 		tests/tiering/test_broker_dies.py tests/monitoring/test_memory_of_looks.py
