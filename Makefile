@@ -43,7 +43,7 @@ PACKED := build/spark-archive
 PACKED_PYTHON := $(PACKED)/environment/bin/python
 SOURCES = pyproject.toml $(shell find tieredctl $(PACKAGES) -type f -not -path '*/__pycache__/*')
 
-.PHONY: help demo check test exhaustive lint bench bench-scale ten-tasks fuzz soak completions kafka-messages pictures site wheel sbom spark-archive lock clean
+.PHONY: help demo check test exhaustive lint bench bench-scale ten-tasks fuzz soak completions kafka-messages pictures site wheel sbom release spark-archive lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r target meaning; do \
@@ -129,10 +129,12 @@ kafka-messages: $(VENV)/development.installed $(VENV)/packages.installed ## Copy
 	@$(BIN)/python -m tests.rigs.message_definitions
 	@$(BIN)/python -m tests.rigs.setting_definitions
 
+DIST ?= dist
+
 wheel: $(VENV)/build.installed ## Build all packages into dist: wheels and source distributions, the same bytes everywhere
-	@rm -f dist/*.whl
+	@rm -f $(DIST)/*.whl
 	@for package in . $(PACKAGES); do \
-		(cd $$package && "$(CURDIR)/$(BIN)/python" -m hatchling build --directory "$(CURDIR)/dist") || exit; done
+		(cd $$package && "$(CURDIR)/$(BIN)/python" -m hatchling build --directory "$(abspath $(DIST))") || exit; done
 
 SBOM ?= dist/tieredctl.cdx.json
 SBOM_LOCK ?= requirements-runtime.lock
@@ -141,6 +143,15 @@ sbom: $(VENV)/development.installed ## List what SBOM_LOCK=requirements-runtime.
 	@mkdir -p $(dir $(SBOM))
 	@$(BIN)/python -W ignore -m cyclonedx_py requirements --pyproject pyproject.toml --output-reproducible \
 		--output-format JSON --output-file $(SBOM) $(SBOM_LOCK)
+
+RELEASE ?= dist/release
+
+release: ## Make the folder that people install from: all packages, their SHA-256, and what they need in CycloneDX's format
+	@rm -rf $(RELEASE)
+	@$(MAKE) wheel DIST=$(RELEASE)
+	@$(MAKE) sbom SBOM=$(RELEASE)/tieredctl.cdx.json
+	@cd $(RELEASE) && sha256sum -- * > SHA256SUMS
+	@echo "Made $(RELEASE): uv tool install --find-links $(RELEASE) tieredctl --with tieredctl-local"
 
 spark-archive: $(ARCHIVE) ## Pack what Spark's executors need, plugins included, for spark-submit --archives
 

@@ -1,3 +1,3 @@
 """tieredctl: the operator's toolkit for Apache Kafka tiered storage."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
