@@ -114,6 +114,11 @@ class ErrorCode(StrEnum):
         ExitCode.USAGE,
         "Is tiered storage enabled (remote.log.storage.system.enable=true) on this cluster?",
     )
+    METADATA_NOT_HERE = (
+        "metadata-not-here",
+        ExitCode.USAGE,
+        "Nothing but what Kafka's own protocol says can be seen there: docs/platforms.md has what works.",
+    )
     METADATA_TOPIC_UNSAFE = (
         "metadata-topic-unsafe",
         ExitCode.USAGE,

@@ -13,19 +13,23 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from confluent_kafka.cimpl import NewTopic
 
 from tests.metadata_logs import copied
+from tests.refusals import refused_with
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from tests.rigs.driven_brokers import DrivenBroker, jars_of
-from tests.rigs.topics import answered, known_topics
+from tests.rigs.topics import answered, create_topics, known_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
-from tieredctl.errors import ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.record_chunks import MetadataRecord
+from tieredctl.kafka.live_cluster import LiveCluster
 from tieredctl.kafka.live_topic import LiveTopic
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.findings import Finding
+from tieredctl.ops.cluster.platforms import demand_metadata_here
 from tieredctl.ports.metadata_source import MetadataSource
 
 pytestmark = pytest.mark.integration
@@ -331,6 +335,20 @@ def test_no_offset_is_committed_whatever_the_properties_say(bare: KafkaBroker, t
     assert [group.group_id for group in groups.valid] == []
 
 
+NEED_METADATA = [
+    ["status"],
+    ["doctor"],
+    ["topic", "list"],
+    ["metadata", "stats"],
+    ["metadata", "stuck"],
+    ["explain", "orders:0@0"],
+    ["estimate", "metadata"],
+    ["orphans", "scan", "--store", "memory:", "--layout", "local"],
+    ["verify", "--store", "memory:", "--layout", "local"],
+    ["recover", "metadata", "--store", "memory:", "--layout", "local"],
+]
+
+
 def test_a_cluster_without_the_topic_is_reported_and_left_without_it(capfd: pytest.CaptureFixture[str]) -> None:
     properties = {"remote.log.storage.system.enable": "false", "auto.create.topics.enable": "true"}
     with KafkaBroker(jars_of("4.3.1"), properties=properties) as broker:
@@ -341,3 +359,13 @@ def test_a_cluster_without_the_topic_is_reported_and_left_without_it(capfd: pyte
         assert METADATA_TOPIC in err
         assert "remote.log.storage.system.enable" in err
         assert METADATA_TOPIC not in topics_of(broker)
+
+        create_topics(broker.bootstrap_server, NewTopic("_confluent-tier-state", 1, 1), NewTopic("orders", 1, 1))
+        for words in NEED_METADATA:
+            code = run([*words, "--bootstrap-server", broker.bootstrap_server])
+
+            first, *rest = capfd.readouterr().err.splitlines()
+            assert (code, "_confluent-tier-state" in first, len(rest) <= 2) == (2, True, True), words
+        with closing(LiveCluster(broker.bootstrap_server)) as cluster, refused_with(ErrorCode.METADATA_NOT_HERE):
+            demand_metadata_here(cluster)
+        assert run(["offsets", "orders", "--bootstrap-server", broker.bootstrap_server]) == 0

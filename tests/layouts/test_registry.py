@@ -139,6 +139,28 @@ class TestDetection:
         with refused_with("usage"):
             detect(store_of(LOCAL_KEY), {"mark": "x"})
 
+    def test_a_bucket_of_another_platform_is_said_to_be_one(self, install: Install) -> None:
+        """Keys as the platforms' own sources and tests make them: tieredctl/model/platforms.py names these."""
+        install(LOCAL)
+        uuid = "806a0f4a-e691-4a2b-9352-ec4b769a5e6e"
+        for name, key in (
+            ("Redpanda", "e0000000/meta/kafka/tp/topic_manifest.json"),
+            ("Redpanda", "e0000000/meta/kafka/tp/topic_manifest.bin"),
+            ("Redpanda", "e0000000/meta/kafka/tp/5_21/manifest.bin"),
+            ("Redpanda", "a0000000/meta/kafka/tp/0_lifecycle.bin"),
+            ("Redpanda", f"meta/kafka/tp/{uuid}/21/topic_manifest.bin"),
+            ("Redpanda", f"{uuid}/meta/kafka/tp/5_21/manifest.bin"),
+            ("Redpanda", "06160a9e/kafka/tp/5_21/0-1-v1.log.2"),
+            ("Redpanda", f"{uuid}/kafka/tp/5_21/0-99-1024-1-v1.log.1"),
+            ("Confluent", "0/V_QmtSRAS-qC_YrVmRd2HA/Q67Kf6aES2C_-Js7eDaRuw/3/00000000000000000042_0_v0.segment"),
+            ("Confluent", "0/V_QmtSRAS-qC_YrVmRd2HA/Q67Kf6aES2C_-Js7eDaRuw/3/00000000000000000042_0_v0.offset-index"),
+            ("AutoMQ", "f9000000/_kafka_rZdE0DjZSrqy96PXrMUZVw/159"),
+            ("WarpStream", "warpstream/abc/1"),
+        ):
+            with refused_with("metadata-not-here", name):
+                detect(store_of("a/first-key", key))
+        assert detect(store_of("warpstream/abc/1", LOCAL_KEY)) == "local"
+
     @pytest.mark.parametrize("capture", ["kafka-4.3.1", "kafka-3.9.1"])
     def test_a_real_brokers_store_is_recognised(self, install: Install, captures: Path, capture: str) -> None:
         install(LOCAL)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.diskless_objects import is_object_name
+from tieredctl.model.platforms import platform_by_keys
 from tieredctl.plugins import PluginKind
 from tieredctl.ports.layout import AUTO, Layout
 from tieredctl.ports.object_store import ObjectStore, list_unreserved
@@ -59,13 +60,17 @@ def detect(store: ObjectStore, options: Mapping[str, str] = _NO_OPTIONS) -> str:
     """The one installed layout that takes these options and explains some of the store's first keys.
 
     Raises TieredctlError: `usage` where no layout takes the options, `unknown-layout` where none explains a key or
-    several do, `missing-extra` as `layout_named` does.
+    several do, `metadata-not-here` where the keys are another platform's, `missing-extra` as `layout_named` does.
     """
     layouts = [layout.settled_in(store) for layout in _layouts_taking(options)]
     keys = _first_keys(store)
     fitting = [layout.name for layout in layouts if any(layout.explain(key) or layout.other_form(key) for key in keys)]
     if len(fitting) == 1:
         return fitting[0]
+    if not fitting and (found := platform_by_keys(keys)) is not None:
+        platform, key = found
+        message = f"{store.url} is of {platform.name}, which keeps {platform.metadata}: {key} is a key of its own."
+        raise TieredctlError(ErrorCode.METADATA_NOT_HERE, message)
     are_diskless = bool(keys) and not fitting and all(is_object_name(key.rpartition("/")[2]) for key in keys)
     hint = _ASK_DISKLESS if are_diskless else _advice(store, keys, [] if fitting else layouts)
     raise TieredctlError(ErrorCode.UNKNOWN_LAYOUT, _why_undecided(store, keys, fitting), hint=hint)

@@ -208,7 +208,15 @@ class MetadataPlace:
         except TieredctlError as error:
             if error.code is ErrorCode.NO_METADATA_TOPIC:
                 self.demand_topic_based()  # another manager may have kept nothing there yet
+                self._demand_metadata_here(cluster)
             raise
+
+    @staticmethod
+    def _demand_metadata_here(place: ClusterPlace) -> None:
+        from tieredctl.ops.cluster.platforms import demand_metadata_here
+
+        with place.open() as cluster:
+            demand_metadata_here(cluster)
 
     @contextmanager
     def open(self, metadata_partition: int | None = None, only: EventFilter | None = None) -> Iterator[EventStream]:

@@ -17,6 +17,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_metadata_log import SeenMetadataLog, SeenSnapshot
 from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.offsets import PartitionOffsets, topic_offsets
+from tieredctl.ops.cluster.platforms import demand_metadata_here
 from tieredctl.ops.cluster.release import Release, release_of_metadata_version
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, MetadataTopicFacts, ObjectFacts, PartitionFacts, ReplayFacts
 from tieredctl.ops.cluster.topic_settings import (
@@ -284,6 +285,7 @@ def _metadata_topic(cluster: Cluster, looking: Looking) -> tuple[bool, MetadataT
         description = cluster.topic(METADATA_TOPIC)
     except TieredctlError as error:
         if error.code is ErrorCode.UNKNOWN_TOPIC:
+            demand_metadata_here(cluster)
             return False, None
         looking.note("the metadata topic", error)
         return True, None
