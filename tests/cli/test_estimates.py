@@ -124,6 +124,7 @@ def test_a_month_costs_its_bytes_and_a_request_for_each_object(
     assert (row["copiesPerDay"], row["objectsASegment"]) == (2.0, 5)  # twenty copies began in ten days
     assert (row["puts"], row["putsCost"]) == (300, 3.0)
     assert row["summary"]["cost"] == 4.0
+    assert cost(tieredctl, store, tmp_path, "--price", "2")["storageCost"] == 4.0
 
 
 def test_reads_cost_what_is_stated_and_are_reported_as_missing_otherwise(
@@ -134,11 +135,16 @@ def test_reads_cost_what_is_stated_and_are_reported_as_missing_otherwise(
     stated = cost(tieredctl, store, tmp_path, "--reads-per-day", "1000")["summary"]
     unstated = cost(tieredctl, store, tmp_path)["summary"]
     (tmp_path / "config.yaml").write_text("prices: []\n")
-    priceless = tieredctl("estimate", "cost", "--store", store, "--layout", "local", "--log-dir", tmp_path)
+    words = ("estimate", "cost", "--store", store, "--layout", "local", "--log-dir", tmp_path)
+    priceless, given, senseless = (
+        tieredctl(*words),
+        tieredctl(*words, "--price", "1"),
+        tieredctl(*words, "--price", "nan"),
+    )
 
     assert (stated["gets"], stated["getsCost"], stated["notKnown"]) == (30_000, 60.0, [])
     assert (unstated["gets"], len(unstated["notKnown"])) == (None, 1)
-    assert priceless.exit_code == 2
+    assert (priceless.exit_code, given.exit_code, senseless.exit_code) == (2, 0, 2)
 
 
 def test_without_options_wal_cost_gives_the_kips_own_figures_and_those_of_a_file_of_prices(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.refusals import refused_with
 from tieredctl.config.file import storage_price
+from tieredctl.model.list_prices import list_price
 from tieredctl.model.prices import StoragePrice
 
 TABLE = """
@@ -134,3 +135,12 @@ def test_a_file_that_cannot_be_used_is_refused(configured: Path) -> None:
 
 def test_a_month_costs_by_the_gib() -> None:
     assert StoragePrice(0.023, "USD").monthly_cost(1000 << 30) == 23.0
+
+
+def test_clouds_have_list_prices_and_other_servers_none() -> None:
+    listed = {url: list_price(url, {}) for url in ("s3://a/b", "gs://a", "az://a/b", "abfss://a", "file:/a", "memory:")}
+
+    assert [url for url, one in listed.items() if one is None] == ["file:/a", "memory:"]
+    assert all(one.price.currency == "USD" and one.price.per_thousand_gets for one in listed.values() if one)
+    assert list_price("s3://a/b", {"endpoint": "http://minio:9000"}) is None
+    assert list_price("s3://a/b", {"region": "eu-central-1"}) is not None

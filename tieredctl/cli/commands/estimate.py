@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,8 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.model.list_prices import AS_OF, list_price
+from tieredctl.model.prices import StoragePrice
 from tieredctl.model.quantities import byte_count, size_text
 from tieredctl.ops.estimates.bootstrap import BootstrapRow, live_bootstrap, stated_bootstrap
 from tieredctl.ops.estimates.cost import TopicCost, cost_estimate
@@ -220,32 +223,57 @@ def cost(
             metavar="NUMBER", help="Read requests per day; the metadata does not have them.", min=0, max=GREATEST_INT64
         ),
     ] = None,
+    price: Annotated[
+        float | None,
+        typer.Option(
+            metavar="AMOUNT", help="What a GiB costs a month, instead of the configured or listed price.", min=0
+        ),
+    ] = None,
     metadata_options: MetadataOptions,
     now: Now = None,
     output: Output = OutputFormat.TABLE,
     talk: Talk,
 ) -> ExitCode:
-    """Estimate what storage and copy requests cost a month, by topic, with the configured prices.
+    """Estimate what storage and copy requests cost a month, by topic.
 
-    Bytes are those of the logs, before the layout compresses them. Deletions and multipart uploads are not included.
+    Prices are those of the configuration; without one, the list prices of S3, Google Cloud Storage and Azure, with
+    their date. Bytes are those of the logs, before the layout compresses them. Deletions and multipart uploads are not
+    included.
 
     For example: tieredctl estimate cost --bootstrap-server broker:9092
     """
-    opened, chosen = remote_options.place().open()
-    price = storage_price(opened.url)
-    if price is None:
-        hint = price_hint(opened.url)
-        raise TieredctlError(ErrorCode.USAGE, f"The configuration has no price for {opened.url}.", hint=hint)
+    remote = remote_options.place()
+    opened, chosen = remote.open()
+    known_price, price_of = _price(opened.url, remote.options, price)
     place, selection = metadata_options.place(), Selection.given(topic, topic_id)
     with place.open() as stream:
-        estimate = cost_estimate(stream, selection, chosen, price, now_ms(now), reads_per_day=reads_per_day)
+        estimate = cost_estimate(stream, selection, chosen, known_price, now_ms(now), reads_per_day=reads_per_day)
+        estimate.summary["priceOf"] = price_of
         demand_known(place, stream, selection)
-        sentences = [f"Not included: {reason}" for reason in estimate.summary["notKnown"]]
+        sentences = (
+            [] if price_of is None else [f"By the list price of {price_of}: yours may differ (--price, `prices`)"]
+        )
+        sentences += [f"Not included: {reason}" for reason in estimate.summary["notKnown"]]
         sentences.append(f"{estimate.summary['cost']} {estimate.summary['currency']} a month")
         source = stream.source.describe()
         listing = result_listing("CostEstimate", source, TopicCost, estimate.rows, estimate.summary)
         findings = _doubts(stream)
         return finish(listing, output, findings, quiet=talk.quiet, sentences=sentences)
+
+
+def _price(url: str, store_options: Mapping[str, str], given: float | None) -> tuple[StoragePrice, str | None]:
+    """The price of the configuration or the list, where `given` replaces that of storing; and what a list price is of.
+    Raises TieredctlError for a store without any."""
+    if given is not None and not isfinite(given):
+        raise TieredctlError(ErrorCode.USAGE, f"--price: {given} is not a price.")
+    price, price_of = storage_price(url), None
+    if price is None and (listed := list_price(url, store_options)) is not None:
+        price, price_of = listed.price, f"{listed.of}, {AS_OF}"
+    if price is None and given is None:
+        message = f"The configuration has no price for {url}."
+        raise TieredctlError(ErrorCode.USAGE, message, hint=f"Give --price. {price_hint(url)}")
+    price = price or StoragePrice(0.0, "USD")
+    return (price, price_of) if given is None else (price._replace(per_gib_month=given, class_prices={}), None)
 
 
 def _doubts(stream: EventStream) -> list[Finding]:

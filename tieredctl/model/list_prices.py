@@ -1,0 +1,30 @@
+"""What the three clouds ask for their usual class, for whoever has configured no price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tieredctl.model.prices import StoragePrice
+
+AS_OF = "2025"
+"""Of when the prices are: clouds change them, rarely."""
+
+
+class ListPrice(NamedTuple):
+    """A price, and what it is the price of."""
+
+    price: StoragePrice
+    of: str
+
+
+_S3 = ListPrice(StoragePrice(0.023, "USD", 0.005, 0.0004), "S3 Standard in us-east-1, the first 50 TB")
+_GOOGLE = ListPrice(StoragePrice(0.020, "USD", 0.005, 0.0004), "Google's Standard class in us-central1")
+_AZURE = ListPrice(StoragePrice(0.018, "USD", 0.005, 0.0004), "Azure's hot tier in East US, LRS, the first 50 TB")
+_BY_SCHEME = {"s3": _S3, "gs": _GOOGLE, "az": _AZURE, "abfss": _AZURE}
+
+
+def list_price(store_url: str, store_options: Mapping[str, str]) -> ListPrice | None:
+    """The list price of a cloud's store; None of any other store, and where an endpoint names a server that may be
+    anybody's."""
+    return None if "endpoint" in store_options else _BY_SCHEME.get(store_url.partition(":")[0])
