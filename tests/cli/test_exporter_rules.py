@@ -52,9 +52,10 @@ _PART = ("tieredctl_exporter_part_up", "part=store")
 _COMPLETE: Samples = {_UP: 1, ("tieredctl_last_verification_complete",): 1}
 
 
-def _behind(offsets: float, segment: float = 3600) -> Samples:
+def _behind(offsets: float, segment: float = 3600, intended: float = 0) -> Samples:
     """A topic whose newest tiered record is eight hours old, and whose segments are small."""
     lag = {"lag_seconds": 8.0 * 3600, "lag_segment_sizes": 0.01, "lag_offsets": offsets, "segment_seconds": segment}
+    lag["intended_lag_seconds"] = intended
     return {_UP: 1.0, **{(f"tieredctl_{name}", "topic=clicks"): value for name, value in lag.items()}}
 
 
@@ -67,6 +68,7 @@ _SCRAPES: dict[str, tuple[list[Samples], set[str]]] = {
     "closed by time, records keep coming": ([_behind(10 * number) for number in range(10)], {"TieringBehindInTime"}),
     "closed by time, no record comes": ([_behind(10)], set()),
     "a long segment is still open": ([_behind(10 * number, segment=7 * 86_400) for number in range(10)], set()),
+    "as late as it should be": ([_behind(10 * number, intended=86_400) for number in range(10)], set()),
     "hardly any": ([{**_COMPLETE, _COVERAGE: 0.01}], {"TieredVerificationCoverageLow"}),
 }
 

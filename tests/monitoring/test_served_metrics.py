@@ -17,6 +17,7 @@ from tieredctl.model.findings import Severity
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot
 from tieredctl.ops.metadata.stats import EventStatistics
 from tieredctl.ops.monitoring.followed_events import FollowedFigures
+from tieredctl.ops.monitoring.partition_figures import PartitionFigures, PartitionLag
 from tieredctl.ops.monitoring.topic_figures import TopicFigures
 from tieredctl.ops.status.board import StoreFacts
 from tieredctl.ops.status.last_results import LastResults, LastScan, LastVerification
@@ -62,6 +63,7 @@ def everything_known() -> Observation:
         metadata=metadata,
         cluster=ClusterSeen(ClusterSnapshot(Clock(NOW_MS, 1), broker_releases={1: None}), "cluster", None),
         topics=[TopicFigures("orders", is_in_cluster=True, **numbers)],
+        partitions=[PartitionFigures("orders", 0, 1, PartitionLag(1, 1, 1.0, 1), 1, 1)],
         findings=Counter({("copy-stuck", "warning"): 1}),
         store=StoreFacts("file:/store", 1, 1),
         results=LastResults(

@@ -30,7 +30,8 @@ from tieredctl.ops.doctor.unseen import with_unseen
 from tieredctl.ops.guards.second_look import are_in_doubt, confirmed
 from tieredctl.ops.metadata.stats import ASSUMED_EVENTS_PER_SECOND
 from tieredctl.ops.monitoring.followed_events import FindingCounts, FollowedEvents, FollowedFigures
-from tieredctl.ops.monitoring.topic_figures import SeriesCap, TopicFigures, topic_figures
+from tieredctl.ops.monitoring.partition_figures import PartitionFigures, troubled_partitions
+from tieredctl.ops.monitoring.topic_figures import OTHERS, SeriesCap, TopicFigures, topic_figures
 from tieredctl.ops.status.board import StoreFacts
 from tieredctl.ops.status.last_results import LastResults, is_awaited, read_results, result_files
 from tieredctl.ports.metadata_source import MetadataSource
@@ -82,6 +83,8 @@ class Observation:
     cluster: ClusterSeen | None = None
     topics: Sequence[TopicFigures] = ()
     topics_in_others: int = 0
+    partitions: Sequence[PartitionFigures] = ()
+    """Those in trouble, of the topics that have series of their own."""
     findings: FindingCounts | None = None
     store: StoreFacts | None = None
     results: LastResults | None = None
@@ -144,7 +147,8 @@ class Exporter:
         cluster = None if live is None else self._part(CLUSTER, lambda: _look(live, clock))
         metadata = None if self._events is None else self._part(METADATA, self._events.read)
         whole = None if metadata is None or metadata.is_broken else metadata.metadata
-        topics = topic_figures(whole, None if cluster is None or cluster.standstill else cluster.snapshot, clock)
+        snapshot = None if cluster is None or cluster.standstill else cluster.snapshot
+        topics = topic_figures(whole, snapshot, clock)
         shown, others = self._cap.apply(topics)
         store = None if self.places.store is None else self._part(STORE, self._store)
         if self.places.results:
@@ -162,6 +166,7 @@ class Exporter:
             cluster=cluster,
             topics=shown,
             topics_in_others=others,
+            partitions=troubled_partitions(whole, snapshot, clock, {one.topic for one in shown} - {OTHERS}),
             findings=findings,
             store=store,
             results=self._results,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import Metric
@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from tieredctl import __version__
 from tieredctl.ops.monitoring.followed_events import FollowedFigures
+from tieredctl.ops.monitoring.partition_figures import PartitionFigures
 from tieredctl.ops.monitoring.topic_figures import TopicFigures
 from tieredctl.ops.status.board import StoreFacts
 from tieredctl.ops.status.last_results import LastResults, LastScan, LastVerification
@@ -87,6 +88,7 @@ class ExporterMetrics(Collector):
                 observation.topics_in_others,
             )
             yield from _of_topics(observation, now)
+            yield from _of_partitions(observation.partitions, now)
         if observation.findings is not None and (CLUSTER if is_live else METADATA) in fresh:
             yield _of_findings(observation)
         if STORE in fresh and observation.store is not None:
@@ -170,6 +172,10 @@ def _of_topics(observation: Observation, now: float) -> Iterator[Metric]:
         ("segment_seconds", "How long a segment takes records: segment.ms."): lambda one: (
             None if one.segment_ms is None else one.segment_ms / 1000
         ),
+        (
+            "intended_lag_seconds",
+            "How long closed segments wait for their copy as they should: remote.copy.lag.ms; 0 where they do not.",
+        ): lambda one: None if one.intended_lag_ms is None else one.intended_lag_ms / 1000,
         ("lag_seconds", "Age of the newest tiered record of the partition that lags longest."): lag_seconds,
         ("stuck_copies", "Copies that began too long ago and did not end."): lambda one: one.stuck_copies,
         ("stuck_deletions", "Deletions that began too long ago and did not end."): lambda one: one.stuck_deletions,
@@ -186,6 +192,31 @@ def _of_topics(observation: Observation, now: float) -> Iterator[Metric]:
         for one in observation.topics:
             family.add(value(one), topic=one.topic)
         yield family.metric
+
+
+def _of_partitions(partitions: Sequence[PartitionFigures], now: float) -> Iterator[Metric]:
+    """Without a leader the label is empty, which Prometheus takes for none."""
+    families = {
+        "offsets": _Family("partition_lag_offsets", "Offsets of a partition in trouble that are not tiered."),
+        "segments": _Family(
+            "partition_lag_segment_sizes",
+            "Bytes of a partition in trouble that are not tiered, in segments of segment.bytes.",
+        ),
+        "seconds": _Family("partition_lag_seconds", "Age of the newest tiered record of a partition in trouble."),
+        "stuck": _Family("partition_stuck_copies", "Copies of a partition that began too long ago and did not end."),
+        "failed": _Family("partition_failed_copies", "Tries in a row of the copy that fails, of a partition."),
+    }
+    for one in partitions:
+        leader = "" if one.leader is None else str(one.leader)
+        labels = {"topic": one.topic, "partition": str(one.partition), "leader": leader}
+        if one.lag is not None:
+            families["offsets"].add(one.lag.offsets, **labels)
+            families["segments"].add(one.lag.segment_sizes, **labels)
+            since_ms = one.lag.since_ms
+            families["seconds"].add(None if since_ms is None else max(0.0, now - since_ms / 1000), **labels)
+        families["stuck"].add(one.stuck_copies or None, **labels)
+        families["failed"].add(one.failed_copies or None, **labels)
+    yield from (family.metric for family in families.values())
 
 
 def _of_findings(observation: Observation) -> Metric:

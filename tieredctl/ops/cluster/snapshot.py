@@ -30,6 +30,8 @@ class PartitionFacts:
     """
 
     partition: TopicIdPartition
+    leader: int | None = None
+    """None where it has none, or nobody asked."""
     earliest: int | None = None
     earliest_local: int | None = None
     latest_tiered: int | None = None

@@ -344,6 +344,7 @@ def _partition(
 ) -> PartitionFacts:
     return PartitionFacts(
         TopicIdPartition(row.topic_id, row.topic, row.partition),
+        leader=row.leader,
         earliest=row.earliest,
         earliest_local=row.earliest_local,
         latest_tiered=row.latest_tiered,

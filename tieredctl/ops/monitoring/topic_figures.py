@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tieredctl.formats.windows import Ints
-from tieredctl.model.clock import MOST_AHEAD_MS, Clock, is_dated
+from tieredctl.model.clock import MOST_AHEAD_MS, Clock
 from tieredctl.model.events import STORED_STATES, RemoteLogSegmentState
-from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.size_sum import known_sum
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
-from tieredctl.ops.cluster.topic_settings import SEGMENT_BYTES, SEGMENT_MS, TopicSettings
-from tieredctl.ops.doctor.partition_rules import untiered
+from tieredctl.ops.cluster.topic_settings import SEGMENT_MS, TopicSettings
+from tieredctl.ops.monitoring.partition_figures import TieringOf, intended_lag_ms, lag_of, tiering_of
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 OTHERS = "(other)"
@@ -46,6 +45,8 @@ class TopicFigures:
     the copy lag. A topic whose segments are closed by time may have many, and little here."""
     segment_ms: int | None = None
     """How long a segment takes records; None for several topics together."""
+    intended_lag_ms: int | None = None
+    """How long segments wait for their copy as they should (KIP-1241); None for several topics together."""
     lag_since_ms: int | None = None
     """The newest tiered record of the partition that lags longest, of those whose records have times; None where
     nothing lags, too."""
@@ -53,15 +54,6 @@ class TopicFigures:
     stuck_deletions: int | None = None
     oldest_stuck_copy_ms: int | None = None
     oldest_stuck_deletion_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Tiering:
-    """How far a partition is tiered, by the metadata: its highest offset (inclusive), and its newest record."""
-
-    end: int
-    newest_ms: int | None
-    """None where it has no timestamp, or one that is none."""
 
 
 def topic_figures(
@@ -75,7 +67,7 @@ def topic_figures(
         partitions = defaultdict[str, list[PartitionFacts]](list)
         for facts in cluster.partitions:
             partitions[facts.partition.topic].append(facts)
-        tiered = _tiering(metadata, clock)
+        tiered = tiering_of(metadata, clock)
         for name, settings in cluster.topics.items():
             figures = by_topic.get(name) or _without_segments(name, is_known=metadata is not None)
             by_topic[name] = _with_lag(figures, partitions[name], settings, tiered, metadata is not None)
@@ -124,70 +116,30 @@ def _of_metadata(metadata: ReplayedMetadata, clock: Clock) -> Iterable[TopicFigu
         )
 
 
-def _tiering(metadata: ReplayedMetadata | None, clock: Clock) -> Callable[[TopicIdPartition], Tiering | None]:
-    if metadata is None:
-        return lambda _: None
-    rows = np.flatnonzero(metadata.rows.states == _STATE.COPY_SEGMENT_FINISHED)
-    owners, count = metadata.rows.partitions[rows], len(metadata.partitions)
-    ends, newest = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
-    np.maximum.at(ends, owners, metadata.end_offsets(rows))
-    np.maximum.at(newest, owners, metadata.max_timestamps(rows))
-    has = np.bincount(owners, minlength=count) > 0
-
-    def of(partition: TopicIdPartition) -> Tiering | None:
-        number = metadata.events.partitions.get(partition)
-        if number is None or not has[number]:
-            return None
-        newest_ms = int(newest[number])
-        return Tiering(int(ends[number]), newest_ms if is_dated(newest_ms, clock.now_ms) else None)
-
-    return of
-
-
 def _with_lag(
     figures: TopicFigures,
     partitions: Sequence[PartitionFacts],
     settings: TopicSettings,
-    tiering: Callable[[TopicIdPartition], Tiering | None],
+    tiering: TieringOf,
     sees_records: bool,
 ) -> TopicFigures:
     if not partitions:
         return replace(figures, is_in_cluster=True)  # no leader answered
-    offsets: list[int | None] = []
-    sizes: list[int | None] = []
-    segments: list[float] = []
-    since: list[int] = []
-    for facts in partitions:
-        tiered = tiering(facts.partition)
-        ends = [] if facts.latest_tiered is None else [facts.latest_tiered]
-        ends += [] if tiered is None else [tiered.end]
-        end = max(ends, default=None)
-        offsets.append(_not_tiered(facts, end, sees_records))
-        waiting = untiered(facts, settings, end) if ends or sees_records else None
-        is_empty = facts.latest is not None and facts.latest == facts.earliest_local
-        sizes.append(0 if is_empty else None if waiting is None else waiting.waits + waiting.behind)
-        if waiting is not None:
-            segments.append(waiting.behind / max(1, settings.number(SEGMENT_BYTES)))
-        if tiered is not None and tiered.newest_ms is not None and offsets[-1]:
-            since.append(tiered.newest_ms)
+    lags = [lag_of(facts, settings, tiering, sees_records=sees_records) for facts in partitions]
+    sizes = [lag.bytes for lag in lags]
+    since = [lag.since_ms for lag in lags if lag.since_ms is not None]
+    segments = [lag.segment_sizes for lag in lags if lag.segment_sizes is not None]
     return replace(
         figures,
         is_in_cluster=True,
         local_bytes=known_sum(facts.local_bytes for facts in partitions),
-        lag_offsets=known_sum(offsets),
+        lag_offsets=known_sum(lag.offsets for lag in lags),
         lag_bytes=known_sum(sizes),
         lag_segment_sizes=None if None in sizes else max(segments, default=0.0),
         lag_since_ms=min(since, default=None),
         segment_ms=settings.number(SEGMENT_MS) if settings.is_known(SEGMENT_MS) else None,
+        intended_lag_ms=intended_lag_ms(settings),
     )
-
-
-def _not_tiered(facts: PartitionFacts, tiered_end: int | None, sees_records: bool) -> int | None:
-    if facts.latest is None:
-        return None
-    if tiered_end is not None:
-        return max(0, facts.latest - (tiered_end + 1))
-    return facts.latest - facts.earliest if sees_records and facts.earliest is not None else None
 
 
 class SeriesCap:
