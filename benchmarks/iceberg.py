@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -17,15 +16,13 @@ import pyarrow.parquet as pq
 
 from benchmarks.large_store import LargeStore
 from benchmarks.spark_iceberg import BUCKET
+from tests.rigs.catalog_jars import ICEBERG, jar_of
 from tests.rigs.maven import compile_java, java_command
 from tests.rigs.prerequisites import BUILD_FOLDER, build_folder
 
 FOLDER = BUILD_FOLDER / "iceberg"
-JAR = "iceberg-spark-runtime-4.1_2.13-1.11.0.jar"
-SHA256 = "d6ea6c5d099288daeb7d5a92061bd3d7d8f296492632b42378e5f2f0e3066242"
 PYSPARK = "pyspark==4.1.4"
 """The newest that a release of Iceberg has a runtime for."""
-_ARTIFACT = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
 _HERE = Path(__file__).parent
 _SEGMENT_ID = r"/\d{20}-(?P<id>[^.]{22})"
 
@@ -46,13 +43,10 @@ class Iceberg:
 
 
 def iceberg_with(store: LargeStore, folder: Path) -> Iceberg:
-    """With a table of a store's live objects in a folder. Raises RigMissing without Maven or a JDK, and ValueError for
-    another jar."""
+    """With a table of a store's live objects in a folder. Raises RigMissing without Maven or a JDK."""
     if not FOLDER.is_dir():
         build_folder(FOLDER, _install)
-    jar, python = FOLDER / JAR, FOLDER / "python" / "bin" / "python"
-    if hashlib.sha256(jar.read_bytes()).hexdigest() != SHA256:
-        raise ValueError(f"{jar} is another file than it was")
+    jar, python = jar_of(ICEBERG), FOLDER / "python" / "bin" / "python"
     (jars,) = FOLDER.glob("python/lib/python*/site-packages/pyspark/jars")
     class_path = f"{jar}{os.pathsep}{jars}/*"
     classes = compile_java([_HERE / "java" / "IcebergTable.java"], class_path)
@@ -65,8 +59,6 @@ def iceberg_with(store: LargeStore, folder: Path) -> Iceberg:
 
 
 def _install(folder: Path) -> None:
-    maven = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={_ARTIFACT}", f"-DoutputDirectory={folder}"]
-    subprocess.run(maven, check=True, capture_output=True)
     # Not in the folder that is yet to be moved: an environment knows where it is.
     python = FOLDER.with_name("iceberg-python")
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(python)], check=True)

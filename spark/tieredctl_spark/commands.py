@@ -10,7 +10,7 @@ SPARK = CommandPackage(
         Commands(
             "pipeline",
             "tieredctl_spark.cli.commands.pipeline",
-            "Keep segments, objects, costs and findings as Parquet tables, with Spark.",
+            "Keep segments, objects, costs and findings as tables, with Spark.",
         ),
     ),
     rights={("pipeline", "run"): Rights(("Describe", "Read"), topics=("Describe", "DescribeConfigs"))},

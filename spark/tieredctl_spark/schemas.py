@@ -21,6 +21,7 @@ _SCALARS: dict[pa.DataType, spark.DataType] = {
     pa.float64(): spark.DoubleType(),
     pa.string(): spark.StringType(),
     pa.binary(): spark.BinaryType(),
+    pa.date32(): spark.DateType(),
 }
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,18 +15,16 @@ from tieredctl_spark.segment_batches import SegmentBatches
 from tieredctl_spark.tiered_findings import TieredFindings
 from tieredctl_spark.tiered_segments import TieredSegments
 
-from tests.rigs.availability import rig_unavailable
-from tests.rigs.prerequisites import RigMissing
-from tests.rigs.spark_releases import RELEASES, installed_spark
+from tests.rigs.spark_releases import RELEASES
 from tests.spark import release_trial
 from tests.spark.damage import REMOTE
+from tests.spark.release_process import process_of
 from tests.spark.release_trial import SOURCES, STREAM, job_words, options_of, plain
 from tieredctl.cli.main import run
 from tieredctl.errors import ExitCode
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1_200)]  # the first waits until its release is installed
 
-ROOT = Path(__file__).parents[2]
 WITHOUT_STREAMS = ("4.0", "4.1")
 TRIAL_SECONDS = 500
 KINDS: tuple[type[DataSource], ...] = (RemoteLogMetadata, RemoteObjects, SegmentBatches, TieredFindings, TieredSegments)
@@ -45,24 +40,8 @@ def places(captures: Path) -> tuple[str, str]:
 
 def tried(release: str, folder: Path, places: tuple[str, str]) -> Any:
     """What a release gives, in a process of its own."""
-    try:
-        spark = installed_spark(release)
-    except RigMissing as missing:
-        rig_unavailable(str(missing))
-    environment = {name: value for name, value in os.environ.items() if name != "SPARK_SUBMIT_OPTS"}
-    path = os.pathsep.join([str(spark), str(ROOT), *filter(None, sys.path)])
     answer = folder / "answer.json"
-    trial = subprocess.run(
-        [sys.executable, "-m", release_trial.__name__, *places, str(folder), str(answer)],
-        cwd=folder,
-        env=environment | {"PYTHONPATH": path, "SPARK_HOME": str(spark / "pyspark")},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=TRIAL_SECONDS,
-        check=False,
-    )
+    trial = process_of(release, release_trial.__name__, [*places, str(folder), str(answer)], folder, TRIAL_SECONDS)
     assert trial.returncode == 0, trial.stdout
     return json.loads(answer.read_text())
 

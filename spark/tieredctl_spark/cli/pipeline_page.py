@@ -12,7 +12,6 @@ from tieredctl.model.counted import counted
 from tieredctl.model.quantities import age_text, size_text
 from tieredctl.report.bars import MOST_BARS, Series, bars
 from tieredctl.report.plot import CRITICAL, GOOD, SERIES, WARNING, Plot
-from tieredctl_spark.tables.files import file_rows
 from tieredctl_spark.tables.kinds import (
     COPY_LAG_HOURLY,
     COST_DAILY,
@@ -26,8 +25,7 @@ from tieredctl_spark.tables.kinds import (
 )
 
 if TYPE_CHECKING:
-    from tieredctl.ports.object_store import ObjectStore
-    from tieredctl_spark.tables.manifest import Manifest
+    from tieredctl_spark.tables.files import ReadableTables
 
 _Row = dict[str, Any]
 _FINDING_COLUMNS = (
@@ -40,15 +38,14 @@ _FINDING_COLUMNS = (
 )
 
 
-def reported_tables(store: ObjectStore, manifest: Manifest, listing: Listing) -> Reported:
-    """What a page is made of. Reads the files of the newest days, and the findings."""
+def reported_tables(tables: ReadableTables, listing: Listing) -> Reported:
+    """What a page is made of. Reads the rows of the newest days, and the findings."""
 
     def rows(kind: TableKind, days: int = MOST_BARS) -> list[_Row]:
-        files = manifest.tables[kind.name].files
-        shown = sorted({one.day for one in files if one.day is not None})[-days:]
-        found: list[_Row] = file_rows(store, kind, [one for one in files if one.day in (None, *shown)]).to_pylist()
+        found: list[_Row] = tables.newest(kind, days).to_pylist()
         return found
 
+    manifest = tables.manifest
     open_findings = [row for row in rows(FINDINGS) if row["resolved"] is None]
     findings = [
         row | {name: f"{row[name]:%Y-%m-%d %H:%M}" for name in ("firstSeen", "lastSeen")} for row in open_findings

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tieredctl.ops.metadata.stretches import OffsetRange, stretches
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.arrow.event_table import event_table
-from tieredctl_spark.kept_frames import task_numbers
+from tieredctl_spark.kept_frames import task_numbers, task_rows
 from tieredctl_spark.metadata_shares import MOST_OFFSETS, Share, Wanted, share_tables
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.tables.kinds import EVENTS
@@ -71,16 +71,28 @@ def append_events(
 
     if not shares:
         return Appended([], None)
-    # New events of a night are few: one file for all metadata partitions serves whoever reads the table.
-    tasks = -(-sum(share.end - share.first for share in shares) // MOST_OFFSETS)
     rows = (
-        task_numbers(session, len(shares), tasks)
+        task_numbers(session, len(shares), _tasks(shares))
         .mapInArrow(written, spark_schema(_APPENDED_SCHEMA))
         .toArrow()
         .to_pylist()
     )
     times = [row["earliestMs"] for row in rows if row["earliestMs"] is not None]
     return Appended([data_file(row) for row in rows], min(times, default=None))
+
+
+def event_rows(session: SparkSession, place: MetadataPlace, shares: Sequence[Share]) -> DataFrame:
+    """The records of some shares, by `EVENTS.columns`, read whenever this is computed."""
+
+    def tables(number: int) -> Iterator[pa.Table]:
+        return map(event_table, share_tables(place, shares[number], _RECORDS_ALONE))
+
+    return task_rows(session, len(shares), tables, EVENTS.columns, _tasks(shares))
+
+
+def _tasks(shares: Sequence[Share]) -> int:
+    """New events of a night are few: one file for all metadata partitions serves whoever reads the table."""
+    return -(-sum(share.end - share.first for share in shares) // MOST_OFFSETS)
 
 
 def file_row(file: DataFile) -> dict[str, object]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame
 
 from tieredctl_spark.pipeline.events import FILE_SCHEMA, data_file, file_row
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.tables.kinds import SEGMENT_HISTORY, SEGMENTS, TableKind
 from tieredctl_spark.tables.manifest import DataFile
-from tieredctl_spark.tables.reading import files_frame
 from tieredctl_spark.tables.writing import TableWriter
 
 _IDENTITY = {
@@ -21,25 +20,20 @@ _IDENTITY = {
 _TASKS = 8
 
 
-def kept_rows(
-    session: SparkSession,
-    kind: TableKind,
-    before: Sequence[DataFile],
-    history: Sequence[DataFile],
-    writer: TableWriter,
-) -> list[DataFile]:
-    """Writes the rows of a table's earlier files that the new history of segments does not know, on executors: it
-    knows those that were deleted since, too."""
-    if not before:
-        return []
+def lost_rows(kind: TableKind, known: DataFrame, history: DataFrame) -> DataFrame:
+    """The rows of a table as it was that the new history of segments does not know, by `kind.columns`: it knows those
+    that were deleted since, too."""
     identity = _IDENTITY[kind.name]
-    known = files_frame(session, writer.store, kind, before, kind.columns.names)
-    now = files_frame(session, writer.store, SEGMENT_HISTORY, history, identity)
-    lost = known.join(now, identity, "left_anti").select(*kind.columns.names).coalesce(_TASKS)
+    return known.join(history.select(*identity), identity, "left_anti").select(*kind.columns.names)
+
+
+def write_kept_rows(kind: TableKind, lost: DataFrame, writer: TableWriter) -> list[DataFile]:
+    """Writes these rows into files, on executors."""
 
     def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tables = (pa.Table.from_batches([batch]).cast(kind.columns) for batch in batches)
         for file in writer.write_gathered(kind, tables):
             yield pa.RecordBatch.from_pylist([file_row(file)], FILE_SCHEMA)
 
-    return [data_file(row) for row in lost.mapInArrow(written, spark_schema(FILE_SCHEMA)).toArrow().to_pylist()]
+    files = lost.coalesce(_TASKS).mapInArrow(written, spark_schema(FILE_SCHEMA))
+    return [data_file(row) for row in files.toArrow().to_pylist()]

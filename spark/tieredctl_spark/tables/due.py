@@ -10,7 +10,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.quantities import age_text
 from tieredctl.ops.documents import Document
 from tieredctl_spark.tables.kinds import EVENTS
-from tieredctl_spark.tables.manifest import DataFile, Manifest
+from tieredctl_spark.tables.manifest import DataFile, Manifest, SnapshotState
 
 _MOST_FILES_OF_DAY = 4
 """A past day with more files, each of another run, is compacted."""
@@ -31,9 +31,14 @@ def day_of(moment_ms: int) -> str:
     return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=moment_ms)).date().isoformat()
 
 
+def first_kept_day(keep_ms: int, now_ms: int) -> str:
+    """By whole days: the first one that is kept is the one in which the retention ends."""
+    return day_of(max(0, now_ms - keep_ms))
+
+
 def events_due(files: Iterable[DataFile], keep_ms: int, now_ms: int) -> EventsDue:
-    """By whole days: the last one that is kept is the one in which the retention ends."""
-    today, first_kept = day_of(now_ms), day_of(max(0, now_ms - keep_ms))
+    """Of a table in files."""
+    today, first_kept = day_of(now_ms), first_kept_day(keep_ms, now_ms)
     by_day: dict[str, list[DataFile]] = {}
     for one in files:
         by_day.setdefault(one.day or today, []).append(one)
@@ -54,6 +59,10 @@ def due_documents(manifest: Manifest, now_ms: int) -> list[Document]:
         why = f"the store was listed {age_text(age_ms)} ago, and is every {age_text(looked.list_every_ms)}"
         found.append({"task": "listing", "why": why})
     state = manifest.tables.get(EVENTS.name)
+    if isinstance(state, SnapshotState):
+        if state.first_day is not None and state.first_day < first_kept_day(looked.keep_events_ms, now_ms):
+            found.append({"task": "retention", "why": f"events of {state.first_day} are there"})
+        return found
     due = events_due(() if state is None else state.files, looked.keep_events_ms, now_ms)
     if due.expired:
         rows = counted(sum(one.rows for one in due.expired), "event")

@@ -3,30 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.nearest import nearest_hint
+from tieredctl.ops.documents import Document
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl_spark.tables.due import due_documents
 from tieredctl_spark.tables.kinds import DAY, TABLES, TableKind
-from tieredctl_spark.tables.manifest import DataFile
+from tieredctl_spark.tables.manifest import DataFile, Manifest, TableState
 from tieredctl_spark.tables.table_store import TablesPlace, demand_current
+
+
+class ReadableTables(Protocol):
+    """All tables as the last run left them."""
+
+    @property
+    def manifest(self) -> Manifest: ...
+
+    def newest(self, kind: TableKind, days: int) -> pa.Table:
+        """The rows of so many days, the last that there are; of other tables, all. `day` is YYYY-MM-DD."""
+        ...
+
+    def due(self, now_ms: int) -> list[Document]:
+        """A row for each task that is due besides news: what it is, why, and the command if the next run leaves it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FolderNow:
+    """`ReadableTables` in a folder."""
+
+    store: ObjectStore
+    manifest: Manifest
+
+    @classmethod
+    def opened(cls, place: TablesPlace) -> FolderNow:
+        """Raises TieredctlError `path-missing` where no run ended."""
+        store = place.open()
+        return cls(store, demand_current(store))
+
+    def newest(self, kind: TableKind, days: int) -> pa.Table:
+        files = folder_files(self.manifest, kind.name)
+        shown = sorted({one.day for one in files if one.day is not None})[-days:]
+        return file_rows(self.store, kind, [one for one in files if one.day in (None, *shown)])
+
+    def due(self, now_ms: int) -> list[Document]:
+        return due_documents(self.manifest, now_ms)
 
 
 def read_rows(tables: str | TablesPlace, name: str) -> pa.Table:
     """A table of the newest version. Raises TieredctlError `path-missing` where no run ended."""
     place = tables_place(tables)
     kind, store = kind_named(name), place.open()
-    return file_rows(store, kind, demand_current(store).tables[name].files)
+    return file_rows(store, kind, folder_files(demand_current(store), name))
 
 
 def table_urls(tables: str | TablesPlace, name: str) -> list[str]:
     """Where the files of a table are, for other readers of Parquet."""
     place = tables_place(tables)
     kind, store = kind_named(name), place.open()
-    return [f"{store.url.rstrip('/')}/{one.path}" for one in demand_current(store).tables[kind.name].files]
+    return [f"{store.url.rstrip('/')}/{one.path}" for one in folder_files(demand_current(store), kind.name)]
+
+
+def folder_files(manifest: Manifest, name: str) -> tuple[DataFile, ...]:
+    """The files of a table in a folder."""
+    state = manifest.tables[name]
+    return state.files if isinstance(state, TableState) else ()
 
 
 def file_rows(store: ObjectStore, kind: TableKind, files: Iterable[DataFile]) -> pa.Table:

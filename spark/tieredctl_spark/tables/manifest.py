@@ -43,6 +43,37 @@ class TableState:
     def bytes(self) -> int:
         return sum(one.bytes for one in self.files)
 
+    @property
+    def file_count(self) -> int:
+        return len(self.files)
+
+    @property
+    def first_day(self) -> str | None:
+        return min((one.day for one in self.files if one.day is not None), default=None)
+
+    @property
+    def last_day(self) -> str | None:
+        return max((one.day for one in self.files if one.day is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotState:
+    """A table of a catalog as a run left it, and the run that changed it last."""
+
+    snapshot: str
+    """What `VERSION AS OF` takes."""
+    rows: int
+    bytes: int
+    file_count: int
+    first_day: str | None
+    last_day: str | None
+    run_id: str
+    changed_ms: int
+    schema_version: int = 1
+
+
+State = TableState | SnapshotState
+
 
 @dataclass(frozen=True, slots=True)
 class Looked:
@@ -78,7 +109,7 @@ class Manifest:
     looked_ms: int
     """When a run saw that this is how things are."""
     looked: Looked
-    tables: Mapping[str, TableState] = field(default_factory=dict)
+    tables: Mapping[str, State] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """As JSON."""
@@ -101,9 +132,12 @@ class Manifest:
 def _read(document: Mapping[str, Any]) -> Manifest:
     looked = dict(document["looked"])
     looked["offsets"] = {number: tuple(offsets) for number, offsets in looked["offsets"].items()}
-    tables = {
-        name: TableState(**{**state, "files": tuple(DataFile(**one) for one in state["files"])})
-        for name, state in document["tables"].items()
-    }
+    tables = {name: _state(state) for name, state in document["tables"].items()}
     named = {name: document[name] for name in ("version", "run_id", "parent_run_id", "looked_ms")}
     return Manifest(**named, looked=Looked(**looked), tables=tables)
+
+
+def _state(document: Mapping[str, Any]) -> State:
+    if "snapshot" in document:
+        return SnapshotState(**document)
+    return TableState(**{**document, "files": tuple(DataFile(**one) for one in document["files"])})

@@ -13,7 +13,7 @@ from pyspark.sql import functions as fn
 
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl_spark.kept_frames import task_rows
-from tieredctl_spark.tables.files import columns_of_file, kind_named, tables_place
+from tieredctl_spark.tables.files import columns_of_file, folder_files, kind_named, tables_place
 from tieredctl_spark.tables.kinds import DAY, TableKind
 from tieredctl_spark.tables.manifest import DataFile
 from tieredctl_spark.tables.table_store import TablesPlace, demand_current
@@ -26,7 +26,7 @@ def read_table(session: SparkSession, tables: str | TablesPlace, name: str) -> D
     no package of Hadoop's is needed. Raises TieredctlError `path-missing` where no run ended."""
     place = tables_place(tables)
     kind, store = kind_named(name), place.open()
-    frame = files_frame(session, store, kind, demand_current(store).tables[name].files)
+    frame = files_frame(session, store, kind, folder_files(demand_current(store), name))
     return frame.withColumn(DAY, fn.to_date(DAY)) if kind.by_day else frame
 
 
@@ -44,10 +44,4 @@ def files_frame(
     def read(number: int) -> Iterator[pa.Table]:
         yield columns_of_file(store, kind, files[number], wanted.names)
 
-    frame = task_rows(session, len(files), read, _dates_as_text(wanted), _MOST_TASKS)
-    dates = [field.name for field in wanted if pa.types.is_date(field.type)]
-    return frame.withColumns({name: fn.to_date(name) for name in dates}) if dates else frame
-
-
-def _dates_as_text(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([pa.field(one.name, pa.string() if pa.types.is_date(one.type) else one.type) for one in schema])
+    return task_rows(session, len(files), read, wanted, _MOST_TASKS)

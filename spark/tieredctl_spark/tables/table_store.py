@@ -23,7 +23,7 @@ from tieredctl.ports.object_store import (
 )
 from tieredctl.wiring.places import StorePlace
 from tieredctl_spark.tables.kinds import DAY, TABLES, TableKind
-from tieredctl_spark.tables.manifest import Manifest
+from tieredctl_spark.tables.manifest import Manifest, TableState
 
 _MANIFESTS = "_manifests/"
 _MANIFEST = re.compile(r"_manifests/(?P<version>\d{12})\.json")
@@ -120,7 +120,8 @@ def remove_leftovers(store: WritableObjectStore, manifest: Manifest) -> int:
     How many files that were."""
     versions = _versions(store)
     readable = [_manifest(store, version) for version in versions[-READABLE_VERSIONS:]]
-    named = {one.path for known in readable for state in known.tables.values() for one in state.files}
+    states = [state for known in readable for state in known.tables.values() if isinstance(state, TableState)]
+    named = {one.path for state in states for one in state.files}
     removed = 0
     leftovers: list[StoredObject] = []
     for stored in _data_files(store, manifest.version):

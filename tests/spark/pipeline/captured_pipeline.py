@@ -42,18 +42,26 @@ class CapturedPipeline:
 
     def run(self, *words: str) -> tuple[int, dict[str, Any]]:
         """Runs the job: its exit code, and the summary that it prints, with the tables' rows as `rows`."""
+        return self.run_into("--tables", str(self.tables), *words)
+
+    def run_into(self, *words: str) -> tuple[int, dict[str, Any]]:
+        """The same, into other tables."""
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
-            code = job.main([*self.places, "--tables", str(self.tables), *words])
+            code = job.main([*self.places, *words])
         assert out.getvalue(), err.getvalue()
         document = json.loads(out.getvalue())
         return code, document["summary"] | {"rows": {one["table"]: one["rows"] for one in document["items"]}}
 
     def refused(self, *words: str) -> tuple[int, str]:
         """Runs a job that writes nothing: its exit code, and the sentence."""
+        return self.refused_into("--tables", str(self.tables), *words)
+
+    def refused_into(self, *words: str) -> tuple[int, str]:
+        """The same, into other tables."""
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
-            code = job.main([*self.places, "--tables", str(self.tables), *words])
+            code = job.main([*self.places, *words])
         assert not out.getvalue()
         return code, err.getvalue()
 
@@ -71,7 +79,14 @@ def contents(pipeline: CapturedPipeline) -> dict[str, list[str]]:
 
 
 def comparable(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    return sorted(str({name: value for name, value in row.items() if name not in _OWN | _TIMES}) for row in rows)
+    return sorted(
+        str({name: value for name, value in row.items() if name not in _OWN | _TIMES} | _resolved(row)) for row in rows
+    )
+
+
+def _resolved(row: Mapping[str, Any]) -> dict[str, bool]:
+    """Whether a finding is, whenever that was."""
+    return {"resolved": row["resolved"] is not None} if "resolved" in row else {}
 
 
 def cut_copy(cluster: Path, folder: Path, share: float) -> Path:

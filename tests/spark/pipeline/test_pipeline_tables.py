@@ -189,12 +189,12 @@ def test_status_shows_the_tables_and_writes_a_page(done: Done, tmp_path: Path) -
         assert words in page, words
 
 
-def test_tables_in_the_store_or_in_a_catalog_are_refused(done: Done) -> None:
+def test_tables_in_the_store_or_in_two_places_are_refused(done: Done) -> None:
     inside = done.pipeline.into(done.pipeline.store / "tables")
 
     for pipeline, words, sentence in (
         (inside, (), "is in the store itself"),
-        (done.pipeline, ("--catalog", "lake"), "are not supported yet"),
+        (done.pipeline, ("--catalog", "lake"), "cannot be combined"),
     ):
         code, said = pipeline.refused(*words)
         assert (code, sentence in said) == (ExitCode.USAGE, True), said

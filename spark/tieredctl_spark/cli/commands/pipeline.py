@@ -22,6 +22,8 @@ from tieredctl.ops.verification.report import Level
 
 if TYPE_CHECKING:
     from tieredctl.wiring.places import StorePlace
+    from tieredctl_spark.catalogs.place import CatalogPlace
+    from tieredctl_spark.tables.files import ReadableTables
     from tieredctl_spark.tables.manifest import Manifest
     from tieredctl_spark.tables.table_store import TablesPlace
 
@@ -39,6 +41,14 @@ _COLUMNS = (
 _FIELDS = ("table", "rows", "files", "bytes", "firstDay", "lastDay", "changed", "runId", "schemaVersion")
 Tables = Annotated[
     str | None, typer.Option("--tables", metavar="DIR|URL", help="The folder of all tables: a path, s3://… or gs://….")
+]
+CatalogName = Annotated[
+    str | None,
+    typer.Option(
+        "--catalog",
+        metavar="NAME[.NAMESPACE]",
+        help="Iceberg or Delta tables in this catalog of Spark's, instead of --tables.",
+    ),
 ]
 TableOptions = Annotated[
     list[str] | None,
@@ -59,9 +69,7 @@ def add_to(commands: typer.Typer) -> None:
 def run(
     *,
     tables: Tables = None,
-    catalog: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Iceberg or Delta tables: not supported yet.")
-    ] = None,
+    catalog: CatalogName = None,
     tables_option: TableOptions = None,
     metadata_options: MetadataOptions,
     remote_options: RemoteOptions,
@@ -88,15 +96,12 @@ def run(
     """
     from tieredctl_spark.pipeline.run import PipelineOptions, run_pipeline
 
-    if catalog is not None:
-        hint = "Keep Parquet tables: give --tables with a folder or a bucket."
-        raise TieredctlError(ErrorCode.USAGE, "Tables in a catalog (Iceberg, Delta) are not supported yet.", hint=hint)
     metadata, store = metadata_options.place(), remote_options.place()
     options = PipelineOptions(
         metadata,
         store,
         topic_lists.beside(metadata),
-        _tables_place(tables, tables_option, store),
+        _place(tables, tables_option, catalog, store),
         level,
         duration_ms(min_age),
         duration_ms(list_every),
@@ -108,49 +113,88 @@ def run(
     if not done.had_news:
         sentence = f"Nothing is new since {iso_8601(done.manifest.looked.listed_ms)}. {sentence}"
     summary = _summary(done.manifest) | {"news": done.had_news, "leftoversRemoved": done.leftovers}
-    return view.show(_listing("PipelineRun", options.tables, done.manifest, summary), (), done.exit_code, [sentence])
+    return view.show(
+        _listing("PipelineRun", options.tables.url, done.manifest, summary), (), done.exit_code, [sentence]
+    )
 
 
-def status(*, tables: Tables = None, tables_option: TableOptions = None, view: View, page: ReportOptions) -> ExitCode:
-    """Show which version of the tables is current, what each has, and what is due. Starts no Spark.
+def status(
+    *,
+    tables: Tables = None,
+    catalog: CatalogName = None,
+    tables_option: TableOptions = None,
+    spark_conf: SparkConf = None,
+    view: View,
+    page: ReportOptions,
+) -> ExitCode:
+    """Show which version of the tables is current, what each has, and what is due. Starts Spark for --catalog only.
 
     For example: tieredctl pipeline status --tables s3://lake/tiered --report tiered.html
     """
-    from tieredctl_spark.tables.due import due_documents
-    from tieredctl_spark.tables.table_store import demand_current
+    from tieredctl_spark.catalogs.place import CatalogPlace
+    from tieredctl_spark.tables.files import FolderNow
 
-    place = _tables_place(tables, tables_option, None)
+    place = _place(tables, tables_option, catalog, None)
     page.demand_possible()
-    store = place.open()
-    manifest = demand_current(store)
-    due = due_documents(manifest, clock_ms())
-    sentences = [f"Due: {one['task']}, because {one['why']}." for one in due] or ["Nothing is due."]
-    listing = _listing("PipelineStatus", place, manifest, _summary(manifest) | {"due": due})
+    if isinstance(place, CatalogPlace):
+        return _catalog_status(place, pairs("--spark-conf", spark_conf), view, page)
+    return _status(place.url, FolderNow.opened(place), view, page)
+
+
+def _catalog_status(place: CatalogPlace, settings: dict[str, str], view: View, page: ReportOptions) -> ExitCode:
+    from tieredctl_spark.catalogs.reading import CurrentTables
+    from tieredctl_spark.failures import spark_failures
+    from tieredctl_spark.session import spark_session
+
+    place.demand_release()
+    with spark_session(settings) as session, spark_failures():
+        return _status(place.url, CurrentTables.opened(place.open(session)), view, page)
+
+
+def _status(url: str, tables: ReadableTables, view: View, page: ReportOptions) -> ExitCode:
+    due = tables.due(clock_ms())
+    sentences = [f"Due: {one['task']}, because {one['why']}{_command(one)}." for one in due] or ["Nothing is due."]
+    listing = _listing("PipelineStatus", url, tables.manifest, _summary(tables.manifest) | {"due": due})
     code = view.show(listing, (), ExitCode.CLEAN, sentences)
 
     def reported() -> Reported:
         from tieredctl_spark.cli.pipeline_page import reported_tables
 
-        return reported_tables(store, manifest, listing)
+        return reported_tables(tables, listing)
 
     return page.write(code, reported)
 
 
-def _tables_place(tables: str | None, options: list[str] | None, store: StorePlace | None) -> TablesPlace:
+def _command(due: Document) -> str:
+    return f": {due['command']}" if "command" in due else ""
+
+
+def _place(
+    tables: str | None, options: list[str] | None, catalog: str | None, store: StorePlace | None
+) -> TablesPlace | CatalogPlace:
+    from tieredctl_spark.catalogs.place import CatalogPlace
     from tieredctl_spark.tables.table_store import TablesPlace
 
-    if tables is None:
-        hint = "Give --tables with a folder or a bucket."
-        raise TieredctlError(ErrorCode.USAGE, "No folder of tables was given.", hint=hint)
+    if (tables is None) == (catalog is None):
+        hint = "Give --tables with a folder or a bucket, or --catalog with one of Spark's."
+        what = (
+            "Neither tables nor a catalog were given."
+            if tables is None
+            else "--tables and --catalog cannot be combined."
+        )
+        raise TieredctlError(ErrorCode.USAGE, what, hint=hint)
+    if catalog is not None:
+        return CatalogPlace.given(catalog)
+    assert tables is not None
     given = pairs("--tables-option", options)
     return TablesPlace.beside(store, tables) if store is not None and not given else TablesPlace.given(tables, given)
 
 
-def _listing(kind: str, place: TablesPlace, manifest: Manifest, summary: Document) -> Listing:
+def _listing(kind: str, url: str, manifest: Manifest, summary: Document) -> Listing:
     looked = manifest.looked
     source = {
         "kind": "tables",
-        "tables": place.url,
+        "tables": url,
         "store": looked.store,
         "layout": looked.layout,
         "clusterId": looked.cluster_id,
@@ -162,14 +206,13 @@ def _listing(kind: str, place: TablesPlace, manifest: Manifest, summary: Documen
 
 def _item(name: str, manifest: Manifest) -> Document:
     state = manifest.tables[name]
-    days = sorted(one.day for one in state.files if one.day is not None)
     return {
         "table": name,
         "rows": state.rows,
-        "files": len(state.files),
+        "files": state.file_count,
         "bytes": state.bytes,
-        "firstDay": days[0] if days else None,
-        "lastDay": days[-1] if days else None,
+        "firstDay": state.first_day,
+        "lastDay": state.last_day,
         "changed": iso_8601(state.changed_ms),
         "runId": state.run_id,
         "schemaVersion": state.schema_version,

@@ -1,0 +1,1 @@
+"""Tables in a catalog of Spark's: Iceberg or Delta."""

@@ -1,0 +1,131 @@
+"""The table `runs` of a catalog: a row for each run that ended, which makes versions of all other tables current.
+
+A run first claims the newest row, by a conditional update, and writes after that; it ends with a conditional merge that
+adds the next row only while the claim is its own. Formats let one of several such commits succeed. A run that lost its
+claim, because it was taken for dead, can never make anything current.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl_spark.catalogs.place import Catalog
+from tieredctl_spark.tables.manifest import Manifest, SnapshotState
+
+RUNS = "runs"
+NO_RUN = 0
+_CREATED = """
+CREATE TABLE {table} USING {format} TBLPROPERTIES ({properties}) AS SELECT CAST({no_run} AS BIGINT) AS version,
+    '' AS runId, '' AS parentRunId, CAST(NULL AS STRING) AS clusterId, CAST(NULL AS TIMESTAMP) AS looked,
+    CAST(NULL AS BOOLEAN) AS complete, CAST(NULL AS INT) AS exitCode, CAST(map() AS MAP<STRING, STRING>) AS snapshots,
+    '' AS claimedBy, '' AS document
+"""
+_COMMITTED = """
+MERGE INTO {table} t USING (
+    SELECT IF(isNext, version + 1, version) AS version, version AS claimed, isNext
+    FROM {table} CROSS JOIN (SELECT explode(array(true, false)) AS isNext)
+    WHERE version = {claimed} AND claimedBy = {run_id}
+) s ON t.version = s.version
+WHEN MATCHED THEN UPDATE SET claimedBy = NULL
+WHEN NOT MATCHED THEN INSERT
+    (version, runId, parentRunId, clusterId, looked, complete, exitCode, snapshots, claimedBy, document)
+    VALUES (s.version, {run_id}, {parent}, {cluster}, timestamp_millis({looked_ms}), {complete}, {exit_code},
+            {snapshots}, '', {document})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest row."""
+
+    version: int
+    claimed_by: str
+    manifest: Manifest | None
+    """None where no run ended."""
+
+
+def head(catalog: Catalog) -> Head | None:
+    """None where no run began."""
+    if not catalog.has(RUNS):
+        return None
+    newest = catalog.frame(RUNS).orderBy("version", ascending=False).limit(1)
+    (row,) = newest.select("version", "claimedBy", "document").collect()
+    name = f"{catalog.full_name(RUNS)}, version {row.version},"
+    manifest = Manifest.read(row.document.encode(), name) if row.document else None
+    return Head(row.version, row.claimedBy, manifest)
+
+
+def claim(catalog: Catalog, seen: Head | None, run_id: str, version: int) -> None:
+    """Makes the newest row this run's, if it is still as it was seen and has a version; the run that had claimed it can
+    never end. Raises TieredctlError `locked`."""
+    table = catalog.full_name(RUNS)
+    if seen is None:
+        catalog.session.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog.place.url}")
+        own = {"format": catalog.format.name, "properties": catalog.format.properties}
+        _try(catalog, lambda: catalog.session.sql(_CREATED.format(table=table, no_run=NO_RUN, **own)), run_id)
+        seen = Head(NO_RUN, "", None)
+    if seen.version != version:
+        raise _lost(catalog)
+    condition = f"version = {seen.version} AND claimedBy = {_text(seen.claimed_by)}"
+    update = f"UPDATE {table} SET claimedBy = {_text(run_id)} WHERE {condition}"
+    _try(catalog, lambda: catalog.session.sql(update), run_id)
+    demand_claim(catalog, run_id)
+
+
+def demand_claim(catalog: Catalog, run_id: str) -> None:
+    """Raises TieredctlError `locked` where another run claimed the row meanwhile."""
+    now = head(catalog)
+    if now is None or now.claimed_by != run_id:
+        raise _lost(catalog)
+
+
+def commit(catalog: Catalog, manifest: Manifest) -> None:
+    """Makes a version current. Raises TieredctlError `locked` where this run lost its claim."""
+    states = {name: state for name, state in manifest.tables.items() if isinstance(state, SnapshotState)}
+    pairs = ", ".join(f"{_text(name)}, {_text(state.snapshot)}" for name, state in sorted(states.items()))
+    looked = manifest.looked
+    merge = _COMMITTED.format(
+        table=catalog.full_name(RUNS),
+        claimed=manifest.version - 1,
+        run_id=_text(manifest.run_id),
+        parent=_text(manifest.parent_run_id),
+        cluster="CAST(NULL AS STRING)" if looked.cluster_id is None else _text(looked.cluster_id),
+        looked_ms=manifest.looked_ms,
+        complete=str(looked.complete),
+        exit_code=looked.exit_code,
+        snapshots=f"map({pairs})",
+        document=_text(manifest.to_bytes().decode()),
+    )
+    _try(catalog, lambda: catalog.session.sql(merge), manifest.run_id)
+    now = head(catalog)
+    if now is None or now.manifest is None or now.manifest.run_id != manifest.run_id:
+        raise _lost(catalog)
+
+
+def _lost(catalog: Catalog) -> TieredctlError:
+    message = f"Another run began with the tables in {catalog.place.url} meanwhile; this one made none current."
+    return TieredctlError(ErrorCode.LOCKED, message, hint="Run it again once the other one has ended.")
+
+
+def _try(catalog: Catalog, change: Callable[[], object], run_id: str) -> None:
+    """What a format refuses because of another commit is a lost claim; anything else is raised."""
+    try:
+        change()
+    except (PySparkException, Py4JError):
+        now = head(catalog)
+        if now is None or now.claimed_by == run_id:
+            raise
+        if now.manifest is not None and now.manifest.run_id == run_id:
+            return  # only the answer was lost
+        raise _lost(catalog) from None
+
+
+def _text(value: str) -> str:
+    """A literal of Spark's SQL."""
+    quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{quoted}'"
