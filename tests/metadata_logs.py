@@ -9,6 +9,7 @@ from typing import Any
 from tieredctl.formats.compression import Codec
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.record_batches import Record, encode_batch
+from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.events import (
     MetadataEvent,
     RemoteLogSegmentMetadata,
@@ -161,3 +162,10 @@ def _key(event: MetadataEvent) -> bytes:
 
 def _value(value: MetadataEvent | bytes | None) -> bytes | None:
     return value if value is None or isinstance(value, bytes) else encode_event(value)
+
+
+def events_of(data: Path) -> list[bytes]:
+    """All values of the metadata topic, those of each metadata partition in order."""
+    source = LogDirectories([data])
+    chunks = (chunk for number in source.metadata_partitions() for chunk in source.chunks(number))
+    return [record.value for chunk in chunks for record in chunk.records() if record.value is not None]

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
 
 import pyarrow as pa
-import pyspark
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.metadata_rows import MetadataRows
 from tieredctl_spark.metadata_shares import Wanted, planned_shares
+from tieredctl_spark.missing_streams import NoStream
 from tieredctl_spark.schemas import projection
 from tieredctl_spark.source_options import AS_OF, METADATA_OPTIONS, METADATA_PARTITION, PARTITION_OPTIONS, SourceOptions
 from tieredctl_spark.worker_failures import one_sentence
 
 _SELECTION = (METADATA_PARTITION, *PARTITION_OPTIONS)
-_STREAMS_SINCE = "4.2"
 _MOST_ROWS = "max-rows-per-batch"
 
 
@@ -45,7 +42,7 @@ class RowKind:
         try:
             from tieredctl_spark.metadata_stream import MetadataStreamReader
         except ModuleNotFoundError:  # PySpark's own pyspark.sql.streaming.datasource
-            return _NoStream(self.source)
+            return NoStream(self.source)
         with one_sentence():
             options = SourceOptions(self.source, given, (*METADATA_OPTIONS, *_SELECTION, _MOST_ROWS))
             rows, most_rows = self._rows(options, schema), options.number(_MOST_ROWS, least=1)
@@ -68,26 +65,3 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with one_sentence():
             yield from self._rows.batches(self._place, partition.value)
-
-
-class _NoStream(DataSourceStreamReader):
-    """Says that this release of PySpark has no such streams, whichever end it asks for first: PySpark 4.1 hides what
-    `streamReader` itself raises."""
-
-    def __init__(self, source: str) -> None:
-        self._source = source
-
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        return self._refuse()
-
-    def latestOffset(self, *_: Any, **__: Any) -> dict[str, Any]:  # noqa: N802 - as above; later releases give more
-        return self._refuse()
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        raise AssertionError(f"{partition} of a stream that never began")
-
-    def _refuse(self) -> NoReturn:
-        hint = "Read it in batches: spark.read instead of spark.readStream."
-        message = f"A stream of {self._source} needs PySpark {_STREAMS_SINCE} or later; this is {pyspark.__version__}."
-        with one_sentence():
-            raise TieredctlError(ErrorCode.MISSING_EXTRA, f"{message} {hint}", hint=hint)

@@ -51,7 +51,9 @@ def record_shares(
     findings = [*findings, *remote.findings]
     if findings and request.on_damage is OnDamage.FAIL:
         raise LostRecords(findings[0])
-    first, end = (_offset(place, remote, store, layout, request.on_damage) for place in (request.start, request.end))
+    first, end = (
+        place_offset(place, remote, store, layout, request.on_damage) for place in (request.start, request.end)
+    )
     last = min(GREATEST_OFFSET + 1 if end is None else end, remote.end_offset or 0) - 1
     bounds = [*_bounds(remote, first or 0, last, request.isolation, task_bytes), last + 1]
     return [
@@ -64,7 +66,7 @@ def record_shares(
     ]
 
 
-def _offset(
+def place_offset(
     place: RecordPlace, remote: RemotePartition, store: ObjectStore, layout: SegmentObjects, on_damage: OnDamage
 ) -> int | None:
     """The offset of a place; of a time, that of what cannot be read before it is found, so that its share meets it."""

@@ -68,6 +68,15 @@ class SourceOptions:
             raise TieredctlError(ErrorCode.USAGE, f"{name} {text!r} is not a whole number from {least} on.")
         return int(text)
 
+    def flag(self, name: str, *, otherwise: bool) -> bool:
+        """`otherwise` where it was not given. Raises TieredctlError `usage` for what is neither true nor false."""
+        text = self.text(name)
+        if text is None:
+            return otherwise
+        if text.lower() not in ("true", "false"):
+            raise TieredctlError(ErrorCode.USAGE, f"{name} {text!r} is neither true nor false.")
+        return text.lower() == "true"
+
     def metadata_place(self) -> MetadataPlace:
         """Raises TieredctlError unless exactly one source of metadata is given."""
         server, config = self.text("bootstrap-server"), self._path("command-config")

@@ -1,0 +1,66 @@
+"""Which offsets of a partition's part in remote storage can be read, and which are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from tieredctl.ports.object_store import ObjectStore
+from tieredctl.records.lost_records import Loss
+from tieredctl.records.remote_partition import RemotePartition
+from tieredctl.records.request import Isolation
+from tieredctl.records.segment_objects import SegmentObjects
+from tieredctl.records.transaction_indexes import TransactionIndexes
+
+
+class Readable(NamedTuple):
+    """A partition, and the offsets from `first` up to, not including, `end` that consumers may read of it."""
+
+    remote: RemotePartition
+    first: int
+    end: int
+
+    def gone(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        """What of the offsets from `begin` up to, not including, `end` is no longer in remote storage. Offsets that no
+        segment holds although nothing deleted them are damage, and met by whoever reads."""
+        if begin < min(self.first, end):
+            yield begin, min(self.first, end) - 1
+        for span, following in pairwise(self.remote.spans):
+            hole = max(span.last + 1, begin), min(following.first, end) - 1
+            if hole[0] <= hole[1] and [*self.remote.deleted.not_among(*hole)] != [hole]:
+                yield hole
+
+
+def readable(remote: RemotePartition, store: ObjectStore, layout: SegmentObjects, isolation: Isolation) -> Readable:
+    """What can be read of a partition. Raises TieredctlError where the store answers nothing.
+
+    With `read_committed`, the end is before the first transaction whose end is not in remote storage, as the last
+    segment tells that serves up to its own end and whose producer snapshot can be read: what follows it has to wait
+    for another segment.
+    """
+    if remote.first_offset is None or remote.end_offset is None:
+        highest = remote.deleted.highest
+        first = 0 if highest is None else highest + 1
+        return Readable(remote, first, first)
+    end = remote.end_offset
+    if isolation is Isolation.READ_COMMITTED:
+        end = max(_last_stable(remote, store, layout), remote.first_offset)
+    return Readable(remote, remote.first_offset, end)
+
+
+def _last_stable(remote: RemotePartition, store: ObjectStore, layout: SegmentObjects) -> int:
+    indexes = TransactionIndexes(store, layout, remote.spans)
+    for number, span in reversed([*enumerate(remote.spans)]):
+        still_open = _value(indexes.open_after(number)) if span.reaches_end else None
+        if still_open is not None:
+            return min([span.last + 1, *still_open.values()])
+    return 0
+
+
+def _value(looked_up: Generator[Loss, None, dict[int, int] | None]) -> dict[int, int] | None:
+    while True:
+        try:
+            next(looked_up)
+        except StopIteration as found:
+            return found.value  # type: ignore[no-any-return]
