@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,9 +14,9 @@ from tieredctl.model.nearest import nearest_hint
 from tieredctl.ops.documents import Document
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl_spark.tables.due import due_documents
-from tieredctl_spark.tables.kinds import DAY, TABLES, TableKind
-from tieredctl_spark.tables.manifest import DataFile, Manifest, TableState
-from tieredctl_spark.tables.table_store import TablesPlace, demand_current
+from tieredctl_spark.tables.kinds import BACKFILL_TABLES, DAY, TABLES, TableKind
+from tieredctl_spark.tables.manifest import DataFile, Manifest, State, TableState
+from tieredctl_spark.tables.table_store import TablesPlace, current_tables, demand_current
 
 
 class ReadableTables(Protocol):
@@ -48,7 +48,7 @@ class FolderNow:
         return cls(store, demand_current(store))
 
     def newest(self, kind: TableKind, days: int) -> pa.Table:
-        files = folder_files(self.manifest, kind.name)
+        files = folder_files(self.manifest.tables, kind.name)
         shown = sorted({one.day for one in files if one.day is not None})[-days:]
         return file_rows(self.store, kind, [one for one in files if one.day in (None, *shown)])
 
@@ -60,19 +60,19 @@ def read_rows(tables: str | TablesPlace, name: str) -> pa.Table:
     """A table of the newest version. Raises TieredctlError `path-missing` where no run ended."""
     place = tables_place(tables)
     kind, store = kind_named(name), place.open()
-    return file_rows(store, kind, folder_files(demand_current(store), name))
+    return file_rows(store, kind, table_files(store, kind))
 
 
 def table_urls(tables: str | TablesPlace, name: str) -> list[str]:
     """Where the files of a table are, for other readers of Parquet."""
     place = tables_place(tables)
     kind, store = kind_named(name), place.open()
-    return [f"{store.url.rstrip('/')}/{one.path}" for one in folder_files(demand_current(store), kind.name)]
+    return [f"{store.url.rstrip('/')}/{one.path}" for one in table_files(store, kind)]
 
 
-def folder_files(manifest: Manifest, name: str) -> tuple[DataFile, ...]:
+def folder_files(tables: Mapping[str, State], name: str) -> tuple[DataFile, ...]:
     """The files of a table in a folder."""
-    state = manifest.tables[name]
+    state = tables.get(name)
     return state.files if isinstance(state, TableState) else ()
 
 
@@ -99,8 +99,19 @@ def tables_place(tables: str | TablesPlace) -> TablesPlace:
 
 
 def kind_named(name: str) -> TableKind:
-    """One of the pipeline's tables. Raises TieredctlError `usage` for another."""
-    if name not in TABLES:
-        message = f"There is no table {name!r}; the pipeline's are {', '.join(TABLES)}."
-        raise TieredctlError(ErrorCode.USAGE, message, hint=nearest_hint(name, TABLES))
-    return TABLES[name]
+    """One of the tables of a pipeline, or of a backfill. Raises TieredctlError `usage` for another."""
+    kinds = TABLES | BACKFILL_TABLES
+    if name not in kinds:
+        pipeline, backfill = (", ".join(some) for some in (TABLES, BACKFILL_TABLES))
+        message = f"There is no table {name!r}; a pipeline's are {pipeline}; a backfill's are {backfill}."
+        raise TieredctlError(ErrorCode.USAGE, message, hint=nearest_hint(name, kinds))
+    return kinds[name]
+
+
+def table_files(store: ObjectStore, kind: TableKind) -> Sequence[DataFile]:
+    """The files of a table in the newest version. Raises TieredctlError `path-missing` where it is not there."""
+    tables = current_tables(store)
+    if kind.name not in tables:
+        hint = f"There are {', '.join(tables)}."
+        raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no table {kind.name} in {store.url}.", hint=hint)
+    return folder_files(tables, kind.name)

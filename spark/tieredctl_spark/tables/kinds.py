@@ -1,4 +1,4 @@
-"""The pipeline's tables: their names, columns and how they are kept."""
+"""All tables: their names, columns and how they are kept."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tieredctl.records.arrow_records import DAMAGE
 from tieredctl_spark.arrow.event_table import EVENT_TABLE_SCHEMA
 from tieredctl_spark.arrow.instants import INSTANT
 from tieredctl_spark.arrow.segment_table import SEGMENT_TABLE_SCHEMA
+from tieredctl_spark.record_rows import RECORD_TABLE_SCHEMA
 
 DAY = "day"
 PROVENANCE = pa.schema({"clusterId": pa.string(), "runId": pa.string(), "schemaVersion": pa.int32()})
@@ -184,3 +186,30 @@ TABLES = {
         RETENTION_FORECAST,
     )
 }
+"""The pipeline's."""
+
+RECORDS = TableKind("records", pa.schema([field for field in RECORD_TABLE_SCHEMA if field.name != DAMAGE.name]))
+"""A row for each record of a topic, as `tiered_log` has it."""
+UNREADABLE = TableKind(
+    "unreadable",
+    pa.schema(
+        {
+            **_PARTITION,
+            "firstOffset": pa.int64(),
+            "lastOffset": pa.int64(),
+            "segmentId": pa.string(),
+            "part": pa.string(),
+            "key": pa.string(),
+            "position": pa.int64(),
+            "code": pa.string(),
+            "severity": pa.string(),
+            "message": pa.string(),
+            "evidence": pa.string(),
+        }
+    ),
+)
+"""A row for each finding about a topic's records: offsets (inclusive) are those of which nothing was returned, null
+where that is none; `position` is a byte of the part that the object `key` holds."""
+
+BACKFILL_TABLES = {kind.name: kind for kind in (RECORDS, UNREADABLE)}
+"""Those of a topic's history."""

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol, Self
 
 from tieredctl.errors import ErrorCode, TieredctlError
 
-_KIND, _API_VERSION = "PipelineManifest", "tieredctl/v1"
+_PIPELINE, _BACKFILL, _API_VERSION = "PipelineManifest", "BackfillManifest", "tieredctl/v1"
+
+
+class AnyManifest(Protocol):
+    """A version of some tables, whoever writes them."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def parent_run_id(self) -> str: ...
+    @property
+    def tables(self) -> Mapping[str, State]: ...
+
+    def to_bytes(self) -> bytes: ...
+    @classmethod
+    def read(cls, data: bytes, name: str) -> Self: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,31 +131,77 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """As JSON."""
-        return json.dumps({"kind": _KIND, "apiVersion": _API_VERSION, **asdict(self)}).encode()
+        return _written(_PIPELINE, self)
 
     @classmethod
     def read(cls, data: bytes, name: str) -> Manifest:
         """What `to_bytes` wrote. Raises TieredctlError `undecodable` for anything else."""
-        try:
-            document = json.loads(data)
-            if (document["kind"], document["apiVersion"]) != (_KIND, _API_VERSION):
-                raise ValueError
-            return _read(document)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            hint = "These tables were written by another program, or a later tieredctl; name another folder."
-            message = f"{name} is not a manifest that this tieredctl reads."
-            raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=hint) from None
+        with _decoding(name):
+            document = _document(data, _PIPELINE)
+            looked = document.pop("looked")
+            looked["offsets"] = {number: tuple(offsets) for number, offsets in looked["offsets"].items()}
+            return cls(**document, looked=Looked(**looked))
 
 
-def _read(document: Mapping[str, Any]) -> Manifest:
-    looked = dict(document["looked"])
-    looked["offsets"] = {number: tuple(offsets) for number, offsets in looked["offsets"].items()}
-    tables = {name: _state(state) for name, state in document["tables"].items()}
-    named = {name: document[name] for name in ("version", "run_id", "parent_run_id", "looked_ms")}
-    return Manifest(**named, looked=Looked(**looked), tables=tables)
+@dataclass(frozen=True, slots=True)
+class BackfillManifest:
+    """A version of the tables of a topic's history."""
+
+    version: int
+    run_id: str
+    parent_run_id: str
+    topic: str
+    topic_id: str
+    isolation: str
+    next_offsets: Mapping[str, int]
+    """Of each partition, by its number, the offset up to which (exclusive) all was read."""
+    lost_offsets: int
+    """How many of these offsets could not be read."""
+    exit_code: int
+    """The worst one of what could not be read."""
+    tables: Mapping[str, TableState] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        """As JSON."""
+        return _written(_BACKFILL, self)
+
+    @classmethod
+    def read(cls, data: bytes, name: str) -> BackfillManifest:
+        """What `to_bytes` wrote. Raises TieredctlError `undecodable` for anything else."""
+        with _decoding(name):
+            return cls(**_document(data, _BACKFILL))
+
+
+def tables_in(data: bytes, name: str) -> Mapping[str, State]:
+    """The tables of a manifest of any kind. Raises TieredctlError `undecodable` for anything else."""
+    with _decoding(name):
+        found: Mapping[str, State] = _document(data, _PIPELINE, _BACKFILL)["tables"]
+        return found
+
+
+def _written(kind: str, manifest: Manifest | BackfillManifest) -> bytes:
+    return json.dumps({"kind": kind, "apiVersion": _API_VERSION, **asdict(manifest)}).encode()
+
+
+def _document(data: bytes, *kinds: str) -> dict[str, Any]:
+    """The fields of a manifest."""
+    document = json.loads(data)
+    if document.pop("kind") not in kinds or document.pop("apiVersion") != _API_VERSION:
+        raise ValueError
+    return {**document, "tables": {name: _state(state) for name, state in document["tables"].items()}}
 
 
 def _state(document: Mapping[str, Any]) -> State:
     if "snapshot" in document:
         return SnapshotState(**document)
     return TableState(**{**document, "files": tuple(DataFile(**one) for one in document["files"])})
+
+
+@contextmanager
+def _decoding(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError):
+        hint = "These tables were written by another program, or a later tieredctl; name another folder."
+        message = f"{name} is not a manifest that this tieredctl reads."
+        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=hint) from None

@@ -13,10 +13,10 @@ from pyspark.sql import functions as fn
 
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl_spark.kept_frames import task_rows
-from tieredctl_spark.tables.files import columns_of_file, folder_files, kind_named, tables_place
+from tieredctl_spark.tables.files import columns_of_file, kind_named, table_files, tables_place
 from tieredctl_spark.tables.kinds import DAY, TableKind
 from tieredctl_spark.tables.manifest import DataFile
-from tieredctl_spark.tables.table_store import TablesPlace, demand_current
+from tieredctl_spark.tables.table_store import TablesPlace
 
 _MOST_TASKS = 256
 
@@ -26,7 +26,7 @@ def read_table(session: SparkSession, tables: str | TablesPlace, name: str) -> D
     no package of Hadoop's is needed. Raises TieredctlError `path-missing` where no run ended."""
     place = tables_place(tables)
     kind, store = kind_named(name), place.open()
-    frame = files_frame(session, store, kind, folder_files(demand_current(store), name))
+    frame = files_frame(session, store, kind, table_files(store, kind))
     return frame.withColumn(DAY, fn.to_date(DAY)) if kind.by_day else frame
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from secrets import token_hex
+from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import (
@@ -22,8 +23,8 @@ from tieredctl.ports.object_store import (
     WritableObjectStore,
 )
 from tieredctl.wiring.places import StorePlace
-from tieredctl_spark.tables.kinds import DAY, TABLES, TableKind
-from tieredctl_spark.tables.manifest import Manifest, TableState
+from tieredctl_spark.tables.kinds import DAY, TableKind
+from tieredctl_spark.tables.manifest import AnyManifest, Manifest, State, TableState, tables_in
 
 _MANIFESTS = "_manifests/"
 _MANIFEST = re.compile(r"_manifests/(?P<version>\d{12})\.json")
@@ -32,6 +33,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
 READABLE_VERSIONS = 10
 """The files of so many versions stay: a reader that began with one of them finds all of its files."""
 _KEPT_MANIFESTS = 100
+_Made = TypeVar("_Made", bound=AnyManifest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,42 +91,57 @@ def demand_apart(tables: TablesPlace, store_url: str) -> None:
 
 
 def current(store: ObjectStore) -> Manifest | None:
-    """The newest version; None where no run ended."""
+    """The newest version of the pipeline's tables; None where no run ended."""
+    return newest(store, Manifest)
+
+
+def newest(store: ObjectStore, form: type[_Made]) -> _Made | None:
+    """The newest version by manifests of this form; None where no run ended."""
     versions = _versions(store)
-    return _manifest(store, versions[-1]) if versions else None
+    return _manifest(store, versions[-1], form) if versions else None
 
 
 def demand_current(store: ObjectStore) -> Manifest:
-    """The newest version. Raises TieredctlError `path-missing` where there is none."""
+    """The newest version of the pipeline's tables. Raises TieredctlError `path-missing` where there is none."""
     found = current(store)
     if found is None:
-        hint = "Write them with `tieredctl pipeline run`."
-        raise TieredctlError(ErrorCode.PATH_MISSING, f"There are no tables in {store.url}.", hint=hint)
+        raise _no_tables(store)
     return found
 
 
-def commit(store: WritableObjectStore, manifest: Manifest) -> None:
+def current_tables(store: ObjectStore) -> Mapping[str, State]:
+    """The tables of the newest version, whoever wrote it. Raises TieredctlError `path-missing` where there is none."""
+    versions = _versions(store)
+    if not versions:
+        raise _no_tables(store)
+    key = _key(versions[-1])
+    return tables_in(store.read(key), f"{store.url}/{key}")
+
+
+def commit(store: WritableObjectStore, manifest: AnyManifest) -> None:
     """Makes a version current. Raises TieredctlError `locked` where another run made its version."""
-    made = store.put_if_absent(_key(manifest.version), manifest.to_bytes())
+    made, form = store.put_if_absent(_key(manifest.version), manifest.to_bytes()), type(manifest)
     # The answer to our own request may have been lost, and a store then refuses the second one.
-    if made is None and _manifest(store, manifest.version).run_id != manifest.run_id:
+    if made is None and _manifest(store, manifest.version, form).run_id != manifest.run_id:
         raise _lost_to_another(store, manifest)
     # A version may be made again once manifests are removed that were made meanwhile.
     later = [version for version in _versions(store) if version > manifest.version]
-    if later and (later[0] != manifest.version + 1 or _manifest(store, later[0]).parent_run_id != manifest.run_id):
+    if later and (
+        later[0] != manifest.version + 1 or _manifest(store, later[0], form).parent_run_id != manifest.run_id
+    ):
         raise _lost_to_another(store, manifest)
 
 
-def remove_leftovers(store: WritableObjectStore, manifest: Manifest) -> int:
+def remove_leftovers(store: WritableObjectStore, manifest: AnyManifest) -> int:
     """Removes what no version names that readers may still use, and that no later one can name; `manifest` is current.
     How many files that were."""
     versions = _versions(store)
-    readable = [_manifest(store, version) for version in versions[-READABLE_VERSIONS:]]
+    readable = [_manifest(store, version, type(manifest)) for version in versions[-READABLE_VERSIONS:]]
     states = [state for known in readable for state in known.tables.values() if isinstance(state, TableState)]
     named = {one.path for state in states for one in state.files}
     removed = 0
     leftovers: list[StoredObject] = []
-    for stored in _data_files(store, manifest.version):
+    for stored in _data_files(store, manifest):
         if stored.key not in named:
             leftovers.append(stored)
             removed += 1
@@ -138,12 +155,12 @@ def remove_leftovers(store: WritableObjectStore, manifest: Manifest) -> int:
     return removed
 
 
-def _data_files(store: ObjectStore, version: int) -> Iterator[StoredObject]:
+def _data_files(store: ObjectStore, manifest: AnyManifest) -> Iterator[StoredObject]:
     """The files of all tables that runs wrote for a version, or an earlier one."""
-    for name in TABLES:
+    for name in manifest.tables:
         for stored in store.list(f"{name}/"):
             found = _DATA_FILE.fullmatch(stored.key)
-            if found and int(found["version"]) <= version:
+            if found and int(found["version"]) <= manifest.version:
                 yield stored
 
 
@@ -156,12 +173,17 @@ def _key(version: int) -> str:
     return f"{_MANIFESTS}{version:012d}.json"
 
 
-def _manifest(store: ObjectStore, version: int) -> Manifest:
+def _manifest(store: ObjectStore, version: int, form: type[_Made]) -> _Made:
     key = _key(version)
-    return Manifest.read(store.read(key), f"{store.url}/{key}")
+    return form.read(store.read(key), f"{store.url}/{key}")
 
 
-def _lost_to_another(store: ObjectStore, manifest: Manifest) -> TieredctlError:
+def _no_tables(store: ObjectStore) -> TieredctlError:
+    hint = "Write them with `tieredctl pipeline run`, or with the job backfill."
+    return TieredctlError(ErrorCode.PATH_MISSING, f"There are no tables in {store.url}.", hint=hint)
+
+
+def _lost_to_another(store: ObjectStore, manifest: AnyManifest) -> TieredctlError:
     message = (
         f"Another run wrote version {manifest.version} of the tables in {store.url} meanwhile; this one changed none."
     )

@@ -13,6 +13,10 @@ from tieredctl_spark.tables.kinds import PROVENANCE, TableKind
 from tieredctl_spark.tables.manifest import DataFile
 from tieredctl_spark.tables.table_store import data_file_key
 
+MOST_STORED_BYTES = 1 << 25
+"""Of a file of a table that grows without bound."""
+_CODEC = "zstd"
+_BYTES_IN_GROUP = 1 << 24
 _ROWS_IN_FILE = 1 << 20
 _BYTES_IN_FILE = 1 << 27
 """In memory, before compression: about a quarter of that, or less, is stored."""
@@ -34,31 +38,56 @@ class TableWriter:
     def write(self, kind: TableKind, rows: pa.Table, day: str | None = None) -> DataFile:
         """Rows by `kind.columns` in one file, in the run's day unless another is given."""
         day = (day or self.day) if kind.by_day else None
+        return self.write_unchanged(kind, self._whole(kind, rows), day)
+
+    def _whole(self, kind: TableKind, rows: pa.Table) -> pa.Table:
+        """Rows by `kind.columns` with what says which run wrote them."""
         own = {"clusterId": self.cluster_id, "runId": self.run_id, "schemaVersion": kind.schema_version}
         same = [pa.repeat(pa.scalar(own[field.name], field.type), len(rows)) for field in PROVENANCE]
         columns = rows.select(kind.columns.names).cast(kind.columns).columns
-        return self.write_unchanged(kind, pa.table([*columns, *same], schema=kind.schema), day)
+        return pa.table([*columns, *same], schema=kind.schema)
 
     def write_unchanged(self, kind: TableKind, rows: pa.Table, day: str | None) -> DataFile:
         """Rows by `kind.schema`, which say themselves which run wrote them."""
         sink = pa.BufferOutputStream()
-        pq.write_table(rows.cast(kind.schema), sink, compression="zstd")
+        pq.write_table(rows.cast(kind.schema), sink, compression=_CODEC)
+        return self._stored(kind, len(rows), sink, day)
+
+    def write_grown(self, kind: TableKind, tables: Iterable[pa.Table]) -> Iterator[DataFile]:
+        """Writes tables by `kind.columns`, of any size together, in files of about MOST_STORED_BYTES: in memory are one
+        of these and a group of its rows."""
+        sink, file, rows = pa.BufferOutputStream(), None, 0
+        for table in gathered(tables, _BYTES_IN_GROUP):
+            file = file or pq.ParquetWriter(sink, kind.schema, compression=_CODEC)
+            file.write_table(self._whole(kind, table))
+            rows += len(table)
+            if sink.tell() >= MOST_STORED_BYTES:
+                file.close()
+                yield self._stored(kind, rows, sink, None)
+                sink, file, rows = pa.BufferOutputStream(), None, 0
+        if file is not None:
+            file.close()
+            yield self._stored(kind, rows, sink, None)
+
+    def _stored(self, kind: TableKind, rows: int, sink: pa.BufferOutputStream, day: str | None) -> DataFile:
         key, data = data_file_key(kind, self.version, self.run_id, day), sink.getvalue().to_pybytes()
         self.store.write(key, data)
-        return DataFile(key, len(rows), len(data), day)
+        return DataFile(key, rows, len(data), day)
 
     def write_gathered(self, kind: TableKind, tables: Iterable[pa.Table]) -> Iterator[DataFile]:
         """Writes many small tables by `kind.columns`, in as few files as memory allows."""
         return (self.write(kind, rows) for rows in gathered(tables))
 
 
-def gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def gathered(tables: Iterable[pa.Table], most_bytes: int = _BYTES_IN_FILE) -> Iterator[pa.Table]:
     """Small tables joined, in as few as memory allows; without any that is empty."""
     some: list[pa.Table] = []
+    rows = size = 0
     for table in tables:
         some.append(table)
-        if sum(map(len, some)) >= _ROWS_IN_FILE or sum(one.nbytes for one in some) >= _BYTES_IN_FILE:
+        rows, size = rows + len(table), size + table.nbytes
+        if rows >= _ROWS_IN_FILE or size >= most_bytes:
             yield pa.concat_tables(some)
-            some = []
+            some, rows, size = [], 0, 0
     if any(map(len, some)):
         yield pa.concat_tables(some)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tieredctl_spark.pipeline.run import PipelineOptions, run_pipeline
+from tieredctl_spark.pipeline.run import Opened, PipelineOptions, run_pipeline
 from tieredctl_spark.tables.table_store import TablesPlace
 
 from tests.spark.pipeline.captured_pipeline import CapturedPipeline
@@ -74,16 +74,17 @@ class KilledStore:
 
 def killed_run(pipeline: CapturedPipeline, moments: Path, writes: int) -> bool:
     """Runs once, with so many writes and none after them; whether it was killed."""
-    moments.mkdir()
     metadata, store = MetadataPlace((pipeline.data,)), StorePlace(f"file:{pipeline.store}", layout=pipeline.layout)
     tables = TablesPlace.given(str(pipeline.tables), {})
     options = PipelineOptions(metadata, store, TopicsPlace.beside(metadata), tables)
+    return is_killed(lambda opened: run_pipeline(options, {}, opened), pipeline.tables, moments, writes)
+
+
+def is_killed(run: Callable[[Opened], object], tables: Path, moments: Path, writes: int) -> bool:
+    """Runs anything that writes tables in a folder, with so many writes and none after them; whether it was killed."""
+    moments.mkdir()
     try:
-        run_pipeline(
-            options,
-            {},
-            lambda place: KilledStore(place.open_writable(), pipeline.tables, moments, writes, os.getpid()),
-        )
+        run(lambda place: KilledStore(place.open_writable(), tables, moments, writes, os.getpid()))
     except Killed:
         return True
     except TieredctlError as error:

@@ -1,0 +1,207 @@
+"""One run of a backfill: reads of a topic what is new in remote storage, and appends it to the table of its records.
+
+Files are written by tasks; a manifest makes those of about a minute's work current together, with the offsets up to
+which each partition was read. A run that is killed loses what was not current yet, and the next one reads it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
+from tieredctl.model.findings import Finding, exit_code_of
+from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ports.object_store import WritableObjectStore
+from tieredctl.records.request import Isolation, OnDamage, RecordRequest
+from tieredctl.wiring.places import MetadataPlace, StorePlace
+from tieredctl.wiring.records import TopicRecords, topic_records
+from tieredctl_spark.backfill.written_shares import HistoryShare, WrittenShare, write_shares
+from tieredctl_spark.failures import spark_failures
+from tieredctl_spark.record_ends import Readable, readable
+from tieredctl_spark.record_shares import TASK_BYTES, record_shares
+from tieredctl_spark.run_id import new_run_id
+from tieredctl_spark.session import spark_session
+from tieredctl_spark.tables.due import day_of
+from tieredctl_spark.tables.kinds import BACKFILL_TABLES, RECORDS
+from tieredctl_spark.tables.manifest import BackfillManifest, DataFile, TableState
+from tieredctl_spark.tables.table_store import TablesPlace, commit, demand_apart, newest, remove_leftovers
+from tieredctl_spark.tables.writing import TableWriter
+from tieredctl_spark.work_units import ChunkSize, estimated_seconds
+
+Opened = Callable[[TablesPlace], WritableObjectStore]
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillOptions:
+    """What a run is about."""
+
+    metadata: MetadataPlace
+    store: StorePlace
+    selection: Selection
+    """Of one topic, by its name."""
+    tables: TablesPlace
+    isolation: Isolation = Isolation.READ_UNCOMMITTED
+    task_bytes: int = TASK_BYTES
+    """Of logs, as brokers wrote them; a task reads about as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillRun:
+    """What a run did."""
+
+    manifest: BackfillManifest
+    records: int
+    """How many it appended."""
+    findings: tuple[Finding, ...]
+    """Why the metadata may not name all segments."""
+    leftovers: int
+    """How many files of earlier runs were removed."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The worst one of all that the tables lack, and of the metadata."""
+        return worst(ExitCode(self.manifest.exit_code), exit_code_of(self.findings))
+
+
+def run_backfill(
+    options: BackfillOptions, settings: Mapping[str, str], opened: Opened = TablesPlace.open_writable
+) -> BackfillRun:
+    """Runs once. `settings` are Spark's, for a session of its own, which starts only if there is anything to read.
+
+    Raises TieredctlError as the places do, `locked` where another run was faster, `usage` where the tables are of
+    another topic or isolation, and `world-changed` where the topic was recreated, or lost the end that was read.
+    """
+    remote = options.store.open()
+    options.metadata.demand_usable()
+    demand_apart(options.tables, remote.store.url)
+    tables = opened(options.tables)
+    with topic_records(options.metadata, options.store, options.selection) as topic:
+        history = _History.opened(options, tables, topic)
+        shares = list(history.shares(topic))
+    before = history.rows
+    if shares:
+        with spark_session(settings) as session, spark_failures():
+            for chunk, size in _chunks(iter(shares)):
+                began = time.monotonic()
+                written = write_shares(session, remote, chunk, history.writer())
+                size.note(_seconds(chunk), time.monotonic() - began)
+                if not history.append(chunk, written):
+                    break
+    elif not history.manifest.version:
+        history.append([], [])
+    leftovers = remove_leftovers(tables, history.manifest)
+    return BackfillRun(history.manifest, history.rows - before, tuple(topic.findings), leftovers)
+
+
+def _chunks(shares: Iterator[HistoryShare]) -> Iterator[tuple[list[HistoryShare], ChunkSize]]:
+    """Shares whose files become current together."""
+    size = ChunkSize()
+    while chunk := size.next_chunk(shares, lambda share: _seconds([share])):
+        yield chunk, size
+
+
+def _seconds(shares: list[HistoryShare]) -> float:
+    """Of one core, by estimate."""
+    return float(estimated_seconds(TASK_BYTES, 0)) * len(shares)
+
+
+@dataclass(slots=True)
+class _History:
+    """The tables as they grow."""
+
+    options: BackfillOptions
+    store: WritableObjectStore
+    cluster_id: str | None
+    manifest: BackfillManifest
+    """The newest version; its number is 0 where there is none yet."""
+    run_id: str = field(default_factory=new_run_id)
+
+    @classmethod
+    def opened(cls, options: BackfillOptions, store: WritableObjectStore, topic: TopicRecords) -> _History:
+        """As the last run left them."""
+        partition = topic.partitions[0].partition
+        empty = {name: TableState() for name in BACKFILL_TABLES}
+        about = partition.topic, partition.topic_id, options.isolation.value
+        found = newest(store, BackfillManifest) or BackfillManifest(0, "", "", *about, {}, 0, 0, empty)
+        if (found.topic, found.isolation) != (partition.topic, options.isolation):
+            message = f"The tables in {store.url} are of {found.topic} with {found.isolation}."
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Name another folder.")
+        if found.topic_id != partition.topic_id:
+            message = f"{found.topic} was recreated: its id is {partition.topic_id} now, and was {found.topic_id}."
+            raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Name another folder: one for each id.")
+        return cls(options, store, topic.stream.source.cluster_id, found)
+
+    @property
+    def rows(self) -> int:
+        """How many records are there."""
+        return self.manifest.tables[RECORDS.name].rows
+
+    def shares(self, topic: TopicRecords) -> Iterator[HistoryShare]:
+        """What is new, by partition and offset. Raises TieredctlError `world-changed` where a log lost its end."""
+        findings, partitions = topic.findings, {one.partition.partition: one for one in topic.partitions}
+        for number, begin in self._known_offsets().items():
+            end = partitions[number].end_offset if number in partitions else 0
+            if end is not None and end < begin:
+                name = f"{self.manifest.topic}-{number}"
+                message = f"{name} ends at offset {end} in remote storage, but was read up to offset {begin}."
+                raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Begin in another folder.")
+        for number, partition in partitions.items():
+            known = readable(partition, topic.store, topic.layout, self.options.isolation)
+            begin = self._known_offsets().get(number, known.first)
+            if begin < known.end:
+                for share in self._of_partition(known, begin, topic, findings):
+                    findings = []  # once
+                    yield share
+
+    def _known_offsets(self) -> dict[int, int]:
+        """Where the selected partitions continue."""
+        wanted = self.options.selection.numbers
+        known = {int(number): offset for number, offset in self.manifest.next_offsets.items()}
+        return {number: offset for number, offset in known.items() if not wanted or number in wanted}
+
+    def _of_partition(
+        self, known: Readable, begin: int, topic: TopicRecords, findings: Sequence[Finding]
+    ) -> Iterator[HistoryShare]:
+        request = RecordRequest(begin, known.end, self.options.isolation, OnDamage.SKIP)
+        gone = list(known.gone(begin, known.end))
+        for share in record_shares(
+            known.remote, topic.store, topic.layout, request, findings, task_bytes=self.options.task_bytes
+        ):
+            planned = HistoryShare(share)
+            yield replace(planned, gone=[one for one in gone if one[0] in range(planned.start, planned.end)])
+
+    def writer(self) -> TableWriter:
+        """Of files for the next version."""
+        day = day_of(time.time_ns() // 1_000_000)
+        return TableWriter(self.store, self.manifest.version + 1, self.run_id, self.cluster_id, day)
+
+    def append(self, shares: Sequence[HistoryShare], written: Sequence[WrittenShare]) -> bool:
+        """Makes the next version current, with what was written of some shares; whether all of it was readable to its
+        end. What follows a share that was not is left to the next run."""
+        known = self.manifest
+        offsets, lost, code, stopped = dict(known.next_offsets), known.lost_offsets, known.exit_code, set[int]()
+        files: dict[str, list[DataFile]] = {name: list(state.files) for name, state in known.tables.items()}
+        for share, one in zip(shares, written, strict=True):
+            if share.number in stopped:
+                continue
+            offsets[str(share.number)], lost = one.next_offset, lost + one.lost_offsets
+            code = int(worst(ExitCode(code), ExitCode(one.exit_code)))
+            for name, some in one.files.items():
+                files[name] += some
+            if one.next_offset < share.end:
+                stopped.add(share.number)
+        now_ms = time.time_ns() // 1_000_000
+        self.manifest = replace(
+            known,
+            version=known.version + 1,
+            run_id=self.run_id,
+            parent_run_id=known.run_id,
+            next_offsets=offsets,
+            lost_offsets=lost,
+            exit_code=code,
+            tables={name: TableState(tuple(some), self.run_id, now_ms) for name, some in files.items()},
+        )
+        commit(self.store, self.manifest)
+        return not stopped

@@ -1,0 +1,155 @@
+"""What tasks of a backfill write, and report of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import PartitionSubject
+from tieredctl.model.findings import Finding, exit_code_of
+from tieredctl.ports.object_store import ObjectStore
+from tieredctl.records.partition_records import PartitionRecords
+from tieredctl.wiring.places import Remote
+from tieredctl_spark.kept_frames import task_rows
+from tieredctl_spark.record_rows import record_table
+from tieredctl_spark.record_shares import RecordShare
+from tieredctl_spark.tables.kinds import RECORDS, UNREADABLE
+from tieredctl_spark.tables.manifest import DataFile
+from tieredctl_spark.tables.writing import TableWriter
+
+_PART_SCHEMA = pa.schema(
+    {
+        "share": pa.int64(),
+        "table": pa.string(),
+        "path": pa.string(),
+        "rows": pa.int64(),
+        "bytes": pa.int64(),
+        "nextOffset": pa.int64(),
+        "lostOffsets": pa.int64(),
+        "exitCode": pa.int32(),
+    }
+)
+"""Of each share a row for each of its files, and at last one with `nextOffset` and no file."""
+_EVIDENCE = ("topic", "topicId", "partition", "segmentId", "part", "key", "position")
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryShare:
+    """What one task reads, and which of its offsets are no longer in remote storage."""
+
+    share: RecordShare
+    gone: Sequence[tuple[int, int]] = ()
+
+    @property
+    def number(self) -> int:
+        """Of its partition."""
+        return self.share.remote.partition.partition
+
+    @property
+    def start(self) -> int:
+        """Its first offset."""
+        start = self.share.request.start
+        assert isinstance(start, int)
+        return start
+
+    @property
+    def end(self) -> int:
+        """The offset after its last one."""
+        end = self.share.request.end
+        assert isinstance(end, int)
+        return end
+
+    def findings(self) -> Iterator[Finding]:
+        """What is known before it is read."""
+        yield from self.share.findings
+        partition = self.share.remote.partition
+        subject = f"{partition.topic}-{partition.partition}"
+        for offsets in self.gone:
+            evidence: dict[str, object] = {
+                "topic": partition.topic,
+                "topicId": partition.topic_id,
+                "partition": partition.partition,
+                "offsets": list(offsets),
+            }
+            message = f"offsets {offsets[0]} to {offsets[1]} were deleted before they were read"
+            yield Finding(
+                FindingCode.OFFSET_GAP, subject, message, evidence, about=PartitionSubject(partition, offsets)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenShare:
+    """What became of a share."""
+
+    files: Mapping[str, list[DataFile]]
+    """By table."""
+    next_offset: int
+    """Up to where (exclusive) all was read that can be."""
+    lost_offsets: int
+    exit_code: int
+
+
+def write_shares(
+    session: SparkSession, remote: Remote[ObjectStore], shares: Sequence[HistoryShare], writer: TableWriter
+) -> list[WrittenShare]:
+    """Writes the records of some shares, each in a task of its own, and tells what became of each, in their order."""
+
+    def written(number: int) -> Iterator[pa.Table]:
+        for part in _parts(remote, shares[number], writer):
+            yield pa.Table.from_pylist([{"share": number, **part}], _PART_SCHEMA)
+
+    parts: list[list[dict[str, Any]]] = [[] for _ in shares]
+    for row in task_rows(session, len(shares), written, _PART_SCHEMA).toArrow().to_pylist():
+        parts[row["share"]].append(row)
+    return [_written(some) for some in parts]
+
+
+def unreadable_rows(findings: Iterable[Finding]) -> pa.Table:
+    """Findings as rows of UNREADABLE."""
+    return pa.Table.from_pylist([_unreadable(finding) for finding in findings], UNREADABLE.columns)
+
+
+def _parts(remote: Remote[ObjectStore], planned: HistoryShare, writer: TableWriter) -> Iterator[dict[str, Any]]:
+    share = planned.share
+    records = PartitionRecords(share.remote, *remote, share.request)
+    for file in writer.write_grown(RECORDS, map(record_table, records)):
+        yield _file_part(RECORDS.name, file)
+    findings = [*planned.findings(), *records.findings[len(share.remote.findings) :]]
+    if findings:
+        yield _file_part(UNREADABLE.name, writer.write(UNREADABLE, unreadable_rows(findings)))
+    yield {
+        "nextOffset": records.next_offset,
+        "lostOffsets": records.lost_offsets + sum(last - first + 1 for first, last in planned.gone),
+        "exitCode": int(exit_code_of(findings)),
+    }
+
+
+def _file_part(table: str, file: DataFile) -> dict[str, Any]:
+    return {"table": table, "path": file.path, "rows": file.rows, "bytes": file.bytes}
+
+
+def _written(parts: Sequence[Mapping[str, Any]]) -> WrittenShare:
+    files: dict[str, list[DataFile]] = {}
+    for part in parts:
+        if part["table"] is not None:
+            files.setdefault(part["table"], []).append(DataFile(part["path"], part["rows"], part["bytes"]))
+    end = parts[-1]
+    return WrittenShare(files, end["nextOffset"], end["lostOffsets"], end["exitCode"])
+
+
+def _unreadable(finding: Finding) -> dict[str, Any]:
+    document, evidence = finding.document(), dict[str, Any](finding.evidence)
+    first, last = evidence.get("offsets") or (None, None)
+    return {
+        **{name: evidence.get(name) for name in _EVIDENCE},
+        "firstOffset": first,
+        "lastOffset": last,
+        **{name: document[name] for name in ("code", "severity", "message")},
+        "evidence": json.dumps(evidence),
+    }
