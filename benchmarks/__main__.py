@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks.coordinator import BATCHES, coordinator_rows
 from benchmarks.list_bucket import LISTED_BUCKET, fill_bucket
 from benchmarks.measure import REPETITIONS, Contender, python, race, tieredctl
+from benchmarks.records import records_rows
 from benchmarks.remote_segment import remote_segments
 from benchmarks.replay import replay_rows
 from benchmarks.results import Row, compared, table, within, write_json
@@ -212,6 +213,11 @@ def coordinator(folder: Path, _: KafkaJars) -> list[Row]:
     return coordinator_rows(folder, BATCHES)
 
 
+def records(folder: Path, jars: KafkaJars) -> list[Row]:
+    """Topics of 1 KB records read from remote storage, and by consumers of a local broker."""
+    return records_rows(folder, jars)
+
+
 SUITES: dict[str, Callable[[Path, KafkaJars], list[Row]]] = {
     "decode": decode,
     "verify": verify,
@@ -222,6 +228,7 @@ SUITES: dict[str, Callable[[Path, KafkaJars], list[Row]]] = {
     "replay": replay,
     "snapshot": snapshot,
     "coordinator": coordinator,
+    "records": records,
 }
 
 

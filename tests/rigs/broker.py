@@ -86,6 +86,7 @@ class KafkaBroker:
     """
 
     heap = "-Xmx1G"
+    java_options: Sequence[str] = QUICK_JAVA
 
     def __init__(
         self,
@@ -155,6 +156,12 @@ class KafkaBroker:
         """Whether the broker's process lives."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def process_id(self) -> int:
+        """The broker's, while it runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Start the broker, the first time on a freshly formatted folder, and wait until every partition has a leader.
 
@@ -174,7 +181,7 @@ class KafkaBroker:
         with self.server_log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    *(java_command(), self.heap, *QUICK_JAVA, *self._class_options()),
+                    *(java_command(), self.heap, *self.java_options, *self._class_options()),
                     *("-Dorg.slf4j.simpleLogger.showDateTime=true", "-cp", class_path, "GuardedBroker", str(settings)),
                     *formatting,
                 ],
