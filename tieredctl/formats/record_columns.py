@@ -144,12 +144,15 @@ def unfolded_sections(
         joined = b"".join(parts) if len(parts) > 1 else buffer
         return stretch, RecordSections(joined, starts[stretch], ends[stretch])
 
-    for index in np.flatnonzero(((attributes & Attributes.CONTROL) == 0) & (codecs != Codec.NONE)).tolist():
+    are_folded = ((attributes & int(Attributes.CONTROL)) == 0) & (codecs != int(Codec.NONE))
+    view = memoryview(buffer)
+    spans = (starts[are_folded].tolist(), ends[are_folded].tolist(), codecs[are_folded].tolist())
+    for index, start, end, codec in zip(np.flatnonzero(are_folded).tolist(), *spans, strict=True):
         if length - len(buffer) > _UNFOLDED_AT_ONCE:
             yield sections(index)
             parts, length, first = [buffer], len(buffer), index
         try:
-            section = decompress(_codec(codecs[index]), memoryview(buffer)[starts[index] : ends[index]])
+            section = decompress(_codec(codec), view[start:end])
         except DecodeError as error:
             yield slice(first, index + 1), error
             parts, length, first = [buffer], len(buffer), index + 1
@@ -161,10 +164,13 @@ def unfolded_sections(
         yield sections(len(positions))
 
 
+_CODECS = tuple(Codec)
+
+
 def _codec(bits: int) -> Codec:
-    if bits > Codec.ZSTD:
+    if bits >= len(_CODECS):
         raise DecodeError(f"unknown compression codec {bits}", 0)
-    return Codec(bits)
+    return _CODECS[bits]
 
 
 def _rounds(buffer: bytes, cursor: _Cursor) -> Iterator[_Cursor]:
