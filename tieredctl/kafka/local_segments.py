@@ -153,6 +153,9 @@ class LocalSegmentFiles:
     def contradictions(self) -> Sequence[AlteredObject]:
         return ()
 
+    def chunk_bytes(self) -> int:
+        return 1
+
     def read(self, part: Part, start: int = 0, end: int | None = None) -> bytes:
         with self._opened(part) as path, path.open("rb") as file:
             file.seek(start)

@@ -154,6 +154,11 @@ class SegmentReader(Protocol):
         except a truncated log, whose part is then too short."""
         ...
 
+    def chunk_bytes(self) -> int:
+        """The size in bytes of the chunks of the log that the layout stores, each of which is read as a whole; 1 where
+        any range can be read alone. Raises DecodeError where a manifest cannot be read."""
+        ...
+
     def read(self, part: Part, start: int = 0, end: int | None = None) -> bytes:
         """The bytes `start` (inclusive) to `end` (exclusive; None: to the last) of a part as the broker wrote it, cut
         as a Python slice is. Raises TieredctlError `object-missing` where the segment has no such part, DamagedRange

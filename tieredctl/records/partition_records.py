@@ -12,6 +12,7 @@ from tieredctl.formats.record_fields import MalformedBatch
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding
+from tieredctl.ops.remote.log_bytes import MOST_BYTES_IN_FLIGHT
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.records.arrow_records import arrow_records, chosen_schema, damage_row
@@ -124,7 +125,8 @@ class PartitionRecords:
         self, asked: ServedSpan, number: int
     ) -> Iterator[tuple[SoundBatches | Loss, int, SegmentLosses | None]]:
         losses = SegmentLosses(self._layout, asked.segment)
-        log = SegmentLog(self._store, self._layout, asked)
+        reads_on = self.bytes_read >= MOST_BYTES_IN_FLIGHT
+        log = SegmentLog(self._store, self._layout, asked, reads_on=reads_on)
         try:
             for part in log.batches():
                 if isinstance(part, Loss):

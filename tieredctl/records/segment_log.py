@@ -53,12 +53,13 @@ class _DoubtfulEntry(Exception):
 class SegmentLog:
     """The part of a segment's log that holds some of its offsets."""
 
-    def __init__(self, store: ObjectStore, layout: SegmentObjects, span: ServedSpan) -> None:
+    def __init__(self, store: ObjectStore, layout: SegmentObjects, span: ServedSpan, *, reads_on: bool = False) -> None:
+        """`reads_on` as `LogBytes` has it."""
         self._span = span
         self._leaders = layout if span.is_on_disk and isinstance(layout, LayoutWithLeaders) else None
         self._metadata = span.segment
         self._reader = layout.open_segment(store, span.segment)
-        self._log = LogBytes(self._reader)
+        self._log = LogBytes(self._reader, 1 if span.is_on_disk else store.parallel_reads, reads_on=reads_on)
         self._losses = SegmentLosses(layout, span.segment)
         self._order = BatchOrder(span, self._losses, self._log)
 
@@ -248,7 +249,7 @@ class _Pieces:
         end, more = self._place.end, _MORE_BYTES
         while self.reached < self._size:
             begin = self.reached
-            until = min(self._size, begin + (PIECE_BYTES if end is None else end - begin))
+            until = self._size if end is None else min(self._size, end)
             yield from self._log.pieces(begin, until, PIECE_BYTES)
             if self.reached < until:
                 return  # the log ends before its size

@@ -189,6 +189,9 @@ class LayoutContract:
         for chunk_size in (1, 5, 1 << 20):
             assert {part: b"".join(reader.stream(part, chunk_size)) for part in PARTS} == PARTS, chunk_size
 
+    def test_chunks_of_the_log_have_a_size(self, opened: Opened) -> None:
+        assert opened(PARTS).chunk_bytes() >= 1
+
     def test_a_segment_without_transaction_index_lacks_that_part_alone(self, opened: Opened) -> None:
         reader = opened({part: data for part, data in PARTS.items() if part is not Part.TRANSACTION_INDEX})
 

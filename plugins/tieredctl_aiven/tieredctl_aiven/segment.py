@@ -53,6 +53,9 @@ class ObjectsReader:
             altered.append(self._contradiction(Part.INDEXES, indexes, self._manifest.indexes_size))
         return altered
 
+    def chunk_bytes(self) -> int:
+        return self._log.chunk_bytes
+
     def read(self, part: Part, start: int = 0, end: int | None = None) -> bytes:
         if part is not Part.LOG:
             return self._read_index(part)[start:end]
@@ -239,6 +242,11 @@ class TransformedLog:
     stored: StoredBytes
     undo: UndoChunk
 
+    @property
+    def chunk_bytes(self) -> int:
+        """As `SegmentReader` has it."""
+        return self.chunks.chunk_size
+
     def read(self, start: int, end: int) -> bytes:
         """The log's bytes `start` to `end`, of which there is at least one. Raises DamagedRange for the first
         damaged chunk among them, and all damaged ones that directly follow it."""
@@ -313,6 +321,11 @@ class PlainLog:
 
     size: int
     stored: StoredBytes
+
+    @property
+    def chunk_bytes(self) -> int:
+        """As `SegmentReader` has it."""
+        return 1
 
     def read(self, start: int, end: int) -> bytes:
         """As `TransformedLog` does."""

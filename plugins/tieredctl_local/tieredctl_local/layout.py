@@ -127,6 +127,9 @@ class FilesetReader:
     def contradictions(self) -> list[AlteredObject]:
         return []
 
+    def chunk_bytes(self) -> int:
+        return 1
+
     def read(self, part: Part, start: int = 0, end: int | None = None) -> bytes:
         return self.store.read(self._key(part), start, end)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +11,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import StoreSubject
 from tieredctl.model.findings import Finding
+from tieredctl.ops.guards.in_parallel import in_turn
 from tieredctl.ops.verification.report import SegmentReport, SegmentTask
 from tieredctl.ops.verification.segment_check import check_segment
 from tieredctl.plugins import PluginKind
@@ -46,24 +45,10 @@ class LocalEngine:
         self, tasks: Iterable[SegmentTask], store: ObjectStore, layout: Layout
     ) -> Iterator[SegmentReport]:
         threads = self._threads or store.parallel_reads
-        waiting: deque[Future[SegmentReport]] = deque()
         silence = Silence()
-
-        def next_report() -> SegmentReport:
-            report = waiting.popleft().result()
+        for report in in_turn(lambda task: silence.check(task, store, layout), tasks, threads, most=2 * threads + 1):
             silence.note_report(report)
-            return report
-
-        with ThreadPoolExecutor(threads) as pool:
-            try:
-                for task in tasks:
-                    waiting.append(pool.submit(silence.check, task, store, layout))
-                    if len(waiting) > 2 * threads:
-                        yield next_report()
-                while waiting:
-                    yield next_report()
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+            yield report
 
 
 def engine_named(name: str, settings: dict[str, str]) -> Engine:
