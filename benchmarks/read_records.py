@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ports.read_only_store import StoreAround
 from tieredctl.records.request import RecordRequest
 from tieredctl.wiring.places import MetadataPlace, StorePlace
 from tieredctl.wiring.records import topic_records
+
+
+class _OneAtATime(StoreAround):
+    """Another store, as if reads of it never waited."""
+
+    @property
+    def parallel_reads(self) -> int:
+        return 1
 
 
 def main() -> None:
@@ -23,6 +33,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the offset to begin with")
     parser.add_argument("--end", type=int, help="the offset to end before")
     parser.add_argument("--endpoint", help="of a store that speaks S3")
+    parser.add_argument("--one-at-a-time", action="store_true", help="ask for no range of a log ahead")
     asked = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     pa.set_cpu_count(1)
@@ -30,7 +41,8 @@ def main() -> None:
     places = MetadataPlace(log_dirs=(asked.log_dir,)), StorePlace(asked.store, options)
     with topic_records(*places, Selection.of(asked.topic)) as opened:
         request = RecordRequest(asked.first, asked.end)
-        print(sum(batch.num_rows for one in opened.partitions for batch in opened.read(one, request)))
+        topic = replace(opened, store=_OneAtATime(opened.store)) if asked.one_at_a_time else opened
+        print(sum(batch.num_rows for one in topic.partitions for batch in topic.read(one, request)))
 
 
 if __name__ == "__main__":

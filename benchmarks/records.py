@@ -11,17 +11,22 @@ import string
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from confluent_kafka import Producer
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
+from benchmarks.distant_server import DistantServer, distant
 from benchmarks.measure import Contender, python, race
-from benchmarks.results import Row, compared
+from benchmarks.remote_segment import BENCH_TOPIC, remote_segments
+from benchmarks.results import Row, compared, within
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from tests.rigs.maven import KafkaJars, java_command
+from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, versitygw
 from tests.rigs.remote_segments import COPIED, RemoteSegments
+from tests.rigs.segment_generator import generate_segment
 from tests.rigs.tools import console_consumer_class
 from tests.rigs.topics import admin_client, answered, create_topics
 from tests.rigs.waiting import wait_until
@@ -39,6 +44,8 @@ _HEADERS: list[tuple[str, str | bytes | None]] = [
     ("content-type", b"application/json"),
 ]
 _GOAL_OF_CPU, _GOAL_OF_CONSOLE, _GOAL_OF_HEADERS = 0.8, 10.0, 0.75
+_GOAL_FROM_AFAR = 0.8
+SEGMENT_BYTES, DISTANCE_SECONDS, MOST_MEGABYTES = 1 << 30, 0.03, 300
 _SECONDS = 120
 _CALM = {"remote.log.manager.task.interval.ms": "5000", "log.retention.check.interval.ms": "300000"}
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
@@ -72,9 +79,9 @@ class _Starts:
     ours: Contender
 
 
-def records_rows(_: Path, jars: KafkaJars) -> list[Row]:
+def records_rows(folder: Path, jars: KafkaJars) -> list[Row]:
     """All rows; the topics are made one after the other."""
-    rows: list[Row] = []
+    rows = [*_from_afar(folder)]
     with _Broker(jars, properties=_CALM) as broker:
         topic = _filled(broker, _CODECS[0], with_both=False)
         starts = _Starts(_perf_test(broker, topic, 1), _console(broker, topic, 1), _ours(broker, topic, 1))
@@ -112,8 +119,34 @@ def _against_consumers(broker: KafkaBroker, topic: str, full_topic: str, starts:
 
 def _after(start: Contender, contender: Contender) -> Contender:
     """The same without what a single record takes."""
-    runs = [replace(run, cpu=run.cpu - start.median("cpu")) for run in contender.runs]
+    wall, cpu = start.median("wall"), start.median("cpu")
+    runs = [replace(run, wall=run.wall - wall, cpu=run.cpu - cpu) for run in contender.runs]
     return Contender(contender.name, contender.command, runs=runs)
+
+
+def _from_afar(folder: Path) -> Iterator[Row]:
+    """A segment in S3: on this machine, and as if it were 30 ms away."""
+    os.environ.update(AWS_ACCESS_KEY_ID=ACCESS_KEY, AWS_SECRET_ACCESS_KEY=SECRET_KEY)
+    with versitygw() as server:
+        segment = generate_segment(folder / "segment", SEGMENT_BYTES)
+        remote = remote_segments(server.data, [segment])
+        port = urlsplit(server.endpoint).port or 0
+        with distant(port, 0) as near, distant(port, DISTANCE_SECONDS) as far:
+
+            def reading(name: str, place: DistantServer, *words: str) -> Contender:
+                where = (remote.log_dir, f"s3://{remote.store.name}", BENCH_TOPIC, "--endpoint", place.endpoint)
+                return Contender(name, python("read_records", *where, *words))
+
+            starts = [reading("start", place, "--end", "1") for place in (near, far)]
+            beside, ahead = reading("on this machine", near), reading("30 ms a request", far)
+            behind = reading("30 ms a request, none ahead", far, "--one-at-a-time")
+            race(*starts, beside, ahead, behind, repetitions=_REPETITIONS)
+    title = f"1 GiB of records in S3, {segment.records:,}"
+    later = [_after(starts[0], beside), _after(starts[1], ahead), _after(starts[1], behind)]
+    notes = {one.name: f"{remote.bytes / one.median('wall') / 1e6:,.0f} MB a second" for one in later}
+    yield from compared(f"{title}: time after the start", later, "wall", "s", {ahead.name: _GOAL_FROM_AFAR}, notes)
+    note = f"{starts[1].median('megabytes'):.0f} MB for a single record"
+    yield within(f"{title}: peak memory, against {MOST_MEGABYTES} MB", ahead, "megabytes", "MB", MOST_MEGABYTES, note)
 
 
 def _ours(broker: KafkaBroker, topic: str, records: int) -> Contender:

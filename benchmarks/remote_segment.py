@@ -19,7 +19,7 @@ from tieredctl.model.events import (
 )
 from tieredctl.model.ids import TopicIdPartition, uuid_text
 
-_TOPIC, _TOPIC_ID = "bench", "ABEiM0RVZneImaq7zN3u_w"
+BENCH_TOPIC, _TOPIC_ID = "bench", "ABEiM0RVZneImaq7zN3u_w"
 _EVENT_TIME_MS = 1_700_000_000_000
 _ETAG = "user.etag"
 """Where versitygw keeps an object's."""
@@ -43,7 +43,7 @@ def remote_segments(folder: Path, segments: Sequence[GeneratedSegment]) -> Remot
     events: list[MetadataEvent] = []
     logs = []
     for number, segment in enumerate(segments):
-        identity = TopicIdPartition(_TOPIC_ID, _TOPIC, number)
+        identity = TopicIdPartition(_TOPIC_ID, BENCH_TOPIC, number)
         segment_id = uuid_text(number.to_bytes(16))
         logs.append(_link(store, identity, segment_id, segment))
         events += _events(identity, segment_id, segment)
