@@ -164,7 +164,7 @@ EVERYTHING := .[all] $(PACKAGES:%=./%)
 # Those that a test tries besides the one in requirements.lock.
 OTHER_SPARKS := 4.0 4.1 4.2
 # Executors draw nothing.
-FOR_EXECUTORS := .[diskless$(comma)gs$(comma)kafka$(comma)s3$(comma)spark] $(PACKAGES:%=./%)
+FOR_EXECUTORS := .[azure$(comma)diskless$(comma)gs$(comma)kafka$(comma)s3$(comma)spark] $(PACKAGES:%=./%)
 
 lock: ## Regenerate the locks (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }

@@ -62,7 +62,7 @@ CAPTURED_CLUSTERS = sorted(
 """All whose brokers left log directories: of Inkless there is a bucket with its control plane alone."""
 KAFKA, KAFKA_OF_TIERING, OLDER_KAFKA = "kafka", "kafka of tiering", "kafka 3.9.1"
 """Two brokers of the newer release: what one is asked for, test after test, would be what the whole run waits for."""
-SERVERS = frozenset({"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator", "postgres"})
+SERVERS = frozenset({"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator", "azurite", "postgres"})
 """The fixtures that start one, and the parameters that choose one, with dashes for underscores."""
 SHARED_CLUSTERS = ("forgetful_4", "leftovers_4")
 """The fixtures of clusters that several files change one after another."""
@@ -198,7 +198,7 @@ def cloud_environment() -> Iterator[None]:
     the tests."""
     with pytest.MonkeyPatch.context() as patch:
         for name in os.environ:
-            if name.startswith(("AWS_", "GOOGLE_", "STORAGE_EMULATOR")):
+            if name.startswith(("AWS_", "AZURE_", "GOOGLE_", "STORAGE_EMULATOR")):
                 patch.delenv(name)
         patch.setenv("AWS_ACCESS_KEY_ID", object_servers.ACCESS_KEY)
         patch.setenv("AWS_SECRET_ACCESS_KEY", object_servers.SECRET_KEY)
@@ -206,6 +206,8 @@ def cloud_environment() -> Iterator[None]:
         patch.setenv("AWS_CONFIG_FILE", os.devnull)
         patch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
         patch.setenv("CLOUDSDK_CONFIG", os.devnull)
+        patch.setenv("AZURE_STORAGE_ACCOUNT", object_servers.AZURE_ACCOUNT)
+        patch.setenv("AZURE_STORAGE_KEY", object_servers.AZURE_KEY)
         patch.setenv("NO_GCE_CHECK", "true")
         yield
 
@@ -244,3 +246,14 @@ def gcp_storage_emulator(cloud_environment: None) -> Iterator[ObjectServer]:
     """A server like Google Cloud Storage that takes preconditions and keeps to none."""
     with object_servers.gcp_storage_emulator() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def azurite(cloud_environment: None) -> Iterator[ObjectServer]:
+    """A server like Azure Blob Storage that checks signatures and keeps to all conditions."""
+    try:
+        server = object_servers.azurite()
+    except RigMissing as missing:
+        rig_unavailable(str(missing))
+    with server as running:
+        yield running

@@ -300,11 +300,15 @@ class ErrorCode(StrEnum):
 class TieredctlError(Exception):
     """A failure with a name: one sentence for people, a code for scripts, an exit code for the shell.
 
-    `hint` overrides the table's where the caller knows better.
+    `hint` overrides the table's where the caller knows better. `retry_after_seconds` is how long a server that
+    throttles asks to be left alone.
     """
 
-    def __init__(self, code: ErrorCode, message: str, *, hint: str | None = None) -> None:
+    def __init__(
+        self, code: ErrorCode, message: str, *, hint: str | None = None, retry_after_seconds: float | None = None
+    ) -> None:
         super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
         self.code = code
         self.message = message
         self.hint = hint if hint is not None else code.hint

@@ -229,6 +229,7 @@ def test_a_command_that_needs_more_says_how_to_install_it(tool: Path) -> None:
         ("metadata", "segments", "--bootstrap-server", "localhost:1"): (1, "'tieredctl[kafka]'"),
         ("remote", "ls", "--store", "s3://bucket"): (1, "'tieredctl[s3]'"),
         ("remote", "ls", "--store", "gs://bucket"): (1, "'tieredctl[gs]'"),
+        ("remote", "ls", "--store", "az://container"): (1, "'tieredctl[azure]'"),
         ("verify", "--log-dir", ".", "--store", "file:.", "--layout", "local", "--report", "a.html"): (
             1,
             "'tieredctl[report]'",
@@ -250,7 +251,7 @@ def test_every_extra_that_a_message_or_a_page_names_is_declared() -> None:
 
     found = [pair for file in sources + pages for pair in _EXTRA.findall(file.read_text(encoding="utf-8"))]
 
-    assert {extra for _, extra in found if extra} == {"kafka", "s3", "gs", "diskless", "report"}
+    assert {extra for _, extra in found if extra} == {"azure", "kafka", "s3", "gs", "diskless", "report"}
     assert {extra for listed, _ in found for extra in listed.split(",") if extra} <= set(extras)
     assert Requirement(extras["all"][0]).extras == set(extras) - {"all", "testing"}
 

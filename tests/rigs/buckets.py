@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from .object_servers import ACCESS_KEY, SECRET_KEY
+from .object_servers import ACCESS_KEY, AZURE_ACCOUNT, AZURE_KEY, SECRET_KEY
 
 BUCKET = "tiered"
+AZURE_API = "2026-02-06"
+"""The newest that Azurite knows of those that Azure's library does."""
 
 
 class S3Bucket:
@@ -106,4 +109,52 @@ class GcsBucket:
         return [blob.name for blob in self._bucket.list_blobs(prefix=prefix)]
 
 
-Bucket = S3Bucket | GcsBucket
+class AzureContainer:
+    """A container of Azurite, made when it is not there."""
+
+    scheme = "az"
+
+    def __init__(self, endpoint: str, container: str = BUCKET) -> None:
+        from azure.core.exceptions import ResourceExistsError
+        from azure.storage.blob import ContainerClient
+
+        self.options = {"endpoint": endpoint}
+        credential = {"account_name": AZURE_ACCOUNT, "account_key": AZURE_KEY}
+        self.client: Any = ContainerClient(
+            endpoint, container, credential=credential, retry_total=0, api_version=AZURE_API
+        )
+        with suppress(ResourceExistsError):
+            self.client.create_container()
+
+    def put(self, name: str, data: bytes, content_type: str = "text/plain", **metadata: str) -> None:
+        """Makes or replaces an object."""
+        from azure.storage.blob import ContentSettings
+
+        settings = ContentSettings(content_type=content_type)
+        self.client.upload_blob(name, data, overwrite=True, metadata=metadata, content_settings=settings)
+
+    def remove(self, name: str) -> None:
+        """Deletes an object."""
+        self.client.delete_blob(name)
+
+    def described(self, name: str) -> tuple[str, Mapping[str, str]]:
+        """An object's content type and metadata."""
+        found = self.client.get_blob_client(name).get_blob_properties()
+        return found.content_settings.content_type, found.metadata
+
+    def read(self, name: str) -> bytes:
+        """An object's bytes."""
+        return self.whole(name)[0]
+
+    def whole(self, name: str) -> tuple[bytes, str, Mapping[str, str]]:
+        """An object's bytes, content type and metadata."""
+        found = self.client.download_blob(name)
+        properties = found.properties
+        return found.readall(), properties.content_settings.content_type, properties.metadata
+
+    def names(self, prefix: str) -> list[str]:
+        """The names of all objects that begin so."""
+        return list(self.client.list_blob_names(name_starts_with=prefix))
+
+
+Bucket = S3Bucket | GcsBucket | AzureContainer

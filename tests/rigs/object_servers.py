@@ -1,4 +1,5 @@
-"""Servers that speak the languages of S3 and of Google Cloud Storage, each on a free port with a folder of its own."""
+"""Servers that speak the languages of S3, of Google Cloud Storage and of Azure, each on a free port with a folder of
+its own."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from .go_program import go_program
+from .node_program import node_program
 from .ports import accepts_connections, free_ports
 from .waiting import DeadlineMissed, wait_until
 
@@ -19,10 +21,14 @@ STOP_TIMEOUT_SECONDS = 10
 
 VERSITYGW = ("github.com/versity/versitygw/cmd/versitygw", "v1.8.0")
 FAKE_GCS_SERVER = ("github.com/fsouza/fake-gcs-server", "v1.56.1")
+AZURITE = ("azurite", "3.37.0", "dist/src/blob/main.js")
 
 ACCESS_KEY = "tieredctl-tests"
 SECRET_KEY = "not-to-be-seen-in-any-output"
-"""What versitygw knows its one user by; the other servers ask nobody who they are."""
+"""What versitygw knows its one user by; moto and those of Google's kind ask nobody who they are."""
+AZURE_ACCOUNT = "devstoreaccount1"
+AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""The account that Azurite has, and its key, which Microsoft publishes."""
 
 
 class ServerFailed(Exception):
@@ -133,6 +139,19 @@ def gcp_storage_emulator() -> ObjectServer:
     port, folder = _place()
     words = ["start", "--host", "127.0.0.1", "--port", str(port), "--in-memory", "--quiet"]
     return ObjectServer([_script("gcp-storage-emulator"), *words], port, folder)
+
+
+def azurite(*more: str) -> ObjectServer:
+    """Azure Blob Storage by Azurite, in memory: signatures are checked. Its endpoint is that of AZURE_ACCOUNT.
+
+    Raises RigMissing where it cannot be installed.
+    """
+    command = node_program(*AZURITE)
+    port, folder = _place()
+    words = ["--silent", "--inMemoryPersistence", "--disableTelemetry", "--blobPort", str(port), *more]
+    server = ObjectServer([*command, *words], port, folder)
+    server.endpoint += f"/{AZURE_ACCOUNT}"
+    return server
 
 
 def _place() -> tuple[int, tempfile.TemporaryDirectory[str]]:

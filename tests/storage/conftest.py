@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
+from tests.rigs.buckets import BUCKET, AzureContainer, Bucket, GcsBucket, S3Bucket
 from tests.rigs.object_servers import ObjectServer
 from tests.storage.s3_place import S3Place
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
@@ -31,6 +31,7 @@ SERVERS: dict[str, tuple[str, type[Bucket]]] = {
     "versitygw": ("versitygw", S3Bucket),
     "fake-gcs-server": ("fake_gcs_server", GcsBucket),
     "gcp-storage-emulator": ("gcp_storage_emulator", GcsBucket),
+    "azurite": ("azurite", AzureContainer),
 }
 STORES = ("file", "memory", *SERVERS)
 

@@ -19,6 +19,7 @@ from tieredctl.ports.object_store import Capability, WritableObjectStore
 
 STORES = PluginKind("store", "tieredctl.stores", ErrorCode.NO_STORE)
 
+_CONTAINER = re.compile(r"([a-z0-9][a-z0-9-]{1,62})@([a-z0-9]{3,24})((?:\.[a-z0-9-]+)*)\.dfs\.([a-z0-9.-]+)")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
 
 
@@ -27,6 +28,8 @@ class Address(StrEnum):
 
     BUCKET = "bucket"
     """`//BUCKET` or `//BUCKET/PREFIX`."""
+    CONTAINER = "container"
+    """`//CONTAINER@ACCOUNT.dfs.core.windows.net`, and maybe `/PREFIX`: Azure's name for a bucket, and whose it is."""
     FOLDER = "folder"
     """A folder of this host: `DIR`, or `//` and its absolute path."""
     NONE = "none"
@@ -133,7 +136,8 @@ def demand_no_credentials(url: str) -> None:
     if address is Address.FOLDER and (not rest.startswith("//") or rest.startswith("///")):
         return
     bucket = rest.removeprefix("//").partition("/")[0]
-    names_a_bucket = rest.startswith("//") and is_bucket_name(bucket)
+    is_name = is_bucket_name(bucket) or (address is Address.CONTAINER and container_parts(bucket) is not None)
+    names_a_bucket = rest.startswith("//") and is_name
     if not names_a_bucket and ("@" in url or (address is Address.BUCKET and ":" in rest)):
         hint = "Name only the bucket; log in as you would for the cloud's own command line."
         raise TieredctlError(
@@ -144,6 +148,13 @@ def demand_no_credentials(url: str) -> None:
 def is_bucket_name(text: str) -> bool:
     """Whether a bucket of S3 or of Google Cloud Storage may have this name."""
     return _BUCKET.fullmatch(text) is not None
+
+
+def container_parts(text: str) -> tuple[str, str, str] | None:
+    """The container, the account and its blob service's domain in `CONTAINER@ACCOUNT.dfs.core.windows.net`; None for
+    any other text."""
+    found = _CONTAINER.fullmatch(text)
+    return None if found is None else (found[1], found[2], f"{found[3]}.blob.{found[4]}".removeprefix("."))
 
 
 def folder_of(scheme: str, rest: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import StoredObject
-from tieredctl.ports.store_kinds import is_bucket_name
+from tieredctl.ports.store_kinds import container_parts, is_bucket_name
 
 LONGEST_NAME_BYTES = 1_024
 """What S3 and Google Cloud Storage allow."""
@@ -88,6 +88,18 @@ def bucket_address(scheme: str, rest: str) -> BucketAddress:
         hint = f"Write it as {scheme}://BUCKET or {scheme}://BUCKET/PREFIX."
         raise TieredctlError(ErrorCode.NO_STORE, f"{scheme + ':' + rest!r} does not name a bucket.", hint=hint)
     return BucketAddress(scheme, bucket, prefix.removesuffix("/") + "/" if prefix.strip("/") else "")
+
+
+def container_address(scheme: str, rest: str) -> tuple[BucketAddress, str, str]:
+    """The address that follows the scheme and its colon, the account that it names, and the domain of that account's
+    blob service. Raises TieredctlError `no-store`."""
+    container, slash, prefix = rest.removeprefix("//").partition("/")
+    parts = container_parts(container)
+    if not rest.startswith("//") or parts is None:
+        hint = f"Write it as {scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX."
+        raise TieredctlError(ErrorCode.NO_STORE, f"{scheme + ':' + rest!r} does not name a container.", hint=hint)
+    address = bucket_address(scheme, f"//{parts[0]}{slash}{prefix}")
+    return replace(address, bucket=container), parts[1], parts[2]
 
 
 def encodable(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -10,6 +11,7 @@ from tieredctl.ports.object_store import Capability, WritableObjectStore
 from tieredctl.ports.store_kinds import Address, ClientLibrary, StoreKind, folder_of
 
 if TYPE_CHECKING:
+    from tieredctl.storage.azure import AzureStore
     from tieredctl.storage.gcs import GcsStore
     from tieredctl.storage.s3 import S3Store
 
@@ -54,6 +56,27 @@ def _is_google(store: GcsStore) -> bool:
     return store.connection.is_google
 
 
+def _open_azure(rest: str, options: Mapping[str, str], relied_on: frozenset[Capability]) -> AzureStore:
+    from tieredctl.storage.azure import AzureStore
+    from tieredctl.storage.azure_connection import azure_connection
+    from tieredctl.storage.bucket_address import bucket_address
+
+    return AzureStore(bucket_address("az", rest), azure_connection(options), relied_on)
+
+
+def _open_azure_by_account(rest: str, options: Mapping[str, str], relied_on: frozenset[Capability]) -> AzureStore:
+    from tieredctl.storage.azure import AzureStore
+    from tieredctl.storage.azure_connection import azure_connection
+    from tieredctl.storage.bucket_address import container_address
+
+    address, account, domain = container_address("abfss", rest)
+    return AzureStore(address, azure_connection(options, account, domain), relied_on)
+
+
+def _is_azure(store: AzureStore) -> bool:
+    return store.connection.is_azure(store.url)
+
+
 FILE = StoreKind("file", "file:DIR", Address.FOLDER, _open_folder, _OF_THIS_HOST, is_proven=lambda _: True)
 MEMORY = StoreKind("memory", "memory:", Address.NONE, _open_memory, _OF_THIS_HOST, is_proven=lambda _: True)
 S3 = StoreKind(
@@ -90,4 +113,29 @@ GOOGLE = StoreKind(
         extra="gs",
         loggers=("google.auth.transport", "google.cloud.storage"),
     ),
+)
+AZURE = StoreKind(
+    "az",
+    "az://CONTAINER/PREFIX",
+    Address.BUCKET,
+    _open_azure,
+    frozenset(Capability) - {Capability.MODIFICATION_TIMES, Capability.MULTIPART_UPLOADS},
+    options=("account", "endpoint"),
+    keeps_versions=True,
+    is_remote=True,
+    is_proven=_is_azure,
+    library=ClientLibrary(
+        module="azure.storage.blob",
+        package="azure-storage-blob",
+        extra="azure",
+        # Azure's others print the headers of requests and answers.
+        loggers=("azure.identity",),
+    ),
+)
+AZURE_BY_ACCOUNT = replace(
+    AZURE,
+    scheme="abfss",
+    form="abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX",
+    address=Address.CONTAINER,
+    open=_open_azure_by_account,
 )

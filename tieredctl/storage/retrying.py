@@ -38,7 +38,8 @@ class _Patience:
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How many attempts a request gets, and how long to wait in between: twice as long each time, shortened at random
-    by up to a half, so that many throttled processes do not retry together. Once a request used all its attempts in
+    by up to a half, so that many throttled processes do not retry together, and never less than a throttling server
+    asks for, up to the longest pause. Once a request used all its attempts in
     vain, every other gets one, until one is answered: a store that is down is waited for only once."""
 
     attempts: int = 6
@@ -57,7 +58,8 @@ class RetryPolicy:
             self._patience.is_spent = True
             raise error
         first = self.throttled_pause_seconds if error.code == _THROTTLED else self.pause_seconds
-        self.sleep(min(first * 2 ** (failures - 1), self.longest_pause_seconds) * random.uniform(0.5, 1))
+        seconds = min(first * 2 ** (failures - 1), self.longest_pause_seconds) * random.uniform(0.5, 1)
+        self.sleep(max(seconds, min(error.retry_after_seconds or 0, self.longest_pause_seconds)))
 
     def answered(self) -> None:
         """Notes that the store answered."""

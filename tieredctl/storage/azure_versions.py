@@ -1,0 +1,92 @@
+"""What a container of Azure Blob Storage keeps of deleted and replaced blobs: versions and snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+from xml.etree import ElementTree
+
+from tieredctl.errors import ErrorCode
+from tieredctl.ports.object_store import KeptVersion, Retention, Versioning
+from tieredctl.storage.azure_connection import Answer, AzureFailure
+from tieredctl.storage.azure_listing import RequestContainer, pages
+from tieredctl.storage.bucket_address import BucketAddress
+
+_SNAPSHOT = "snapshot="
+"""What the id of a version begins with that is a snapshot: both are times."""
+_UNTOLD = (ErrorCode.STORE_FORBIDDEN, ErrorCode.UNREADABLE)
+
+
+class _RequestBlob(Protocol):
+    def __call__(self, method: str, name: str, query: Mapping[str, str]) -> Answer: ...
+
+
+def container_retention(
+    request: RequestContainer, request_service: Callable[[Mapping[str, str]], Answer], address: BucketAddress
+) -> Retention:
+    """Soft delete is the account's, locks are the container's. Versioning is told to the management API alone: it shows
+    in the blobs."""
+    try:
+        told = request("HEAD", {}).headers
+        service = ElementTree.fromstring(request_service({"comp": "properties"}).body.removeprefix(b"\xef\xbb\xbf"))
+    except AzureFailure as failure:
+        if failure.code not in _UNTOLD:
+            raise
+        return Retention(Versioning.UNKNOWN)
+    except ElementTree.ParseError:
+        return Retention(Versioning.UNKNOWN)
+    days = service.findtext("DeleteRetentionPolicy/Days") or ""
+    is_kept = service.findtext("DeleteRetentionPolicy/Enabled") == "true"
+    return Retention(_versioning(request, address), _lock(told), float(days) if is_kept and days.isdecimal() else None)
+
+
+def _lock(container: Mapping[str, str]) -> str | None:
+    if container.get("x-ms-has-legal-hold") == "true":
+        return "A legal hold keeps the container's blobs"
+    if container.get("x-ms-has-immutability-policy") == "true":
+        return "An immutability policy keeps the container's blobs"
+    if container.get("x-ms-immutable-storage-with-versioning-enabled") == "true":
+        return "Versions may have immutability policies"
+    return None
+
+
+def _versioning(request: RequestContainer, address: BucketAddress) -> Versioning:
+    """By the blob of one page that was written last: what it has, is told of new ones."""
+    try:
+        page = next(pages(request, address, {"prefix": address.root, "include": "versions"}))
+    except AzureFailure as failure:
+        if failure.code not in _UNTOLD:
+            raise
+        return Versioning.UNKNOWN
+    newest = max(page.blobs, key=lambda blob: blob.stored.last_modified_ms, default=None)
+    if newest is not None and newest.version_id is not None:
+        return Versioning.ENABLED
+    return Versioning.SUSPENDED if any(blob.version_id for blob in page.blobs) else Versioning.UNKNOWN
+
+
+def kept_versions(request: RequestContainer, address: BucketAddress, prefix: str) -> Iterator[KeptVersion]:
+    """Past versions and snapshots of blobs whose names begin so. Their keys are whole names."""
+    name, ids = "", set[str]()
+    for page in pages(request, address, {"prefix": prefix, "include": "snapshots,versions"}):
+        for blob in page.blobs:
+            found, kept_id = blob.stored, _kept_id(blob.snapshot, blob.version_id)
+            if found.key != name:
+                is_new, name, ids = page.is_hierarchical or found.key.encode() > name.encode(), found.key, set()
+            else:
+                is_new = kept_id not in ids
+            if not is_new:
+                raise AzureFailure(ErrorCode.UNREADABLE, f"{address.url} lists {name!r} out of order, or twice.")
+            ids.add(kept_id)
+            if blob.snapshot is not None or (blob.version_id is not None and not blob.is_current_version):
+                yield KeptVersion(name, kept_id, found.size, found.last_modified_ms, False, found.storage_class)
+
+
+def _kept_id(snapshot: str | None, version_id: str | None) -> str:
+    return f"{_SNAPSHOT}{snapshot}" if snapshot is not None else version_id or ""
+
+
+def delete_kept(request: _RequestBlob, kept: KeptVersion, name: str) -> None:
+    """Deletes a past version or a snapshot; soft delete may keep it still. Raises AzureFailure."""
+    is_snapshot = kept.version_id.startswith(_SNAPSHOT)
+    which = "snapshot" if is_snapshot else "versionid"
+    request("DELETE", name, {which: kept.version_id.removeprefix(_SNAPSHOT)})
