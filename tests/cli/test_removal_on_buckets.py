@@ -17,13 +17,14 @@ from tests.cli.crashed_cluster import (
     plan_lines,
     planned_keys,
 )
-from tests.rigs.buckets import Bucket, GcsBucket, S3Bucket
+from tests.rigs.buckets import AzureContainer, Bucket, GcsBucket, S3Bucket
 
 SERVERS: Mapping[str, type[Bucket]] = {
     "moto": S3Bucket,
     "versitygw": S3Bucket,
     "fake_gcs_server": GcsBucket,
     "gcp_storage_emulator": GcsBucket,
+    "azurite": AzureContainer,
 }
 WITHOUT_CONDITIONS = "gcp_storage_emulator"
 KEEPING_CONDITIONS = [server for server in SERVERS if server != WITHOUT_CONDITIONS]
@@ -73,7 +74,7 @@ def test_what_is_removed_comes_back_as_it_was(cluster: CrashedCluster, filled: F
     assert filled.kept() == filled.as_filled()
 
 
-@pytest.mark.parametrize("server", ["versitygw", "fake_gcs_server"])
+@pytest.mark.parametrize("server", ["versitygw", "fake_gcs_server", "azurite"])
 def test_receipts_in_the_store_undo_a_plan(cluster: CrashedCluster, filled: FilledBucket) -> None:
     cluster.plan(*ENOUGH, *NO_AGE, "--cause", "copy-never-finished")
     plan_id = plan_lines(cluster.plan_file)[0]["planId"]
@@ -148,7 +149,7 @@ def test_such_a_server_remembers_that_a_plan_was_used(cluster: CrashedCluster, f
     assert filled.kept() == before
 
 
-@pytest.mark.parametrize("server", [WITHOUT_CONDITIONS, "versitygw", "fake_gcs_server"])
+@pytest.mark.parametrize("server", [WITHOUT_CONDITIONS, "versitygw", "fake_gcs_server", "azurite"])
 def test_lost_receipts_are_undone_from_the_quarantine_alone(
     cluster: CrashedCluster, filled: FilledBucket, server: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable, Sequence
@@ -17,6 +18,9 @@ from hypothesis import strategies as st
 
 from tests.conftest import examples
 from tests.rigs.inventories import (
+    AZURE_CHECKSUM,
+    AZURE_FIELDS,
+    AZURE_MANIFEST,
     BUCKET,
     GOOGLE_FIELDS,
     GOOGLE_MANIFEST,
@@ -27,6 +31,9 @@ from tests.rigs.inventories import (
     S3_MANIFEST,
     TAKEN_MS,
     Files,
+    azure_inventory,
+    azure_manifest,
+    azure_row,
     google_report,
     google_row,
     s3_inventory,
@@ -51,6 +58,8 @@ GOOGLE_OBJECTS = [
     )
     for number, stored in enumerate(S3_OBJECTS)
 ]
+AZURE_TIERS = {"STANDARD": "Hot", "GLACIER": "Cool", "DEEP_ARCHIVE": "Archive"}
+AZURE_OBJECTS = [stored._replace(storage_class=AZURE_TIERS[stored.storage_class or ""]) for stored in S3_OBJECTS]
 MARKER = StoredObject("", 0, 0, '"x"')
 """The folder that the console makes for the store's own root."""
 
@@ -89,6 +98,14 @@ def of_google(files: Files, root: str = ROOT) -> list[StoredObject]:
     return listed(files, GOOGLE_MANIFEST, "gs", root)
 
 
+def of_azure(files: Files, root: str = ROOT) -> list[StoredObject]:
+    return listed(files, AZURE_MANIFEST, "az", root)
+
+
+def azure_rows(objects: Sequence[StoredObject] = AZURE_OBJECTS) -> list[dict[str, object]]:
+    return [azure_row(stored) for stored in objects]
+
+
 def s3_rows(objects: Sequence[StoredObject] = S3_OBJECTS) -> list[dict[str, object]]:
     return [s3_row(stored) for stored in objects]
 
@@ -105,6 +122,26 @@ def test_an_s3_inventory_has_what_a_listing_has(parquet: bool) -> None:
 @pytest.mark.parametrize("form", GOOGLE_FORMS)
 def test_a_google_report_has_what_a_listing_has(form: dict[str, Any]) -> None:
     assert of_google(google_report(google_rows(), **form)) == sorted(GOOGLE_OBJECTS)
+
+
+@pytest.mark.parametrize("parquet", S3_FORMS)
+def test_an_azure_inventory_has_what_a_listing_has_of_one_container(parquet: bool) -> None:
+    others = [azure_row(AZURE_OBJECTS[0], Name=f"{name}/{ROOT}a") for name in ("tiered2", "tiere", "other")]
+
+    assert of_azure(azure_inventory([*azure_rows(), *others], parquet=parquet)) == sorted(AZURE_OBJECTS)
+
+
+@pytest.mark.parametrize("parquet", S3_FORMS)
+def test_versions_snapshots_deleted_blobs_and_folders_of_azure_are_no_objects(parquet: bool) -> None:
+    found = AZURE_OBJECTS[0]
+    others = [
+        azure_row(found, VersionId="1", IsCurrentVersion=False),
+        azure_row(found, Snapshot="2026-11-18T09:06:00.0000000Z"),
+        azure_row(found, Deleted=True),
+        azure_row(found._replace(key="folder", size=0), hdi_isfolder=True),
+    ]
+    for row in (azure_row(found), azure_row(found, VersionId="2", IsCurrentVersion=True, Deleted=False)):
+        assert of_azure(azure_inventory([*others, row], parquet=parquet)) == [found]
 
 
 @pytest.mark.parametrize("parquet", S3_FORMS)
@@ -234,6 +271,34 @@ def test_an_s3_inventory_that_is_not_whole_is_an_error() -> None:
     assert "an inventory of s3://tiered" in refusal(whole, scheme="gs")
 
 
+def test_an_azure_inventory_that_is_not_whole_or_leaves_out_the_store_is_an_error() -> None:
+    whole = azure_inventory(azure_rows())
+    assert of_azure(azure_inventory(azure_rows(), prefixMatch=["a", f"{BUCKET}/clus"], excludePrefix=["other"]))
+    for name, files in {
+        "a missing file": without(whole, "_1.csv"),
+        "a file that was cut off": with_changed(whole, "_1.csv", lambda data: data[:-1]),
+        "one that is still written": without(whole, ".checksum"),
+        "another manifest than the one that was signed off": whole | {AZURE_CHECKSUM: b"0" * 32},
+        "one that failed": azure_manifest({}, "csv", status="Failed"),
+        "one that is pending": azure_manifest({}, "csv", status="Pending"),
+        "one of containers": azure_manifest({}, "csv", ruleDefinition={"objectType": "container"}),
+        "one of recent blobs": azure_inventory(azure_rows(), creationTime=3),
+        "one of page blobs": azure_inventory(azure_rows(), blobTypes=["pageBlob"]),
+        "one of other containers": azure_inventory(azure_rows(), prefixMatch=["other"]),
+        "one of a part of the store": azure_inventory(azure_rows(), prefixMatch=[f"{BUCKET}/{ROOT}t-0"]),
+        "one without a part of the store": azure_inventory(azure_rows(), excludePrefix=[f"{BUCKET}/{ROOT}t-0"]),
+        "one without the store": azure_inventory(azure_rows(), excludePrefix=[BUCKET]),
+        **{
+            f"no {missing}, Parquet {parquet}": azure_inventory(
+                azure_rows(), parquet=parquet, fields=[one for one in AZURE_FIELDS if one != missing]
+            )
+            for missing in ("Name", "Content-Length", "Last-Modified")
+            for parquet in (False, True)
+        },
+    }.items():
+        assert refusal(files, AZURE_MANIFEST, "az"), name
+
+
 def test_a_google_report_that_is_not_whole_is_an_error() -> None:
     whole = google_report(google_rows())
     others = google_report([row | {"bucket": "other"} for row in google_rows()])
@@ -290,9 +355,13 @@ def test_sizes_and_times_that_cannot_be_are_an_error() -> None:
 
 
 @settings(max_examples=examples(150))
-@given(data=st.data(), parquet=st.booleans(), google=st.booleans())
-def test_a_damaged_inventory_is_read_or_refused(data: st.DataObject, parquet: bool, google: bool) -> None:
-    files = google_report(google_rows(), parquet=parquet) if google else s3_inventory(s3_rows(), parquet=parquet)
+@given(data=st.data(), parquet=st.booleans(), cloud=st.sampled_from(["s3", "gs", "az"]))
+def test_a_damaged_inventory_is_read_or_refused(data: st.DataObject, parquet: bool, cloud: str) -> None:
+    files = {
+        "s3": lambda: s3_inventory(s3_rows(), parquet=parquet),
+        "gs": lambda: google_report(google_rows(), parquet=parquet),
+        "az": lambda: azure_inventory(azure_rows(), parquet=parquet),
+    }[cloud]()
     victim = data.draw(st.sampled_from(sorted(files)))
     content = gunzipped(files[victim]) if victim.endswith(".gz") else files[victim]
     at = data.draw(st.integers(0, len(content)))
@@ -302,6 +371,8 @@ def test_a_damaged_inventory_is_read_or_refused(data: st.DataObject, parquet: bo
         files |= s3_manifest(shards, "Parquet" if parquet else "CSV")
     if victim == S3_MANIFEST:
         del files[S3_CHECKSUM]
+    if victim == AZURE_MANIFEST:
+        files[AZURE_CHECKSUM] = hashlib.md5(files[victim]).hexdigest().encode()
 
     with suppress(TieredctlError):
-        of_google(files) if google else of_s3(files)
+        {"s3": of_s3, "gs": of_google, "az": of_azure}[cloud](files)

@@ -1,4 +1,5 @@
-"""Writes inventories as Amazon S3 and Google Cloud Storage do: by their documentation, as no emulator has them."""
+"""Writes inventories as Amazon S3, Google Cloud Storage and Azure do: by their documentation, since no emulator
+has them."""
 
 from __future__ import annotations
 
@@ -73,6 +74,22 @@ _GOOGLE_PARQUET = {
     "storageClass": pa.string(),
 }
 
+AZURE_MANIFEST = "2026/11/18/09-06-00/segments/segments-manifest.json"
+AZURE_CHECKSUM = "2026/11/18/09-06-00/segments/segments-manifest.checksum"
+_AZURE_PARQUET = {
+    "Name": pa.string(),
+    "Content-Length": pa.int64(),
+    "Last-Modified": pa.timestamp("ms", "UTC"),
+    "Etag": pa.string(),
+    "AccessTier": pa.string(),
+    "VersionId": pa.string(),
+    "IsCurrentVersion": pa.bool_(),
+    "Snapshot": pa.string(),
+    "Deleted": pa.bool_(),
+    "hdi_isfolder": pa.bool_(),
+}
+AZURE_FIELDS = tuple(_AZURE_PARQUET)
+
 Row = dict[str, Any]
 Files = dict[str, bytes]
 
@@ -143,6 +160,67 @@ def google_report(
         "report_shards_file_names": [name.rpartition("/")[2] for name in shards],
     }
     return shards | {GOOGLE_MANIFEST: json.dumps(manifest).encode()}
+
+
+def azure_row(stored: StoredObject, **other: Any) -> Row:
+    """A blob as a row, its key below ROOT; `other` are fields, with underscores."""
+    name, version = f"{BUCKET}/{ROOT}{stored.key}", stored.version.strip('"')
+    values = (name, stored.size, stored.last_modified_ms, version, stored.storage_class, None, None, None, None, None)
+    return dict(zip(AZURE_FIELDS, values, strict=True)) | other
+
+
+def azure_inventory(
+    rows: Sequence[Row], *, parquet: bool = False, fields: Sequence[str] = AZURE_FIELDS, **filters: Any
+) -> Files:
+    """An inventory of two files, by a rule with these filters."""
+    suffix = "parquet" if parquet else "csv"
+    write = _azure_parquet if parquet else _azure_csv
+    folder = AZURE_MANIFEST.rpartition("/")[0]
+    halves = {f"{folder}/segments_{number}.{suffix}": write(rows[number::2], fields) for number in range(2)}
+    return halves | azure_manifest(halves, suffix, fields, filters)
+
+
+def azure_manifest(
+    files: Files, suffix: str, fields: Sequence[str] = AZURE_FIELDS, filters: Row | None = None, **other: Any
+) -> Files:
+    """The manifest of an inventory of these files, and its checksum."""
+    manifest = {
+        "destinationContainer": "reports",
+        "endpoint": "https://acme.blob.core.windows.net",
+        "files": [{"blob": name, "size": len(data)} for name, data in files.items()],
+        "inventoryCompletionTime": datetime.fromtimestamp(TAKEN_MS / 1_000 + 600, UTC).isoformat(),
+        "inventoryStartTime": datetime.fromtimestamp(TAKEN_MS / 1_000, UTC).isoformat(),
+        "ruleDefinition": {
+            "filters": {"blobTypes": ["blockBlob"], **(filters or {})},
+            "format": suffix,
+            "objectType": "blob",
+            "schedule": "daily",
+            "schemaFields": list(fields),
+        },
+        "ruleName": "segments",
+        "status": "Succeeded",
+        "version": "1.0",
+    }
+    text = json.dumps(manifest | other, indent=2).encode()
+    return {AZURE_MANIFEST: text, AZURE_CHECKSUM: hashlib.md5(text).hexdigest().encode()}
+
+
+def _azure_csv(rows: Sequence[Row], fields: Sequence[str]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(fields)
+    writer.writerows([_azure_text(name, row[name]) for name in fields] for row in rows)
+    return text.getvalue().encode()
+
+
+def _azure_text(name: str, value: Any) -> str:
+    if name == "Last-Modified" and value is not None:
+        return datetime.fromtimestamp(value / 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _azure_parquet(rows: Sequence[Row], fields: Sequence[str]) -> bytes:
+    return _parquet({name: pa.array([row[name] for row in rows], _AZURE_PARQUET[name]) for name in fields})
 
 
 def _s3_csv(rows: Sequence[Row], fields: Sequence[str]) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
+from tests.rigs.buckets import BUCKET, AzureContainer, Bucket, GcsBucket, S3Bucket
 from tests.rigs.object_servers import SECRET_KEY, ObjectServer
 from tests.rigs.ports import free_ports
 
@@ -73,7 +73,12 @@ def gs(captures: Path, fake_gcs_server: ObjectServer) -> Filled:
     return Filled(captures / "kafka-4.3.1", GcsBucket(fake_gcs_server.endpoint))
 
 
-@pytest.fixture(params=["s3", "gs"])
+@pytest.fixture(scope="module")
+def az(captures: Path, azurite: ObjectServer) -> Filled:
+    return Filled(captures / "kafka-4.3.1", AzureContainer(azurite.endpoint))
+
+
+@pytest.fixture(params=["s3", "gs", "az"])
 def filled(request: pytest.FixtureRequest) -> Filled:
     return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
 
@@ -98,7 +103,7 @@ def test_verification_comes_to_the_same_result(filled: Filled) -> None:
     assert (in_bucket["exitCode"], in_bucket["summary"]["complete"]) == (0, True)
 
 
-@pytest.mark.parametrize("scheme", ["s3", "gs"])
+@pytest.mark.parametrize("scheme", ["s3", "gs", "az"])
 def test_a_server_that_is_not_there_ends_in_a_sentence(scheme: str, cloud_environment: None) -> None:
     (port,) = free_ports(1)
     where = options({"endpoint": f"http://127.0.0.1:{port}"})

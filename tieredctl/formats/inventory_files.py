@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tieredctl.formats.arrow_columns import bytes_array, same_text_array
+from tieredctl.formats.arrow_columns import bytes_array, same_text_array, without_beginning
 from tieredctl.formats.inventory_manifest import InventoryManifest, plain_name, unusable
 
 _BLOCK_BYTES = 16 << 20
@@ -36,16 +36,31 @@ class _Vocabulary:
     version: str
     latest: str | None = None
     """Whether it is the current version of its key."""
-    delete_marker: str | None = None
+    others: tuple[str, ...] = ()
+    """Flags of what is not an object: a delete marker, a folder, what is deleted."""
+    blank_flags: bool = False
+    """Whether a flag may be left out of a row: that one is a current object."""
     deleted: str | None = None
-    """When a version ceased to be the current one; empty for the current one."""
+    """When a version ceased to be the current one, or which snapshot it is; empty for the current one."""
+    size: str = "size"
     storage_class: str = "storageclass"
 
 
 _VOCABULARIES = {
-    "s3": _Vocabulary("key", ("lastmodifieddate",), "etag", latest="islatest", delete_marker="isdeletemarker"),
+    "s3": _Vocabulary("key", ("lastmodifieddate",), "etag", latest="islatest", others=("isdeletemarker",)),
     # A live listing has the time of creation, too: a change of only its metadata does not make an object younger.
     "gs": _Vocabulary("name", ("timecreated", "updated"), "generation", deleted="timedeleted"),
+    "az": _Vocabulary(
+        "name",
+        ("lastmodified",),
+        "etag",
+        latest="iscurrentversion",
+        others=("deleted", "hdiisfolder"),
+        blank_flags=True,
+        deleted="snapshot",
+        size="contentlength",
+        storage_class="accesstier",
+    ),
 }
 
 
@@ -84,11 +99,13 @@ def _wanted(manifest: InventoryManifest, present: list[str]) -> list[str]:
     """The columns of a file to read."""
     words = _VOCABULARIES[manifest.scheme]
     modified = next((name for name in words.modified if name in present), None)
-    demanded = [words.key, "size", modified or words.modified[0]] + ([] if manifest.bucket else ["bucket"])
+    demanded = [words.key, words.size, modified or words.modified[0]] + (
+        ["bucket"] if manifest.needs_bucket_column else []
+    )
     missing = [name for name in demanded if name not in present]
     if missing:
         raise unusable(f"The inventory does not have {', '.join(missing)} of its objects.")
-    optional = {words.version, words.latest, words.delete_marker, words.deleted, words.storage_class, "bucket"}
+    optional = {words.version, words.latest, *words.others, words.deleted, words.storage_class, "bucket"}
     return [name for name in present if name in demanded or name in optional]
 
 
@@ -110,8 +127,8 @@ def _csv_batches(file: Path, manifest: InventoryManifest) -> Iterator[_Columns]:
     columns, has_header = _csv_columns(first_line, manifest)
     wanted = _wanted(manifest, columns)
     reading = arrow_csv.ReadOptions(column_names=columns, skip_rows=int(has_header), block_size=_BLOCK_BYTES)
-    # S3 writes keys URL-encoded, Google as they are.
-    parsing = arrow_csv.ParseOptions(delimiter=manifest.delimiter, newlines_in_values=manifest.scheme == "gs")
+    # S3 writes keys URL-encoded, the others as they are.
+    parsing = arrow_csv.ParseOptions(delimiter=manifest.delimiter, newlines_in_values=manifest.scheme != "s3")
     converting = arrow_csv.ConvertOptions(
         column_types=dict.fromkeys(wanted, pa.binary()), include_columns=wanted, check_utf8=False
     )
@@ -134,7 +151,7 @@ def _csv_columns(first_line: bytes, manifest: InventoryManifest) -> tuple[list[s
     first = [plain_name(value) for value in next(csv.reader([text], delimiter=manifest.delimiter), [])]
     columns = list(manifest.columns)
     words = _VOCABULARIES[manifest.scheme]
-    if manifest.has_header or first == columns or (not columns and {words.key, "size"} <= set(first)):
+    if manifest.has_header or first == columns or (not columns and {words.key, words.size} <= set(first)):
         return first, True
     if not columns:
         raise unusable("Neither the inventory's manifest nor its files name the columns.")
@@ -143,14 +160,16 @@ def _csv_columns(first_line: bytes, manifest: InventoryManifest) -> tuple[list[s
 
 def _objects(columns: _Columns, manifest: InventoryManifest, bucket: str) -> InventoryObjects:
     words = _VOCABULARIES[manifest.scheme]
-    records = len(columns["size"])
+    records = len(columns[words.size])
     present = _present(columns, words)
     if present is not None:
         columns = {name: column.filter(present) for name, column in columns.items()}
     _demand_bucket(columns.get("bucket"), bucket)
+    if manifest.scheme == "az":
+        columns = _in_container(columns, bucket)
     keys = _as_binary(columns[words.key])
     modified = next(columns[name] for name in words.modified if name in columns)
-    sizes, times = _sizes(columns["size"]), _milliseconds(modified)
+    sizes, times = _sizes(columns[words.size]), _milliseconds(modified)
     if keys.null_count or sizes.null_count or times.null_count or (len(sizes) and pc.min(sizes).as_py() < 0):
         raise ValueError("an object has no key, no size or no time")
     if len(times) and not 0 <= pc.min(times).as_py() <= pc.max(times).as_py() <= _LATEST_MS:
@@ -167,25 +186,39 @@ def _present(columns: _Columns, words: _Vocabulary) -> Any:
     """Flags the rows about the current version of an object that is there; None for all."""
     masks: list[Any] = []
     if words.latest and words.latest in columns:
-        masks.append(_flags(columns[words.latest]))
-    if words.delete_marker and words.delete_marker in columns:
-        masks.append(pc.invert(_flags(columns[words.delete_marker])))
+        masks.append(_flags(columns[words.latest], True if words.blank_flags else None))
+    blank_other = False if words.blank_flags else None
+    masks.extend(pc.invert(_flags(columns[other], blank_other)) for other in words.others if other in columns)
     if words.deleted and words.deleted in columns:
         deleted = columns[words.deleted]
-        is_empty = pc.equal(pc.binary_length(deleted), 0) if pa.types.is_binary(deleted.type) else pc.is_null(deleted)
+        is_text = pa.types.is_binary(deleted.type) or pa.types.is_string(deleted.type)
+        is_empty = pc.equal(pc.binary_length(deleted), 0) if is_text else pc.is_null(deleted)
         masks.append(pc.fill_null(is_empty, True))
     while len(masks) > 1:
         masks.append(pc.and_(masks.pop(), masks.pop()))
     return masks[0] if masks else None
 
 
-def _flags(column: Any) -> Any:
+def _flags(column: Any, blank: bool | None) -> Any:
+    """`blank` is what a flag means that is left out; None where none may be, but a null is false."""
     if pa.types.is_boolean(column.type):
-        return pc.fill_null(column, False)
+        return pc.fill_null(column, bool(blank))
     text = pc.utf8_lower(pc.cast(column, pa.string()))
+    if blank is not None:
+        text = pc.fill_null(text, "")
+        text = pc.if_else(pc.equal(text, ""), str(blank).lower(), text)
     if not pc.all(pc.is_in(text, pa.array(["true", "false"]))).as_py() and len(text):
         raise ValueError("a flag is neither true nor false")
     return pc.equal(text, "true")
+
+
+def _in_container(columns: _Columns, container: str) -> _Columns:
+    """The rows of a container, and their names there: an inventory may be of a whole account."""
+    beginning = f"{container}/".encode()
+    names = _as_binary(columns["name"])
+    is_there = pc.fill_null(pc.starts_with(names, pattern=beginning), True)
+    there = {name: column.filter(is_there) for name, column in (dict(columns) | {"name": names}).items()}
+    return there | {"name": without_beginning(there["name"], len(beginning))}
 
 
 def _demand_bucket(column: Any, bucket: str) -> None:
@@ -238,10 +271,10 @@ def _storage_classes(column: Any, count: int) -> Any:
 
 
 def _versions(column: Any, manifest: InventoryManifest) -> Any:
-    """The versions as a store's listing has them: for S3 in quotes, as ETags are there."""
+    """The versions as a store's listing has them: ETags in quotes."""
     versions = _as_binary(column)
     versions = pc.if_else(pc.equal(pc.binary_length(versions), 0), pa.scalar(None, pa.binary()), versions)
-    if manifest.scheme != "s3":
+    if manifest.scheme == "gs":
         return versions
     quoted = pc.binary_join_element_wise(pa.scalar(b'"'), versions, pa.scalar(b'"'), pa.scalar(b""))
     return pc.if_else(pc.starts_with(versions, pattern='"'), versions, quoted)

@@ -2,7 +2,8 @@
 
 S3 Inventory: Amazon S3 User Guide, "Locating your inventory list" (manifest.json, version 2016-11-30) and "Amazon S3
 Inventory lists" (the fields; keys in CSV are URL-encoded). Google Cloud Storage: "Storage Insights inventory reports"
-(the manifest that is written when all shards are) and the API's ReportConfig (how its CSV looks).
+(the manifest that is written when all shards are) and the API's ReportConfig (how its CSV looks). Azure: "Azure Storage
+blob inventory" (the manifest, its checksum and the fields).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ LARGEST_MANIFEST = 64 << 20
 
 _MD5 = re.compile("[0-9a-f]{32}")
 _SHARD_LIST = "reportshardsfilenames"
+_RULE = "ruledefinition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,23 @@ class InventoryManifest:
     delimiter: str = ","
     records: int | None = None
     """How many objects the files have in all, where the manifest has it."""
+    left_out: tuple[str, ...] = ()
+    """What names of objects begin with that the inventory has not, bucket included."""
+    only: tuple[str, ...] = ()
+    """What those begin with that it has; empty where it has all others."""
+    ends_with_checksum: bool = False
+    """Whether the inventory is whole only once the manifest's checksum lies beside it."""
+
+    @property
+    def needs_bucket_column(self) -> bool:
+        """Whether only a column tells which bucket an object is of: Azure's names begin with it."""
+        return self.bucket is None and self.scheme != "az"
+
+    def demand_covers(self, name: str) -> None:
+        """Raises TieredctlError `inventory-unusable` where it leaves out objects below a name, bucket included."""
+        missed = [left for left in self.left_out if left.startswith(name) or name.startswith(left)]
+        if missed or (self.only and not name.startswith(self.only)):
+            raise unusable(f"The inventory's rule leaves out objects below {name}.")
 
 
 def unusable(message: str) -> TieredctlError:
@@ -64,7 +83,7 @@ def _of_another_kind(message: str) -> TieredctlError:
 
 def plain_name(name: str) -> str:
     """One name for what is `LastModifiedDate` in S3's CSV and `last_modified_date` in its Parquet."""
-    return name.strip().replace("_", "").lower()
+    return name.strip().replace("_", "").replace("-", "").lower()
 
 
 def read_manifest(data: bytes, where: str) -> InventoryManifest:
@@ -83,7 +102,11 @@ def read_manifest(data: bytes, where: str) -> InventoryManifest:
         return _of_s3(fields)
     if fields.has(_SHARD_LIST):
         return _of_google(fields)
-    raise _of_another_kind(f"{where} is neither the manifest of an S3 Inventory nor that of a Storage Insights report.")
+    if fields.has(_RULE):
+        return _of_azure(fields)
+    raise _of_another_kind(
+        f"{where} is not the manifest of an S3 Inventory, a Storage Insights report or a Blob Inventory."
+    )
 
 
 class _Fields:
@@ -185,4 +208,29 @@ def _of_google(fields: _Fields) -> InventoryManifest:
         has_header=csv.flag("headerrequired"),
         delimiter=delimiter,
         records=fields.number("recordsprocessed"),
+    )
+
+
+def _of_azure(fields: _Fields) -> InventoryManifest:
+    status = fields.text("status")
+    if status != "Succeeded":
+        raise unusable(f"The inventory is not finished, or has failed: its status is {status!r}.")
+    rule = fields.fields(_RULE)
+    filters = rule.fields("filters")
+    if rule.text("objecttype") != "blob" or filters.has("creationtime"):
+        raise unusable("The inventory's rule does not list all blobs: it is of containers, or of recent blobs alone.")
+    if filters.has("blobtypes") and "blockBlob" not in filters.texts("blobtypes"):
+        raise unusable("The inventory's rule lists no block blobs, as which segments are stored.")
+    files = tuple(InventoryFile(one.text("blob"), one.number("size")) for one in fields.objects("files"))
+    return InventoryManifest(
+        "az",
+        None,
+        fields.time_ms("inventorystarttime"),
+        files,
+        rule.text("format").lower() == "parquet",
+        columns=tuple(map(plain_name, rule.texts("schemafields"))),
+        has_header=True,
+        left_out=tuple(filters.texts("excludeprefix")) if filters.has("excludeprefix") else (),
+        only=tuple(filters.texts("prefixmatch")) if filters.has("prefixmatch") else (),
+        ends_with_checksum=True,
     )

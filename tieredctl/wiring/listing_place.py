@@ -13,7 +13,7 @@ from tieredctl.ops.remote.listing import KeyFile, Listing, SpooledBatches, Spool
 from tieredctl.wiring.places import StorePlace
 
 if TYPE_CHECKING:
-    from tieredctl.ops.orphans.bucket_inventory import BucketInventory
+    from tieredctl.ops.orphans.bucket_inventory import BucketInventory, BucketPlace
     from tieredctl.ops.orphans.mark import Mark
     from tieredctl.ports.layout import Layout
     from tieredctl.ports.object_store import ObjectStore
@@ -105,20 +105,15 @@ def _open_mark(folder: str, store_url: str, place: StorePlace, now_ms: int) -> M
 
 def open_inventory(manifest: str, store_url: str, place: StorePlace) -> BucketInventory:
     """The inventory at a path or URL. A bucket of the store's kind is opened with the store's options."""
-    from tieredctl.ops.orphans.bucket_inventory import BucketPlace, find_inventory
-    from tieredctl.ports.store_kinds import Address, kind_elsewhere, store_kind
-    from tieredctl.storage.bucket_address import bucket_address
+    from tieredctl.ops.orphans.bucket_inventory import find_inventory
+    from tieredctl.ports.store_kinds import Address, kind_elsewhere
     from tieredctl.storage.registry import open_store
 
-    scheme, _, rest = store_url.partition(":")
-    if store_kind(store_url).address is not Address.BUCKET:
-        raise TieredctlError(ErrorCode.USAGE, f"Only a bucket has an inventory, but the store is {store_url}.")
-    address = bucket_address(scheme, rest)
-    bucket_place = BucketPlace(scheme, address.bucket, address.root)
+    bucket_place = _bucket_place(store_url)
     kind = kind_elsewhere(manifest)
-    if kind is not None and kind.address is Address.BUCKET:
+    if kind is not None and kind.address in {Address.BUCKET, Address.CONTAINER}:
         bucket, _, key = manifest.removeprefix(kind.begins).partition("/")
-        options = place.options if kind.scheme == scheme else {}
+        options = place.options if store_url.startswith(kind.begins) else {}
         return find_inventory(open_store(kind.begins + bucket, options), key, bucket_place)
     file = Path(os.path.abspath(manifest.removeprefix("file:")))
     if not file.is_file():
@@ -126,3 +121,21 @@ def open_inventory(manifest: str, store_url: str, place: StorePlace) -> BucketIn
     # An inventory's files are in the manifest's own folder, or in one next to it.
     around = file.parent.parent
     return find_inventory(open_store(f"file:{around}", {}), file.relative_to(around).as_posix(), bucket_place)
+
+
+def _bucket_place(store_url: str) -> BucketPlace:
+    """Where a store lies in its bucket. Raises TieredctlError `usage` for one that is not in a bucket."""
+    from tieredctl.ops.orphans.bucket_inventory import BucketPlace
+    from tieredctl.ports.store_kinds import Address, store_kind
+    from tieredctl.storage.bucket_address import bucket_address, container_address
+
+    scheme, _, rest = store_url.partition(":")
+    kind = store_kind(store_url).address
+    if kind is Address.BUCKET:
+        address = bucket_address(scheme, rest)
+        return BucketPlace(scheme, address.bucket, address.root)
+    if kind is Address.CONTAINER:
+        address, _, _ = container_address(scheme, rest)
+        # By whichever of its names: inventories of Azure are the same for both.
+        return BucketPlace("az", address.bucket.partition("@")[0], address.root)
+    raise TieredctlError(ErrorCode.USAGE, f"Only a bucket has an inventory, but the store is {store_url}.")

@@ -7,6 +7,7 @@ for an orphan.
 from __future__ import annotations
 
 import hashlib
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,6 @@ from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.remote.listing import LISTING_SCHEMA
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 
-_CHECKSUM_FILE = "manifest.checksum"
 _LARGEST_CHECKSUM_FILE = 256
 
 
@@ -135,13 +135,17 @@ def find_inventory(store: ObjectStore, manifest_key: str, place: BucketPlace) ->
     """The inventory of that manifest. Raises TieredctlError `inventory-unusable` if it is not an inventory, is not
     finished, or belongs to another bucket, and `object-missing` if there is no such object."""
     data = store.read(manifest_key, 0, LARGEST_MANIFEST + 1)
-    folder = _folder(manifest_key)
-    checksum_key = folder + _CHECKSUM_FILE
-    if store.head(checksum_key):
-        checksum = store.read(checksum_key, 0, _LARGEST_CHECKSUM_FILE).strip().lower()
-        if checksum != hashlib.md5(data, usedforsecurity=False).hexdigest().encode():
+    checksum_key = manifest_key.removesuffix(".json") + ".checksum"
+    is_checked = store.head(checksum_key) is not None
+    if is_checked:
+        checksum = store.read(checksum_key, 0, _LARGEST_CHECKSUM_FILE).strip()
+        md5 = hashlib.md5(data, usedforsecurity=False)
+        if checksum.lower() != md5.hexdigest().encode() and checksum != b64encode(md5.digest()):
             raise unusable(f"{manifest_key} does not match the checksum in {checksum_key}.")
     manifest = read_manifest(data, manifest_key)
+    if manifest.ends_with_checksum and not is_checked:
+        raise unusable(f"The inventory of {manifest_key} is not finished: there is no {checksum_key}.")
+    manifest.demand_covers(f"{place.bucket}/{place.root}")
     if manifest.scheme != place.scheme or manifest.bucket not in (None, place.bucket):
         of = f"{manifest.scheme}://{manifest.bucket or '…'}"
         raise unusable(f"{manifest_key} is an inventory of {of}, but the store is in {place.scheme}://{place.bucket}.")
