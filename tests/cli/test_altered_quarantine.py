@@ -22,10 +22,15 @@ from tests.cli.crashed_cluster import (
     plan_lines,
     planned_keys,
 )
-from tests.rigs.buckets import Bucket, GcsBucket, S3Bucket
+from tests.rigs.buckets import AzureContainer, Bucket, GcsBucket, S3Bucket
 from tieredctl.ops.guards.own_objects import BYTES_OF_COPIES, QUARANTINE, receipts_folder
 
-SERVERS: Mapping[str, type[Bucket]] = {"moto": S3Bucket, "versitygw": S3Bucket, "fake_gcs_server": GcsBucket}
+SERVERS: Mapping[str, type[Bucket]] = {
+    "moto": S3Bucket,
+    "versitygw": S3Bucket,
+    "fake_gcs_server": GcsBucket,
+    "azurite": AzureContainer,
+}
 VERSITYGW, GCS, MOTO = (
     pytest.param(name, marks=pytest.mark.exhaustive) for name in ("versitygw", "fake_gcs_server", "moto")
 )
@@ -100,7 +105,7 @@ def store(request: pytest.FixtureRequest, tieredctl: Tieredctl, captures: Path, 
     return found
 
 
-@pytest.mark.parametrize("store", ["file", "versitygw", "fake_gcs_server", MOTO], indirect=True)
+@pytest.mark.parametrize("store", ["file", "versitygw", "fake_gcs_server", "azurite", MOTO], indirect=True)
 def test_altered_copies_are_not_put_back(store: Store) -> None:
     doomed = planned_keys(store.cluster.plan_file)
     assert store.cluster.apply().exit_code == 0

@@ -19,13 +19,18 @@ from tests.cli.crashed_cluster import (
     CrashedCluster,
     plan_lines,
 )
-from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
+from tests.rigs.buckets import BUCKET, AzureContainer, Bucket, GcsBucket, S3Bucket
 from tests.rigs.waiting import wait_until
 from tieredctl.ops.guards.own_objects import CLOCK_KEY, TIMES_OF_COPIES, TIMES_OF_RESTORED
 from tieredctl.ports.object_store import StoredObject, WritableObjectStore, list_unreserved
 from tieredctl.storage.registry import open_writable_store
 
-SERVERS: Mapping[str, type[Bucket]] = {"moto": S3Bucket, "versitygw": S3Bucket, "fake_gcs_server": GcsBucket}
+SERVERS: Mapping[str, type[Bucket]] = {
+    "moto": S3Bucket,
+    "versitygw": S3Bucket,
+    "fake_gcs_server": GcsBucket,
+    "azurite": AzureContainer,
+}
 AGE_MS = 200_000
 AGED = ("--min-age", "200s", "--allow-young", *ENOUGH)
 PARTITIONS = re.compile("tiered/orders33-[^/]+/[02]/")
@@ -122,7 +127,7 @@ def newest_ms(bucket: AgingBucket) -> int:
 
 
 on_all_servers = pytest.mark.parametrize(
-    "server", ["versitygw", "fake_gcs_server", pytest.param("moto", marks=pytest.mark.exhaustive)]
+    "server", ["versitygw", "fake_gcs_server", "azurite", pytest.param("moto", marks=pytest.mark.exhaustive)]
 )
 on_moto = pytest.mark.parametrize("server", ["moto"])
 

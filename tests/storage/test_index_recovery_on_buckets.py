@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Outcome, own_process
-from tests.rigs.buckets import BUCKET, Bucket, GcsBucket, S3Bucket
-from tests.rigs.object_servers import ObjectServer
+from tests.rigs.buckets import BUCKET, AzureContainer, Bucket, GcsBucket, S3Bucket
 
 pytestmark = pytest.mark.integration
 
@@ -21,13 +20,12 @@ CONFIRMED = ("--apply", "--yes", "--cluster-id", "preTTRqnQOeby9xOnCMfyA")
 PREFIX = "indexes"
 
 
-@pytest.fixture(params=["s3", "gs"])
+SERVERS: dict[str, type[Bucket]] = {"versitygw": S3Bucket, "fake_gcs_server": GcsBucket, "azurite": AzureContainer}
+
+
+@pytest.fixture(params=SERVERS)
 def bucket(request: pytest.FixtureRequest) -> Bucket:
-    if request.param == "s3":
-        s3: ObjectServer = request.getfixturevalue("versitygw")
-        return S3Bucket(s3.endpoint)
-    gs: ObjectServer = request.getfixturevalue("fake_gcs_server")
-    return GcsBucket(gs.endpoint)
+    return SERVERS[request.param](request.getfixturevalue(request.param).endpoint)
 
 
 def test_a_missing_index_is_put_and_a_damaged_one_replaced(captures: Path, bucket: Bucket) -> None:

@@ -23,7 +23,7 @@ from tieredctl_inkless.ops.diskless.fresh_control_plane import FreshControlPlane
 from tests.diskless.chaos.trial import Trial, demand_all_back, demand_ended_well, demand_nothing_lost
 from tests.diskless.chaos.writer import Writer, make_template
 from tests.removal.chaos.children import in_child
-from tests.rigs.buckets import BUCKET, S3Bucket
+from tests.rigs.buckets import BUCKET, AzureContainer, Bucket, S3Bucket
 from tests.rigs.inkless import InklessCapture
 from tests.rigs.memory import IN_MEMORY
 from tests.rigs.postgres import PostgresServer
@@ -68,12 +68,15 @@ def on_disk(folder: Path) -> Callable[[], WritableObjectStore]:
     return lambda: FileStore(str(bucket))
 
 
-@pytest.fixture
-def on_s3(versitygw: Any) -> OpenBucket:
-    bucket = S3Bucket(versitygw.endpoint)
+SERVERS: dict[str, type[Bucket]] = {"versitygw": S3Bucket, "azurite": AzureContainer}
+
+
+@pytest.fixture(params=SERVERS)
+def on_server(request: pytest.FixtureRequest) -> OpenBucket:
+    bucket = SERVERS[request.param](request.getfixturevalue(request.param).endpoint)
 
     def opened(_folder: Path) -> Callable[[], WritableObjectStore]:
-        url = f"s3://{BUCKET}/chaos{next(_prefixes)}"
+        url = f"{bucket.scheme}://{BUCKET}/chaos{next(_prefixes)}"
         return lambda: open_writable_store(url, bucket.options)
 
     return opened
@@ -250,7 +253,7 @@ def test_everything_at_random(chaos_server: PostgresServer, folder: Path) -> Non
     assert not failures, "\n".join(failures)
 
 
-def test_everything_at_random_on_a_bucket(chaos_server: PostgresServer, folder: Path, on_s3: OpenBucket) -> None:
-    failures = failures_of(divided(range(4)), partial(try_seed, chaos_server, open_bucket=on_s3), folder)
+def test_everything_at_random_on_a_bucket(chaos_server: PostgresServer, folder: Path, on_server: OpenBucket) -> None:
+    failures = failures_of(divided(range(4)), partial(try_seed, chaos_server, open_bucket=on_server), folder)
 
     assert not failures, "\n".join(failures)

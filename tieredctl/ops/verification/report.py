@@ -108,8 +108,8 @@ class SegmentFindings:
         )
 
 
-ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
-"""S3's. Google Cloud Storage's ARCHIVE can be read like any other class."""
+ARCHIVES = ("GLACIER", "DEEP_ARCHIVE", "Archive")
+"""S3's, and Azure's tier. Google Cloud Storage's ARCHIVE can be read like any other class."""
 UNDECRYPTABLE = FindingCode.SEGMENT_UNDECRYPTABLE
 _CODES = {ErrorCode.OBJECT_ARCHIVED: FindingCode.OBJECT_ARCHIVED, ErrorCode.PRIVATE_KEY: UNDECRYPTABLE}
 """Finding codes by the error's code; `unreadable` for any other."""
