@@ -12,8 +12,6 @@ from tieredctl.kafka.broker_connection import BrokerConnection
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
 
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-JKS = b"\xfe\xed\xfe\xed\0\0\0\2"
-PKCS12 = b"\x30\x82\x04\x00"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
@@ -68,7 +66,6 @@ def test_user_and_password_come_out_of_the_login(tmp_path: Path, login: str, use
     [
         (f'{PLAIN} required username="alice" password="hush"', "semicolon"),
         (f'{PLAIN} required username="hush";', "no password"),
-        ('com.sun.security.auth.module.Krb5LoginModule required keyTab="hush";', "Krb5LoginModule"),
         ("hush", "semicolon"),
     ],
 )
@@ -98,30 +95,6 @@ def test_certificates_in_the_file_itself_get_their_line_ends_back(tmp_path: Path
     assert lines == ["-----BEGIN CERTIFICATE-----", "A" * 64, "A" * 36, "-----END CERTIFICATE-----", ""]
 
 
-@pytest.mark.parametrize("content", [JKS, PKCS12], ids=["JKS", "PKCS12"])
-def test_a_trust_store_that_librdkafka_cannot_read_is_refused_with_the_way_out(tmp_path: Path, content: bytes) -> None:
-    store = tmp_path / "trust.jks"
-    store.write_bytes(content)
-
-    refused = refusal(tmp_path, f"ssl.truststore.location={store}\nssl.truststore.password=hush\n")
-
-    assert str(store) in refused.message
-    assert f"keytool -list -rfc -keystore {store}" in refused.hint
-    assert "hush" not in refused.message + refused.hint
-
-
-def test_a_pkcs12_key_store_passes(tmp_path: Path) -> None:
-    store = tmp_path / "client.p12"
-    store.write_bytes(PKCS12)
-    text = f"ssl.keystore.type=PKCS12\nssl.keystore.location={store}\nssl.keystore.password=x\nssl.key.password=y\n"
-
-    assert read(tmp_path, text) == {
-        "ssl.keystore.location": str(store),
-        "ssl.keystore.password": "x",
-        "ssl.key.password": "y",
-    }
-
-
 def test_a_pem_key_store_holds_certificate_and_key(tmp_path: Path) -> None:
     store = tmp_path / "client.pem"
     store.write_text(PEM)
@@ -129,13 +102,6 @@ def test_a_pem_key_store_holds_certificate_and_key(tmp_path: Path) -> None:
     found = read(tmp_path, f"ssl.keystore.type=PEM\nssl.keystore.location={store}\n")
 
     assert found == {"ssl.certificate.location": str(store), "ssl.key.location": str(store)}
-
-
-def test_a_jks_key_store_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    store = tmp_path / "client.jks"
-    store.write_bytes(JKS)
-
-    assert "-importkeystore" in refusal(tmp_path, f"ssl.keystore.location={store}\n").hint
 
 
 def test_a_store_that_is_not_there_is_named(tmp_path: Path) -> None:

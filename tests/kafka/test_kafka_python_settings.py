@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from tieredctl.errors import ExitCode, TieredctlError
-from tieredctl.kafka.client_properties import kafka_python_settings
+from tieredctl.kafka.connection_settings import kafka_python_settings
 from tieredctl.kafka.topics_by_id import TopicsById
 
 TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
@@ -99,11 +99,11 @@ def test_a_clients_own_certificate_in_files_or_in_the_properties(identity: tuple
     ("properties", "said"),
     [
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "OAUTHBEARER"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "LOGIN"}, "LOGIN"),
         ({"security.protocol": "SASL_PLAINTEXT"}, "GSSAPI"),
-        ({"security.protocol": "SSL", "ssl.keystore.location": "/etc/client.p12"}, "PKCS12"),
         ({"security.protocol": "SSL", "ssl.ca.location": "/no/such/file.pem"}, "certificates"),
         ({"security.protocol": "SSL", "ssl.ca.pem": "no certificate"}, "certificates"),
-        ({"security.protocol": "SSL", "ssl.certificate.pem": "none", "ssl.key.pem": "none"}, "certificates"),
+        ({"security.protocol": "SSL", "ssl.certificate.pem": "none", "ssl.key.pem": "none"}, "key"),
     ],
 )
 def test_what_the_client_cannot_follow_is_refused(properties: dict[str, str], said: str) -> None:

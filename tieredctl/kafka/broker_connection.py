@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
+from tieredctl.kafka.connection_settings import librdkafka_settings
+from tieredctl.kafka.properties import unusable
 from tieredctl.kafka.server_connection import demand_connection
+from tieredctl.kafka.sign_in.mechanisms import mechanism_of
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ _CERTIFICATE_HINT = (
     "Check ssl.truststore.location and ssl.keystore.location in --command-config, and the names in the certificate."
 )
 _UNKNOWN_PROPERTY = re.compile(r'No such configuration property: "([^"]+)"')
+_UNJUDGED = ("bootstrap.servers", "oauth_cb")
+"""What makes a client connect."""
 _DEFAULTS = {"client.id": "tieredctl", "log_level": "0"}
 
 _Client = TypeVar("_Client")
@@ -52,12 +57,14 @@ class BrokerConnection:
         properties file may replace `defaults`, but not `demanded`; `operations` is what the client does with the
         metadata topic, in Kafka's words."""
         self.bootstrap_server = bootstrap_server
-        from_file = read_client_properties(command_config)
+        self._stated = from_file = read_client_properties(command_config)
         self.request_timeout_seconds = timeout_seconds(from_file, request_timeout_seconds)
         self.ignored_properties: list[str] = []
         """Properties of the file that librdkafka does not know."""
-        self.properties = {**_DEFAULTS, **defaults, **from_file, **demanded}
-        self.properties["bootstrap.servers"] = bootstrap_server
+        settings = librdkafka_settings(bootstrap_server, from_file)
+        if settings is None:
+            raise unusable(f"librdkafka cannot sign in by {mechanism_of(from_file)}")
+        self.properties: dict[str, Any] = {**_DEFAULTS, **defaults, **settings, **demanded}
         self._operations = operations
         self._complaint: str | None = None
         self._refusal: str | None = None
@@ -68,8 +75,7 @@ class BrokerConnection:
 
         Raises TieredctlError as `demand_connection` does.
         """
-        if "ssl.keystore.location" not in self.properties:  # Python reads no PKCS12 store.
-            demand_connection(self.bootstrap_server, self.properties, self.request_timeout_seconds)
+        demand_connection(self.bootstrap_server, self._stated, self.request_timeout_seconds)
         return kind({**self.properties, "error_cb": self.note})
 
     def judge_properties(self, kind: Callable[[dict[str, Any]], object]) -> None:
@@ -79,7 +85,7 @@ class BrokerConnection:
 
         while True:
             try:
-                kind({name: value for name, value in self.properties.items() if name != "bootstrap.servers"})
+                kind({name: value for name, value in self.properties.items() if name not in _UNJUDGED})
             except KafkaException as error:
                 reason = error.args[0].str()
                 unknown = _UNKNOWN_PROPERTY.search(reason)
@@ -133,4 +139,4 @@ class BrokerConnection:
         """A reason as a sentence's end, with the ignored properties, which may be the cause, and without secrets."""
         ignored = ", ".join(self.ignored_properties)
         note = f" (ignored properties that librdkafka does not know: {ignored})" if ignored else ""
-        return f"{without_secrets(reason, self.properties).rstrip('.')}{note}."
+        return f"{without_secrets(reason, self._stated).rstrip('.')}{note}."

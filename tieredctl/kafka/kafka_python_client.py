@@ -11,13 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
-from tieredctl.kafka.client_properties import (
-    Properties,
-    kafka_python_settings,
-    read_client_properties,
-    timeout_seconds,
-    without_secrets,
-)
+from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
+from tieredctl.kafka.connection_settings import kafka_python_settings
+from tieredctl.kafka.properties import Properties
 from tieredctl.kafka.server_connection import demand_connection
 from tieredctl.kafka.tracing import traced_answer, traced_request
 

@@ -18,7 +18,8 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import KraftSnapshotName
 from tieredctl.formats.kraft_snapshot import first_record_ms
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
-from tieredctl.kafka.client_properties import read_client_properties, server_addresses, timeout_seconds
+from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds
+from tieredctl.kafka.connection_settings import server_addresses
 from tieredctl.kafka.server_connection import ServerConnection, Unreachable, server_name
 from tieredctl.ports.snapshot_source import LeaderChanged, QuorumLeader, SnapshotChunk
 

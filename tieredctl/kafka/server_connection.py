@@ -20,15 +20,12 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.kafka.client_properties import (
-    KNOWN_MECHANISMS,
-    Properties,
-    mechanism_of,
-    security_protocol_of,
-    server_addresses,
-    ssl_context,
-    without_secrets,
-)
+from tieredctl.kafka.client_properties import without_secrets
+from tieredctl.kafka.connection_settings import security_protocol_of, server_addresses
+from tieredctl.kafka.properties import Properties
+from tieredctl.kafka.sign_in.mechanisms import sign_in_of
+from tieredctl.kafka.sign_in.sign_in import SignIn
+from tieredctl.kafka.tls_context import ssl_context
 from tieredctl.kafka.tracing import traced_answer, traced_request
 
 if TYPE_CHECKING:
@@ -45,7 +42,7 @@ _HOST_MISMATCHES = (62, 64)
 _OUT_OF_TIME = (9, 10)
 """X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED."""
 _UNSUPPORTED_MECHANISM, _ILLEGAL_SASL_STATE = 33, 34
-_CLIENT_CERTIFICATES = ("ssl.certificate.location", "ssl.certificate.pem", "ssl.keystore.location")
+_CLIENT_CERTIFICATES = ("ssl.certificate.location", "ssl.certificate.pem")
 
 
 class Unreachable(Exception):
@@ -175,7 +172,8 @@ class ServerConnection:
     def _log_in(self, talk: _Talk) -> None:
         from kafka.protocol.sasl import SaslHandshakeRequest
 
-        mechanism = mechanism_of(self._properties)
+        sign_in = sign_in_of(self._properties)
+        mechanism = sign_in.mechanism
         try:
             shaken = talk.answer_to(SaslHandshakeRequest(version=1, mechanism=mechanism))
         except _Closed:
@@ -187,33 +185,27 @@ class ServerConnection:
             offered = ", ".join(sorted(shaken.mechanisms))
             hint = "Set sasl.mechanism in --command-config to one of these."
             self._refuse(f"{self.server} refused the mechanism {mechanism}: it offers {offered}", hint)
-        if mechanism in KNOWN_MECHANISMS:
-            self._prove(talk, mechanism)
+        self._prove(talk, sign_in)
 
-    def _prove(self, talk: _Talk, mechanism: str) -> None:
+    def _prove(self, talk: _Talk, sign_in: SignIn) -> None:
         from kafka.net.sasl import get_sasl_mechanism
         from kafka.protocol.sasl import SaslAuthenticateRequest
 
-        login = get_sasl_mechanism(mechanism)(
-            host=self._host,
-            sasl_mechanism=mechanism,
-            sasl_plain_username=self._properties.get("sasl.username", ""),
-            sasl_plain_password=self._properties.get("sasl.password", ""),
-        )
+        settings = sign_in.for_kafka_python()
+        login = get_sasl_mechanism(sign_in.mechanism)(host=self._host, **settings)
         try:
             while not login.is_done():
                 answer = talk.answer_to(SaslAuthenticateRequest(version=0, auth_bytes=login.auth_bytes()))
                 if answer.error_code:
-                    self._refuse_login(answer.error_message or "authentication failed")
+                    self._refuse_login(sign_in, answer.error_message or "authentication failed")
                 login.receive(answer.auth_bytes)
         except _Closed:
-            self._refuse_login("the broker closed the connection during the login")
+            self._refuse_login(sign_in, "the broker closed the connection during the login")
         except ValueError as error:
-            self._refuse_login(str(error))
+            self._refuse_login(sign_in, str(error))
 
-    def _refuse_login(self, reason: str) -> NoReturn:
-        hint = "Check the user and the password in --command-config. Only one login was tried."
-        self._refuse(f"{self.server} refused the user or the password: {reason}", hint)
+    def _refuse_login(self, sign_in: SignIn, reason: str) -> NoReturn:
+        self._refuse(f"{self.server} refused {sign_in.shown}: {reason.rstrip('.')}", sign_in.hint)
 
     def _refuse_certificate(self, error: ssl.SSLCertVerificationError) -> NoReturn:
         reason = error.verify_message.rstrip(".")
@@ -226,7 +218,7 @@ class ServerConnection:
         if error.verify_code in _OUT_OF_TIME:
             hint = "Renew the broker's certificate, or correct this machine's clock."
             self._refuse(f"The certificate of {self.server} is not valid now: {reason}", hint)
-        hint = "Set ssl.truststore.location in --command-config to a PEM file with the authority that signed it."
+        hint = "Set ssl.truststore.location in --command-config to a store with the authority that signed it."
         self._refuse(f"The certificate of {self.server} is not trusted: {reason}", hint)
 
     def _refuse_no_tls(self) -> NoReturn:

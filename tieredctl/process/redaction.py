@@ -17,6 +17,8 @@ _NAMES = (
 )
 _SECRET_NAME = re.compile(_NAMES, re.IGNORECASE)
 """Rather one too many: what is hidden can still be compared."""
+_NO_SECRET_ENDS = ("token.endpoint.url", "token.endpoint.uri", ".class", ".location")
+"""Where a token or a key is, not what it is."""
 _SHORTEST_KNOWN = 4
 """Shorter values are found by their names alone: hiding each `a` of a text would leave nothing to read."""
 _SHORTEST_ENCODED = 8
@@ -73,7 +75,7 @@ _known: set[str] = set()
 
 def is_secret(setting: str) -> bool:
     """Whether a setting of this name holds a secret."""
-    return _SECRET_NAME.search(setting) is not None
+    return _SECRET_NAME.search(setting) is not None and not setting.lower().endswith(_NO_SECRET_ENDS)
 
 
 def remember_secrets(settings: Mapping[str, str]) -> None:

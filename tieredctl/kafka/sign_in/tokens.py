@@ -1,0 +1,76 @@
+"""Bearer tokens that end: fetched once, shared by all connections, and fetched again before they end."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from base64 import urlsafe_b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable
+from threading import Lock
+from typing import NamedTuple
+
+from tieredctl.errors import ErrorCode, TieredctlError
+
+_REFRESH_AFTER = 0.8
+"""Of a token's lifetime: Kafka's sasl.login.refresh.window.factor."""
+_SECONDS_OF_A_REFUSAL = 60.0
+"""How long a refused secret is not tried again, so that no account is locked by repetition."""
+
+
+class Token(NamedTuple):
+    """A token, and when it ends, in Unix seconds."""
+
+    value: str
+    ends_at: float
+
+
+class TokenSource:
+    """Gives a token that has not ended. For any number of threads."""
+
+    def __init__(self, fetch: Callable[[], Token]) -> None:
+        self._fetch = fetch
+        self._lock = Lock()
+        self._token: Token | None = None
+        self._refresh_at = -math.inf
+        self._refusal: TieredctlError | None = None
+        self._refused_until = -math.inf
+
+    def token(self) -> Token:
+        """Raises TieredctlError where there is none: `broker-refused`, `broker-unreachable` or `usage`."""
+        with self._lock:
+            now = time.time()
+            if self._token is not None and now < self._refresh_at:
+                return self._token
+            if self._refusal is not None and time.monotonic() < self._refused_until:
+                raise self._refusal
+            try:
+                fetched = self._fetch()
+            except TieredctlError as error:
+                if self._token is not None and now < self._token.ends_at and error.code == ErrorCode.BROKER_UNREACHABLE:
+                    return self._token
+                if error.code != ErrorCode.BROKER_UNREACHABLE:
+                    self._refusal, self._refused_until = error, time.monotonic() + _SECONDS_OF_A_REFUSAL
+                raise
+            self._token, self._refusal = fetched, None
+            self._refresh_at = now + (fetched.ends_at - now) * _REFRESH_AFTER
+            return fetched
+
+
+def claims(token: str) -> dict[str, object]:
+    """What a JWT says (RFC 7519), unverified: that is for who is shown it. Empty for any other token."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return {}
+    try:
+        payload = json.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (Base64Error, ValueError):
+        return {}
+    return payload if isinstance(payload, dict) else {}
+
+
+def ends_at(token: str) -> float | None:
+    """When a JWT ends, in Unix seconds; None where it does not say."""
+    stated = claims(token).get("exp")
+    return float(stated) if isinstance(stated, int | float) and not isinstance(stated, bool) else None
