@@ -93,7 +93,7 @@ def test_what_runs_left_that_died_is_removed_and_what_may_be_read_stays(store: W
     keys = {stored.key for stored in store.list(f"{FINDINGS.name}/")}
     assert removed == 1
     assert dead.path not in keys
-    assert keys == {kept[0].path, of_next.path, *(one.path for one in folder_files(last, FINDINGS.name))}
+    assert keys == {kept[0].path, of_next.path, *(one.path for one in folder_files(last.tables, FINDINGS.name))}
 
 
 def test_files_of_versions_that_nobody_reads_any_more_are_removed(store: WritableObjectStore) -> None:
