@@ -265,6 +265,7 @@ class ErrorCode(StrEnum):
         ExitCode.USAGE,
         "Remove the file, or name another, to list the store again.",
     )
+    PARTS_UNUSABLE = "parts-unusable", ExitCode.USAGE, "Name another folder, or empty this one to begin again."
     MARK_UNUSABLE = "mark-unusable", ExitCode.USAGE, "Run the job again, and give the folder that it wrote."
     NO_CONTROL_PLANE = (
         "no-control-plane",

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl, environment
+from tieredctl.cli import progress
 from tieredctl.errors import ExitCode
 
 TOPIC = "orders7"
@@ -190,6 +192,8 @@ def test_what_cannot_be_read_decides_the_exit_code(capture: Path, tmp_path: Path
         (("--format", "%x"), "--format has the unknown token %x."),
         (("--format", "%s", "-o", "csv"), "--format and -o cannot be combined."),
         (("--format", "%s", "--damage", "row"), "--damage row is for -o: --format has no place for the reason."),
+        (("--output-dir", "to"), "--output-dir takes -o jsonl, csv, parquet or arrow."),
+        (("--output-dir", "to", "--format", "%s"), "--output-dir takes -o jsonl, csv, parquet or arrow."),
         (("-o", "arrow", "--key", "text"), "--key and --value are for text: -o arrow has the bytes themselves."),
     ],
 )
@@ -214,6 +218,61 @@ def test_a_reader_that_has_gone_ends_it_quietly(places: Sequence[str]) -> None:
 
         assert b"Traceback" not in done.stderr
         assert done.returncode == ExitCode.CLEAN, done.stderr
+
+
+def test_files_have_what_the_output_has(
+    places: Sequence[str], tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    words = (TOPIC, *places, "--isolation", "read_committed")
+    for output in ("jsonl", "csv", "parquet", "arrow"):
+        folder = tmp_path / output
+
+        first = tieredctl("remote", "records", *words, "-o", output, "--output-dir", folder)
+        files = sorted(folder.glob(f"{TOPIC}-*-00000000000000000000.{output}"))
+        contents = [file.read_bytes() for file in files]
+        again = tieredctl("remote", "records", *words, "-o", output, "--output-dir", folder, "--progress", "plain")
+
+        expected = raw(*words, "-o", output).stdout
+        assert (first.exit_code, again.exit_code, first.out, again.out) == (0, 0, "", "")
+        assert first.err == f"{folder} has 3 files.\n201 records of 3 partitions.\n"
+        assert again.err.endswith(first.err)
+        assert re.search(r"^\S+  \S+ KiB of \S+ KiB checked, ", again.err, re.MULTILINE)
+        assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
+        assert [file.read_bytes() for file in files] == contents
+        assert len(files) == 3
+        match output:
+            case "jsonl":
+                assert b"".join(contents) == expected
+            case "csv":
+                heading = contents[0].splitlines(keepends=True)[0]
+                assert b"".join([heading, *(one.removeprefix(heading) for one in contents)]) == expected
+            case "parquet":
+                tables = [pq.read_table(file) for file in files]
+                assert pa.concat_tables(tables) == pq.read_table(io.BytesIO(expected))
+            case "arrow":
+                read = [pa.ipc.open_stream(one).read_all() for one in contents]
+                assert pa.concat_tables(read) == pa.ipc.open_stream(expected).read_all()
+
+
+def test_another_selection_is_refused(places: Sequence[str], tmp_path: Path, tieredctl: Tieredctl) -> None:
+    words = ("remote", "records", *places, "--output-dir", tmp_path, "-o")
+    assert tieredctl(*words, "jsonl", f"{TOPIC}:0").exit_code == ExitCode.CLEAN
+
+    for other in (
+        ("csv", f"{TOPIC}:0"),
+        ("jsonl", TOPIC),
+        ("jsonl", f"{TOPIC}:0", "--isolation", "read_committed"),
+        ("jsonl", f"{TOPIC}:0", "--from", "2026-11-21"),
+        ("jsonl", f"{TOPIC}:0", "--value", "text"),
+        ("jsonl", f"{TOPIC}:0", "--grep", "a"),
+        ("jsonl", f"{TOPIC}:0", "--damage", "skip"),
+    ):
+        outcome = tieredctl(*words, *other)
+
+        assert outcome.exit_code == ExitCode.USAGE, other
+        assert " was begun with another selection: " in outcome.err
+        assert outcome.err.count("\n") == 2
 
 
 def test_a_closed_stdout_takes_no_records(places: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from tests.cli.command_tree import commands
 from tests.cli.crashed_cluster import AGED, CLUSTER_ID, ENOUGH, CrashedClusterOnDisk, without_own
 from tieredctl.cli.command_rows import _kind, _metavar
 
-WRITTEN = {"--metrics-file", "--report", "--to", "--receipts", "--resume", "--keep", "--tables"}
+WRITTEN = {"--metrics-file", "--output-dir", "--report", "--to", "--receipts", "--resume", "--keep", "--tables"}
 """Options that name what is written."""
 READ = {
     *("--as-of", "--broker-files-from", "--command-config", "--export", "--from", "--inventory", "--key-list"),

@@ -47,6 +47,7 @@ class PartitionRecords:
         self, remote: RemotePartition, store: ObjectStore, layout: SegmentObjects, request: RecordRequest
     ) -> None:
         self._remote = remote
+        self.partition = remote.partition
         self._store = store
         self._layout = layout
         self._request = request
@@ -57,6 +58,8 @@ class PartitionRecords:
         """What is damaged, as far as was read."""
         self.lost_offsets = 0
         """How many offsets could not be read."""
+        self.last_lost_offset = -1
+        """The greatest of them."""
         self.bytes_read = 0
         """Of logs, as the broker wrote them."""
         self.open_transaction_from: int | None = None
@@ -199,6 +202,7 @@ class PartitionRecords:
         if first > last:
             return  # read only to learn how transactions ended
         self.lost_offsets += last - first + 1
+        self.last_lost_offset = max(self.last_lost_offset, last)
         if self._request.on_damage is OnDamage.FAIL:
             raise LostRecords(loss.finding)
         if self._request.on_damage is OnDamage.ROW:

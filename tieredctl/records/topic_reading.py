@@ -40,6 +40,8 @@ class TopicReading:
     """How many offsets could not be read."""
     open_transactions: list[tuple[TopicIdPartition, int]] = field(default_factory=list)
     """The partitions whose readable part an open transaction ended, with its first offset."""
+    current: PartitionRecords | None = None
+    """The partition that is being read, or was read last."""
     failure: TieredctlError | None = None
     """What ended the reading early."""
 
@@ -78,7 +80,7 @@ class TopicReading:
 
     def _of_all(self) -> Iterator[pa.RecordBatch]:
         for partition in self.partitions:
-            reading = PartitionRecords(partition, self.store, self.layout, self.request)
+            reading = self.current = PartitionRecords(partition, self.store, self.layout, self.request)
             try:
                 yield from reading
             finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +16,8 @@ from tieredctl.cli.outcome import discard, finish, say, say_error, say_findings,
 from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions
 from tieredctl.cli.records.binary_output import WRITERS, RecordOutput
-from tieredctl.cli.records.record_items import ITEM_FIELDS, RecordFormat, RecordLines, record_items, table_columns
+from tieredctl.cli.records.record_files import RecordFiles
+from tieredctl.cli.records.record_items import ITEM_FIELDS, RecordFormat, shown_items, table_columns
 from tieredctl.cli.records.shown_bytes import BytesAs
 from tieredctl.cli.terminal import was_closed
 from tieredctl.cli.view import Talk, ToleranceOptions
@@ -70,6 +72,12 @@ def records(
         str | None,
         typer.Option("--format", metavar="FORMAT", help="Instead of -o, as kcat has it: '%t %p %o %k %s\\n'."),
     ] = None,
+    output_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Write files into this folder; run it again to resume, or to add what is new."
+        ),
+    ] = None,
     key: Annotated[BytesAs | None, typer.Option(help="How keys are shown; text in tables, otherwise base64.")] = None,
     value: Annotated[BytesAs | None, typer.Option(help="How values are shown; likewise.")] = None,
     with_local: Annotated[
@@ -92,18 +100,7 @@ def records(
     """
     request = record_range.request()
     record_format = None if form is None else RecordFormat(form, key, value)
-    if record_format is not None and output is not RecordOutput.TABLE:
-        raise TieredctlError(ErrorCode.USAGE, "--format and -o cannot be combined.")
-    if record_format is not None and request.on_damage is OnDamage.ROW:
-        raise TieredctlError(ErrorCode.USAGE, "--damage row is for -o: --format has no place for the reason.")
-    if output.is_binary and (key is not None or value is not None):
-        raise TieredctlError(ErrorCode.USAGE, f"--key and --value are for text: -o {output} has the bytes themselves.")
-    if output.is_binary and sys.stdout.isatty():
-        hint = "Redirect it to a file, or into a program that reads it."
-        raise TieredctlError(ErrorCode.USAGE, f"-o {output} is not for a terminal.", hint=hint)
-    if was_closed(sys.stdout):
-        hint = "Redirect it to a file, or to /dev/null."
-        raise TieredctlError(ErrorCode.UNWRITABLE, "stdout is closed: records cannot be written.", hint=hint)
+    _demand_fitting(output, output_dir, request, (key, value), has_format=form is not None)
     from tieredctl.records.asked_records import TextPattern
     from tieredctl.records.topic_reading import TopicReading
     from tieredctl.wiring.records import topic_records
@@ -118,10 +115,14 @@ def records(
             pattern=pattern,
             findings=[*opened.findings],
         )
-        if record_format is not None or output.is_binary:
+        if record_format is None and not output.is_binary:
+            reading = reading.with_columns(ITEM_FIELDS)
+        if output_dir is not None:
+            asked = RecordFiles(output_dir, output, key, value, where, record_range.grep, with_local=with_local)
+            code = _write_files(reading, asked, tolerated.tolerance, quiet=talk.quiet)
+        elif record_format is not None or output.is_binary:
             code = _write_bytes(reading, output, record_format, tolerated.tolerance, quiet=talk.quiet)
         else:
-            reading = reading.with_columns(ITEM_FIELDS)
             code = _show(reading, output, key, value, tolerated.tolerance, quiet=talk.quiet)
         _say_end(reading, quiet=talk.quiet)
     if reading.failure is None:
@@ -131,6 +132,31 @@ def records(
     if talk.quiet:
         say_error(reading.failure)
     return worst(code, reading.failure.exit_code)
+
+
+def _demand_fitting(
+    output: RecordOutput,
+    output_dir: Path | None,
+    request: RecordRequest,
+    shown: tuple[BytesAs | None, BytesAs | None],
+    *,
+    has_format: bool,
+) -> None:
+    """Raises TieredctlError `usage` for options that do not go together, and for what cannot be written to stdout."""
+    if has_format and output is not RecordOutput.TABLE:
+        raise TieredctlError(ErrorCode.USAGE, "--format and -o cannot be combined.")
+    if has_format and request.on_damage is OnDamage.ROW:
+        raise TieredctlError(ErrorCode.USAGE, "--damage row is for -o: --format has no place for the reason.")
+    if output.is_binary and any(shown):
+        raise TieredctlError(ErrorCode.USAGE, f"--key and --value are for text: -o {output} has the bytes themselves.")
+    if output_dir is not None and (has_format or output.is_table):
+        raise TieredctlError(ErrorCode.USAGE, "--output-dir takes -o jsonl, csv, parquet or arrow.")
+    if output.is_binary and output_dir is None and sys.stdout.isatty():
+        hint = "Redirect it to a file, or into a program that reads it."
+        raise TieredctlError(ErrorCode.USAGE, f"-o {output} is not for a terminal.", hint=hint)
+    if output_dir is None and was_closed(sys.stdout):
+        hint = "Redirect it to a file, or to /dev/null."
+        raise TieredctlError(ErrorCode.UNWRITABLE, "stdout is closed: records cannot be written.", hint=hint)
 
 
 def _selection(where: str, topic_ids: list[str] | None) -> Selection:
@@ -150,16 +176,11 @@ def _show(
     *,
     quiet: bool,
 ) -> ExitCode:
-    otherwise = BytesAs.TEXT if output in (RecordOutput.TABLE, RecordOutput.WIDE) else BytesAs.BASE64
-    items = record_items(reading.batches(), key or otherwise, value or otherwise)
-    listing = Listing(
-        kind="RemoteRecords",
-        source={"kind": "store", "store": reading.store.url, "layout": reading.layout.name},
-        items=RecordLines(items) if BytesAs.JSON in (key, value) else items,
-        columns=table_columns(of_several_partitions=len(reading.partitions) > 1),
-        summary={},
-        fields=reading.schema.names,
-    )
+    source = {"kind": "store", "store": reading.store.url, "layout": reading.layout.name}
+    columns = table_columns(of_several_partitions=len(reading.partitions) > 1)
+    otherwise = BytesAs.TEXT if output.is_table else BytesAs.BASE64
+    items = shown_items(reading.batches(), key or otherwise, value or otherwise)
+    listing = Listing("RemoteRecords", source, items, columns, {}, reading.schema.names)
     return finish(listing, OutputFormat(output.value), reading.findings, quiet=quiet, tolerance=tolerance)
 
 
@@ -183,6 +204,15 @@ def _write_bytes(
         discard(sys.stdout)
     if not quiet:
         say_findings([finding for finding in reading.findings if finding not in first], tolerance)
+    return exit_code_of(reading.findings, tolerance)
+
+
+def _write_files(reading: TopicReading, files: RecordFiles, tolerance: Tolerance, *, quiet: bool) -> ExitCode:
+    first = [] if quiet else say_what_is_incomplete(reading.findings, tolerance)
+    count = files.write(reading)
+    if not quiet:
+        say_findings([finding for finding in reading.findings if finding not in first], tolerance)
+        say(f"{files.folder} has {counted(count, 'file')}.")
     return exit_code_of(reading.findings, tolerance)
 
 

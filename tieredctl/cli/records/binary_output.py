@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tieredctl.records.part_folder import ByteSink
 
 
 _GROUP_BYTES = 32 << 20
@@ -29,11 +31,16 @@ class RecordOutput(StrEnum):
         """Whether it is not text."""
         return self in (RecordOutput.PARQUET, RecordOutput.ARROW)
 
+    @property
+    def is_table(self) -> bool:
+        """Whether it is for people to read."""
+        return self in (RecordOutput.TABLE, RecordOutput.WIDE)
 
-class _Forward(io.RawIOBase):
+
+class Forward(io.RawIOBase):
     """A stream that need not be able to seek, such as a pipe, of which is known how far it was written."""
 
-    def __init__(self, out: IO[bytes]) -> None:
+    def __init__(self, out: ByteSink) -> None:
         self._out = out
         self._written = 0
 
@@ -50,12 +57,12 @@ class _Forward(io.RawIOBase):
         return self._written
 
 
-def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> None:
+def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: ByteSink) -> None:
     """A file whose row groups have some MiB each."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(_Forward(out), schema, compression="zstd") as writer:
+    with pq.ParquetWriter(Forward(out), schema, compression="zstd") as writer:
         group: list[pa.RecordBatch] = []
         size = 0
         for batch in batches:
@@ -69,16 +76,16 @@ def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: IO[
             writer.write_table(pa.Table.from_batches(group))
 
 
-def write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> None:
+def write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: ByteSink) -> None:
     """Arrow's IPC stream."""
     import pyarrow as pa
 
-    with pa.ipc.new_stream(_Forward(out), schema) as writer:
+    with pa.ipc.new_stream(Forward(out), schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
-WRITERS: dict[RecordOutput, Callable[[pa.Schema, Iterable[pa.RecordBatch], IO[bytes]], None]] = {
+WRITERS: dict[RecordOutput, Callable[[pa.Schema, Iterable[pa.RecordBatch], ByteSink], None]] = {
     RecordOutput.PARQUET: write_parquet,
     RecordOutput.ARROW: write_arrow,
 }

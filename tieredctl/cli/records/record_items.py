@@ -59,6 +59,12 @@ def record_items(batches: Iterable[pa.RecordBatch], key: BytesAs, value: BytesAs
             yield item
 
 
+def shown_items(batches: Iterable[pa.RecordBatch], key: BytesAs, value: BytesAs) -> Iterable[Item]:
+    """The same, for a listing."""
+    items = record_items(batches, key, value)
+    return RecordLines(items) if BytesAs.JSON in (key, value) else items
+
+
 def _shown(data: bytes | None, show: Callable[[bytes], str]) -> str | None:
     return None if data is None else show(data)
 

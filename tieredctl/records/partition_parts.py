@@ -1,0 +1,115 @@
+"""Writes the records of several partitions into a folder: for each partition a file, or several of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tieredctl.model.findings import Finding
+from tieredctl.records.asked_records import record_count
+from tieredctl.records.part_folder import ByteSink, PartContent, PartFolder
+from tieredctl.records.topic_reading import TopicReading
+
+PART_BYTES = 256 << 20
+"""Of records in memory, after which a part ends; it is larger by less than what is read at a time."""
+PartWriter = Callable[[pa.Schema, Iterable[pa.RecordBatch], ByteSink], None]
+
+
+def write_parts(
+    reading: TopicReading, folder: PartFolder, suffix: str, write: PartWriter, part_bytes: int = PART_BYTES
+) -> None:
+    """Adds what the folder lacks of the records that a reading, not begun yet, asks for; its account then has what
+    earlier runs found, too. Where records cannot be read, those before them become a part, and `failure` has the error.
+    Raises TieredctlError for any other failure: what is whole in the folder stays."""
+    for content in [part.content for part in folder.parts]:
+        reading.returned += content.records
+        reading.lost_offsets += content.lost_offsets
+        _add_new(reading.findings, content.findings)
+    for partition in reading.partitions:
+        written = folder.of_partition(partition.partition.partition)
+        request = reading.request
+        if written:
+            request = replace(request, start=written[-1].content.next_offset)
+        own = TopicReading(
+            *([partition], reading.store, reading.layout, request),
+            most=None if reading.most is None else max(reading.most - reading.returned, 0),
+            pattern=reading.pattern,
+        )
+        parts = _Parts(own, part_bytes)
+        while (first := parts.first_offset) is not None:
+            name = f"{partition.partition.topic}-{partition.partition.partition}-{first:020d}.{suffix}"
+            folder.add(name, lambda out, parts=parts: parts.write(write, out))  # type: ignore[misc]
+        reading.returned += own.returned
+        reading.lost_offsets += own.lost_offsets
+        reading.open_transactions += own.open_transactions
+        _add_new(reading.findings, own.findings)
+        reading.failure = own.failure
+        if reading.failure is not None:
+            return
+
+
+def _add_new(findings: list[Finding], more: Iterable[Finding]) -> None:
+    """Reading on may meet again what was found ahead of an earlier part's end."""
+    findings += [finding for finding in more if finding not in findings]
+
+
+class _Parts:
+    """The batches of one partition, divided among parts."""
+
+    def __init__(self, reading: TopicReading, part_bytes: int) -> None:
+        self._reading = reading
+        self._part_bytes = part_bytes
+        self._batches = reading.batches()
+        self._reached = -1
+        """The last offset that was handed on."""
+        self._noted_findings = self._noted_losses = 0
+        self._following = next(self._batches, None)
+
+    @property
+    def first_offset(self) -> int | None:
+        """Of the next part; None where there is none."""
+        return None if self._following is None else int(self._following.column("offset")[0].as_py())
+
+    def write(self, write: PartWriter, out: ByteSink) -> PartContent:
+        """Writes the next part. Raises the error that ended the reading, unless records that cannot be read did: a part
+        may then lack what it only found lost."""
+        reading = self._reading
+        returned: list[int] = []
+        write(reading.schema, self._part(returned), out)
+        if reading.failure is not None and not reading.ends_at_damage:
+            raise reading.failure
+        records = reading.current
+        assert records is not None
+        ends_at = 1 if reading.ends_at_damage and self._following is None else 0
+        findings = records.findings[self._noted_findings : len(records.findings) - ends_at]
+        losses = 0 if ends_at else records.lost_offsets - self._noted_losses
+        self._noted_findings, self._noted_losses = len(records.findings), records.lost_offsets
+        return PartContent(records.partition.partition, self._next_offset(), sum(returned), losses, tuple(findings))
+
+    def _part(self, returned: list[int]) -> Iterator[pa.RecordBatch]:
+        size = 0
+        while (batch := self._following) is not None:
+            if size >= self._part_bytes and self._may_end_before(batch):
+                return
+            size += batch.nbytes
+            returned.append(record_count(batch))
+            self._reached = max(self._reached, int(batch.column("offset")[-1].as_py()))
+            yield batch
+            self._following = next(self._batches, None)
+
+    def _may_end_before(self, batch: pa.RecordBatch) -> bool:
+        """Whether reading on at this batch meets nothing again: a loss may be known before earlier records are."""
+        assert self._reading.current is not None
+        first = int(batch.column("offset")[0].as_py())
+        return max(self._reached, self._reading.current.last_lost_offset) < first
+
+    def _next_offset(self) -> int:
+        first = self.first_offset
+        if first is not None:
+            return first
+        reading, records = self._reading, self._reading.current
+        assert records is not None
+        is_whole = reading.failure is None and (reading.most is None or reading.returned < reading.most)
+        return max(self._reached + 1, records.next_offset or 0) if is_whole else self._reached + 1
