@@ -265,6 +265,16 @@ class ErrorCode(StrEnum):
         ExitCode.USAGE,
         "Remove the file, or name another, to list the store again.",
     )
+    REGISTRY_UNREACHABLE = (
+        "registry-unreachable",
+        ExitCode.FAILURE,
+        "Check the URL in --schema-registry; without it, schema ids are shown and nothing is decoded.",
+    )
+    REGISTRY_REFUSED = (
+        "registry-refused",
+        ExitCode.FAILURE,
+        "Give the right USER:PASSWORD in TIEREDCTL_SCHEMA_REGISTRY_USER_INFO.",
+    )
     PARTS_UNUSABLE = "parts-unusable", ExitCode.USAGE, "Name another folder, or empty this one to begin again."
     MARK_UNUSABLE = "mark-unusable", ExitCode.USAGE, "Run the job again, and give the folder that it wrote."
     NO_CONTROL_PLANE = (

@@ -194,6 +194,9 @@ def test_what_cannot_be_read_decides_the_exit_code(capture: Path, tmp_path: Path
         (("--format", "%s", "--damage", "row"), "--damage row is for -o: --format has no place for the reason."),
         (("--output-dir", "to"), "--output-dir takes -o jsonl, csv, parquet or arrow."),
         (("--output-dir", "to", "--format", "%s"), "--output-dir takes -o jsonl, csv, parquet or arrow."),
+        (("--schema", "nowhere"), "--schema is for --key avro or --value avro."),
+        (("--key", "avro", "--value", "avro", "--schema", "x"), "--schema is for keys or for values, not for both."),
+        (("--value", "avro", "--schema-registry", "x"), "--schema-registry is not a URL of HTTP."),
         (("-o", "arrow", "--key", "text"), "--key and --value are for text: -o arrow has the bytes themselves."),
     ],
 )
@@ -273,6 +276,16 @@ def test_another_selection_is_refused(places: Sequence[str], tmp_path: Path, tie
         assert outcome.exit_code == ExitCode.USAGE, other
         assert " was begun with another selection: " in outcome.err
         assert outcome.err.count("\n") == 2
+
+
+def test_what_is_not_avro_is_counted(places: Sequence[str], tieredctl: Tieredctl) -> None:
+    words = ("remote", "records", f"{TOPIC}:0", *places, "-o", "jsonl", "--max-records", "3")
+
+    outcome = tieredctl(*words, "--value", "avro")
+
+    assert outcome.exit_code == ExitCode.FINDINGS
+    assert [[*line["value"]] for line in outcome.lines()] == [["schemaId", "error", "data"]] * 3
+    assert outcome.err.endswith("3 keys or values could not be decoded.\n")
 
 
 def test_a_closed_stdout_takes_no_records(places: Sequence[str]) -> None:

@@ -25,6 +25,7 @@ READ = {
         "--log-dir",
         "--price-file",
         "--result",
+        "--schema",
         "--server-properties",
         "--verified",
     ),

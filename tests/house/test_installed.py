@@ -230,6 +230,7 @@ def test_a_command_that_needs_more_says_how_to_install_it(tool: Path) -> None:
         ("remote", "ls", "--store", "s3://bucket"): (1, "'tieredctl[s3]'"),
         ("remote", "ls", "--store", "gs://bucket"): (1, "'tieredctl[gs]'"),
         ("remote", "ls", "--store", "az://container"): (1, "'tieredctl[azure]'"),
+        ("remote", "records", "a", "--value", "avro", "--schema-registry", "http://a"): (1, "'tieredctl[avro]'"),
         ("verify", "--log-dir", ".", "--store", "file:.", "--layout", "local", "--report", "a.html"): (
             1,
             "'tieredctl[report]'",

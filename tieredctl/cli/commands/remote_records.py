@@ -15,10 +15,11 @@ from tieredctl.cli.options import TopicIds
 from tieredctl.cli.outcome import discard, finish, say, say_error, say_findings, say_what_is_incomplete
 from tieredctl.cli.output import Listing, OutputFormat
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions
+from tieredctl.cli.records.avro_options import AvroOptions
 from tieredctl.cli.records.binary_output import WRITERS, RecordOutput
 from tieredctl.cli.records.record_files import RecordFiles
 from tieredctl.cli.records.record_items import ITEM_FIELDS, RecordFormat, shown_items, table_columns
-from tieredctl.cli.records.shown_bytes import BytesAs
+from tieredctl.cli.records.shown_bytes import BytesAs, ShownBytes
 from tieredctl.cli.terminal import was_closed
 from tieredctl.cli.view import Talk, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
@@ -78,8 +79,7 @@ def records(
             metavar="DIR", help="Write files into this folder; run it again to resume, or to add what is new."
         ),
     ] = None,
-    key: Annotated[BytesAs | None, typer.Option(help="How keys are shown; text in tables, otherwise base64.")] = None,
-    value: Annotated[BytesAs | None, typer.Option(help="How values are shown; likewise.")] = None,
+    avro: AvroOptions,
     with_local: Annotated[
         bool,
         typer.Option("--with-local", help="Where remote storage ends, go on in --log-dir or on the cluster."),
@@ -94,13 +94,14 @@ def records(
     get of remote storage, partition by partition; those on brokers' disks alone are left out, unless --with-local adds
     them.
 
-    Exit 4 or 5 if records could not be read.
+    Exit 4 or 5 if records could not be read, 3 if keys or values could not be decoded.
 
     For example: tieredctl remote records orders:0 --from 2026-01-01 --max-records 10 --store s3://kafka-tiered
     """
     request = record_range.request()
-    record_format = None if form is None else RecordFormat(form, key, value)
-    _demand_fitting(output, output_dir, request, (key, value), has_format=form is not None)
+    _demand_fitting(output, output_dir, request, (avro.key, avro.value), has_format=form is not None)
+    shown = avro.shown()
+    record_format = None if form is None else RecordFormat(form, shown)
     from tieredctl.records.asked_records import TextPattern
     from tieredctl.records.topic_reading import TopicReading
     from tieredctl.wiring.records import topic_records
@@ -118,13 +119,19 @@ def records(
         if record_format is None and not output.is_binary:
             reading = reading.with_columns(ITEM_FIELDS)
         if output_dir is not None:
-            asked = RecordFiles(output_dir, output, key, value, where, record_range.grep, with_local=with_local)
+            asked = RecordFiles(
+                output_dir, output, shown, avro.identity(), where, record_range.grep, with_local=with_local
+            )
             code = _write_files(reading, asked, tolerated.tolerance, quiet=talk.quiet)
         elif record_format is not None or output.is_binary:
             code = _write_bytes(reading, output, record_format, tolerated.tolerance, quiet=talk.quiet)
         else:
-            code = _show(reading, output, key, value, tolerated.tolerance, quiet=talk.quiet)
+            code = _show(reading, output, shown, tolerated.tolerance, quiet=talk.quiet)
         _say_end(reading, quiet=talk.quiet)
+    if shown.avro is not None and shown.avro.undecoded:
+        code = worst(code, ExitCode.FINDINGS)
+        if not talk.quiet:
+            say(f"{counted(shown.avro.undecoded, 'key or value', 'keys or values')} could not be decoded.")
     if reading.failure is None:
         return code
     if not reading.ends_at_damage:
@@ -170,8 +177,7 @@ def _selection(where: str, topic_ids: list[str] | None) -> Selection:
 def _show(
     reading: TopicReading,
     output: RecordOutput,
-    key: BytesAs | None,
-    value: BytesAs | None,
+    shown: ShownBytes,
     tolerance: Tolerance,
     *,
     quiet: bool,
@@ -179,7 +185,7 @@ def _show(
     source = {"kind": "store", "store": reading.store.url, "layout": reading.layout.name}
     columns = table_columns(of_several_partitions=len(reading.partitions) > 1)
     otherwise = BytesAs.TEXT if output.is_table else BytesAs.BASE64
-    items = shown_items(reading.batches(), key or otherwise, value or otherwise)
+    items = shown_items(reading.batches(), shown, otherwise)
     listing = Listing("RemoteRecords", source, items, columns, {}, reading.schema.names)
     return finish(listing, OutputFormat(output.value), reading.findings, quiet=quiet, tolerance=tolerance)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tieredctl.cli.output import Listing, OutputFormat, render
 from tieredctl.cli.records.binary_output import WRITERS, Forward, RecordOutput
 from tieredctl.cli.records.record_items import shown_items
-from tieredctl.cli.records.shown_bytes import BytesAs
+from tieredctl.cli.records.shown_bytes import ShownBytes
 from tieredctl.records.request import Moment, RecordPlace
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ class RecordFiles:
 
     folder: Path
     output: RecordOutput
-    key: BytesAs | None
-    value: BytesAs | None
+    shown: ShownBytes
+    schema: str | None
+    """Which schemas decode Avro."""
     where: str
     grep: str | None
     with_local: bool
@@ -56,12 +57,13 @@ class RecordFiles:
             "grep": self.grep,
             "withLocal": self.with_local,
             "output": self.output.value,
-            "key": self.key,
-            "value": self.value,
+            "key": self.shown.key,
+            "value": self.shown.value,
+            "schema": self.schema,
         }
 
     def _write_text(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: ByteSink) -> None:
-        items = shown_items(batches, self.key or BytesAs.BASE64, self.value or BytesAs.BASE64)
+        items = shown_items(batches, self.shown)
         text = io.TextIOWrapper(io.BufferedWriter(Forward(out)), "utf-8", newline="\n")
         render(Listing("RemoteRecords", {}, items, (), {}, schema.names), OutputFormat(self.output.value), text)
         text.flush()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tieredctl.cli.output import Item, TableColumn
-from tieredctl.cli.records.shown_bytes import SHOWN, BytesAs, as_base64, json_line
+from tieredctl.cli.records.shown_bytes import BytesAs, ShownBytes, as_base64, json_line
 from tieredctl.errors import ErrorCode, TieredctlError
 
 if TYPE_CHECKING:
@@ -41,9 +41,11 @@ class RecordLines:
         return map(json_line, self.items)
 
 
-def record_items(batches: Iterable[pa.RecordBatch], key: BytesAs, value: BytesAs) -> Iterator[dict[str, Any]]:
+def record_items(
+    batches: Iterable[pa.RecordBatch], shown: ShownBytes, otherwise: BytesAs = BytesAs.BASE64
+) -> Iterator[dict[str, Any]]:
     """A dictionary a record, in the order of `ITEM_FIELDS`; what could not be read has `damage` besides."""
-    show_key, show_value = SHOWN[key], SHOWN[value]
+    show_key, show_value = (shown.show(kind or otherwise) for kind in (shown.key, shown.value))
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in batch.schema.names]
         for cells in zip(*columns, strict=True):
@@ -59,10 +61,12 @@ def record_items(batches: Iterable[pa.RecordBatch], key: BytesAs, value: BytesAs
             yield item
 
 
-def shown_items(batches: Iterable[pa.RecordBatch], key: BytesAs, value: BytesAs) -> Iterable[Item]:
+def shown_items(
+    batches: Iterable[pa.RecordBatch], shown: ShownBytes, otherwise: BytesAs = BytesAs.BASE64
+) -> Iterable[Item]:
     """The same, for a listing."""
-    items = record_items(batches, key, value)
-    return RecordLines(items) if BytesAs.JSON in (key, value) else items
+    items = record_items(batches, shown, otherwise)
+    return RecordLines(items) if shown.are_json else items
 
 
 def _shown(data: bytes | None, show: Callable[[bytes], str]) -> str | None:
@@ -132,11 +136,11 @@ _TOKENS: dict[str, _Piece] = {
 class RecordFormat:
     """`--format`: kcat's tokens %t %p %o %T %k %K %s %S %h %%, and its escapes."""
 
-    def __init__(self, text: str, key: BytesAs | None = None, value: BytesAs | None = None) -> None:
+    def __init__(self, text: str, shown: ShownBytes) -> None:
         """Keys and values are written as they are unless something is asked for, and nothing for none. Raises
         TieredctlError `usage` for an unknown token, and for what is no text."""
         self._pieces: list[_Piece] = []
-        tokens = {**_TOKENS, "k": _bytes_of("key", key), "s": _bytes_of("value", value)}
+        tokens = {**_TOKENS, "k": _bytes_of("key", shown), "s": _bytes_of("value", shown)}
         reached = 0
         for match in _TOKEN.finditer(text):
             self._literal(_as_typed(text[reached : match.start()]))
@@ -172,11 +176,14 @@ def _as_typed(text: str) -> bytes:
         raise TieredctlError(ErrorCode.USAGE, f"--format {text!r} has a character that is none.") from None
 
 
-def _bytes_of(name: str, shown: BytesAs | None) -> _Piece:
+def _bytes_of(name: str, shown: ShownBytes) -> _Piece:
+    kind: BytesAs | None = getattr(shown, name)
+    show = None if kind is None else shown.show(kind)
+
     def piece(row: dict[str, Any]) -> bytes:
         data = row[name]
         if data is None:
             return b""
-        return bytes(data) if shown is None else SHOWN[shown](data).encode()
+        return bytes(data) if show is None else show(data).encode()
 
     return piece

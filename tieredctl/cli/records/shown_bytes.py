@@ -6,8 +6,12 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tieredctl.records.avro_values import AvroValues
 
 
 class BytesAs(StrEnum):
@@ -17,6 +21,7 @@ class BytesAs(StrEnum):
     JSON = "json"
     BASE64 = "base64"
     HEX = "hex"
+    AVRO = "avro"
 
 
 def as_base64(data: bytes) -> str:
@@ -75,10 +80,34 @@ def _json_of(value: object) -> str:
     return json.dumps(value)
 
 
-SHOWN: dict[BytesAs, Callable[[bytes], str]] = {
+Show = Callable[[bytes], str]
+_SHOWN: dict[BytesAs, Show] = {
     BytesAs.TEXT: as_text,
     BytesAs.JSON: _as_json,
     BytesAs.BASE64: as_base64,
     BytesAs.HEX: bytes.hex,
 }
 """By what was asked for, what is made of the bytes; JSON is `JsonText`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownBytes:
+    """How keys and values are asked for; None as is usual where they are shown."""
+
+    key: BytesAs | None = None
+    value: BytesAs | None = None
+    avro: AvroValues | None = None
+    """What decodes Avro, where that is asked for."""
+
+    @property
+    def are_json(self) -> bool:
+        """Whether some are `JsonText`."""
+        return bool({self.key, self.value} & {BytesAs.JSON, BytesAs.AVRO})
+
+    def show(self, kind: BytesAs) -> Show:
+        """What makes text of bytes."""
+        return self._as_avro if kind is BytesAs.AVRO else _SHOWN[kind]
+
+    def _as_avro(self, data: bytes) -> str:
+        assert self.avro is not None
+        return JsonText(json.dumps(self.avro.document(data)))
