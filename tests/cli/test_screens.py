@@ -30,6 +30,17 @@ SOUND = {
     "remote-ls": ("remote", "ls", *STORE, "--topic", "slow7"),
     "remote-du": ("remote", "du", *STORE),
     "explain": ("explain", "orders7:0@40", *DATA, *STORE),
+    "remote-records": (
+        "remote",
+        "records",
+        "orders7:0",
+        *DATA,
+        *STORE,
+        "--from",
+        "2026-11-21T09:13:55Z",
+        "--max-records",
+        "4",
+    ),
     "help": ("metadata", "lookup", "--help"),
 }
 SCREENS = {

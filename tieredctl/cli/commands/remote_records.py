@@ -20,7 +20,7 @@ from tieredctl.cli.records.binary_output import WRITERS, RecordOutput
 from tieredctl.cli.records.record_files import RecordFiles
 from tieredctl.cli.records.record_items import ITEM_FIELDS, RecordFormat, shown_items, table_columns
 from tieredctl.cli.records.shown_bytes import BytesAs, ShownBytes
-from tieredctl.cli.terminal import was_closed
+from tieredctl.cli.terminal import was_closed, width_of
 from tieredctl.cli.view import Talk, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
@@ -183,7 +183,7 @@ def _show(
     quiet: bool,
 ) -> ExitCode:
     source = {"kind": "store", "store": reading.store.url, "layout": reading.layout.name}
-    columns = table_columns(of_several_partitions=len(reading.partitions) > 1)
+    columns = table_columns(of_several_partitions=len(reading.partitions) > 1, width=width_of(sys.stdout))
     otherwise = BytesAs.TEXT if output.is_table else BytesAs.BASE64
     items = shown_items(reading.batches(), shown, otherwise)
     listing = Listing("RemoteRecords", source, items, columns, {}, reading.schema.names)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tieredctl.cli.output import Item, TableColumn
@@ -22,7 +23,9 @@ ITEM_FIELDS = (
 )
 """The fields of an item, which are the columns of records that are read for it."""
 _CELL = 60
-"""Of a key or a value, how many characters a table shows that is not wide."""
+"""Of a key or a value, how many characters a table shows that is not wide, where no terminal is narrower."""
+_OTHER_CELLS = 44
+"""What an offset, a time and the gaps take."""
 _NO_TIMESTAMP = -1
 """Kafka's; other negative ones are before 1970."""
 
@@ -73,14 +76,23 @@ def _shown(data: bytes | None, show: Callable[[bytes], str]) -> str | None:
     return None if data is None else show(data)
 
 
-def table_columns(*, of_several_partitions: bool) -> Sequence[TableColumn]:
-    """What a table of records shows."""
+def table_columns(*, of_several_partitions: bool, width: int | None = None) -> Sequence[TableColumn]:
+    """What a table of records shows; on a terminal of some width, values have the room that the others leave."""
+    key_cell, value_cell = _CELL, _CELL
+    if width is not None:
+        key_cell = min(max(width // 5, 8), _CELL)
+        value_cell = max(width - _OTHER_CELLS - key_cell - (11 if of_several_partitions else 0), 16)
     return (
         TableColumn("PARTITION", "partition", wide=not of_several_partitions),
         TableColumn("OFFSET", "offset", importance=2),
         TableColumn("TIME", _time),
-        TableColumn("KEY", "key", people_read=_cell),
-        TableColumn("VALUE", lambda item: item.get("damage") or item["value"], people_read=_cell, importance=2),
+        TableColumn("KEY", "key", people_read=partial(_cell, key_cell)),
+        TableColumn(
+            "VALUE",
+            lambda item: item.get("damage") or item["value"],
+            people_read=partial(_cell, value_cell),
+            importance=2,
+        ),
         TableColumn("HEADERS", lambda item: json.dumps(item["headers"]) if item["headers"] else None, wide=True),
         TableColumn("EPOCH", "leaderEpoch", wide=True),
         TableColumn("SEGMENT-ID", "segmentId", wide=True),
@@ -97,9 +109,9 @@ def _time(item: Item) -> str | None:
         return str(timestamp)
 
 
-def _cell(shown: object) -> str:
+def _cell(most: int, shown: object) -> str:
     text = str(shown)
-    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 _TOKEN = re.compile(r"%(.?)|\\(n|t|r|0|\\|x[0-9A-Fa-f]{2})", re.DOTALL)
