@@ -92,9 +92,9 @@ def test_captured_records_that_were_aborted_stay_so_without_indexes(captures: Pa
             assert found == [offset for offset in whole if offset == start]
 
 
-def hiding_the_marker_of_71(segment: OneSegment = SEGMENT) -> OneSegment:
+def hiding_the_marker_of_71(segment: OneSegment = SEGMENT, offset: int = FIRST + 9) -> OneSegment:
     log = bytearray(segment.parts[Part.LOG])
-    (marker,) = [one for one in MADE.batches if one.header.base_offset == FIRST + 9]
+    (marker,) = [one for one in MADE.batches if one.header.base_offset == offset]
     log[marker.end - 1] ^= 1
     return segment.with_part(Part.LOG, bytes(log))
 
@@ -121,6 +121,20 @@ def test_where_damage_hides_a_marker_and_the_index_is_in_doubt_records_are_lost(
             codes = {finding.code for finding in records.findings}
             assert FindingCode.UNREADABLE in codes
             assert {*OF_71, FIRST + 2} <= lost
+
+
+def test_an_index_that_may_be_cut_before_an_entry_calls_nothing_committed() -> None:
+    last_of_71 = [FIRST + 24, FIRST + 25, FIRST + 31, FIRST + 32]
+    hidden = hiding_the_marker_of_71(offset=FIRST + 33)
+    assert offsets_of(hidden.read(committed())) == WHOLE
+
+    records = hidden.with_part(Part.TRANSACTION_INDEX, INDEX[:-34]).read(committed())
+
+    found = offsets_of(records)
+    assert not set(found) & set(last_of_71)
+    lost = {offset for one in records.findings for offset in _offsets(one.evidence.get("offsets"))}
+    assert {*last_of_71, *WHOLE} - set(found) <= lost
+    assert exit_code_of(records.findings) is ExitCode.CORRUPTION
 
 
 def test_lost_offsets_are_those_that_are_asked_for() -> None:

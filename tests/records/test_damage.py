@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import random
+import struct
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -200,6 +203,24 @@ def test_a_batch_that_unfolds_too_far_is_not_read_and_not_called_damaged(codec: 
     assert [finding.code for finding in records.findings] == [FindingCode.UNREADABLE] * expects_bomb
     assert all("unfolds beyond" in finding.message for finding in records.findings)
     assert exit_code_of(records.findings) is (ExitCode.INCOMPLETE if expects_bomb else ExitCode.CLEAN)
+
+
+def test_so_is_an_old_message_that_unfolds_too_far() -> None:
+    def message(offset: int, value: bytes, attributes: int = 0) -> bytes:
+        body = struct.pack(">bbqii", 1, attributes, 0, -1, len(value)) + value
+        return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
+
+    bomb = gzip.compress(message(0, bytes(80 << 20)))
+    altered = bytearray(message(3, b"altered"))
+    altered[-1] ^= 1
+    bombs, sound = message(0, bomb, 1) + message(1, bomb, 1), message(2, b"sound")
+    for last, following in ((1, b""), (2, sound), (4, sound + bytes(altered) + message(4, b"sound"))):
+        records = of_log(bombs + following, 0, last).read(skipping())
+
+        assert [row[0] for row in rows_of(records)] == [at for at in (2, 4) if at <= last]
+        damaged = [FindingCode.BATCH_CORRUPT] if last == 4 else []
+        assert [finding.code for finding in records.findings] == [FindingCode.UNREADABLE] * 2 + damaged
+        assert exit_code_of(records.findings) is (ExitCode.CORRUPTION if damaged else ExitCode.INCOMPLETE)
 
 
 @pytest.mark.parametrize(("records", "headers"), [(1, 1 << 17), (17, 1 << 16)])

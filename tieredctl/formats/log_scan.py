@@ -78,6 +78,8 @@ class Damage:
     """The damaged batch's header, where there is enough of it."""
     torn: bool = False
     """True for a last batch whose end was never written: normal in a log that is being appended to."""
+    is_too_large: bool = False
+    """Whether it may be sound, but unfolds too far to be read."""
 
 
 class BatchChecker(Protocol[SomeHeaders]):

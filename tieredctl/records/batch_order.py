@@ -107,7 +107,8 @@ class BatchOrder:
         while self._queue:
             part = self._queue[0]
             if isinstance(part, Damage):
-                self._bad(_Bad(FindingCode.BATCH_CORRUPT, part.position, part.end, part.reason))
+                code = FindingCode.UNREADABLE if part.is_too_large else FindingCode.BATCH_CORRUPT
+                self._bad(_Bad(code, part.position, part.end, part.reason))
                 self._queue.popleft()
                 continue
             some = min(count, len(part))

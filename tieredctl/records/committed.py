@@ -112,7 +112,7 @@ class CommittedBatches:
         """What is lost in the span of this number, or before it in no segment. Among offsets that are missing a marker
         may be: what waits is decided by the indexes."""
         if loss.offsets is not None:
-            yield from self._ask_indexes(number, is_before=is_before)
+            yield from self._ask_indexes(number, loss.offsets[1], is_before=is_before)
             yield from self._decided()
         if self._queue:
             self._queue.append(loss)
@@ -140,7 +140,7 @@ class CommittedBatches:
         for part, number, losses in self.log_after(offset):
             if isinstance(part, Loss):
                 if part.offsets is not None:
-                    yield from self._ask_indexes(number, is_before=losses is None)
+                    yield from self._ask_indexes(number, part.offsets[1], is_before=losses is None)
             else:
                 assert losses is not None
                 markers = (part.headers["attributes"] & _MARKER) == _MARKER
@@ -162,22 +162,22 @@ class CommittedBatches:
         except DecodeError as error:
             position = int(batches.file_positions[row])
             yield losses.loss(FindingCode.BATCH_CORRUPT, Part.LOG, error.reason, position=position)
-            yield from self._resolve(producer, number, is_before=False)
+            yield from self._resolve(producer, number, int(batches.last_offsets[row]), is_before=False)
             return None
         for waiting, waiting_row in self._open.pop(producer):
             waiting.fates[waiting_row] = _LEFT_OUT if is_abort else _RETURNED
         return is_abort
 
-    def _ask_indexes(self, number: int, *, is_before: bool) -> Iterator[Loss]:
+    def _ask_indexes(self, number: int, lost_until: int, *, is_before: bool) -> Iterator[Loss]:
         for producer in list(self._open):
-            yield from self._resolve(producer, number, is_before=is_before)
+            yield from self._resolve(producer, number, lost_until, is_before=is_before)
 
-    def _resolve(self, producer: int, number: int, *, is_before: bool) -> Iterator[Loss]:
+    def _resolve(self, producer: int, number: int, lost_until: int, *, is_before: bool) -> Iterator[Loss]:
         """Decides each batch of a producer's transaction by the indexes from a span on."""
         left: list[tuple[_Waiting, int]] = []
         for waiting, row in self._open.pop(producer):
             base, last = int(waiting.batches.first_offsets[row]), int(waiting.batches.last_offsets[row])
-            end = yield from self.indexes.end_of(producer, base, number, is_before=is_before)
+            end = yield from self.indexes.end_of(producer, base, number, lost_until, is_before=is_before)
             if end is TransactionEnd.OPEN:
                 left.append((waiting, row))
             elif end is TransactionEnd.UNKNOWN:

@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from tieredctl.errors import DecodeError
+from tieredctl.errors import DecodeError, UnfoldsTooFar
 from tieredctl.formats.legacy_messages import (
     LEGACY_MAGICS,
     SHORTEST_MESSAGE,
@@ -41,10 +41,11 @@ def legacy_batches(
         except DecodeError as error:
             yield from _together(found)
             found, count = [], 0
-            after = walk.sound_after()
+            is_too_large = isinstance(error, UnfoldsTooFar)
+            after = walk.end() if is_too_large else walk.sound_after()  # a CRC that matches covers the size
             if after is None:
                 break
-            yield Damage(walk.position, after, error.reason, None)
+            yield Damage(walk.position, after, error.reason, None, is_too_large=is_too_large)
             walk.position = after
             continue
         found.append((walk.position, batch))
@@ -87,13 +88,20 @@ class _Walk:
     def sound_after(self) -> int | None:
         """Where the next message, which is damaged, ends by its size; None unless a sound one follows there, or the log
         ends."""
+        end = None
         try:
-            end = self._end_of(self.position)
+            end = self.end()
             if self._ensure(end + 1):
                 self.read(end)
+        except UnfoldsTooFar:
+            return end
         except DecodeError:
             return None
         return end
+
+    def end(self) -> int:
+        """Where the next message ends by its size. Raises DecodeError."""
+        return self._end_of(self.position)
 
     def rest(self) -> Iterator[bytes]:
         """The pieces from the next message on."""

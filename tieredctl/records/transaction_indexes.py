@@ -46,11 +46,12 @@ class TransactionIndexes:
         self._open: dict[int, dict[int, int] | None] = {}
 
     def end_of(
-        self, producer: int, offset: int, damaged: int, *, is_before: bool
+        self, producer: int, offset: int, damaged: int, lost_until: int, *, is_before: bool
     ) -> Generator[Loss, None, TransactionEnd]:
         """How the transaction ended that a producer's batch with this first offset belongs to, whose marker may be
-        among the offsets that cannot be read of the span with the number `damaged`, or before that span in no segment
-        at all (`is_before`). Yields what is damaged. Raises TieredctlError where nothing can be read from the store."""
+        among the offsets that cannot be read, up to `lost_until`, of the span with the number `damaged`, or before that
+        span in no segment at all (`is_before`). Yields what is damaged. Raises TieredctlError where nothing can be read
+        from the store."""
         is_certain = not is_before
         for at in range(damaged, len(self._spans)):
             span = self._spans[at]
@@ -64,6 +65,9 @@ class TransactionIndexes:
                 if entry.producer_id == producer and entry.first_offset <= offset <= entry.last_offset:
                     return TransactionEnd.ABORTED
             is_certain = is_certain and aborted is not None
+            if at == damaged and not span.segment.txn_idx_empty:
+                # Nothing says how long an index is: only an entry from there on proves that it was not cut before.
+                is_certain = is_certain and any(entry.last_offset >= lost_until for entry in aborted or ())
             if still_open is not None or not is_certain:
                 return TransactionEnd.COMMITTED if is_certain else TransactionEnd.UNKNOWN
         return TransactionEnd.UNKNOWN
