@@ -209,3 +209,39 @@ def test_wrong_use_is_a_sentence(cluster: CrashedClusterOnDisk, tieredctl: Tiere
             outcome = tieredctl("exporter", "--log-dir", cluster.log_dir, *words)
             assert (outcome.exit_code, outcome.out, "Traceback" in outcome.err) == (2, "", False), words
     assert tieredctl("exporter")[:2] == (2, "")
+
+
+def test_all_contexts_are_watched_each_by_itself(
+    cluster: CrashedClusterOnDisk, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, store, *_ = cluster.store
+    monkeypatch.setenv("TIEREDCTL_CONFIG", str(tmp_path / "config.yaml"))
+    (tmp_path / "config.yaml").write_text(
+        f"contexts: {{here: {{store: '{store}', layout: aiven}}, other: {{store: 'file:{tmp_path}'}}, "
+        f'down: {{bootstrapServer: "127.0.0.1:{free_ports(1)[0]}"}}, '
+        'broken: {bootstrapServer: "127.0.0.1:1", commandConfig: /no/such}}'
+    )
+
+    with exporter("--all-contexts") as running:
+        samples = running.awaited(
+            lambda seen: (
+                seen.get(("tieredctl_exporter_part_up", "context=down", "part=cluster")) == 0
+                and seen.get(("tieredctl_exporter_up", "context=here")) == 1
+                and seen.get(("tieredctl_exporter_up", "context=other")) == 1
+            )
+        )
+        assert running.stop(signal.SIGTERM) == 0, running.said
+
+    assert {
+        name: samples["tieredctl_exporter_up", f"context={name}"] for name in ("here", "other", "down", "broken")
+    } == {
+        "here": 1,
+        "other": 1,
+        "down": 0,
+        "broken": 0,
+    }
+    assert ("tieredctl_quarantined_objects", "context=here") in samples
+    assert all(any(label.startswith("context=") for label in key[1:]) for key in samples)
+    assert "Traceback" not in running.said
+    besides = tieredctl("exporter", "--all-contexts", "--store", store)
+    assert (besides.exit_code, besides.out) == (2, "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import Metric
@@ -103,6 +103,21 @@ class ExporterMetrics(Collector):
         ago = now - state.last_success_ms / 1000
         paused = max(0, state.next_look_ms - state.last_success_ms) / 1000
         return -most <= ago <= paused + most  # a clock that was set back says nothing of how long ago it was
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsOfContexts(Collector):
+    """The families of several contexts, whose names are the label `context`."""
+
+    metrics: Mapping[str, ExporterMetrics]
+
+    def collect(self) -> Iterator[Metric]:
+        families: dict[str, Metric] = {}
+        for name, metrics in self.metrics.items():
+            for one in metrics.collect():
+                family = families.setdefault(one.name, Metric(one.name, one.documentation, one.type))
+                family.samples += [sample._replace(labels={**sample.labels, "context": name}) for sample in one.samples]
+        yield from families.values()
 
 
 def _of_exporter(observation: Observation, fresh: set[str]) -> Iterator[Metric]:

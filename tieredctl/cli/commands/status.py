@@ -11,20 +11,21 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from tieredctl.cli import PROGRAM, named_context, running_words
+from tieredctl.cli import PROGRAM, running_words
 from tieredctl.cli.arguments import clock_ms
-from tieredctl.cli.context_in_use import context_in_use
+from tieredctl.cli.context_places import all_contexts as all_contexts_of
+from tieredctl.cli.context_places import places_of
 from tieredctl.cli.findings.remedies import Remedies
 from tieredctl.cli.options import StuckAfter
 from tieredctl.cli.outcome import finding_documents, say_cause, say_error
 from tieredctl.cli.output import GAP, Item, Listing, OutputFormat, TableColumn, known
 from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
-from tieredctl.cli.places import ClusterOptions, MetadataOptions, RemoteOptions, ResultOptions
+from tieredctl.cli.places import MetadataOptions, RemoteOptions, ResultOptions
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.terminal import width_of
 from tieredctl.cli.view import FindingsView
 from tieredctl.cli.watching import watch as watched
-from tieredctl.config.contexts import Context, contexts
+from tieredctl.config.contexts import Context
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
@@ -33,8 +34,7 @@ from tieredctl.model.quantities import duration_ms, time_ms
 from tieredctl.ops.documents import Document
 from tieredctl.ops.status.board import UNKNOWN, Status, StatusLine
 from tieredctl.ops.status.facts import ClusterFacts, TopicBytes
-from tieredctl.wiring.places import MetadataPlace
-from tieredctl.wiring.status import StatusPlaces, asked_together, load_libraries, status_of
+from tieredctl.wiring.status import StatusPlaces, asked_together, status_of
 
 _LEAST_INTERVAL_MS = 1000
 _COLUMNS = (
@@ -141,8 +141,7 @@ def status(
     if watch and view.output not in (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.JSONL):
         raise TieredctlError(ErrorCode.USAGE, "--watch is for tables and jsonl.", hint="Omit it, or give -o jsonl.")
     if all_contexts:
-        _demand_nothing_else(results.paths())
-        show = partial(_show_contexts, list(contexts().by_name.values()), asked)
+        show = partial(_show_contexts, all_contexts_of(results.paths()), asked)
     else:
         show = partial(_show, _places(metadata_options, remote_options, results.paths()), asked)
     return watched(show, interval_ms) if watch else show()
@@ -236,14 +235,6 @@ def _row(line: StatusLine, places: StatusPlaces) -> Document:
     return line.document() | {"command": remedy}
 
 
-def _demand_nothing_else(results: Sequence[Path]) -> None:
-    used = context_in_use.get()
-    typed = [origin for origin in ({} if used is None else used.origins).values() if origin.startswith("--")]
-    if results or typed or named_context.get() is not None:
-        message = "--all-contexts takes no other places."
-        raise TieredctlError(ErrorCode.USAGE, message, hint="Omit it, or what names a cluster, a store or a result.")
-
-
 class _OfContext(NamedTuple):
     """The status of a context, or why there is none."""
 
@@ -273,10 +264,6 @@ class _OfContext(NamedTuple):
 
 
 def _show_contexts(chosen: Sequence[Context], asked: _Asked) -> ExitCode:
-    if not chosen:
-        hint = "Add one with `tieredctl context add`."
-        raise TieredctlError(ErrorCode.USAGE, "There are no contexts.", hint=hint)
-    load_libraries(context.store for context in chosen if context.store is not None)
     statuses = asked_together(partial(_of_context, clock=asked.clock), chosen)
     findings = [
         one for each in statuses if each.status and each.status.cluster for one in each.status.cluster.findings or ()
@@ -317,16 +304,7 @@ def _reported_contexts(rows: Sequence[Document]) -> Reported:
 
 def _of_context(context: Context, clock: Clock) -> _OfContext:
     try:
-        config = context.command_config
-        cluster = ClusterOptions(context.bootstrap_server, None if config is None else Path(config).expanduser())
-        remote = RemoteOptions(
-            context.store,
-            [f"{name}={value}" for name, value in context.store_options.items()],
-            context.layout or "auto",
-            [f"{name}={value}" for name, value in context.layout_options.items()],
-        )
-        metadata = None if context.bootstrap_server is None else MetadataPlace(cluster=cluster.place())
-        return _OfContext(context, status_of(StatusPlaces(metadata, remote.place_if_given()), clock), None)
+        return _OfContext(context, status_of(places_of(context), clock), None)
     except Exception as fault:  # noqa: BLE001 - whatever it is, the other contexts are shown
         from tieredctl.cli.main import error_of
 
