@@ -19,11 +19,11 @@ from tests.shares import divided
 
 RULES = REPOSITORY / "examples" / "alerts.yaml"
 DASHBOARD = REPOSITORY / "examples" / "dashboard.json"
-METRIC = re.compile(r"\btieredctl_[a-z_]+")
+METRIC = re.compile(r"\b(?:tieredctl|kafka)_[a-z_]+")
 
 
 def served() -> set[str]:
-    """Every metric that docs/monitoring.md lists."""
+    """Every metric that docs/monitoring.md lists: tieredctl's, and Kafka's by a JMX exporter."""
     return set(METRIC.findall((REPOSITORY / "docs" / "monitoring.md").read_text()))
 
 
@@ -59,6 +59,13 @@ def _behind(offsets: float, segment: float = 3600, intended: float = 0) -> Sampl
     return {_UP: 1.0, **{(f"tieredctl_{name}", "topic=clicks"): value for name, value in lag.items()}}
 
 
+def _of_brokers(errors: float = 0, size: float = 0) -> Samples:
+    """A topic of a GB by its metadata, as its leader sees it."""
+    seen = {"remotefetcherrors_total": errors, "remotelogsizebytes": size}
+    brokers: Samples = {(f"kafka_server_brokertopicmetrics_{name}", "topic=clicks"): one for name, one in seen.items()}
+    return {_UP: 1.0, ("tieredctl_remote_bytes", "topic=clicks"): 1e9, **brokers}
+
+
 _SCRAPES: dict[str, tuple[list[Samples], set[str]]] = {
     "the first look hangs": ([{_UP: 0}], {"TieredctlExporterDown"}),
     "the store never answered": ([{_UP: 0, _PART: 0}], {"TieredctlExporterDown"}),
@@ -69,6 +76,9 @@ _SCRAPES: dict[str, tuple[list[Samples], set[str]]] = {
     "closed by time, no record comes": ([_behind(10)], set()),
     "a long segment is still open": ([_behind(10 * number, segment=7 * 86_400) for number in range(10)], set()),
     "as late as it should be": ([_behind(10 * number, intended=86_400) for number in range(10)], set()),
+    "brokers fail to read": ([_of_brokers(errors=10 * number) for number in range(15)], {"TieredReadsFail"}),
+    "brokers count twice": ([_of_brokers(size=2e9)], {"TieredSizesDiffer"}),
+    "brokers count as the metadata does": ([_of_brokers(size=1.1e9)], set()),
     "hardly any": ([{**_COMPLETE, _COVERAGE: 0.01}], {"TieredVerificationCoverageLow"}),
 }
 
@@ -106,3 +116,24 @@ def test_prometheus_takes_the_queries_of_the_dashboard(tmp_path: Path) -> None:
     done = subprocess.run(["promtool", "check", "rules", tmp_path / "rules.yaml"], capture_output=True, check=False)
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_jmx_exporters_rules_make_the_names_that_the_page_lists() -> None:
+    """By the names of Kafka's beans as it matches them; sums over topics, which would count twice, match none."""
+    made = yaml.safe_load((REPOSITORY / "examples" / "kafka-jmx.yaml").read_text())["rules"]
+
+    def name_of(bean: str) -> str | None:
+        for rule in made:
+            if found := re.fullmatch(rule["pattern"], bean):
+                return str(found.expand(rule["name"].replace("$", "\\"))).lower()
+        return None
+
+    topic = "kafka.server<type=BrokerTopicMetrics, name={}, topic=orders><>{}".format
+    counters = ("RemoteFetchErrors", "RemoteFetchRequests", "RemoteCopyErrors", "RemoteCopyRequests", "RemoteCopyBytes")
+    gauges = ("RemoteCopyLagBytes", "RemoteCopyLagSegments", "RemoteLogSizeBytes")
+    beans = [topic(f"{one}PerSec", "Count") for one in counters] + [topic(one, "Value") for one in gauges]
+    beans.append("kafka.log.remote<type=RemoteStorageThreadPool, name=RemoteLogReaderAvgIdlePercent><>Value")
+
+    assert {name_of(bean) for bean in beans} == {one for one in served() if one.startswith("kafka_")}
+    assert name_of(topic("BytesInPerSec", "Count")) is None
+    assert name_of("kafka.server<type=BrokerTopicMetrics, name=RemoteCopyErrorsPerSec><>Count") is None

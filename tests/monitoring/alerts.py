@@ -18,8 +18,11 @@ _MINUTES = 150
 _TIMES = "_timestamp_seconds"
 
 
-def rule_names() -> set[str]:
-    return {rule["alert"] for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]}
+def rule_names(*, of_brokers: bool = True) -> set[str]:
+    """Of all rules, or without those of what brokers serve themselves."""
+    groups = yaml.safe_load(RULES.read_text())["groups"]
+    chosen = (group for group in groups if of_brokers or not group["name"].endswith("-of-brokers"))
+    return {rule["alert"] for group in chosen for rule in group["rules"]}
 
 
 def firing(scrapes: Sequence[Samples], at: float, folder: Path, *, up: int = 1) -> set[str]:
