@@ -41,9 +41,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds what is not in docs, and gives the folders named in `nav` their pages."""
     for source, uri in OUTSIDE.items():
         files.append(File.generated(config, uri, abs_src_path=str(REPOSITORY / source)))
-    for path in sorted((REPOSITORY / DOWNLOADS).iterdir()):
+    for path in sorted((REPOSITORY / DOWNLOADS).rglob("*")):
         if path.is_file() and path.suffix != ".md":
-            files.append(File.generated(config, f"{DOWNLOADS}/{path.name}", abs_src_path=str(path)))
+            files.append(File.generated(config, path.relative_to(REPOSITORY).as_posix(), abs_src_path=str(path)))
     files.append(File.generated(config, SCRIPT[1], abs_src_path=str(REPOSITORY / SCRIPT[0])))
     for name, text in reference_pages().items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
