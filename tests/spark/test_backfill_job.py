@@ -158,7 +158,7 @@ def test_what_cannot_be_read_is_in_a_table_beside_it(backfill: Backfill, kafka_4
     assert (code, again) == (ExitCode.CORRUPTION, ExitCode.CORRUPTION)
     assert damaged.rows("records") == [row for row in expected if row not in lost]
     (row,) = damaged.rows("unreadable")
-    assert (row["code"], row["key"], row["partition"]) == (FindingCode.OBJECT_MISSING, key, 0)
+    assert (row["code"], row["key"], row["part"], row["partition"]) == (FindingCode.OBJECT_MISSING, key, Part.LOG, 0)
     assert (row["firstOffset"], row["lastOffset"]) == (span.first, span.last)
     assert summary["lostOffsets"] == same["lostOffsets"] == span.last - span.first + 1
     assert not summary["complete"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +10,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.finding_subjects import PartitionSubject
+from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.records.partition_records import PartitionRecords
 from tieredctl.wiring.places import Remote
+from tieredctl_spark.finding_rows import finding_row
 from tieredctl_spark.kept_frames import task_rows
 from tieredctl_spark.record_rows import record_table
 from tieredctl_spark.record_shares import RecordShare
@@ -36,7 +36,6 @@ _PART_SCHEMA = pa.schema(
     }
 )
 """Of each share a row for each of its files, and at last one with `nextOffset` and no file."""
-_EVIDENCE = ("topic", "topicId", "partition", "segmentId", "part", "key", "position")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +143,12 @@ def _written(parts: Sequence[Mapping[str, Any]]) -> WrittenShare:
 
 
 def _unreadable(finding: Finding) -> dict[str, Any]:
-    document, evidence = finding.document(), dict[str, Any](finding.evidence)
-    first, last = evidence.get("offsets") or (None, None)
-    return {
-        **{name: evidence.get(name) for name in _EVIDENCE},
-        "firstOffset": first,
-        "lastOffset": last,
-        **{name: document[name] for name in ("code", "severity", "message")},
-        "evidence": json.dumps(evidence),
-    }
+    row, about = finding_row(finding), finding.about
+    known = {name: row[name] for name in ("code", "severity", "message", "evidence")}
+    if isinstance(about, PartitionSubject):
+        partition, (first, last) = about.partition, about.offsets or (None, None)
+        known |= {"topic": partition.topic, "topicId": partition.topic_id, "partition": partition.partition}
+        known |= {"firstOffset": first, "lastOffset": last}
+    if isinstance(about, SegmentSubject):
+        known |= {"segmentId": about.segment_id, "part": about.part, "key": about.key}
+    return known

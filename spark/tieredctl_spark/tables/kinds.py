@@ -200,7 +200,6 @@ UNREADABLE = TableKind(
             "segmentId": pa.string(),
             "part": pa.string(),
             "key": pa.string(),
-            "position": pa.int64(),
             "code": pa.string(),
             "severity": pa.string(),
             "message": pa.string(),
@@ -209,7 +208,7 @@ UNREADABLE = TableKind(
     ),
 )
 """A row for each finding about a topic's records: offsets (inclusive) are those of which nothing was returned, null
-where that is none; `position` is a byte of the part that the object `key` holds."""
+where that is none. Where damage is in the object `key`, `evidence` (JSON) has the byte as `position`."""
 
 BACKFILL_TABLES = {kind.name: kind for kind in (RECORDS, UNREADABLE)}
 """Those of a topic's history."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +17,7 @@ from tieredctl_spark.tables.table_store import data_file_key
 MOST_STORED_BYTES = 1 << 25
 """Of a file of a table that grows without bound."""
 _CODEC = "zstd"
-_BYTES_IN_GROUP = 1 << 24
+_BYTES_IN_GROUP = 1 << 23
 _ROWS_IN_FILE = 1 << 20
 _BYTES_IN_FILE = 1 << 27
 """In memory, before compression: about a quarter of that, or less, is stored."""
@@ -49,28 +50,29 @@ class TableWriter:
 
     def write_unchanged(self, kind: TableKind, rows: pa.Table, day: str | None) -> DataFile:
         """Rows by `kind.schema`, which say themselves which run wrote them."""
-        sink = pa.BufferOutputStream()
+        sink = BytesIO()
         pq.write_table(rows.cast(kind.schema), sink, compression=_CODEC)
         return self._stored(kind, len(rows), sink, day)
 
     def write_grown(self, kind: TableKind, tables: Iterable[pa.Table]) -> Iterator[DataFile]:
         """Writes tables by `kind.columns`, of any size together, in files of about MOST_STORED_BYTES: in memory are one
         of these and a group of its rows."""
-        sink, file, rows = pa.BufferOutputStream(), None, 0
+        sink, file, rows = BytesIO(), None, 0
         for table in gathered(tables, _BYTES_IN_GROUP):
             file = file or pq.ParquetWriter(sink, kind.schema, compression=_CODEC)
             file.write_table(self._whole(kind, table))
             rows += len(table)
+            pa.default_memory_pool().release_unused()  # it keeps what was freed, and a task has little
             if sink.tell() >= MOST_STORED_BYTES:
                 file.close()
                 yield self._stored(kind, rows, sink, None)
-                sink, file, rows = pa.BufferOutputStream(), None, 0
+                sink, file, rows = BytesIO(), None, 0
         if file is not None:
             file.close()
             yield self._stored(kind, rows, sink, None)
 
-    def _stored(self, kind: TableKind, rows: int, sink: pa.BufferOutputStream, day: str | None) -> DataFile:
-        key, data = data_file_key(kind, self.version, self.run_id, day), sink.getvalue().to_pybytes()
+    def _stored(self, kind: TableKind, rows: int, sink: BytesIO, day: str | None) -> DataFile:
+        key, data = data_file_key(kind, self.version, self.run_id, day), sink.getvalue()
         self.store.write(key, data)
         return DataFile(key, rows, len(data), day)
 
