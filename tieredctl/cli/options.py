@@ -120,7 +120,7 @@ Inventory = Annotated[
     str | None,
     typer.Option(
         metavar="PATH-OR-URL",
-        help="The manifest of an S3 Inventory or a Storage Insights report of the bucket, instead of listing it.",
+        help="The manifest of the bucket's S3, Azure Blob or Storage Insights inventory, instead of listing it.",
     ),
 ]
 Resume = Annotated[

@@ -142,9 +142,9 @@ class AzureStore(BucketStore[AzureConnection]):
 
     def _copied(self, source: StoredObject, description: Mapping[str, str]) -> dict[str, str]:
         """The headers of a copy. Content type and its siblings and metadata go along by themselves."""
-        endpoint = self.connection.signed_in(self.url).endpoint
-        where = located(endpoint, f"{self.container}/{self.address.root}{source.key}")
-        headers = {"x-ms-copy-source": where}
+        account = self.connection.signed_in(self.url)
+        where = located(account.endpoint, f"{self.container}/{self.address.root}{source.key}")
+        headers = {"x-ms-copy-source": f"{where}?{account.signature}" if account.signature else where}
         tier = description.get("x-ms-access-tier")
         if tier and description.get("x-ms-access-tier-inferred") != "true":
             headers["x-ms-access-tier"] = tier

@@ -8,7 +8,7 @@ login`).
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,6 +31,8 @@ class AzureAccount:
     """The URL of its blob service, without a trailing slash."""
     signer: Any
     """A policy of azure-core."""
+    signature: str = field(default="", repr=False)
+    """The shared access signature, where that is what signs: the source of a copy needs it, too."""
 
     @property
     def is_azure(self) -> bool:
@@ -59,7 +61,7 @@ def signed_in(account: str | None, endpoint: str | None, domain: str, url: str) 
         if name is not None and (key := os.environ.get("AZURE_STORAGE_KEY")):
             return AzureAccount(name, where, _by_key(name, key))
         if token := os.environ.get("AZURE_STORAGE_SAS_TOKEN"):
-            return AzureAccount(name, where, _by_signature(token, where))
+            return _signed(name, where, token)
     return AzureAccount(name, where, _by_identity())
 
 
@@ -74,8 +76,9 @@ def _by_connection_string(text: str) -> AzureAccount:
         hint = "`az storage account show-connection-string` shows one."
         raise TieredctlError(ErrorCode.USAGE, message, hint=hint) from None
     endpoint = container.removesuffix(f"/{_UNUSED}")
-    signer = _by_signature(token, endpoint) if token else client.credential
-    return AzureAccount(client.account_name, endpoint, signer or _by_identity())
+    if token:
+        return _signed(client.account_name, endpoint, token)
+    return AzureAccount(client.account_name, endpoint, client.credential or _by_identity())
 
 
 def _by_key(name: str, key: str) -> Any:
@@ -86,14 +89,15 @@ def _by_key(name: str, key: str) -> Any:
     return client.credential
 
 
-def _by_signature(token: str, endpoint: str) -> Any:
+def _signed(name: str | None, endpoint: str, token: str) -> AzureAccount:
     from azure.core.credentials import AzureSasCredential
     from azure.core.pipeline.policies import AzureSasCredentialPolicy
 
     if endpoint.startswith("http:") and not _is_this_host(urlsplit(endpoint).hostname or ""):
         message = "A shared access signature is sent only over TLS, or to this host."
         raise TieredctlError(ErrorCode.USAGE, message, hint="Give an endpoint with https:.")
-    return AzureSasCredentialPolicy(AzureSasCredential(token.lstrip("?")))
+    signature = token.lstrip("?")
+    return AzureAccount(name, endpoint, AzureSasCredentialPolicy(AzureSasCredential(signature)), signature)
 
 
 def _by_identity() -> Any:
