@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.cli.command_line import this_process
 from tests.rigs.chromium import chromium, opened
+from tests.rigs.pipeline_picture import pipeline_page
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
@@ -22,7 +23,12 @@ def take() -> None:
     """Writes all pictures."""
     PICTURES.mkdir(exist_ok=True)
     with chromium() as browser, _clusters() as folder:
-        for name, page, scheme in (("status", _status(folder), "light"), ("verify", _verify(folder), "dark")):
+        pages = (
+            ("status", _status(folder), "light"),
+            ("verify", _verify(folder), "dark"),
+            ("pipeline", pipeline_page(folder / _CRASHED), "light"),
+        )
+        for name, page, scheme in pages:
             with opened(browser, page, width=_WIDTH, color_scheme=scheme) as shown:
                 shown.page.set_viewport_size({"width": _WIDTH, "height": _HEIGHT})
                 shown.page.screenshot(path=PICTURES / f"report-{name}.png")
