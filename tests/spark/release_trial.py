@@ -45,7 +45,7 @@ def _tried(data: str, store: str, output: str) -> Row:
     import pyspark
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
-    from tieredctl_spark.jobs import orphans, usage, verify
+    from tieredctl_spark.jobs import orphans, pipeline, usage, verify
     from tieredctl_spark.session import spark_session
 
     from tests.rigs.small_spark import INTERPRETED, SMALL
@@ -73,6 +73,11 @@ def _tried(data: str, store: str, output: str) -> Row:
             with redirect_stdout(io.StringIO()) as printed:
                 code = job.main(job_words(name, data, store, output))
             found[name] = {"code": code, "summary": json.loads(printed.getvalue())["summary"]}
+        with redirect_stdout(io.StringIO()) as printed:
+            places = ["--log-dir", data, "--store", store, "--tables", f"{output}/tables"]
+            code = pipeline.main(places)
+        items = json.loads(printed.getvalue())["items"]
+        found["pipeline"] = {"code": code, "rows": {one["table"]: one["rows"] for one in items}}
     return found
 
 

@@ -86,3 +86,8 @@ def test_all_sources_and_jobs_run_on_a_release(
         assert {name: found[job]["summary"][name] for name in names} == {name: local[name] for name in names}
     assert found["usage"]["code"] == ExitCode.CLEAN
     assert found["usage"]["summary"]["objects"] == len(rows["remote_objects"])
+    kept = found["pipeline"]["rows"]
+    assert found["pipeline"]["code"] == ExitCode.CLEAN
+    assert kept["events"] == kept["segment_history"] == len(rows["remote_log_metadata"])
+    assert kept["segments"] == len(rows["tiered_segments"])
+    assert all(kept[name] for name in ("objects_daily", "coverage", "copy_lag_hourly", "retention_forecast"))
