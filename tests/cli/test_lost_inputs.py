@@ -87,7 +87,15 @@ ELSEWHERE = {"orphans show", "orphans apply", "orphans restore", "snapshot ls", 
 what starts Spark, `spark/pipeline`."""
 BY_METADATA_ALONE = "estimate cost"
 """Takes the store for its price."""
-LIVE_ONLY = {"exporter", "offsets", "topic enable", "topic disable", "snapshot fetch", "orphans unlock"} | {
+LIVE_ONLY = {
+    "doctor store",
+    "exporter",
+    "offsets",
+    "topic enable",
+    "topic disable",
+    "snapshot fetch",
+    "orphans unlock",
+} | {
     "estimate follower-bootstrap",
     "estimate retention",
 }

@@ -16,10 +16,12 @@ from confluent_kafka.admin._resource import ResourceType
 from tests.cli.command_line import REPOSITORY, Outcome, this_process
 from tests.cli.command_tree import command_at, commands
 from tests.cli.running_exporter import exporter, is_up
+from tests.doctor.test_bucket_settings import CLEAN
 from tests.rigs.access_rules import Rule, allowed
 from tests.rigs.broker import METADATA_TOPIC
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.inkless import Inkless
+from tests.rigs.settings_server import BUCKET, settings_server
 from tests.rigs.workload import DrivenTopic
 from tests.shares import divided
 from tests.wal.local_partitions import batch, write_partition
@@ -128,7 +130,9 @@ def test_the_rights_that_packages_name_are_the_pages() -> None:
 
 
 @pytest.fixture
-def words(prices: None, kafka_4: DrivenBroker, inkless: Inkless, tmp_path: Path) -> Mapping[str, tuple[str, ...]]:
+def words(
+    prices: None, kafka_4: DrivenBroker, inkless: Inkless, sound_bucket: tuple[str, ...], tmp_path: Path
+) -> Mapping[str, tuple[str, ...]]:
     """What each command of the table is given besides the cluster."""
     broker, topics = kafka_4.broker, kafka_4.cluster.topics
     store = ("--store", f"file:{broker.remote_dir}")
@@ -153,6 +157,7 @@ def words(prices: None, kafka_4: DrivenBroker, inkless: Inkless, tmp_path: Path)
         "wal purge": (*wal, *purged),
         "wal upload": ("--log-dir", str(tmp_path / "logs"), *wal),
         "wal restore": ("--to", str(tmp_path / "restored"), "--dry-run", *wal),
+        "doctor store": sound_bucket,
         "exporter": store,
         "support-bundle": ("--to", str(tmp_path / "bundle.tar.gz"), "--force"),
         "verify": store,
@@ -171,6 +176,15 @@ def words(prices: None, kafka_4: DrivenBroker, inkless: Inkless, tmp_path: Path)
         "topic enable": ("untiered",),
         "topic disable": ("orders", "--stop-copying"),
     }
+
+
+@pytest.fixture
+def sound_bucket(cloud_environment: None) -> Iterator[tuple[str, ...]]:
+    """One whose server answers every question."""
+    with settings_server() as server:
+        server.answer(CLEAN)
+        options = ("--store-option", f"endpoint={server.endpoint}", "--store-option", "addressing-style=path")
+        yield "--store", f"s3://{BUCKET}", *options
 
 
 def uploaded(topic_id: str, folder: Path) -> tuple[str, str]:
@@ -244,9 +258,10 @@ SEEN_WITHOUT = {
     ("estimate follower-bootstrap", AclOperation.DESCRIBE_CONFIGS),
     ("topic disable", AclOperation.DESCRIBE_CONFIGS),
     ("doctor config", AclOperation.DESCRIBE),
+    ("doctor store", AclOperation.DESCRIBE),
 }
-"""What a command does not ask for, of what its row grants to others; and `doctor config` reads no metadata, which alone
-would name what the cluster hides."""
+"""What a command does not ask for, of what its row grants to others; and `doctor config` and `doctor store` read no
+metadata, which alone would name what the cluster hides."""
 TOPICS_DESCRIBED = Rule(ResourceType.TOPIC, "*", AclOperation.DESCRIBE)
 LISTING_TOPICS = {"topic list", "doctor"}
 """What names the topics that the cluster hides, by their ids; `status` has them in its document."""

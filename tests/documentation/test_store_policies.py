@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import REPOSITORY, Tieredctl, in_this_process, this_process
+from tests.cli.command_line import REPOSITORY, Outcome, Tieredctl, in_this_process, this_process
 from tests.cli.command_tree import commands
-from tests.cli.crashed_bucket import ROOT, FilledBucket, crashed_contents, planned_cluster
+from tests.cli.crashed_bucket import ROOT, FilledBucket, crashed_contents, planned_cluster, store_words
 from tests.cli.crashed_cluster import AT_ONCE, CrashedCluster
 from tests.cli.running_exporter import exporter, is_up
 from tests.documentation.test_security_page import commands_in
@@ -24,7 +24,9 @@ from tieredctl.errors import ExitCode
 pytestmark = pytest.mark.integration
 PAGE = REPOSITORY / "docs" / "security.md"
 OPERATOR = "operator"
-LOOKING, REMOVING = re.findall(r"^```json\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+LOOKING, REMOVING, ASKING = re.findall(
+    r"^```json\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+)
 
 
 def named(beginning: str, end: str) -> set[str]:
@@ -38,7 +40,9 @@ def test_every_command_that_asks_a_store_has_a_policy() -> None:
     removing = named("what removes objects or writes them: ", ": ```json")
     asking = {" ".join(words) for words, command in commands() if any("--store" in one.opts for one in command.params)}
 
-    assert asking - looking - removing == {"context show", "context add", "support-bundle"}  # these only name it
+    asked_settings = named("a bucket's settings: ", ". Add")
+    only_named = {"context show", "context add", "support-bundle"}
+    assert asking - looking - removing - asked_settings == only_named
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +112,25 @@ def test_who_may_remove_applies_restores_and_purges(
     for outcome in (cluster.apply(), cluster.restore(), cluster.purge(*AT_ONCE)):
         assert outcome.exit_code == ExitCode.CLEAN, outcome.err
     assert not bucket.in_quarantine()
+
+
+LACKED = {"lifecycle", "archive tiers", "replication", "encryption", "requester pays", "public access block"}
+"""What versitygw has no question for, whoever asks."""
+
+
+def test_who_may_ask_for_settings_is_told_all_that_the_server_has(tieredctl: Tieredctl, bucket: FilledBucket) -> None:
+    bucket.fill()
+    allow(bucket, ASKING)
+    allowed = tieredctl("doctor", "store", *store_words(bucket.bucket), "-o", "jsonl")
+    allow(bucket, LOOKING)
+    refused = tieredctl("doctor", "store", *store_words(bucket.bucket), "-o", "jsonl")
+
+    assert unknown(allowed) == LACKED
+    assert unknown(refused) > LACKED
+    assert refused.exit_code == ExitCode.INCOMPLETE
+
+
+def unknown(outcome: Outcome) -> set[str]:
+    """The questions without an answer."""
+    found = [one for one in outcome.lines() if one["code"] == "store-setting-unknown"]
+    return {str(one["evidence"]["question"]) for one in found}

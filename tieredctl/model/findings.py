@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from tieredctl.errors import ExitCode, worst
+from tieredctl.model.bucket_finding_kinds import BUCKET_FINDING_KINDS
 from tieredctl.model.command_packages import command_packages
 from tieredctl.model.doctor_finding_kinds import DOCTOR_FINDING_KINDS
 from tieredctl.model.finding_codes import AnyFindingCode
@@ -28,6 +29,7 @@ _TABLES = (
     DOCTOR_FINDING_KINDS,
     TIERING_FINDING_KINDS,
     QUORUM_FINDING_KINDS,
+    BUCKET_FINDING_KINDS,
 )
 
 

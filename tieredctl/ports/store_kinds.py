@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.plugins import PluginKind
+from tieredctl.ports.bucket_settings import BucketSettings
 from tieredctl.ports.object_store import Capability, WritableObjectStore
 
 STORES = PluginKind("store", "tieredctl.stores", ErrorCode.NO_STORE)
@@ -78,6 +79,9 @@ class StoreKind:
     """Whether this store is known to honour every condition that it takes. Any other is tried before it is changed, on
     objects made for the purpose, and relied on for what it was seen to do."""
     library: ClientLibrary | None = None
+    settings: Callable[[Any], BucketSettings] | None = None
+    """What asks for the settings of a store's bucket, of a store that `open` gave; None where there are none to ask
+    for."""
 
     @property
     def begins(self) -> str:

@@ -123,6 +123,8 @@ def refusal(status: int, url: str) -> GcsFailure:
         return GcsFailure(ErrorCode.STORE_THROTTLED, f"{url} throttles requests (HTTP status {status}).", status=status)
     if status in {401, 403}:
         return GcsFailure(ErrorCode.STORE_FORBIDDEN, f"{url} denies access (HTTP status {status}).", status=status)
+    if status == 501:
+        return GcsFailure(ErrorCode.UNREADABLE, f"{url} does not support this request.", status=status)
     if status in {0, 408} or status >= 500:
         return GcsFailure(ErrorCode.STORE_UNREACHABLE, f"{url} failed to answer (HTTP status {status}).", status=status)
     return GcsFailure(ErrorCode.UNREADABLE, f"{url} refused the request (HTTP status {status}).", status=status)

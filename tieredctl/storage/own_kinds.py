@@ -11,6 +11,7 @@ from tieredctl.ports.object_store import Capability, WritableObjectStore
 from tieredctl.ports.store_kinds import Address, ClientLibrary, StoreKind, folder_of
 
 if TYPE_CHECKING:
+    from tieredctl.ports.bucket_settings import BucketSettings
     from tieredctl.storage.azure import AzureStore
     from tieredctl.storage.gcs import GcsStore
     from tieredctl.storage.s3 import S3Store
@@ -77,6 +78,18 @@ def _is_azure(store: AzureStore) -> bool:
     return store.connection.is_azure(store.url)
 
 
+def _s3_settings(store: S3Store) -> BucketSettings:
+    from tieredctl.storage.s3_settings import S3Settings
+
+    return S3Settings(store.address, store.connection)
+
+
+def _gcs_settings(store: GcsStore) -> BucketSettings:
+    from tieredctl.storage.gcs_settings import GcsSettings
+
+    return GcsSettings(store.address, store.connection)
+
+
 FILE = StoreKind("file", "file:DIR", Address.FOLDER, _open_folder, _OF_THIS_HOST, is_proven=lambda _: True)
 MEMORY = StoreKind("memory", "memory:", Address.NONE, _open_memory, _OF_THIS_HOST, is_proven=lambda _: True)
 S3 = StoreKind(
@@ -96,6 +109,7 @@ S3 = StoreKind(
         # Botocore's others print the headers and bodies of requests and answers.
         loggers=("botocore.credentials", "botocore.retries", "botocore.retryhandler"),
     ),
+    settings=_s3_settings,
 )
 GOOGLE = StoreKind(
     "gs",
@@ -113,6 +127,7 @@ GOOGLE = StoreKind(
         extra="gs",
         loggers=("google.auth.transport", "google.cloud.storage"),
     ),
+    settings=_gcs_settings,
 )
 AZURE = StoreKind(
     "az",

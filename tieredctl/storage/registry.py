@@ -8,6 +8,7 @@ from contextlib import suppress
 from importlib import import_module
 
 from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
+from tieredctl.ports.bucket_settings import BucketSettings
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.ports.read_only_store import ReadOnlyStore
 from tieredctl.ports.store_kinds import ClientLibrary, StoreKind, store_kind
@@ -32,6 +33,17 @@ def open_writable_store(url: str, options: Mapping[str, str]) -> WritableObjectS
     return _opened(url, options, to_change=True)
 
 
+def open_settings(url: str, options: Mapping[str, str]) -> BucketSettings:
+    """What asks for the settings of a store's bucket. Raises TieredctlError as `open_store` does, and `store-incapable`
+    for a store that has none."""
+    kind, (_, _, rest) = store_kind(url), url.partition(":")
+    if kind.settings is None:
+        message = f"A {kind.scheme}: store has no settings to check."
+        raise TieredctlError(ErrorCode.STORE_INCAPABLE, message, hint="Give the URL of a bucket.")
+    _demand_usable(kind, options)
+    return kind.settings(kind.open(rest, options, frozenset()))
+
+
 def load_client_library(url: str) -> None:
     """Loads what will open this store, for who opens several in threads. What is not installed is reported then."""
     with suppress(TieredctlError, ImportError):
@@ -42,9 +54,7 @@ def load_client_library(url: str) -> None:
 
 def _opened(url: str, options: Mapping[str, str], to_change: bool) -> WritableObjectStore:
     kind, (_, _, rest) = store_kind(url), url.partition(":")
-    _demand_known_options(kind, options)
-    if kind.library is not None:
-        _demand_installed(kind, kind.library)
+    _demand_usable(kind, options)
     store = kind.open(rest, options, kind.capabilities)
     if to_change and not kind.is_proven(store):
         from tieredctl.storage.trial import capabilities_seen
@@ -64,11 +74,13 @@ def _asked_again(kind: StoreKind, store: WritableObjectStore) -> WritableObjectS
     return RetryingStore(traced_store(store))
 
 
-def _demand_known_options(kind: StoreKind, options: Mapping[str, str]) -> None:
+def _demand_usable(kind: StoreKind, options: Mapping[str, str]) -> None:
     for name in options:
         if name not in kind.options:
             hint = f"It has {', '.join(kind.options)}." if kind.options else "It has none."
             raise TieredctlError(ErrorCode.USAGE, f"A {kind.scheme}: store has no option {name!r}.", hint=hint)
+    if kind.library is not None:
+        _demand_installed(kind, kind.library)
 
 
 def _demand_installed(kind: StoreKind, library: ClientLibrary) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.bucket_store import MOST_REQUESTS_AT_ONCE, endpoint_option
-from tieredctl.storage.s3_listing_page import read_listing_page
+from tieredctl.storage.s3_listing_page import note_root, read_listing_page
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
@@ -27,13 +27,23 @@ Operation = Literal[
     "create_multipart_upload",
     "delete_object",
     "delete_objects",
+    "get_bucket_acl",
+    "get_bucket_encryption",
+    "get_bucket_lifecycle_configuration",
+    "get_bucket_policy_status",
+    "get_bucket_replication",
+    "get_bucket_request_payment",
     "get_bucket_versioning",
     "get_object",
     "get_object_acl",
+    "get_object_legal_hold",
     "get_object_lock_configuration",
+    "get_object_retention",
     "get_object_tagging",
+    "get_public_access_block",
     "head_bucket",
     "head_object",
+    "list_bucket_intelligent_tiering_configurations",
     "list_multipart_uploads",
     "list_object_versions",
     "list_parts",
@@ -107,12 +117,24 @@ class S3Connection:
         endpoint: str = _client(self, os.getpid()).meta.endpoint_url
         return (urlsplit(endpoint).hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
 
+    @property
+    def has_kms(self) -> bool:
+        """Whether it is known where keys are: AWS has its own, and for other servers AWS_ENDPOINT_URL_KMS names it, as
+        AWS' own tools take it."""
+        return self.is_aws or "AWS_ENDPOINT_URL_KMS" in os.environ
+
     def request(self, operation: Operation, url: str, **parameters: Any) -> Answer:
         """A request's answer; `url` is the store's, for messages. Raises S3Failure."""
+        return self._call(getattr(_client(self, os.getpid()), operation), url, parameters)
+
+    def describe_key(self, key: str, url: str) -> Answer:
+        """What KMS says of a key. Raises S3Failure."""
+        return self._call(_kms_client(self, os.getpid()).describe_key, url, {"KeyId": key})
+
+    def _call(self, call: Callable[..., Answer], url: str, parameters: Mapping[str, Any]) -> Answer:
         from botocore.exceptions import BotoCoreError, ClientError
         from botocore.parsers import ResponseParserError
 
-        call: Callable[..., Answer] = getattr(_client(self, os.getpid()), operation)
         try:
             return call(**parameters)
         except ClientError as error:
@@ -147,9 +169,7 @@ def s3_connection(options: Mapping[str, str]) -> S3Connection:
 
 @cache
 def _client(connection: S3Connection, process: int) -> Any:  # noqa: ARG001 - a fork may not share connections
-    import boto3
     from botocore.config import Config
-    from botocore.exceptions import BotoCoreError
 
     checksums = "when_supported" if connection.endpoint is None else "when_required"
     config = Config(
@@ -163,15 +183,31 @@ def _client(connection: S3Connection, process: int) -> Any:  # noqa: ARG001 - a 
         # Some servers answer a ranged read with the whole object's checksum.
         response_checksum_validation=checksums,
     )
+    client = _session_client(connection, "s3", connection.endpoint, config)
+    client.meta.events.register("before-parse.s3.ListObjectsV2", read_listing_page)
+    client.meta.events.register("before-parse.s3", note_root)
+    return client
+
+
+@cache
+def _kms_client(connection: S3Connection, process: int) -> Any:  # noqa: ARG001 - a fork may not share connections
+    from botocore.config import Config
+
+    config = Config(connect_timeout=_CONNECT_SECONDS, retries={"total_max_attempts": 1})
+    return _session_client(connection, "kms", None, config)
+
+
+def _session_client(connection: S3Connection, service: str, endpoint: str | None, config: Any) -> Any:
+    import boto3
+    from botocore.exceptions import BotoCoreError
+
     try:
         session = boto3.Session(profile_name=connection.profile, region_name=connection.region)
         # Many servers need no region, but a signature names one.
         region = session.region_name or ("us-east-1" if connection.endpoint else None)
-        client = session.client("s3", endpoint_url=connection.endpoint, region_name=region, config=config)
+        return session.client(service, endpoint_url=endpoint, region_name=region, config=config)
     except (BotoCoreError, ValueError) as error:
         raise connection_failure(error, "The s3: store", connection.endpoint) from None
-    client.meta.events.register("before-parse.s3.ListObjectsV2", read_listing_page)
-    return client
 
 
 def connection_failure(error: Exception, url: str, endpoint: str | None) -> S3Failure:
@@ -206,9 +242,9 @@ def refusal(reason: str, status: int, url: str) -> S3Failure:
         return S3Failure(
             ErrorCode.STORE_FORBIDDEN, f"{url} does not accept these credentials ({reason}).", reason=reason
         )
-    if reason == "AccessDenied" or status in {401, 403}:
+    if reason in ("AccessDenied", "AccessDeniedException") or status in {401, 403}:
         return S3Failure(ErrorCode.STORE_FORBIDDEN, f"{url} denies access ({reason}).", reason=reason)
-    if reason == _NOT_IMPLEMENTED:
+    if reason == _NOT_IMPLEMENTED or status == 501:
         return S3Failure(ErrorCode.UNREADABLE, f"{url} does not support this request ({reason}).", reason=reason)
     if status >= 500 or reason in {"InternalError", "RequestTimeout"}:
         return S3Failure(ErrorCode.STORE_UNREACHABLE, f"{url} failed to answer ({reason}).", reason=reason)

@@ -5,6 +5,7 @@ botocore looks each field of each object up in a model, which takes longer than 
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote_plus
@@ -30,6 +31,21 @@ def read_listing_page(response_dict: dict[str, Any], customized_response_dict: d
             response_dict["body"] = b""
     except (ElementTree.ParseError, KeyError, ValueError, OverflowError):
         return
+
+
+ANSWERED_WITH = "AnsweredWith"
+"""Where in the answer about a bucket's setting the name of its document is."""
+_LISTINGS = re.compile(
+    rb"\A\s*(?:<\?[^>]*\?>)?\s*<(?:\w+:)?(ListBucketResult|ListAllMyBucketsResult|ListVersionsResult)\b"
+)
+
+
+def note_root(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any) -> None:
+    """Handles botocore's event `before-parse.s3`: notes an answer that is a listing. A server that does not know a
+    question about the bucket answers it so, which would look like a setting that is not made."""
+    body = response_dict["body"]
+    if response_dict["status_code"] == 200 and isinstance(body, bytes) and (root := _LISTINGS.match(body[:400])):
+        customized_response_dict[ANSWERED_WITH] = root.group(1).decode()
 
 
 def _page(page: ElementTree.Element) -> dict[str, Any]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tieredctl.kafka.metadata_quorum import MetadataQuorum
     from tieredctl.ops.cluster.live_topics import TopicLookup, TopicSources
     from tieredctl.ops.metadata.event_filter import EventFilter
+    from tieredctl.ports.bucket_settings import BucketSettings
     from tieredctl.ports.layout import Layout
     from tieredctl.ports.metadata_source import MetadataSource
     from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
@@ -312,6 +313,12 @@ class StorePlace:
         from tieredctl.storage.registry import open_store
 
         return open_store(self.url, self.options)
+
+    def open_settings(self) -> BucketSettings:
+        """What asks for the settings of the store's bucket."""
+        from tieredctl.storage.registry import open_settings
+
+        return open_settings(self.url, self.options)
 
     def demand_known(self) -> None:
         """Raises TieredctlError for a URL whose scheme no store has; opens nothing."""

@@ -11,7 +11,7 @@ import typer
 
 from tieredctl.cli.arguments import given_path, now_ms, pairs
 from tieredctl.cli.context_in_use import Role
-from tieredctl.cli.options import BootstrapController, KraftSnapshot, Now, StuckAfter
+from tieredctl.cli.options import BootstrapController, KraftSnapshot, Now, StuckAfter, TieredStore, TieredStoreOptions
 from tieredctl.cli.pages.report import Reported, ReportOptions
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
 from tieredctl.cli.view import FindingListView
@@ -27,6 +27,7 @@ from tieredctl.ops.doctor.diagnosis import Diagnosis, diagnose_file, diagnose_se
 from tieredctl.ops.doctor.gathering import gather_settings
 from tieredctl.ops.doctor.release_change import downgrade_findings, upgrade_findings
 from tieredctl.ops.doctor.setting_names import has_any_setting
+from tieredctl.wiring.bucket import diagnose_store
 from tieredctl.wiring.doctor import diagnose_cluster, diagnose_offline
 from tieredctl.wiring.places import ClusterPlace, QuorumPlace
 
@@ -147,6 +148,33 @@ def config(
         diagnosis = diagnose_file(replace(node, release=cluster.release), topic, cluster)
         source["cluster"] = described
     return _finish("DoctorConfig", source, diagnosis, view, page)
+
+
+@_commands.command("store")
+def store(
+    *,
+    store: TieredStore = None,
+    store_option: TieredStoreOptions = None,
+    cluster_options: ClusterOptions,
+    now: Now = None,
+    view: FindingListView,
+    page: ReportOptions,
+) -> ExitCode:
+    """Check what a bucket's settings do to tiered storage: versions, locks and holds, lifecycle rules and storage
+    classes, replication, keys, public access, who pays, unfinished uploads. With a cluster, lifecycle rules are
+    compared with what topics retain.
+
+    Changes nothing. Exit 3 if something needs attention, 5 if the store did not report a setting.
+
+    For example: tieredctl doctor store --store s3://kafka-tiered --bootstrap-server broker:9092
+    """
+    page.demand_possible()
+    is_live = cluster_options.bootstrap_server is not None
+    if cluster_options.command_config is not None and not is_live:
+        raise TieredctlError(ErrorCode.USAGE, "--command-config is for --bootstrap-server.")
+    bucket = RemoteOptions(store, store_option).place()
+    diagnosis, source = diagnose_store(bucket, cluster_options.place() if is_live else None, now_ms(now))
+    return _finish("DoctorStore", source, diagnosis, view, page)
 
 
 @_commands.command("upgrade")

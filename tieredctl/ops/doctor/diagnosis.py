@@ -65,12 +65,12 @@ def diagnose_file(
         if _METADATA_RETENTION not in {finding.code for finding in findings}:
             findings += metadata_retention(node, [("this topic", settings.number(RETENTION_MS))])
     looked_at = {"release": None if node.release is None else str(node.release), "settings": len(node.values)}
-    return Diagnosis(looked_at, _ordered(findings))
+    return Diagnosis(looked_at, ordered(findings))
 
 
 def diagnose_settings(cluster: ClusterSnapshot) -> Diagnosis:
     """Checks only a live cluster's settings."""
-    return Diagnosis(_looked_at(cluster), _ordered(_of_settings(cluster)))
+    return Diagnosis(_looked_at(cluster), ordered(_of_settings(cluster)))
 
 
 def diagnose(cluster: ClusterSnapshot) -> Diagnosis:
@@ -85,7 +85,7 @@ def diagnose(cluster: ClusterSnapshot) -> Diagnosis:
         *group_findings(cluster),
         *(cluster.objects.findings if cluster.objects else ()),
     ]
-    return Diagnosis(_looked_at(cluster), _ordered(findings))
+    return Diagnosis(_looked_at(cluster), ordered(findings))
 
 
 def diagnose_standstill(standstill: Finding) -> Diagnosis:
@@ -129,7 +129,7 @@ def _looked_at(cluster: ClusterSnapshot) -> Document:
     }
 
 
-def _ordered(findings: list[Finding] | Iterator[Finding]) -> list[Finding]:
+def ordered(findings: list[Finding] | Iterator[Finding]) -> list[Finding]:
     """Most severe first; otherwise in the order found. A finding of two rules is shown once."""
     unique = {(finding.code, finding.subject, finding.message): finding for finding in findings}
     return sorted(unique.values(), key=lambda finding: -finding.severity)

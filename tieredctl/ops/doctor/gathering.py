@@ -90,7 +90,7 @@ def gather_settings(cluster: Cluster, clock: Clock, release: Release | None) -> 
         quorum=quorum,
         has_metadata_topic=has_metadata_topic,
         metadata_topic=metadata_topic,
-        topics=looking.at(TOPIC_SETTINGS, lambda: _tiered_topics(cluster, assumed, looking)) or {},
+        topics=looking.at(TOPIC_SETTINGS, lambda: tiered_topics(cluster, assumed, looking)) or {},
         not_looked_at=looking.findings,
     )
 
@@ -293,7 +293,9 @@ def _metadata_topic(cluster: Cluster, looking: Looking) -> tuple[bool, MetadataT
     return True, MetadataTopicFacts(description, _values(configs.get(METADATA_TOPIC, {})))
 
 
-def _tiered_topics(cluster: Cluster, release: Release | None, looking: Looking) -> dict[str, TopicSettings]:
+def tiered_topics(cluster: Cluster, release: Release | None, looking: Looking) -> dict[str, TopicSettings]:
+    """The settings of the tiered topics, by name; topics whose settings may not be seen are noted. Raises
+    TieredctlError as the cluster does."""
     names = [name for name in cluster.topic_names() if name != METADATA_TOPIC]
     readable = readable_topic_configs(cluster, names)
     looking.findings += unreadable_settings(readable.denied)

@@ -1,0 +1,135 @@
+"""What is in a bucket, as far as its settings matter to it: listed once, up to a number of entries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import nlargest, nsmallest
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ports.bucket_settings import BucketSettings, ClassTerms, Unanswered
+from tieredctl.ports.object_store import Capability, ObjectStore, StoredObject, Versioning
+
+MOST_LISTED = 100_000
+"""How many objects, and how many versions, are looked at: what is counted is at least so much."""
+MOST_UPLOADS = 1_000
+"""The same of unfinished uploads, whose parts take a request each."""
+_SAMPLED_EACH = 5
+"""How many of the oldest and of the newest objects are asked about one by one."""
+_NOT_ANSWERED = (ErrorCode.STORE_FORBIDDEN, ErrorCode.UNREADABLE)
+_Listed = TypeVar("_Listed")
+
+
+class Counts(NamedTuple):
+    """Some of what is stored: how many, and their bytes by storage class; the key of one of them."""
+
+    entries: int
+    class_bytes: Mapping[str, int]
+    example: str = ""
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.class_bytes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class BucketContents:
+    """What was listed below the store's prefix. None where the store does not list it, or nobody asked."""
+
+    objects: int | None = None
+    by_class: Mapping[str, Counts] = field(default_factory=dict)
+    small: Mapping[str, Counts] = field(default_factory=dict)
+    """Of each class with a smallest paid size, what is smaller."""
+    sample: Sequence[StoredObject] = ()
+    versions: Counts | None = None
+    """Noncurrent ones."""
+    delete_markers: int = 0
+    uploads: Counts | None = None
+    oldest_upload_ms: int | None = None
+    is_whole: bool = True
+    """Otherwise there is more than was looked at."""
+
+
+@dataclass(slots=True)
+class Lister:
+    """Lists a store, and notes what it does not list."""
+
+    store: ObjectStore
+    settings: BucketSettings
+    unanswered: list[Unanswered] = field(default_factory=list)
+    is_whole: bool = True
+
+    def objects(self) -> BucketContents:
+        """The objects, alone."""
+        listed = self._at("objects", self.store.list, MOST_LISTED)
+        if listed is None:
+            return BucketContents()
+        classes = self.settings.classes
+        return BucketContents(
+            objects=len(listed),
+            by_class=_by_class(listed),
+            small=_by_class([one for one in listed if one.size < _terms(classes, one).minimum_bytes]),
+            sample=_sampled(listed, classes),
+            is_whole=self.is_whole,
+        )
+
+    def versions(self, versioning: Versioning) -> tuple[Counts | None, int]:
+        """The noncurrent versions, and how many delete markers there are."""
+        if versioning in (Versioning.OFF, Versioning.UNKNOWN):
+            return None, 0
+        listed = self._at("versions", self.store.kept_versions, MOST_LISTED)
+        if listed is None:
+            return None, 0
+        markers = sum(one.is_delete_marker for one in listed)
+        sizes = Counter[str]()
+        for one in listed:
+            sizes[one.storage_class or ""] += one.size
+        return Counts(len(listed) - markers, sizes), markers
+
+    def uploads(self) -> tuple[Counts | None, int | None]:
+        """The unfinished uploads, and when the oldest began."""
+        if Capability.MULTIPART_UPLOADS not in self.store.capabilities:
+            return None, None
+        listed = self._at("uploads", self.store.multipart_uploads, MOST_UPLOADS)
+        if not listed:
+            return None if listed is None else Counts(0, {}), None
+        sizes = self._at("uploads", lambda: map(self.store.multipart_upload_bytes, listed), MOST_UPLOADS)
+        counted = Counts(len(listed), {"": sum(sizes or ())}, listed[0].key)
+        return counted, min(one.initiated_ms for one in listed)
+
+    def _at(self, what: str, entries: Callable[[], Iterator[_Listed]], most: int) -> list[_Listed] | None:
+        try:
+            listed = list(islice(entries(), most + 1))
+        except TieredctlError as error:
+            if error.code not in _NOT_ANSWERED:
+                raise
+            is_unsupported = error.code is not ErrorCode.STORE_FORBIDDEN
+            self.unanswered.append(Unanswered(what, self.settings.rights[what], error.message, is_unsupported))
+            return None
+        self.is_whole = self.is_whole and len(listed) <= most
+        return listed[:most]
+
+
+def _by_class(objects: Sequence[StoredObject]) -> dict[str, Counts]:
+    counts, sizes, examples = Counter[str](), Counter[str](), dict[str, str]()
+    for one in objects:
+        name = one.storage_class or ""
+        counts[name] += 1
+        sizes[name] += one.size
+        examples.setdefault(name, one.key)
+    return {name: Counts(count, {name: sizes[name]}, examples[name]) for name, count in counts.items()}
+
+
+def _sampled(objects: Sequence[StoredObject], classes: Mapping[str, ClassTerms]) -> list[StoredObject]:
+    """The oldest and the newest: settings that changed meanwhile show in one of them."""
+    readable = [one for one in objects if not _terms(classes, one).needs_restoring]
+    oldest = nsmallest(_SAMPLED_EACH, readable, key=lambda one: one.last_modified_ms)
+    newest = nlargest(_SAMPLED_EACH, readable, key=lambda one: one.last_modified_ms)
+    return list({one.key: one for one in (*oldest, *newest)}.values())
+
+
+def _terms(classes: Mapping[str, ClassTerms], stored: StoredObject) -> ClassTerms:
+    return classes.get(stored.storage_class or "", ClassTerms())
