@@ -9,14 +9,19 @@ from uuid import uuid4
 
 import pytest
 
+from tests.cli.command_line import this_process
+from tests.doctor.test_bucket_settings import CLEAN, expiry, lifecycle, rule
 from tests.rigs.buckets import GcsBucket, S3Bucket
+from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.object_servers import ObjectServer
-from tieredctl.errors import TieredctlError
+from tests.rigs.settings_server import BUCKET, settings_server
+from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.doctor.bucket import diagnose_bucket
 from tieredctl.storage.registry import open_settings, open_store, open_writable_store
 
+pytestmark = pytest.mark.integration
 DAY_MS = 86_400_000
 UNKNOWN = FindingCode.STORE_SETTING_UNKNOWN
 ABORTING = {
@@ -64,8 +69,8 @@ class Bucket:
         )
         self.client.put_public_access_block(Bucket=self.name, PublicAccessBlockConfiguration=blocks)
 
-    def add_rule(self, **rule: Any) -> None:
-        rules = [ABORTING, {"ID": "r", "Status": "Enabled", "Filter": {"Prefix": "prod/"}, **rule}]
+    def add_rule(self, **added: Any) -> None:
+        rules = [ABORTING, {"ID": "r", "Status": "Enabled", "Filter": {"Prefix": "prod/"}, **added}]
         self.client.put_bucket_lifecycle_configuration(Bucket=self.name, LifecycleConfiguration={"Rules": rules})
 
 
@@ -97,11 +102,11 @@ def test_what_versions_keep_is_counted_and_a_deletion_frees_nothing(bucket: Buck
 
 
 def test_rules_of_a_lifecycle_are_found(bucket: Bucket) -> None:
-    for rule, code in (
+    for setting, code in (
         ({"Expiration": {"Days": 7}}, FindingCode.STORE_LIFECYCLE_EXPIRES),
         ({"Transitions": [{"Days": 7, "StorageClass": "GLACIER"}]}, FindingCode.STORE_LIFECYCLE_ARCHIVES),
     ):
-        bucket.add_rule(**rule)
+        bucket.add_rule(**setting)
 
         assert set(bucket.findings()) == {code}
 
@@ -222,3 +227,32 @@ def test_what_a_server_like_googles_does_not_report_is_unknown(fake_gcs_server: 
 
     assert {one.code for one in found} == {UNKNOWN}
     assert {one.evidence["question"] for one in found} >= {"lifecycle", "soft delete", "retention policy", "policy"}
+
+
+def test_a_rule_is_judged_by_what_a_live_clusters_topics_retain(kafka_4: DrivenBroker, cloud_environment: None) -> None:
+    tiered = {name for name, topic in kafka_4.cluster.topics.items() if topic.tiered and not topic.deleted}
+    with settings_server() as server:
+        server.answer({**CLEAN, "lifecycle": lifecycle(rule(expiry(3_650)))})
+        options = ("--store-option", f"endpoint={server.endpoint}", "--store-option", "addressing-style=path")
+        words = ("doctor", "store", "--store", f"s3://{BUCKET}", *options, "-o", "json")
+        alone = this_process(*words)
+        judged = this_process(*words, "--bootstrap-server", kafka_4.broker.bootstrap_server)
+
+    (warning,), (error,) = alone.document()["items"], judged.document()["items"]
+    assert (alone.exit_code, judged.exit_code) == (ExitCode.FINDINGS, ExitCode.FINDINGS)
+    assert (warning["code"], warning["severity"]) == ("store-lifecycle-expires", "warning")
+    assert (error["code"], error["severity"]) == ("store-lifecycle-expires", "error")
+    assert error["evidence"]["topic"] in tiered
+    assert error["evidence"]["retentionDays"] == "unlimited"
+    assert judged.document()["summary"]["topics"] == len(tiered)
+
+
+def test_what_cannot_be_asked_is_said_in_a_sentence(moto: ObjectServer, tmp_path: Any) -> None:
+    options = ("--store-option", f"endpoint={moto.endpoint}", "--store-option", "addressing-style=path")
+
+    for store, said in ((f"file:{tmp_path}", "no settings"), ("s3://no-such-bucket-anywhere", "no bucket")):
+        outcome = this_process("doctor", "store", "--store", store, *(options if store.startswith("s3") else ()))
+
+        assert outcome.exit_code == ExitCode.FAILURE, outcome.err
+        assert said in outcome.err
+        assert "Traceback" not in outcome.err

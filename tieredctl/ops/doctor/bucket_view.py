@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import NamedTuple
 
 from tieredctl.model.finding_codes import FindingCode
@@ -75,7 +76,8 @@ class BucketView:
     ) -> Finding:
         """A finding about the bucket, with the provider's command that mends it, filled with `names`."""
         template = self.settings.remedies.get(code)
-        command = {} if template is None else {"command": template.format_map(names)}
+        words = {name: quote(text) for name, text in names.items()}
+        command = {} if template is None else {"command": template.format_map(words)}
         return Finding(code, self.url, message, {**evidence, **command}, severity)
 
     def unknown(self) -> Iterator[Finding]:
