@@ -525,6 +525,7 @@ def test_what_google_does_not_tell_is_unknown(server: SettingsServer) -> None:
         ("bucket settings", {**google(), "bucket": 403}),
         ("policy", {**google(iamConfiguration=OPEN_TO_ALL), "iam": 403}),
         ("objects", {**google(), "object": 403}),
+        ("encryption key", google(encryption={"defaultKmsKeyName": "projects/p/key"})),
     ):
         server.answer(answers)
 

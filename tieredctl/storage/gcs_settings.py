@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -65,10 +65,11 @@ class GcsSettings:
         sampled = concurrently(
             lambda one: asked.at("objects", GCS_RIGHTS["sample"], partial(self._sampled, one.key)), sample
         )
-        objects = [one for one in sampled if one is not None]
+        objects = [one for one, _ in filter(None, sampled)]
         if bucket is None:
             return BucketFacts(sample=objects, uploads_end_themselves=True, unanswered=asked.unanswered)
         self._note_unreported(asked, bucket)
+        self._note_untried_key(asked, bucket, {key for _, key in filter(None, sampled)})
         access = bucket.get(_ALWAYS_REPORTED, {})
         is_prevented = access.get("publicAccessPrevention") == "enforced"
         return BucketFacts(
@@ -104,19 +105,30 @@ class GcsSettings:
                 error = TieredctlError(ErrorCode.UNREADABLE, f"{self.address.url} does not report {name}.")
                 asked.note(question, GCS_RIGHTS["bucket"], error)
 
+    def _note_untried_key(self, asked: SettingsAsked, bucket: Mapping[str, Any], tried: Collection[str | None]) -> None:
+        """The key of new objects is tried by reading one that has it."""
+        key = bucket.get("encryption", {}).get("defaultKmsKeyName")
+        if key is not None and key not in tried:
+            message = f"No object that was asked about is encrypted with the bucket's key {key}."
+            asked.note("encryption key", GCS_RIGHTS["sample"], TieredctlError(ErrorCode.UNREADABLE, message))
+
     def _public_by(self) -> str | None:
         with failing_as_tieredctl(self.address.url):
             bucket = self.connection.client(self.address.url).bucket(self.address.bucket)
             policy = bucket.get_iam_policy(requested_policy_version=3, **_ONCE)
         return "policy" if any(_EVERYBODY & set(one.get("members", ())) for one in policy.bindings) else None
 
-    def _sampled(self, key: str) -> SampledObject:
+    def _sampled(self, key: str) -> tuple[SampledObject, str | None]:
+        """What holds of an object, and the key that it is encrypted with."""
         with failing_as_tieredctl(self.address.url):
             bucket = self.connection.client(self.address.url).bucket(self.address.bucket)
             blob = bucket.get_blob(self.address.root + key, **_ONCE)
         if blob is None:  # deleted since it was listed
-            return SampledObject(key)
-        return SampledObject(key, _hold(blob._properties), None, self._unreadable(blob) if blob.kms_key_name else None)
+            return SampledObject(key), None
+        if not blob.kms_key_name:
+            return SampledObject(key, _hold(blob._properties)), None
+        encrypted_with = blob.kms_key_name.partition("/cryptoKeyVersions/")[0]
+        return SampledObject(key, _hold(blob._properties), unreadable=self._unreadable(blob)), encrypted_with
 
     def _unreadable(self, blob: Any) -> str | None:
         """Why the first byte cannot be read of an object that can be described, for which the user's rights are the
