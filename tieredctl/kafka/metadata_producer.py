@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.kafka.broker_connection import LONGEST_WAIT_SECONDS, REQUEST_TIMEOUT_SECONDS, BrokerConnection
+from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds
+from tieredctl.kafka.connection_settings import librdkafka_settings
+from tieredctl.kafka.kafka_python_producer import KafkaPythonProducer
 from tieredctl.kafka.tracing import traced_request
 from tieredctl.model.counted import counted
 from tieredctl.model.events import MetadataEvent
@@ -33,6 +36,16 @@ _HINT = f"The user needs the operations Describe and Write on topic {METADATA_TO
 _SILENT = logging.getLogger(__name__)
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
+
+
+def metadata_producer(bootstrap_server: str, command_config: Path | None) -> MetadataProducer | KafkaPythonProducer:
+    """A producer for the metadata topic: librdkafka's wherever its wheel can sign in. Does not connect yet. Raises
+    TieredctlError where no client can be made with the properties."""
+    properties = read_client_properties(command_config)
+    if librdkafka_settings(bootstrap_server, properties) is None:
+        seconds = timeout_seconds(properties, REQUEST_TIMEOUT_SECONDS)
+        return KafkaPythonProducer(bootstrap_server, properties, seconds)
+    return MetadataProducer(bootstrap_server, command_config)
 
 
 class MetadataProducer:

@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
     from tieredctl.kafka.live_cluster import LiveCluster
     from tieredctl.kafka.live_tail import LiveTail
-    from tieredctl.kafka.metadata_producer import MetadataProducer
     from tieredctl.kafka.metadata_quorum import MetadataQuorum
     from tieredctl.ops.cluster.live_topics import TopicLookup, TopicSources
     from tieredctl.ops.metadata.event_filter import EventFilter
     from tieredctl.ports.bucket_settings import BucketSettings
     from tieredctl.ports.layout import Layout
-    from tieredctl.ports.metadata_source import MetadataSource
+    from tieredctl.ports.metadata_source import EventPublisher, MetadataSource
     from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 
 _Store = TypeVar("_Store", bound="ObjectStore")
@@ -77,11 +76,11 @@ class ClusterPlace:
             yield cluster
 
     @contextmanager
-    def open_metadata_producer(self) -> Iterator[MetadataProducer]:
+    def open_metadata_producer(self) -> Iterator[EventPublisher]:
         """A producer of events in the cluster's metadata topic."""
-        from tieredctl.kafka.metadata_producer import MetadataProducer
+        from tieredctl.kafka.metadata_producer import metadata_producer
 
-        with closing(MetadataProducer(self.bootstrap_server, self.command_config)) as producer:
+        with closing(metadata_producer(self.bootstrap_server, self.command_config)) as producer:
             yield producer
 
 

@@ -10,6 +10,7 @@ Source: software.amazon.msk.auth.iam of aws-msk-iam-auth, whose results for the 
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from base64 import urlsafe_b64encode
@@ -123,7 +124,8 @@ class _Credentials:
         if stated := _REGION.search(host):
             return stated[1]
         with _failing_as_tieredctl():
-            region = self._session().get_config_variable("region")
+            # botocore itself looks at AWS_DEFAULT_REGION alone.
+            region = os.environ.get("AWS_REGION") or self._session().get_config_variable("region")
         if not region:
             hint = "Set AWS_REGION, or give a broker's own host name."
             raise unusable(f"The AWS region is not known: {host or 'the host name'} does not have one", hint)
