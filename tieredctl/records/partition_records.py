@@ -41,7 +41,8 @@ _Parts = Iterator[_Found | Loss]
 
 
 class PartitionRecords:
-    """Reads what is asked for of a partition, once. Memory follows the largest batch."""
+    """Reads what is asked for of a partition, once. Memory follows the largest batch, and what of a log is asked for
+    ahead. Threads that ask end with the iterator: close it where it is not read to its end."""
 
     def __init__(
         self, remote: RemotePartition, store: ObjectStore, layout: SegmentObjects, request: RecordRequest
