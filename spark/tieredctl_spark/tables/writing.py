@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from io import BytesIO
+from itertools import chain
+from tempfile import TemporaryFile
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -50,29 +52,35 @@ class TableWriter:
 
     def write_unchanged(self, kind: TableKind, rows: pa.Table, day: str | None) -> DataFile:
         """Rows by `kind.schema`, which say themselves which run wrote them."""
-        sink = BytesIO()
+        sink = pa.BufferOutputStream()
         pq.write_table(rows.cast(kind.schema), sink, compression=_CODEC)
-        return self._stored(kind, len(rows), sink, day)
+        return self._stored(kind, len(rows), sink.getvalue().to_pybytes(), day)
 
     def write_grown(self, kind: TableKind, tables: Iterable[pa.Table]) -> Iterator[DataFile]:
         """Writes tables by `kind.columns`, of any size together, in files of about MOST_STORED_BYTES: in memory are one
         of these and a group of its rows."""
-        sink, file, rows = BytesIO(), None, 0
-        for table in gathered(tables, _BYTES_IN_GROUP):
-            file = file or pq.ParquetWriter(sink, kind.schema, compression=_CODEC)
-            file.write_table(self._whole(kind, table))
-            rows += len(table)
-            pa.default_memory_pool().release_unused()  # it keeps what was freed, and a task has little
-            if sink.tell() >= MOST_STORED_BYTES:
-                file.close()
-                yield self._stored(kind, rows, sink, None)
-                sink, file, rows = BytesIO(), None, 0
-        if file is not None:
-            file.close()
-            yield self._stored(kind, rows, sink, None)
+        groups = gathered(tables, _BYTES_IN_GROUP)
+        for first in groups:
+            with TemporaryFile() as sink:  # what grows in memory is copied there again and again
+                rows = self._write_groups(kind, chain([first], groups), sink)
+                sink.seek(0)
+                file = self._stored(kind, rows, sink.read(), None)
+            yield file
 
-    def _stored(self, kind: TableKind, rows: int, sink: BytesIO, day: str | None) -> DataFile:
-        key, data = data_file_key(kind, self.version, self.run_id, day), sink.getvalue()
+    def _write_groups(self, kind: TableKind, groups: Iterable[pa.Table], sink: IO[bytes]) -> int:
+        """Writes groups until the file is large enough; how many rows that are."""
+        rows = 0
+        with pq.ParquetWriter(sink, kind.schema, compression=_CODEC) as file:
+            for group in groups:
+                file.write_table(self._whole(kind, group))
+                rows += len(group)
+                pa.default_memory_pool().release_unused()  # it keeps what was freed, and a task has little
+                if sink.tell() >= MOST_STORED_BYTES:
+                    break
+        return rows
+
+    def _stored(self, kind: TableKind, rows: int, data: bytes, day: str | None) -> DataFile:
+        key = data_file_key(kind, self.version, self.run_id, day)
         self.store.write(key, data)
         return DataFile(key, rows, len(data), day)
 
