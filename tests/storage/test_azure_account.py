@@ -171,6 +171,13 @@ def test_a_url_may_name_the_account(environment: Environment) -> None:
         open_store("abfss://tiered@acme.dfs.core.windows.net", {"account": "other"})
 
 
+def test_a_store_is_the_same_by_the_url_that_names_its_account(endpoint: str, environment: Environment) -> None:
+    environment(AZURE_STORAGE_ACCOUNT=AZURE_ACCOUNT, AZURE_STORAGE_KEY=AZURE_KEY)
+    url = f"abfss://{BUCKET}@{AZURE_ACCOUNT}.dfs.core.windows.net/account"
+
+    assert [stored.key for stored in open_store(url, {"endpoint": endpoint}).list()] == ["a"]
+
+
 def token() -> str:
     """As Microsoft's would be, but for its signature, which Azurite does not check."""
     now = int(time.time())
