@@ -18,6 +18,15 @@ from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.kafka.connection_settings import kafka_python_settings
 from tieredctl.kafka.topics_by_id import TopicsById
 
+LOGIN = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+BEARER = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.token.endpoint.url": "https://issuer/token",
+}
+STRIMZI = BEARER | {
+    "sasl.login.callback.handler.class": "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler"
+}
 TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 
 
@@ -101,6 +110,11 @@ def test_a_clients_own_certificate_in_files_or_in_the_properties(identity: tuple
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "OAUTHBEARER"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "LOGIN"}, "LOGIN"),
         ({"security.protocol": "SASL_PLAINTEXT"}, "GSSAPI"),
+        ({**BEARER, "sasl.login.callback.handler.class": "com.example.Handler"}, "com.example.Handler"),
+        ({**BEARER, "sasl.oauthbearer.jwt.retriever.class": "com.example.Retriever"}, "com.example.Retriever"),
+        ({**BEARER, "sasl.oauthbearer.token.endpoint.url": "ftp://issuer/token"}, "not an http or https URL"),
+        ({**BEARER, "sasl.jaas.config": "com.example.Login required;"}, "com.example.Login"),
+        ({**STRIMZI, "sasl.jaas.config": f'{LOGIN} required oauth.refresh.token="x";'}, "oauth.refresh.token"),
         ({"security.protocol": "SSL", "ssl.ca.location": "/no/such/file.pem"}, "certificates"),
         ({"security.protocol": "SSL", "ssl.ca.pem": "no certificate"}, "certificates"),
         ({"security.protocol": "SSL", "ssl.certificate.pem": "none", "ssl.key.pem": "none"}, "key"),

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from threading import Lock
 
 from tieredctl.kafka.properties import Properties, unusable
-from tieredctl.kafka.sign_in.google import googles_sign_in
-from tieredctl.kafka.sign_in.kerberos import KerberosSignIn
-from tieredctl.kafka.sign_in.login_module import LoginModule, login_module
-from tieredctl.kafka.sign_in.msk_iam import MskSignIn, msk_bearer_sign_in
-from tieredctl.kafka.sign_in.oauth import kafkas_sign_in, strimzis_sign_in
+from tieredctl.kafka.sign_in.login_module import login_module
 from tieredctl.kafka.sign_in.passwords import PASSWORD_MECHANISMS, PasswordSignIn
 from tieredctl.kafka.sign_in.sign_in import SignIn
 
@@ -18,12 +14,12 @@ MECHANISMS = ("GSSAPI", *PASSWORD_MECHANISMS, "OAUTHBEARER", "AWS_MSK_IAM")
 
 _LOGIN_HANDLER, _CLIENT_HANDLER = "sasl.login.callback.handler.class", "sasl.client.callback.handler.class"
 _KAFKAS = "org.apache.kafka.common.security.oauthbearer."
-_BEARER_HANDLERS: Mapping[str, Callable[[Properties, Mapping[str, str]], SignIn]] = {
-    f"{_KAFKAS}OAuthBearerLoginCallbackHandler": kafkas_sign_in,
-    f"{_KAFKAS}secured.OAuthBearerLoginCallbackHandler": kafkas_sign_in,
-    "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler": strimzis_sign_in,
-    "com.google.cloud.hosted.kafka.auth.GcpLoginCallbackHandler": lambda _properties, _options: googles_sign_in(),
-    "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler": lambda _, options: msk_bearer_sign_in(options),
+_BEARER_HANDLERS = {
+    f"{_KAFKAS}OAuthBearerLoginCallbackHandler": "kafka",
+    f"{_KAFKAS}secured.OAuthBearerLoginCallbackHandler": "kafka",
+    "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler": "strimzi",
+    "com.google.cloud.hosted.kafka.auth.GcpLoginCallbackHandler": "google",
+    "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler": "msk",
 }
 _MSK_HANDLER = "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
 _MODULES: Mapping[str, tuple[str, ...]] = {
@@ -52,6 +48,7 @@ def sign_in_of(properties: Properties) -> SignIn:
 
 
 def _sign_in(properties: Properties) -> SignIn:
+    """Each mechanism's module is loaded where it is asked for: most users have passwords or certificates."""
     mechanism = mechanism_of(properties)
     if mechanism in PASSWORD_MECHANISMS:
         return PasswordSignIn(mechanism, properties)
@@ -61,23 +58,37 @@ def _sign_in(properties: Properties) -> SignIn:
     if login is not None and login.class_name not in _MODULES[mechanism]:
         raise unusable(f"sasl.jaas.config names {login.class_name}, not {_MODULES[mechanism][0]} for {mechanism}")
     options = {} if login is None else login.options
+    if mechanism == "OAUTHBEARER":
+        return _by_token(properties, options)
     if mechanism == "AWS_MSK_IAM":
+        from tieredctl.kafka.sign_in.msk_iam import MskSignIn
+
         _demand_handler(properties, _CLIENT_HANDLER, _MSK_HANDLER)
         return MskSignIn(options)
-    if mechanism == "GSSAPI":
-        return _by_kerberos(properties, login)
+    if login is None:
+        raise unusable("GSSAPI needs sasl.jaas.config with Krb5LoginModule", "Is another sasl.mechanism meant?")
+    from tieredctl.kafka.sign_in.kerberos import KerberosSignIn
+
+    return KerberosSignIn(properties, options)
+
+
+def _by_token(properties: Properties, options: Mapping[str, str]) -> SignIn:
     handler = properties.get(_LOGIN_HANDLER, f"{_KAFKAS}OAuthBearerLoginCallbackHandler")
-    if handler not in _BEARER_HANDLERS:
+    if (whose := _BEARER_HANDLERS.get(handler)) is None:
         raise unusable(
             f"tieredctl does not know {_LOGIN_HANDLER}={handler}", f"It knows {', '.join(_BEARER_HANDLERS)}."
         )
-    return _BEARER_HANDLERS[handler](properties, options)
+    if whose == "google":
+        from tieredctl.kafka.sign_in.google import googles_sign_in
 
+        return googles_sign_in()
+    if whose == "msk":
+        from tieredctl.kafka.sign_in.msk_iam import msk_bearer_sign_in
 
-def _by_kerberos(properties: Properties, login: LoginModule | None) -> SignIn:
-    if login is None:
-        raise unusable("GSSAPI needs sasl.jaas.config with Krb5LoginModule", "Is another sasl.mechanism meant?")
-    return KerberosSignIn(properties, login.options)
+        return msk_bearer_sign_in(options)
+    from tieredctl.kafka.sign_in.oauth import kafkas_sign_in, strimzis_sign_in
+
+    return (strimzis_sign_in if whose == "strimzi" else kafkas_sign_in)(properties, options)
 
 
 def _demand_handler(properties: Properties, name: str, known: str) -> None:
