@@ -304,6 +304,7 @@ HARMLESS: Mapping[str, Mapping[str, Answer]] = {
     "versions that a rule deletes": {"versioning": VERSIONED, "lifecycle": lifecycle(rule(NONCURRENT, "prod/"))},
     "expiry after the topics' retention": {"lifecycle": lifecycle(rule(expiry(21)))},
     "expiry of another prefix": {"lifecycle": lifecycle(rule(expiry(1), "test/"))},
+    "expiry of the quarantine": {"lifecycle": lifecycle(rule(expiry(14), "prod/.tieredctl/quarantine/"))},
     "a disabled rule": {"lifecycle": lifecycle(rule(expiry(1), status="Disabled"))},
     "expiry of delete markers": {
         "lifecycle": lifecycle(

@@ -12,6 +12,7 @@ from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.doctor.bucket_contents import BucketContents
 from tieredctl.ports.bucket_settings import BucketFacts, BucketSettings, LifecycleRule
+from tieredctl.ports.object_store import RESERVED_FOLDER
 
 DAY_MS = 86_400_000
 
@@ -57,8 +58,9 @@ class BucketView:
         return not rule.narrowed_by and any(self.root.startswith(prefix) for prefix in rule.prefixes)
 
     def touches(self, rule: LifecycleRule) -> bool:
-        """Whether a rule may be for any object of the store."""
-        return any(prefix.startswith(self.root) or self.root.startswith(prefix) for prefix in rule.prefixes)
+        """Whether a rule may be for any object of the store but tieredctl's own."""
+        others = [one for one in rule.prefixes if not one.startswith(self.root + RESERVED_FOLDER)]
+        return any(prefix.startswith(self.root) or self.root.startswith(prefix) for prefix in others)
 
     def cost(self, class_bytes: Mapping[str, int]) -> dict[str, object]:
         """What bytes cost for a month, as evidence; without a price, nothing."""
