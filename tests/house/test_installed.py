@@ -252,7 +252,7 @@ def test_every_extra_that_a_message_or_a_page_names_is_declared() -> None:
 
     found = [pair for file in sources + pages for pair in _EXTRA.findall(file.read_text(encoding="utf-8"))]
 
-    assert {extra for _, extra in found if extra} == {"azure", "kafka", "s3", "gs", "diskless", "report"}
+    assert {extra for _, extra in found if extra} == {"avro", "azure", "kafka", "s3", "gs", "diskless", "report"}
     assert {extra for listed, _ in found for extra in listed.split(",") if extra} <= set(extras)
     assert Requirement(extras["all"][0]).extras == set(extras) - {"all", "testing"}
 
