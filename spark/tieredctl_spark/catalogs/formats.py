@@ -49,7 +49,7 @@ class TableFormat:
     """The newest; None where nothing was written yet."""
     stored: Callable[[SparkSession, str], StoredFiles]
     old_versions: Callable[[SparkSession, str, datetime], OldVersions | None]
-    """Those of before a moment that were not removed since."""
+    """Those of before a moment that were not removed since; the newest is none of them."""
 
 
 def _iceberg_version(session: SparkSession, table: str) -> TableVersion | None:
@@ -69,7 +69,11 @@ def _iceberg_stored(session: SparkSession, table: str) -> StoredFiles:
 
 def _iceberg_old(session: SparkSession, table: str, before: datetime) -> OldVersions | None:
     moment = f"TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}+00:00'"
-    return _old(session, f"SELECT committed_at AS t FROM {table}.snapshots WHERE committed_at < {moment}")
+    return _old(
+        session,
+        f"SELECT committed_at AS t FROM {table}.snapshots WHERE committed_at < {moment}"
+        f" AND snapshot_id NOT IN (SELECT snapshot_id FROM {table}.refs)",
+    )
 
 
 def _delta_version(session: SparkSession, table: str) -> TableVersion | None:
@@ -84,13 +88,14 @@ def _delta_stored(session: SparkSession, table: str) -> StoredFiles:
 
 def _delta_old(session: SparkSession, table: str, before: datetime) -> OldVersions | None:
     """Its log keeps names of versions whose files VACUUM removed: those that none ran after."""
-    history = session.sql(f"DESCRIBE HISTORY {table}").select("operation", "timestamp")
+    history = session.sql(f"DESCRIBE HISTORY {table}").select("version", "operation", "timestamp")
     history.createOrReplaceTempView("tieredctl_history")
     moment = f"TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}+00:00'"
     vacuumed = "(SELECT max(timestamp) FROM tieredctl_history WHERE operation = 'VACUUM END')"
     return _old(
         session,
         f"SELECT timestamp AS t FROM tieredctl_history WHERE timestamp < {moment}"
+        f" AND version < (SELECT max(version) FROM tieredctl_history WHERE operation NOT LIKE 'VACUUM%')"
         f" AND operation NOT LIKE 'VACUUM%' AND timestamp > coalesce({vacuumed}, TIMESTAMP '1970-01-01 00:00:00Z')",
     )
 

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ from tieredctl.cli.main import run as command_line
 Row = dict[str, Any]
 
 ICEBERG, DELTA = "lake.kafka", "spark_catalog.kafka"
-MOMENTS = {ICEBERG: (1, 2, 12), DELTA: (4, 12)}
-"""After so many writes runs die: before the events, the segments, their history, and the last write of all."""
+MOMENTS = {ICEBERG: (2, 12), DELTA: (4,)}
+"""After so many writes runs die: before the segments, the findings, and the last write of all."""
 OTHER = "another run"
 
 
@@ -143,6 +144,15 @@ class Trial:
         document: dict[str, Any] = json.loads(out.getvalue())
         return document
 
+    def expiring(self) -> list[bool]:
+        """Whether `runs` has versions that are old in ten days, and after the format's own statement was run."""
+        opened = CatalogPlace.given(self.catalog).open(self.session)
+        own, table, then = opened.format, opened.full_name(runs.RUNS), datetime.now(UTC) + timedelta(days=10)
+        before = own.old_versions(self.session, table, then)
+        statement = own.expiry.format(catalog=opened.place.catalog, table=f"{opened.place.namespace}.{runs.RUNS}")
+        self.session.sql(statement).collect()
+        return [one is not None for one in (before, own.old_versions(self.session, table, then))]
+
 
 def _raise() -> None:
     raise Killed
@@ -191,6 +201,7 @@ def second(folder: Path, cluster: Path, session: SparkSession) -> Row:
             "after": trial.run(),
             "differencesAfter": differences(trial.contents(), now),
             "status": trial.status(),
+            "expiring": trial.expiring(),
         }
     return found
 

@@ -14,7 +14,7 @@ from tests.rigs.catalog_jars import RELEASE, catalog_jars
 from tests.rigs.prerequisites import RigMissing
 from tests.spark.pipeline import catalog_trial
 from tests.spark.pipeline.captured_pipeline import CapturedPipeline
-from tests.spark.pipeline.catalog_trial import MOMENTS
+from tests.spark.pipeline.catalog_trial import DELTA, MOMENTS
 from tests.spark.release_process import process_of
 from tieredctl.errors import ExitCode
 
@@ -75,6 +75,14 @@ def test_status_shows_the_tables(trials: tuple[Any, Any], catalog: str) -> None:
 
     assert {one["table"]: one["rows"] for one in later["status"]["items"]} == later["after"]["rows"]
     assert later["status"]["summary"]["due"] == []
+
+
+@pytest.mark.parametrize("catalog", MOMENTS)
+def test_status_says_where_the_formats_procedure_is_due(trials: tuple[Any, Any], catalog: str) -> None:
+    was_due, is_due = trials[1][catalog]["expiring"]
+
+    # Iceberg removes nothing that is younger than five days.
+    assert (was_due, is_due) == (True, catalog != DELTA)
 
 
 @pytest.mark.usefixtures("spark")
