@@ -50,12 +50,13 @@ OTHERWISE: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("orphans scan", "--inventory"): (*LOG, *IN_S3),
     ("orphans plan", "--inventory"): ("--to", "{folder}/planned", *LOG, *IN_S3),
     ("recover indexes", "--verified"): (*LOG, *STORE),
+    ("remote records", "--schema"): ("orders", "--value", "avro", *LOG, *STORE),
 }
 """The same, where an option needs other words than the rest of its command."""
 ARGUMENTS = {"PATH...", "PLAN", "RECEIPTS", "FILE", "KEY|FILE"}
 OPTIONS = {
     *("--export", "--as-of", "--live-topic-ids", "--kraft-snapshot", "--key-list", "--inventory", "--resume", "--from"),
-    *("--result", "--verified", "--price-file", "--server-properties"),
+    *("--result", "--verified", "--price-file", "--schema", "--server-properties"),
 }
 MADE_WHERE_EMPTY = "--resume"
 NOT_REFUSED = {"exporter", "context show", "support-bundle"}
