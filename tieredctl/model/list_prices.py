@@ -20,7 +20,7 @@ class ListPrice(NamedTuple):
 
 _S3 = ListPrice(StoragePrice(0.023, "USD", 0.005, 0.0004), "S3 Standard in us-east-1, the first 50 TB")
 _GOOGLE = ListPrice(StoragePrice(0.020, "USD", 0.005, 0.0004), "Google's Standard class in us-central1")
-_AZURE = ListPrice(StoragePrice(0.018, "USD", 0.005, 0.0004), "Azure's hot tier in East US, LRS, the first 50 TB")
+_AZURE = ListPrice(StoragePrice(0.0208, "USD", 0.0055, 0.00044), "Azure's hot tier, by Microsoft's sample prices")
 _BY_SCHEME = {"s3": _S3, "gs": _GOOGLE, "az": _AZURE, "abfss": _AZURE}
 
 
