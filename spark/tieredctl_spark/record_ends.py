@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from itertools import pairwise
+from dataclasses import replace
 from typing import NamedTuple
 
 from tieredctl.ports.object_store import ObjectStore
@@ -12,6 +12,7 @@ from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import Isolation
 from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.records.transaction_indexes import TransactionIndexes
+from tieredctl.rlmm.cache import DeletedOffsets
 
 
 class Readable(NamedTuple):
@@ -24,12 +25,10 @@ class Readable(NamedTuple):
     def gone(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
         """What of the offsets from `begin` up to, not including, `end` is no longer in remote storage. Offsets that no
         segment holds although nothing deleted them are damage, and met by whoever reads."""
-        if begin < min(self.first, end):
-            yield begin, min(self.first, end) - 1
-        for span, following in pairwise(self.remote.spans):
-            hole = max(span.last + 1, begin), min(following.first, end) - 1
-            if hole[0] <= hole[1] and [*self.remote.deleted.not_among(*hole)] != [hole]:
-                yield hole
+        met = DeletedOffsets([hole.offsets for hole in self.remote.holes(begin, end - 1) if hole.offsets])
+        for hole in replace(self.remote, read_up_to=begin).holes(begin, end - 1):
+            if hole.offsets is not None:
+                yield from met.not_among(*hole.offsets)
 
 
 def readable(remote: RemotePartition, store: ObjectStore, layout: SegmentObjects, isolation: Isolation) -> Readable:

@@ -89,7 +89,7 @@ def _bounds(remote: RemotePartition, first: int, last: int, isolation: Isolation
     """The first offset of each share, in order."""
     spans = clipped(remote.spans, first, last)
     if not spans:
-        return []
+        return [first] if any(remote.holes(first, last)) else []
     if isolation is Isolation.READ_COMMITTED:
         if not remote.spans[-1].reaches_end:
             return [first]  # where a transaction stays open, only one reading of all that follows tells
@@ -117,9 +117,10 @@ def _stretches(span: ServedSpan, task_bytes: int) -> Iterator[_Stretch]:
 
 def _told(remote: RemotePartition, first: int, last: int, isolation: Isolation) -> RemotePartition:
     """What a share must know of the partition: how a transaction ended may be told by any later segment; otherwise its
-    own spans are enough, and the next one, up to which offsets may be missing."""
+    own spans are enough, and the ones around them, up to which offsets may be missing."""
     if isolation is Isolation.READ_COMMITTED:
         return remote
     own = [span for span in remote.spans if span.last >= first and span.first <= last]
+    before = [span for span in remote.spans if span.last < first][-1:]
     following = [span for span in remote.spans if span.first > last][:1]
-    return replace(remote, spans=[*own, *following], findings=())
+    return replace(remote, spans=[*before, *own, *following], findings=())

@@ -30,11 +30,14 @@ def segment(start: int, end: int, leader_epoch: int, epochs_before: Sequence[tup
     return writer.close()
 
 
-def read(cluster: Cluster, line: KnownLine | None = None, request: RecordRequest = SKIPPING) -> PartitionRecords:
+def remote_partition(cluster: Cluster, line: KnownLine | None = None) -> RemotePartition:
     caches = replayed(EventStream(EventsInMemory(cluster.events))).caches
     ((partition, cache),) = caches.items()
-    store = cluster.store()
-    return PartitionRecords(RemotePartition.of(partition, cache, store, LAYOUT, line), store, LAYOUT, request)
+    return RemotePartition.of(partition, cache, cluster.store(), LAYOUT, line)
+
+
+def read(cluster: Cluster, line: KnownLine | None = None, request: RecordRequest = SKIPPING) -> PartitionRecords:
+    return PartitionRecords(remote_partition(cluster, line), cluster.store(), LAYOUT, request)
 
 
 def offsets_and_epochs(records: PartitionRecords) -> list[tuple[int, int]]:

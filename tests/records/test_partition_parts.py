@@ -16,10 +16,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.faults.cluster import LAYOUT, Cluster, made_of, update
 from tests.records.captured_topics import captured_records
 from tests.records.test_damage import SEGMENTS, middle_of, with_a_bit_flipped
+from tests.records.test_lineage import remote_partition, segment
 from tieredctl.cli.records.binary_output import write_arrow, write_parquet
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ports.layout import Part
 from tieredctl.records.asked_records import TextPattern
@@ -184,6 +188,46 @@ def test_what_was_not_there_yet_is_added_by_the_next_run(reading: TopicReading, 
 
     assert 0 < first.returned < account.returned
     assert rows(tmp_path / "folder") == all_rows(not_begun(reading, partitions=[partition]))
+
+
+def test_what_retention_took_between_two_runs_is_lost(tmp_path: Path) -> None:
+    first, middle, last = segment(0, 50, 0), segment(50, 150, 0), segment(150, 200, 0)
+    kept = made_of([first, middle, last])
+    some_gone, all_gone = (
+        kept.with_events(*(update(one.metadata, RemoteLogSegmentState.DELETE_SEGMENT_STARTED) for one in gone))
+        for gone in ([first, middle], [first, middle, last])
+    )
+    for number, (on_damage, isolation) in enumerate((how, which) for how in OnDamage for which in Isolation):
+        folder, request = tmp_path / str(number), RecordRequest(isolation=isolation, on_damage=on_damage)
+
+        def run(cluster: Cluster, into: Path = folder, request: RecordRequest = request) -> TopicReading:
+            reading = TopicReading([remote_partition(cluster)], cluster.store(), LAYOUT, request)
+            return written(into, reading)
+
+        assert run(made_of([first])).findings == []
+        for cluster, lost in ((all_gone, [50, 199]), (some_gone, [50, 149]), (some_gone, [50, 149])):
+            into = tmp_path / f"{number}-{lost[1]}"
+            if not into.exists():
+                shutil.copytree(folder, into)
+
+            account = run(cluster, into)
+
+            assert [(one.code, one.evidence["offsets"]) for one in account.findings] == [(FindingCode.OFFSET_GAP, lost)]
+            assert account.lost_offsets == lost[1] - lost[0] + 1
+            assert account.ends_at_damage is (on_damage is OnDamage.FAIL)
+            wanted = [*range(50), *([50] if on_damage is OnDamage.ROW else [])]
+            if on_damage is not OnDamage.FAIL and cluster is some_gone:
+                wanted += range(150, 200)
+            assert [row[1] for row in rows(into)] == wanted, (on_damage, lost)
+
+
+def test_a_log_that_lost_what_the_folder_has_is_not_added_to(reading: TopicReading, tmp_path: Path) -> None:
+    written(tmp_path, reading)
+    partition, *others = reading.partitions
+    shorter = replace(partition, spans=partition.spans[:1])
+
+    for partitions in ([shorter, *others], others):
+        assert refusal(tmp_path, not_begun(reading, partitions=partitions)) == "world-changed"
 
 
 @pytest.mark.parametrize("on_damage", OnDamage)

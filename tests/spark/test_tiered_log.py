@@ -10,18 +10,22 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from tieredctl_spark.record_ends import readable
 from tieredctl_spark.record_shares import record_shares
 from tieredctl_spark.tiered_log import TieredLog
 
+from tests.faults.cluster import LAYOUT, made_of, update
 from tests.records.captured_topics import WITH_STORE, captured_records, captured_topics
+from tests.records.test_lineage import remote_partition, segment
 from tests.spark.damage import REMOTE
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ports.layout import Part
 from tieredctl.records.lost_records import LostRecords
 from tieredctl.records.partition_records import PartitionRecords
-from tieredctl.records.request import Isolation, Moment, OnDamage, RecordRequest
+from tieredctl.records.request import Isolation, KnownLine, Moment, OnDamage, RecordRequest
 
 ENCRYPTED = "aiven-zstd-encrypted-4.3.1"
 Row = dict[str, Any]
@@ -149,6 +153,33 @@ def test_offsets_that_no_segment_holds_are_told_by_the_share_before_them(kafka_4
 
     damage = [row for row in found if row["damage"] is not None]
     assert [row["offset"] for row in damage] == [spans[0].last + 1]
+
+
+def test_each_offset_that_no_segment_holds_is_gone_or_lost_to_one_share() -> None:
+    early, first, middle, last = (segment(*two, 0) for two in ((0, 20), (30, 100), (120, 130), (150, 200)))
+    whole = made_of([early, first, middle, last])
+    for leader in (None, KnownLine([(0, 0)], 0), KnownLine([(0, 0)], 25)):
+        for deleted in ([], [early], [middle], [early, middle]):
+            cluster = whole.with_events(
+                *(update(one.metadata, RemoteLogSegmentState.DELETE_SEGMENT_STARTED) for one in deleted)
+            )
+            remote, store = remote_partition(cluster, leader), cluster.store()
+            for isolation in Isolation:
+                known = readable(remote, store, LAYOUT, isolation)
+                for begin, end in ((0, 200), (10, 200), (25, 200), (100, 200), (110, 115), (125, 200), (140, 200)):
+                    request = RecordRequest(begin, end, isolation, OnDamage.SKIP)
+
+                    shares = record_shares(remote, store, LAYOUT, request, task_bytes=1_000)
+
+                    accounted = [offset for one in known.gone(begin, end) for offset in range(one[0], one[1] + 1)]
+                    for share in shares:
+                        records = PartitionRecords(share.remote, store, LAYOUT, share.request)
+                        accounted += [row["offset"] for row in rows_of(records)]
+                        for finding in records.findings:
+                            lost = finding.evidence["offsets"]
+                            assert isinstance(lost, list)
+                            accounted += range(lost[0], lost[1] + 1)
+                    assert sorted(accounted) == [*range(begin, end)], (leader, deleted, request)
 
 
 @pytest.mark.spark

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.records.asked_records import record_count
 from tieredctl.records.part_folder import ByteSink, PartContent, PartFolder
@@ -21,17 +22,20 @@ def write_parts(
     reading: TopicReading, folder: PartFolder, suffix: str, write: PartWriter, part_bytes: int = PART_BYTES
 ) -> None:
     """Adds what the folder lacks of the records that a reading, not begun yet, asks for; its account then has what
-    earlier runs found, too. Where records cannot be read, those before them become a part, and `failure` has the error.
-    Raises TieredctlError for any other failure: what is whole in the folder stays."""
+    earlier runs found, too. Where records cannot be read, or were deleted since the run that they should follow, those
+    before them become a part, and `failure` has the error. Raises TieredctlError `world-changed` where a log ends
+    before what the folder has of it, and for any other failure: what is whole in the folder stays."""
+    _demand_ends(reading, folder)
     for content in [part.content for part in folder.parts]:
         reading.returned += content.records
         reading.lost_offsets += content.lost_offsets
         _add_new(reading.findings, content.findings)
-    for partition in reading.partitions:
-        written = folder.of_partition(partition.partition.partition)
-        request = reading.request
+    for remote in reading.partitions:
+        written = folder.of_partition(remote.partition.partition)
+        partition, request = remote, reading.request
         if written:
-            request = replace(request, start=written[-1].content.next_offset)
+            reached = written[-1].content.next_offset
+            partition, request = replace(remote, read_up_to=reached), replace(request, start=reached)
         own = TopicReading(
             *([partition], reading.store, reading.layout, request),
             most=None if reading.most is None else max(reading.most - reading.returned, 0),
@@ -48,6 +52,16 @@ def write_parts(
         reading.failure = own.failure
         if reading.failure is not None:
             return
+
+
+def _demand_ends(reading: TopicReading, folder: PartFolder) -> None:
+    ends = {one.partition.partition: one.end_offset for one in reading.partitions}
+    for number, reached in {part.content.partition: part.content.next_offset for part in folder.parts}.items():
+        end = ends.get(number, 0)
+        if end is not None and end < reached:
+            name = f"{reading.partitions[0].partition.topic}-{number}"
+            message = f"{name} ends at offset {end}, but {folder.path} has it up to offset {reached}."
+            raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Name another folder.")
 
 
 def _add_new(findings: list[Finding], more: Iterable[Finding]) -> None:

@@ -79,6 +79,10 @@ class PartitionRecords:
         first = yield from self._offset_of(self._request.start, 0)
         end = yield from self._offset_of(self._request.end, GREATEST_OFFSET + 1, is_read=True)
         if self._remote.end_offset is None:
+            self._within = first, end - 1
+            for hole in self._remote.holes(*self._within):
+                self.next_offset = None if hole.offsets is None else hole.offsets[1] + 1
+                yield hole
             return
         last = min(end, self._remote.end_offset) - 1
         if self._request.isolation is Isolation.READ_COMMITTED:

@@ -16,7 +16,7 @@ from tieredctl.ports.object_store import ObjectStore
 from tieredctl.records.lost_records import Loss
 from tieredctl.records.request import KnownLine
 from tieredctl.records.served_spans import ServedSpan, clipped, line_of_leaders, served_spans
-from tieredctl.rlmm.cache import DeletedOffsets, RemoteLogMetadataCache
+from tieredctl.rlmm.cache import NOTHING_DELETED, DeletedOffsets, RemoteLogMetadataCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class RemotePartition:
     deleted: DeletedOffsets
     findings: Sequence[Finding] = ()
     """What makes the line of leaders doubtful."""
+    read_up_to: int | None = None
+    """The offset before which an earlier reading has all: from there on, what retention deleted is lost to it, too."""
 
     @classmethod
     def of(
@@ -68,19 +70,22 @@ class RemotePartition:
         return self.spans[-1].last + 1 if self.spans else None
 
     def holes(self, first: int, last: int) -> Iterator[Loss]:
-        """What of the offsets from `first` to `last` (inclusive) no segment serves although nothing deleted it, up to
-        the end of remote storage."""
+        """What of the offsets from `first` to `last` (inclusive) no segment serves although nothing deleted it, or
+        although it should have been read before, up to the end of remote storage."""
+        excused = self.deleted if self.read_up_to is None else NOTHING_DELETED
         for start, end in self._unserved():
-            for hole in self.deleted.not_among(max(start, first), min(end, last)):
+            for hole in excused.not_among(max(start, first), min(end, last)):
                 yield self._hole(*hole)
 
     def _unserved(self) -> Iterator[tuple[int, int]]:
-        if not self.spans:
-            return
-        if self.log_start_offset is not None:
+        highest = self.deleted.highest
+        after_deleted = 0 if highest is None else highest + 1
+        first = after_deleted if self.first_offset is None else self.first_offset
+        if self.read_up_to is not None:
+            yield self.read_up_to, first - 1
+        elif self.log_start_offset is not None:
             # A broker's checkpoint of log starts may be older than what retention deleted since.
-            gone = self.deleted.highest
-            yield max(self.log_start_offset, -1 if gone is None else gone + 1), self.spans[0].first - 1
+            yield max(self.log_start_offset, after_deleted), first - 1
         for span, following in pairwise(self.spans):
             yield span.last + 1, following.first - 1
 
