@@ -278,12 +278,14 @@ def test_another_selection_is_refused(places: Sequence[str], tmp_path: Path, tie
         assert outcome.err.count("\n") == 2
 
 
-def test_what_is_not_avro_is_counted(places: Sequence[str], tieredctl: Tieredctl) -> None:
+def test_what_is_not_avro_is_counted(places: Sequence[str], tmp_path: Path, tieredctl: Tieredctl) -> None:
     words = ("remote", "records", f"{TOPIC}:0", *places, "-o", "jsonl", "--max-records", "3")
 
     outcome = tieredctl(*words, "--value", "avro")
+    written = [tieredctl(*words, "--value", "avro", "--output-dir", tmp_path) for _ in range(2)]
 
-    assert outcome.exit_code == ExitCode.FINDINGS
+    assert {one.exit_code for one in (outcome, *written)} == {ExitCode.FINDINGS}
+    assert [one.err for one in written] == [f"{tmp_path} has 1 file.\n{outcome.err}"] * 2
     assert [[*line["value"]] for line in outcome.lines()] == [["schemaId", "error", "data"]] * 3
     assert outcome.err.endswith("3 keys or values could not be decoded.\n")
 

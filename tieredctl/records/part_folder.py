@@ -38,6 +38,8 @@ class PartContent(NamedTuple):
     """Up to where (exclusive) all is in this part and those before it, or was found lost."""
     records: int
     lost_offsets: int
+    undecoded: int
+    """How many keys and values should have been decoded, and could not be."""
     findings: tuple[Finding, ...]
 
 
@@ -54,10 +56,10 @@ class RecordPart:
     def read(cls, document: Mapping[str, Any]) -> Self:
         """Raises KeyError, TypeError or ValueError for what `document` does not give."""
         findings = tuple(map(Finding.read, document["findings"]))
-        partition, following, records, lost = (
-            int(document[name]) for name in ("partition", "nextOffset", "records", "lostOffsets")
+        partition, following, records, lost, undecoded = (
+            int(document[name]) for name in ("partition", "nextOffset", "records", "lostOffsets", "undecoded")
         )
-        content = PartContent(partition, following, records, lost, findings)
+        content = PartContent(partition, following, records, lost, undecoded, findings)
         return cls(Path(document["name"]).name, content, int(document["sizeInBytes"]), str(document["sha256"]))
 
     def document(self) -> dict[str, Any]:
@@ -68,6 +70,7 @@ class RecordPart:
             "nextOffset": self.content.next_offset,
             "records": self.content.records,
             "lostOffsets": self.content.lost_offsets,
+            "undecoded": self.content.undecoded,
             "sizeInBytes": self.size,
             "sha256": self.sha256,
             "findings": [finding.document() for finding in self.content.findings],

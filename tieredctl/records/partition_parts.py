@@ -15,7 +15,8 @@ from tieredctl.records.topic_reading import TopicReading
 
 PART_BYTES = 256 << 20
 """Of records in memory, after which a part ends; it is larger by less than what is read at a time."""
-PartWriter = Callable[[pa.Schema, Iterable[pa.RecordBatch], ByteSink], None]
+PartWriter = Callable[[pa.Schema, Iterable[pa.RecordBatch], ByteSink], int | None]
+"""Gives how many keys and values it could not decode, if it decodes any."""
 
 
 def write_parts(
@@ -29,6 +30,7 @@ def write_parts(
     for content in [part.content for part in folder.parts]:
         reading.returned += content.records
         reading.lost_offsets += content.lost_offsets
+        reading.undecoded += content.undecoded
         _add_new(reading.findings, content.findings)
     for remote in reading.partitions:
         written = folder.of_partition(remote.partition.partition)
@@ -91,7 +93,7 @@ class _Parts:
         may then lack what it only found lost."""
         reading = self._reading
         returned: list[int] = []
-        write(reading.schema, self._part(returned), out)
+        undecoded = write(reading.schema, self._part(returned), out) or 0
         if reading.failure is not None and not reading.ends_at_damage:
             raise reading.failure
         records = reading.current
@@ -100,7 +102,9 @@ class _Parts:
         findings = records.findings[self._noted_findings : len(records.findings) - ends_at]
         losses = 0 if ends_at else records.lost_offsets - self._noted_losses
         self._noted_findings, self._noted_losses = len(records.findings), records.lost_offsets
-        return PartContent(records.partition.partition, self._next_offset(), sum(returned), losses, tuple(findings))
+        return PartContent(
+            records.partition.partition, self._next_offset(), sum(returned), losses, undecoded, tuple(findings)
+        )
 
     def _part(self, returned: list[int]) -> Iterator[pa.RecordBatch]:
         size = 0

@@ -38,6 +38,8 @@ class TopicReading:
     """How many records were given out; rows about damage are none."""
     lost_offsets: int = 0
     """How many offsets could not be read."""
+    undecoded: int = 0
+    """How many keys and values earlier runs could not decode."""
     open_transactions: list[tuple[TopicIdPartition, int]] = field(default_factory=list)
     """The partitions whose readable part an open transaction ended, with its first offset."""
     current: PartitionRecords | None = None

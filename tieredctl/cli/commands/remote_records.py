@@ -128,10 +128,10 @@ def records(
         else:
             code = _show(reading, output, shown, tolerated.tolerance, quiet=talk.quiet)
         _say_end(reading, quiet=talk.quiet)
-    if shown.avro is not None and shown.avro.undecoded:
+    if undecoded := reading.undecoded + shown.undecoded:
         code = worst(code, ExitCode.FINDINGS)
         if not talk.quiet:
-            say(f"{counted(shown.avro.undecoded, 'key or value', 'keys or values')} could not be decoded.")
+            say(f"{counted(undecoded, 'key or value', 'keys or values')} could not be decoded.")
     if reading.failure is None:
         return code
     if not reading.ends_at_damage:

@@ -62,11 +62,13 @@ class RecordFiles:
             "schema": self.schema,
         }
 
-    def _write_text(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: ByteSink) -> None:
+    def _write_text(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: ByteSink) -> int:
+        before = self.shown.undecoded
         items = shown_items(batches, self.shown)
         text = io.TextIOWrapper(io.BufferedWriter(Forward(out)), "utf-8", newline="\n")
         render(Listing("RemoteRecords", {}, items, (), {}, schema.names), OutputFormat(self.output.value), text)
         text.flush()
+        return self.shown.undecoded - before
 
 
 def _as_json(place: RecordPlace) -> object:

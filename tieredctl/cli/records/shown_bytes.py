@@ -104,6 +104,11 @@ class ShownBytes:
         """Whether some are `JsonText`."""
         return bool({self.key, self.value} & {BytesAs.JSON, BytesAs.AVRO})
 
+    @property
+    def undecoded(self) -> int:
+        """How many keys and values could not be decoded until now."""
+        return 0 if self.avro is None else self.avro.undecoded
+
     def show(self, kind: BytesAs) -> Show:
         """What makes text of bytes."""
         return self._as_avro if kind is BytesAs.AVRO else _SHOWN[kind]
