@@ -258,20 +258,26 @@ def test_files_have_what_the_output_has(
                 assert pa.concat_tables(read) == pa.ipc.open_stream(expected).read_all()
 
 
-def test_another_selection_is_refused(places: Sequence[str], tmp_path: Path, tieredctl: Tieredctl) -> None:
+def test_another_selection_is_refused(
+    places: Sequence[str], capture: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
     words = ("remote", "records", *places, "--output-dir", tmp_path, "-o")
     assert tieredctl(*words, "jsonl", f"{TOPIC}:0").exit_code == ExitCode.CLEAN
+    copied = shutil.copytree(capture / "remote" / "kafka-tiered-storage", tmp_path / ".copy")
+    moved = [str(word).replace(places[-1], f"file:{copied}") for word in words]
 
-    for other in (
-        ("csv", f"{TOPIC}:0"),
-        ("jsonl", TOPIC),
-        ("jsonl", f"{TOPIC}:0", "--isolation", "read_committed"),
-        ("jsonl", f"{TOPIC}:0", "--from", "2026-11-21"),
-        ("jsonl", f"{TOPIC}:0", "--value", "text"),
-        ("jsonl", f"{TOPIC}:0", "--grep", "a"),
-        ("jsonl", f"{TOPIC}:0", "--damage", "skip"),
+    for given, *other in (
+        (words, "csv", f"{TOPIC}:0"),
+        (words, "jsonl", TOPIC),
+        (words, "jsonl", f"{TOPIC}:0", "--isolation", "read_committed"),
+        (words, "jsonl", f"{TOPIC}:0", "--from", "2026-11-21"),
+        (words, "jsonl", f"{TOPIC}:0", "--value", "text"),
+        (words, "jsonl", f"{TOPIC}:0", "--grep", "a"),
+        (words, "jsonl", f"{TOPIC}:0", "--damage", "skip"),
+        (words, "jsonl", f"{TOPIC}:0", "--as-of", "2100-01-01"),
+        (moved, "jsonl", f"{TOPIC}:0"),
     ):
-        outcome = tieredctl(*words, *other)
+        outcome = tieredctl(*given, *other)
 
         assert outcome.exit_code == ExitCode.USAGE, other
         assert " was begun with another selection: " in outcome.err

@@ -15,6 +15,7 @@ import pytest
 from fastavro import parse_schema, schemaless_writer
 
 from tests.records.one_segment import of_log
+from tieredctl.cli.records.avro_options import AvroOptions
 from tieredctl.cli.records.record_items import RecordFormat, record_items
 from tieredctl.cli.records.shown_bytes import BytesAs, ShownBytes
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -156,6 +157,12 @@ def test_the_schema_of_a_file_decodes_any_id(tmp_path: Path) -> None:
     file.write_bytes(b"\xff")
     with pytest.raises(TieredctlError):
         avro_values(file, None)
+
+
+def test_what_a_url_has_besides_its_place_is_not_kept() -> None:
+    options = AvroOptions(value=BytesAs.AVRO, schema_registry="http://registry:8081/schemas/?token=secret#secret")
+
+    assert options.identity() == "http://registry:8081/schemas"
 
 
 def test_whatever_is_not_of_its_schema_is_an_error_of_its_own(registry: str) -> None:

@@ -27,7 +27,7 @@ def avro_values(file: Path | None, registry: str | None) -> AvroValues:
         return AvroValues(SchemaOfFile(str(file), text))
     if registry is None:
         return AvroValues()
-    asked = SchemaRegistry(registry, os.environ.get(USER_INFO))
+    asked = _registry(registry)
 
     def schema_of(number: int) -> str:
         schema = asked.avro_schema(number)
@@ -36,3 +36,12 @@ def avro_values(file: Path | None, registry: str | None) -> AvroValues:
         return schema
 
     return AvroValues(schema_of)
+
+
+def registry_url(registry: str) -> str:
+    """The URL that is asked. Raises TieredctlError as `SchemaRegistry` does."""
+    return _registry(registry).url
+
+
+def _registry(url: str) -> SchemaRegistry:
+    return SchemaRegistry(url, os.environ.get(USER_INFO))

@@ -120,7 +120,8 @@ def records(
             reading = reading.with_columns(ITEM_FIELDS)
         if output_dir is not None:
             asked = RecordFiles(
-                output_dir, output, shown, avro.identity(), where, record_range.grep, with_local=with_local
+                *(output_dir, output, shown, avro.identity(), where, record_range.grep, places[0].as_of),
+                with_local=with_local,
             )
             code = _write_files(reading, asked, tolerated.tolerance, quiet=talk.quiet)
         elif record_format is not None or output.is_binary:

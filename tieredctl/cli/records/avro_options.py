@@ -55,4 +55,6 @@ class AvroOptions(OptionGroup):
             return f"sha256:{hashlib.sha256(self.schema.read_bytes()).hexdigest()}"
         if self.schema_registry is None or BytesAs.AVRO not in (self.key, self.value):
             return None
-        return self.schema_registry
+        from tieredctl.wiring.avro_schemas import registry_url
+
+        return registry_url(self.schema_registry)

@@ -17,6 +17,7 @@ from tieredctl.records.request import Moment, RecordPlace
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tieredctl.ops.metadata.as_of import AsOf
     from tieredctl.records.part_folder import ByteSink
     from tieredctl.records.topic_reading import TopicReading
 
@@ -32,6 +33,7 @@ class RecordFiles:
     """Which schemas decode Avro."""
     where: str
     grep: str | None
+    as_of: AsOf | None
     with_local: bool
 
     def write(self, reading: TopicReading) -> int:
@@ -47,6 +49,9 @@ class RecordFiles:
     def _selection(self, reading: TopicReading) -> dict[str, Any]:
         request = reading.request
         return {
+            "store": reading.store.url,
+            "layout": reading.layout.name,
+            "asOf": _point_as_json(self.as_of),
             "records": self.where,
             "topicId": reading.partitions[0].partition.topic_id,
             "from": _as_json(request.start),
@@ -73,3 +78,9 @@ class RecordFiles:
 
 def _as_json(place: RecordPlace) -> object:
     return {"timestamp": place.timestamp_ms} if isinstance(place, Moment) else place
+
+
+def _point_as_json(point: AsOf | None) -> object:
+    if point is None or point.offsets is None:
+        return None if point is None else {"timestamp": point.timestamp_ms}
+    return {str(number): offset for number, offset in point.offsets.items()}
