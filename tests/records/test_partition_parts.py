@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from errno import ENOLCK
 from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ports.layout import Part
+from tieredctl.records import part_folder
 from tieredctl.records.asked_records import TextPattern
 from tieredctl.records.part_folder import MANIFEST, ByteSink, opened_part_folder
 from tieredctl.records.partition_parts import PartWriter, write_parts
@@ -316,6 +318,17 @@ def test_two_runs_do_not_write_into_one_folder(reading: TopicReading, tmp_path: 
         assert refusal(tmp_path, reading) == "locked"
     finally:
         os.close(descriptor)
+
+
+def test_a_folder_that_cannot_be_locked_is_not_written(
+    reading: TopicReading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(ENOLCK, os.strerror(ENOLCK))
+
+    monkeypatch.setattr(part_folder, "flock", refuse)
+
+    assert refusal(tmp_path, reading) == "unwritable"
 
 
 def test_a_full_disk_leaves_nothing_half(reading: TopicReading, tmp_path: Path) -> None:

@@ -198,8 +198,8 @@ def _digest_of(document: Mapping[str, Any]) -> str:
 @contextmanager
 def opened_part_folder(path: Path, selection: Mapping[str, Any]) -> Iterator[PartFolder]:
     """A folder, made if it is not there, with what an earlier run for the same selection left in it. Raises
-    TieredctlError `locked` while another run writes into it, `unwritable` for what is no folder, and `parts-unusable`
-    as `PartFolder.resume` does."""
+    TieredctlError `locked` while another run writes into it, `unwritable` for what is no folder or cannot be locked,
+    and `parts-unusable` as `PartFolder.resume` does."""
     try:
         path.mkdir(mode=0o700, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -211,6 +211,8 @@ def opened_part_folder(path: Path, selection: Mapping[str, Any]) -> Iterator[Par
         except BlockingIOError:
             message = f"Another run writes into {path}."
             raise TieredctlError(ErrorCode.LOCKED, message, hint="Wait until it ends.") from None
+        except OSError as error:
+            raise TieredctlError(ErrorCode.UNWRITABLE, f"{path} cannot be locked: {error.strerror}.") from None
         folder = PartFolder(path, selection, descriptor)
         folder.resume()
         yield folder
