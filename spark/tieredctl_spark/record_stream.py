@@ -41,7 +41,8 @@ class _Look:
 
 class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads from the option `from` on. An offset of the stream is the id of the topic, and for each partition the
-    offset of the record that comes next; a partition that appears later is read from its beginning.
+    offset of the record that comes next; a partition that appears later is read from its first offset in
+    remote storage.
 
     As in Spark's Kafka source, records that are gone before they were read end the query, unless `fail-on-data-loss` is
     false: then it goes on after them, and the log of the driver says what is missing.
@@ -77,7 +78,6 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 partition = look.partitions.get(number)
                 if partition is None:
                     self._lose(f"{self._named(number)} is gone, but was read up to offset {begin}.")
-                    del reached[number]
                 elif (end := partition.remote.end_offset) is not None and end < begin:
                     self._lose(f"{self._named(number)} ends at offset {end}, but was read up to offset {begin}.")
                     reached[number] = end
@@ -145,7 +145,7 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             message = f"{topic} was deleted and recreated: its id is {look.topic_id} now, and was {start[_TOPIC_ID]}."
             hint = "Begin again with a new checkpoint."
             raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{message} {hint}", hint=hint)
-        return look, dict.fromkeys(look.partitions, 0) | _next_offsets(start)
+        return look, {number: one.first for number, one in look.partitions.items()} | _next_offsets(start)
 
     def _first(self, partition: Readable) -> int:
         request = self._query.request
@@ -158,8 +158,13 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _demand_there(self, number: int, partition: Readable, begin: int, until: int) -> None:
         for first, last in partition.gone(begin, until):
             self._lose(f"{self._named(number)} lost its records from offset {first} to {last} unread.")
-        if partition.end < until:
-            self._lose(f"{self._named(number)} can be read up to offset {partition.end}, but was up to {until}.")
+        if partition.end >= until:
+            return
+        message = f"{self._named(number)} can be read up to offset {partition.end}, but was up to {until}."
+        if (partition.remote.end_offset or 0) >= until:
+            hint = "Nothing is gone: run it again once the producer snapshots in remote storage can be read."
+            raise TieredctlError(ErrorCode.UNREADABLE, f"{message} {hint}", hint=hint)
+        self._lose(message)
 
     def _named(self, number: int) -> str:
         return f"{self._query.selection.topics[0]}-{number}"

@@ -142,7 +142,21 @@ def test_records_that_are_gone_before_they_are_read_end_the_stream_or_are_passed
 
     assert between(goes_on, start, whole) == [place for place in places if place[1] >= second]
     assert goes_on.latestOffset(at(start, end + 9), ReadAllAvailable()) == whole
-    assert goes_on.latestOffset({**whole, "nextOffsets": {"0": end, "7": 3}}, ReadAllAvailable()) == whole
+    with_gone = {**whole, "nextOffsets": {"0": end, "7": 3}}
+    assert goes_on.latestOffset(with_gone, ReadAllAvailable()) == with_gone  # so that what comes back is not read twice
+    # A partition that is new to the stream begins where remote storage does: what was before it never was to be read.
+    new = {**start, "nextOffsets": {}}
+    assert between(fails, new, whole) == [place for place in places if place[1] >= second]
+    # What waits for the end of a transaction is not passed over.
+    for reader in (fails, goes_on):
+        look = reader._seen
+        assert look is not None
+        whole_part = look.partitions[0]
+        look.partitions[0] = whole_part._replace(end=end - 1)  # type: ignore[index]
+        with pytest.raises(TieredctlError) as waits:
+            between(reader, at(start, second), whole)
+        assert waits.value.code is ErrorCode.UNREADABLE
+        look.partitions[0] = whole_part  # type: ignore[index]
     for lost in (
         lambda: between(fails, start, whole),
         lambda: between(fails, at(start, second), at(start, end + 1)),
