@@ -128,7 +128,8 @@ class CatalogTables:
         days = (fn.min(DAY).cast("string"), fn.max(DAY).cast("string")) if kind.by_day else (fn.lit(None), fn.lit(None))
         ((rows, first, last),) = self._catalog.frame(kind.name, version).agg(fn.count("*"), *days).collect()
         stored = self._catalog.format.stored(self._catalog.session, table)
-        return SnapshotState(version, rows, stored.bytes, stored.files, first, last, self._run.run_id, self._run.now_ms)
+        written = self._run.run_id, self._run.now_ms, kind.schema_version
+        return SnapshotState(version, rows, stored.bytes, stored.files, first, last, *written)
 
     def _first_version(self, kind: TableKind) -> str:
         """Of a table that nothing was ever written to."""

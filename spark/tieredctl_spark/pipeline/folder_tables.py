@@ -100,7 +100,8 @@ class FolderTables:
         for name, kind in TABLES.items():
             if not self._files.get(name):  # whoever looks for a table finds its columns
                 self._files[name] = (self._writer.write(kind, kind.columns.empty_table()),)
-        return {name: TableState(self._files[name], self._run.run_id, self._run.now_ms) for name in TABLES}
+        written = self._run.run_id, self._run.now_ms
+        return {name: TableState(self._files[name], *written, kind.schema_version) for name, kind in TABLES.items()}
 
     def _frame(self, kind: TableKind, files: Sequence[DataFile], columns: Sequence[str]) -> DataFrame:
         return files_frame(self._session, self._store, kind, files, columns)
