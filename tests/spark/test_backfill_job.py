@@ -24,12 +24,13 @@ from tieredctl_spark.tables.reading import read_table
 from tieredctl_spark.tables.table_store import TablesPlace
 
 from tests.metadata_logs import DELETED, DELETING, events_of, metadata_batches, updated, write_log
-from tests.records.captured_topics import captured_records
+from tests.records.captured_topics import captured_records, metadata_place, store_place
 from tests.spark.damage import REMOTE
 from tests.spark.pipeline.killed_runs import is_killed
 from tieredctl.errors import ExitCode
 from tieredctl.model.events import RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.ids import uuid_bytes
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ports.layout import Part
 from tieredctl.records.request import Isolation, OnDamage, RecordRequest
@@ -37,7 +38,7 @@ from tieredctl.wiring.places import MetadataPlace, StorePlace
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
-TOPIC = "orders7"
+TOPIC, ENCRYPTED = "orders7", "orders32"
 Row = dict[str, Any]
 
 
@@ -83,9 +84,9 @@ def write_metadata(backfill: Backfill, events: Sequence[Any]) -> None:
     write_log(backfill.data, 0, metadata_batches(events))
 
 
-def by_library(capture: Path, request: RecordRequest) -> list[Row]:
+def by_library(capture: Path, request: RecordRequest, topic: str = TOPIC) -> list[Row]:
     """The rows of `tieredctl remote records`, times as tables have them."""
-    with captured_records(capture, TOPIC) as opened:
+    with captured_records(capture, topic) as opened:
         batches = [batch for one in opened.partitions for batch in opened.read(one, request)]
     table = pa.Table.from_batches(batches)
     at = table.schema.get_field_index("timestamp")
@@ -164,6 +165,42 @@ def test_what_cannot_be_read_is_in_a_table_beside_it(backfill: Backfill, kafka_4
     assert not summary["complete"]
 
 
+def test_what_a_run_has_no_key_for_is_left_to_one_that_has_and_other_partitions_go_on(
+    captures: Path, tmp_path: Path
+) -> None:
+    capture = Path(shutil.copytree(captures / "aiven-zstd-encrypted-4.3.1", tmp_path / "capture"))
+    with captured_records(capture, ENCRYPTED) as opened:
+        partitions = {one.partition.partition for one in opened.partitions}
+        span = opened.partitions[1].spans[-1]
+    (manifest,) = capture.rglob(f"*-{span.segment.segment_id}.rsm-manifest")
+    of_this_key = manifest.read_text()
+    of_another = of_this_key.replace('"dataKey":"key1:', '"dataKey":"key2:AAAA')
+    expected = by_library(capture, RecordRequest(), ENCRYPTED)
+    backfill = Backfill(capture, tmp_path)
+    with_key, tables = store_place(capture), TablesPlace.given(str(backfill.tables), {})
+
+    def run(store: StorePlace, content: str) -> BackfillRun:
+        manifest.write_text(content)
+        places = metadata_place(capture), store, Selection.of(ENCRYPTED), tables
+        return run_backfill(BackfillOptions(*places, task_bytes=2_000), {})
+
+    without_key = run(replace(with_key, layout_options={}), of_this_key)
+    partly = run(with_key, of_another)
+    before = backfill.rows("records")
+    last = run(with_key, of_this_key)
+
+    assert set(without_key.unread) == partitions
+    assert (without_key.records, without_key.exit_code) == (0, ExitCode.INCOMPLETE)
+    number = span.segment.topic_id_partition.partition
+    reached = partly.manifest.next_offsets[str(number)]
+    assert (set(partly.unread), partly.exit_code) == ({number}, ExitCode.INCOMPLETE)
+    assert 0 < reached <= span.first
+    assert before == [row for row in expected if row["partition"] != number or row["offset"] < reached]
+    assert (last.unread, last.exit_code, last.manifest.lost_offsets) == ({}, ExitCode.CLEAN, 0)
+    assert backfill.rows("records") == expected
+    assert not backfill.rows("unreadable")
+
+
 def test_what_retention_took_between_runs_is_told_and_a_log_that_lost_its_end_is_refused(
     backfill: Backfill, kafka_4: Path
 ) -> None:
@@ -191,3 +228,28 @@ def test_what_retention_took_between_runs_is_told_and_a_log_that_lost_its_end_is
     code, _ = backfill.run()
     assert code == ExitCode.INCOMPLETE
     assert backfill.rows("records") == rows
+
+
+def test_where_retention_took_all_that_is_new_it_is_reported_once(backfill: Backfill, kafka_4: Path) -> None:
+    events = events_of(kafka_4 / "data")
+    with captured_records(kafka_4, TOPIC) as opened:
+        spans = opened.partitions[0].spans
+    begin, end, new = spans[-2].first, spans[-1].last + 1, {uuid_bytes(span.segment.segment_id) for span in spans[-2:]}
+    deletions = [
+        replace(updated(0, state, partition=span.segment.topic_id_partition), segment_id=span.segment.segment_id)
+        for span in spans
+        for state in (DELETING, DELETED)
+    ]
+
+    write_metadata(backfill, [event for event in events if not any(one in event for one in new)])
+    _, before = backfill.run("--partition", "0")
+    write_metadata(backfill, [*events, *deletions])
+    code, summary = backfill.run("--partition", "0")
+    again, same = backfill.run("--partition", "0")
+
+    (row,) = backfill.rows("unreadable")
+    assert before["nextOffsets"] == {"0": begin}
+    assert (row["code"], row["firstOffset"], row["lastOffset"]) == (FindingCode.OFFSET_GAP, begin, end - 1)
+    assert (code, summary["nextOffsets"], summary["lostOffsets"]) == (ExitCode.CORRUPTION, {"0": end}, end - begin)
+    assert not summary["complete"]
+    assert (again, same["version"]) == (ExitCode.CORRUPTION, summary["version"])

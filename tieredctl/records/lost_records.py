@@ -18,13 +18,16 @@ _CODES = {
     ErrorCode.PRIVATE_KEY: FindingCode.SEGMENT_UNDECRYPTABLE,
 }
 """Finding codes by the error's; `unreadable` for any other."""
+_REFUSED = frozenset({ErrorCode.PRIVATE_KEY, ErrorCode.STORE_FORBIDDEN, ErrorCode.PATH_FORBIDDEN})
 
 
 class Loss(NamedTuple):
-    """A finding, and the offsets (inclusive) of which nothing is returned because of it, None where none is lost."""
+    """A finding, and the offsets (inclusive) of which nothing is returned because of it, None where none is lost.
+    `is_refused` says that another key or user may be able to read them."""
 
     finding: Finding
     offsets: tuple[int, int] | None
+    is_refused: bool = False
 
 
 class LostRecords(TieredctlError):
@@ -70,4 +73,5 @@ class SegmentLosses:
     def unread(self, part: Part, error: TieredctlError, offsets: tuple[int, int] | None = None) -> Loss:
         """For a part that could not be read."""
         code = _CODES.get(error.code, FindingCode.UNREADABLE)
-        return self.loss(code, part, error.message.removesuffix("."), offsets=offsets, error=error.code.value)
+        loss = self.loss(code, part, error.message.removesuffix("."), offsets=offsets, error=error.code.value)
+        return loss._replace(is_refused=error.code in _REFUSED)

@@ -57,6 +57,8 @@ class PartitionRecords:
         """Of every record batch."""
         self.findings: list[Finding] = list(remote.findings)
         """What is damaged, as far as was read."""
+        self.refusal: Finding | None = None
+        """The first finding about what another key or user may be able to read."""
         self.lost_offsets = 0
         """How many offsets could not be read."""
         self.last_lost_offset = -1
@@ -201,6 +203,8 @@ class PartitionRecords:
 
     def _lost(self, loss: Loss) -> Iterator[pa.RecordBatch]:
         self.findings.append(loss.finding)
+        if loss.is_refused and self.refusal is None:
+            self.refusal = loss.finding
         if loss.offsets is None:
             return
         first, last = max(loss.offsets[0], self._within[0]), min(loss.offsets[1], self._within[1])

@@ -20,7 +20,7 @@ from tieredctl.wiring.records import TopicRecords, topic_records
 from tieredctl_spark.backfill.written_shares import HistoryShare, WrittenShare, write_shares
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.record_ends import Readable, readable
-from tieredctl_spark.record_shares import TASK_BYTES, record_shares
+from tieredctl_spark.record_shares import TASK_BYTES, RecordShare, record_shares
 from tieredctl_spark.run_id import new_run_id
 from tieredctl_spark.session import spark_session
 from tieredctl_spark.tables.due import day_of
@@ -55,14 +55,17 @@ class BackfillRun:
     records: int
     """How many it appended."""
     findings: tuple[Finding, ...]
-    """Why the metadata may not name all segments."""
+    """Why the metadata may not name all segments, or not say which of them serve what."""
+    unread: Mapping[int, str]
+    """By partition, why it was not read to its end: the next run reads on there."""
     leftovers: int
     """How many files of earlier runs were removed."""
 
     @property
     def exit_code(self) -> ExitCode:
-        """The worst one of all that the tables lack, and of the metadata."""
-        return worst(ExitCode(self.manifest.exit_code), exit_code_of(self.findings))
+        """The worst one of all that the tables lack, of what is left to the next run, and of the metadata."""
+        left = ExitCode.INCOMPLETE if self.unread else ExitCode.CLEAN
+        return worst(ExitCode(self.manifest.exit_code), left, exit_code_of(self.findings))
 
 
 def run_backfill(
@@ -83,16 +86,16 @@ def run_backfill(
     before = history.rows
     if shares:
         with spark_session(settings) as session, spark_failures():
-            for chunk, size in _chunks(iter(shares)):
+            for chunk, size in _chunks(share for share in shares if share.number not in history.unread):
                 began = time.monotonic()
                 written = write_shares(session, remote, chunk, history.writer())
                 size.note(_seconds(chunk), time.monotonic() - began)
-                if not history.append(chunk, written):
-                    break
+                history.append(chunk, written)
     elif not history.manifest.version:
         history.append([], [])
     leftovers = remove_leftovers(tables, history.manifest)
-    return BackfillRun(history.manifest, history.rows - before, tuple(topic.findings), leftovers)
+    findings = (*topic.findings, *(one for partition in topic.partitions for one in partition.findings))
+    return BackfillRun(history.manifest, history.rows - before, findings, history.unread, leftovers)
 
 
 def _chunks(shares: Iterator[HistoryShare]) -> Iterator[tuple[list[HistoryShare], ChunkSize]]:
@@ -117,6 +120,8 @@ class _History:
     manifest: BackfillManifest
     """The newest version; its number is 0 where there is none yet."""
     run_id: str = field(default_factory=new_run_id)
+    unread: dict[int, str] = field(default_factory=dict)
+    """By partition, why this run reads no further in it."""
 
     @classmethod
     def opened(cls, options: BackfillOptions, store: WritableObjectStore, topic: TopicRecords) -> _History:
@@ -166,9 +171,11 @@ class _History:
     ) -> Iterator[HistoryShare]:
         request = RecordRequest(begin, known.end, self.options.isolation, OnDamage.SKIP)
         gone = list(known.gone(begin, known.end))
-        for share in record_shares(
+        shares = record_shares(
             known.remote, topic.store, topic.layout, request, findings, task_bytes=self.options.task_bytes
-        ):
+        )
+        # Where retention took all that is new, nothing is read, and what is gone is still to be reported.
+        for share in shares or [RecordShare(known.remote, request, findings)]:
             planned = HistoryShare(share)
             yield replace(planned, gone=[one for one in gone if one[0] in range(planned.start, planned.end)])
 
@@ -177,21 +184,21 @@ class _History:
         day = day_of(time.time_ns() // 1_000_000)
         return TableWriter(self.store, self.manifest.version + 1, self.run_id, self.cluster_id, day)
 
-    def append(self, shares: Sequence[HistoryShare], written: Sequence[WrittenShare]) -> bool:
-        """Makes the next version current, with what was written of some shares; whether all of it was readable to its
-        end. What follows a share that was not is left to the next run."""
+    def append(self, shares: Sequence[HistoryShare], written: Sequence[WrittenShare]) -> None:
+        """Makes the next version current, with what was written of some shares. What follows one in its partition that
+        was not read to its end is left to the next run."""
         known = self.manifest
-        offsets, lost, code, stopped = dict(known.next_offsets), known.lost_offsets, known.exit_code, set[int]()
+        offsets, lost, code = dict(known.next_offsets), known.lost_offsets, known.exit_code
         files: dict[str, list[DataFile]] = {name: list(state.files) for name, state in known.tables.items()}
         for share, one in zip(shares, written, strict=True):
-            if share.number in stopped:
+            if share.number in self.unread:
                 continue
             offsets[str(share.number)], lost = one.next_offset, lost + one.lost_offsets
             code = int(worst(ExitCode(code), ExitCode(one.exit_code)))
             for name, some in one.files.items():
                 files[name] += some
-            if one.next_offset < share.end:
-                stopped.add(share.number)
+            if one.unread is not None:
+                self.unread[share.number] = one.unread
         now_ms = time.time_ns() // 1_000_000
         self.manifest = replace(
             known,
@@ -201,7 +208,9 @@ class _History:
             next_offsets=offsets,
             lost_offsets=lost,
             exit_code=code,
-            tables={name: TableState(tuple(some), self.run_id, now_ms) for name, some in files.items()},
+            tables={
+                name: TableState(tuple(files[name]), self.run_id, now_ms, kind.schema_version)
+                for name, kind in BACKFILL_TABLES.items()
+            },
         )
         commit(self.store, self.manifest)
-        return not stopped

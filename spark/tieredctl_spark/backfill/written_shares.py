@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from tieredctl.errors import ExitCode
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding, exit_code_of
@@ -33,6 +35,7 @@ _PART_SCHEMA = pa.schema(
         "nextOffset": pa.int64(),
         "lostOffsets": pa.int64(),
         "exitCode": pa.int32(),
+        "unread": pa.string(),
     }
 )
 """Of each share a row for each of its files, and at last one with `nextOffset` and no file."""
@@ -84,7 +87,7 @@ class HistoryShare:
 
 @dataclass(frozen=True, slots=True)
 class WrittenShare:
-    """What became of a share."""
+    """What became of a share. Nothing is kept of one that met what only another key or user may be able to read."""
 
     files: Mapping[str, list[DataFile]]
     """By table."""
@@ -92,6 +95,9 @@ class WrittenShare:
     """Up to where (exclusive) all was read that can be."""
     lost_offsets: int
     exit_code: int
+    """By what was passed over."""
+    unread: str | None = None
+    """Why it was not read to its end, if it was not."""
 
 
 def write_shares(
@@ -117,15 +123,24 @@ def unreadable_rows(findings: Iterable[Finding]) -> pa.Table:
 def _parts(remote: Remote[ObjectStore], planned: HistoryShare, writer: TableWriter) -> Iterator[dict[str, Any]]:
     share = planned.share
     records = PartitionRecords(share.remote, *remote, share.request)
-    for file in writer.write_grown(RECORDS, map(record_table, records)):
-        yield _file_part(RECORDS.name, file)
+    allowed = takewhile(lambda _: records.refusal is None, records)
+    files = [_file_part(RECORDS.name, file) for file in writer.write_grown(RECORDS, map(record_table, allowed))]
+    if records.refusal is not None:
+        unread = f"{records.refusal.code}: {records.refusal.message}"
+        yield {"nextOffset": planned.start, "lostOffsets": 0, "exitCode": int(ExitCode.CLEAN), "unread": unread}
+        return
+    yield from files
     findings = [*planned.findings(), *records.findings[len(share.remote.findings) :]]
     if findings:
         yield _file_part(UNREADABLE.name, writer.write(UNREADABLE, unreadable_rows(findings)))
+    reached = planned.end if records.next_offset is None else records.next_offset
+    is_open = f"the transaction that begins at offset {reached} has no end in remote storage"
     yield {
-        "nextOffset": records.next_offset,
+        "nextOffset": reached,
         "lostOffsets": records.lost_offsets + sum(last - first + 1 for first, last in planned.gone),
-        "exitCode": int(exit_code_of(findings)),
+        # Doubts about the metadata may pass: they count in the run that has them.
+        "exitCode": int(exit_code_of(findings[len(share.findings) :])),
+        "unread": is_open if reached < planned.end else None,
     }
 
 
@@ -139,7 +154,7 @@ def _written(parts: Sequence[Mapping[str, Any]]) -> WrittenShare:
         if part["table"] is not None:
             files.setdefault(part["table"], []).append(DataFile(part["path"], part["rows"], part["bytes"]))
     end = parts[-1]
-    return WrittenShare(files, end["nextOffset"], end["lostOffsets"], end["exitCode"])
+    return WrittenShare(files, end["nextOffset"], end["lostOffsets"], end["exitCode"], end["unread"])
 
 
 def _unreadable(finding: Finding) -> dict[str, Any]:

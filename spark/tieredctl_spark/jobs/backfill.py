@@ -7,7 +7,8 @@ the table `records`; what they could not read is in the table `unreadable` besid
 or gs://… as of `--store`, outside of that store. A manifest that is written last makes files current: each record is
 there once, wherever a run was killed. Run it again to go on, and to append what was copied since.
 
-Exit code 0; 4 if records are lost or damaged, or 5 if some could not be read, in this run or an earlier one.
+Exit code 0; 4 if records are lost or damaged, or 5 if some could not be read, in this run or an earlier one; 5 too if
+something is left to the next run, as a key or a permission is missing.
 """
 
 from __future__ import annotations
@@ -68,8 +69,9 @@ def _document(done: BackfillRun, tables: str) -> Document:
             "unreadable": unreadable.rows,
             "lostOffsets": made.lost_offsets,
             "nextOffsets": made.next_offsets,
+            "unread": {str(number): why for number, why in sorted(done.unread.items())},
             "leftoversRemoved": done.leftovers,
-            "complete": not made.lost_offsets and done.exit_code is not ExitCode.INCOMPLETE,
+            "complete": not (made.lost_offsets or done.unread) and done.exit_code is not ExitCode.INCOMPLETE,
             "exitCode": int(done.exit_code),
         },
     }
