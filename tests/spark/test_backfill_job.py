@@ -253,3 +253,15 @@ def test_where_retention_took_all_that_is_new_it_is_reported_once(backfill: Back
     assert (code, summary["nextOffsets"], summary["lostOffsets"]) == (ExitCode.CORRUPTION, {"0": end}, end - begin)
     assert not summary["complete"]
     assert (again, same["version"]) == (ExitCode.CORRUPTION, summary["version"])
+
+
+def test_a_doubt_about_the_metadata_counts_in_the_runs_that_have_it(backfill: Backfill, kafka_4: Path) -> None:
+    events = events_of(kafka_4 / "data")
+
+    codes = []
+    for some in ([*events, b"no event"], [*events, b"no event"], events):
+        write_metadata(backfill, some)
+        codes.append(backfill.run("--partition", "0")[0])
+
+    assert codes[0] == codes[1] != ExitCode.CLEAN == codes[2]
+    assert backfill.rows("unreadable")
