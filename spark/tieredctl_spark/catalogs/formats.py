@@ -45,6 +45,8 @@ class TableFormat:
     """Of new tables, for `TBLPROPERTIES`."""
     expiry: str
     """The procedure that removes old versions, with {catalog} and {table}."""
+    restoring: str
+    """The statement that makes the rows of a version the newest again, with {version} too."""
     version: Callable[[SparkSession, str], TableVersion | None]
     """The newest; None where nothing was written yet."""
     stored: Callable[[SparkSession, str], StoredFiles]
@@ -111,6 +113,7 @@ ICEBERG = TableFormat(
     # All events of a run are of one day: sorting tasks by day would leave one task to write them.
     "'write.distribution-mode' = 'none', 'write.spark.fanout.enabled' = 'true'",
     "CALL {catalog}.system.expire_snapshots(table => '{table}')",
+    "CALL {catalog}.system.rollback_to_snapshot(table => '{table}', snapshot_id => {version})",
     _iceberg_version,
     _iceberg_stored,
     _iceberg_old,
@@ -120,6 +123,7 @@ DELTA = TableFormat(
     ("org.apache.spark.sql.delta.", "io.unitycatalog."),
     "'delta.appendOnly' = 'false'",
     "VACUUM {catalog}.{table}",
+    "RESTORE TABLE {catalog}.{table} TO VERSION AS OF {version}",
     _delta_version,
     _delta_stored,
     _delta_old,

@@ -118,6 +118,13 @@ class Catalog:
         self.session.sql(f"DELETE FROM {self.full_name(table)} WHERE {where}")
         return self._demand_next(table, after)
 
+    def restore(self, table: str, version: str, after: str | None) -> str | None:
+        """The same, with the rows of an earlier version, whose name is the newest again if the format has it so."""
+        place = self.place
+        name = f"{place.namespace}.{table}"
+        self.session.sql(self.format.restoring.format(catalog=place.catalog, table=name, version=version)).collect()
+        return version if self.version(table) == version else self._demand_next(table, after)
+
     def _demand_next(self, table: str, after: str | None) -> str | None:
         found = self.format.version(self.session, self.full_name(table))
         if found is not None and after not in (found.name, found.parent):

@@ -50,14 +50,24 @@ class Head:
 
 
 def head(catalog: Catalog) -> Head | None:
-    """None where no run began."""
+    """None where no run began. Raises TieredctlError `undecodable` where there is no row."""
     if not catalog.has(RUNS):
         return None
+    table = catalog.full_name(RUNS)
     newest = catalog.frame(RUNS).orderBy("version", ascending=False).limit(1)
-    (row,) = newest.select("version", "claimedBy", "document").collect()
-    name = f"{catalog.full_name(RUNS)}, version {row.version},"
+    rows = newest.select("version", "claimedBy", "document").collect()
+    if not rows:
+        hint = f"`DROP TABLE {table}`; the next run then writes all tables anew."
+        raise TieredctlError(ErrorCode.UNDECODABLE, f"{table} has no row, which each run leaves there.", hint=hint)
+    (row,) = rows
+    name = f"{table}, version {row.version},"
     manifest = Manifest.read(row.document.encode(), name) if row.document else None
     return Head(row.version, row.claimedBy, manifest)
+
+
+def ended_runs(catalog: Catalog) -> set[str]:
+    """Their ids."""
+    return {row.runId for row in catalog.frame(RUNS).select("runId").collect()}
 
 
 def claim(catalog: Catalog, seen: Head | None, run_id: str, version: int) -> None:
@@ -67,13 +77,13 @@ def claim(catalog: Catalog, seen: Head | None, run_id: str, version: int) -> Non
     if seen is None:
         catalog.session.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog.place.url}")
         own = {"format": catalog.format.name, "properties": catalog.format.properties}
-        _try(catalog, lambda: catalog.session.sql(_CREATED.format(table=table, no_run=NO_RUN, **own)), run_id)
+        _try(catalog, lambda: catalog.session.sql(_CREATED.format(table=table, no_run=NO_RUN, **own)), run_id, None)
         seen = Head(NO_RUN, "", None)
     if seen.version != version:
         raise _lost(catalog)
     condition = f"version = {seen.version} AND claimedBy = {_text(seen.claimed_by)}"
     update = f"UPDATE {table} SET claimedBy = {_text(run_id)} WHERE {condition}"
-    _try(catalog, lambda: catalog.session.sql(update), run_id)
+    _try(catalog, lambda: catalog.session.sql(update), run_id, seen)
     demand_claim(catalog, run_id)
 
 
@@ -101,7 +111,7 @@ def commit(catalog: Catalog, manifest: Manifest) -> None:
         snapshots=f"map({pairs})",
         document=_text(manifest.to_bytes().decode()),
     )
-    _try(catalog, lambda: catalog.session.sql(merge), manifest.run_id)
+    _try(catalog, lambda: catalog.session.sql(merge), manifest.run_id, None)
     now = head(catalog)
     if now is None or now.manifest is None or now.manifest.run_id != manifest.run_id:
         raise _lost(catalog)
@@ -109,16 +119,18 @@ def commit(catalog: Catalog, manifest: Manifest) -> None:
 
 def _lost(catalog: Catalog) -> TieredctlError:
     message = f"Another run began with the tables in {catalog.place.url} meanwhile; this one made none current."
-    return TieredctlError(ErrorCode.LOCKED, message, hint="Run it again once the other one has ended.")
+    hint = "Begin the next one once the other one has ended."
+    return TieredctlError(ErrorCode.LOCKED, message, hint=hint)
 
 
-def _try(catalog: Catalog, change: Callable[[], object], run_id: str) -> None:
-    """What a format refuses because of another commit is a lost claim; anything else is raised."""
+def _try(catalog: Catalog, change: Callable[[], object], run_id: str, seen: Head | None) -> None:
+    """What a format refuses because of another commit is a lost claim; anything else, which leaves the newest row as it
+    was `seen` or as this run's, is raised."""
     try:
         change()
     except (PySparkException, Py4JError):
         now = head(catalog)
-        if now is None or now.claimed_by == run_id:
+        if now is None or now == seen or now.claimed_by == run_id:
             raise
         if now.manifest is not None and now.manifest.run_id == run_id:
             return  # only the answer was lost

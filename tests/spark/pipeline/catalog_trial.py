@@ -1,40 +1,44 @@
 """The pipeline into Iceberg's, Delta's and Parquet tables, in one session of whatever PySpark this process has: what it
-gives, as JSON.
-
-The first process runs into each, has runs die after so many writes, and is killed itself during one; the second one
-runs again.
-"""
+gives, as JSON."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
-import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
 from tieredctl_spark.catalogs import place, runs
 from tieredctl_spark.catalogs.place import CatalogPlace
 from tieredctl_spark.catalogs.reading import read_catalog_table
+from tieredctl_spark.pipeline import run
+from tieredctl_spark.pipeline.catalog_tables import CatalogVersions
+from tieredctl_spark.pipeline.run_tables import RunIdentity
 from tieredctl_spark.session import spark_session
-from tieredctl_spark.tables.kinds import TABLES
+from tieredctl_spark.tables.kinds import COPY_LAG_HOURLY, EVENTS, TABLES
 
 from tests.rigs.small_spark import INTERPRETED, SMALL
 from tests.spark.pipeline.captured_pipeline import CapturedPipeline, comparable, contents, cut_copy, grow
 from tieredctl.cli.main import run as command_line
+from tieredctl.errors import TieredctlError
 
 Row = dict[str, Any]
 
 ICEBERG, DELTA = "lake.kafka", "spark_catalog.kafka"
-MOMENTS = {ICEBERG: (2, 12), DELTA: (4,)}
-"""After so many writes runs die: before the segments, the findings, and the last write of all."""
+CATALOGS = (ICEBERG, DELTA)
+FIRST_WRITES, WRITES = 7, 11
+"""After so many writes runs die: the first after the findings, and another one before the last write of all."""
 OTHER = "another run"
 
 
@@ -61,6 +65,10 @@ def settings_of(folder: Path, jars: str) -> dict[str, str]:
 
 class Killed(BaseException):
     """Nothing of the driver goes on."""
+
+
+def _raise() -> None:
+    raise Killed
 
 
 @contextmanager
@@ -104,8 +112,8 @@ class Trial:
         return summary | {"code": code}
 
     def died(self, writes: int) -> bool:
-        """Runs until it dies."""
-        with suppress(Killed), dying_after(writes, _raise):
+        """Runs a day before until it dies."""
+        with suppress(Killed), yesterday(), dying_after(writes, _raise):
             self.run()
             return False
         return True
@@ -135,7 +143,7 @@ class Trial:
                 )
 
         with dying_after(3, rob):
-            return self.pipeline.refused_into("--catalog", self.catalog, "--list-every", "0s")[0]
+            return self.pipeline.refused_into("--catalog", self.catalog)[0]
 
     def status(self) -> dict[str, Any]:
         out = io.StringIO()
@@ -153,57 +161,85 @@ class Trial:
         self.session.sql(statement).collect()
         return [one is not None for one in (before, own.old_versions(self.session, table, then))]
 
+    def later(self) -> Row:
+        """What a run begins with, after another one that lost its claim ended a write, files of another table were
+        put together."""
+        opened = CatalogPlace.given(self.catalog).open(self.session)
+        events, lags = (opened.full_name(name) for name in (EVENTS.name, COPY_LAG_HOURLY.name))
+        versions = CatalogVersions(opened)
+        before = versions.current()
+        assert before is not None
+        rows, named = self.session.table(events), opened.version(COPY_LAG_HOURLY.name)
+        rows.withColumn("runId", fn.lit(OTHER)).writeTo(events).append()
+        self.session.table(lags).writeTo(lags).overwrite(fn.lit(True))
+        put_together = opened.version(COPY_LAG_HOURLY.name)
+        states = versions.opened(before, RunIdentity("later", None, 0, 0)).states()
+        return {
+            "rows": {name: state.rows for name, state in states.items()},
+            "latest": self.latest(),
+            "isNewest": states[COPY_LAG_HOURLY.name].snapshot == put_together,
+            "isNew": put_together != named,
+        }
 
-def _raise() -> None:
-    raise Killed
+    def refused_claim(self) -> str:
+        """What is raised where Delta itself refuses to claim a row that nobody else claims."""
+        opened = CatalogPlace.given(self.catalog).open(self.session)
+        change = f"ALTER TABLE {opened.full_name(runs.RUNS)} SET TBLPROPERTIES ('delta.appendOnly' = "
+        self.session.sql(f"{change}'true')")
+        seen = runs.head(opened)
+        assert seen is not None
+        try:
+            runs.claim(opened, seen, "refused", seen.version)
+        except (TieredctlError, PySparkException) as error:
+            return type(error).__name__
+        finally:
+            self.session.sql(f"{change}'false')")
+        return "nothing"
 
 
-def _kill() -> None:
-    os.killpg(0, signal.SIGKILL)  # the driver, its JVM and Python's workers
+def yesterday() -> AbstractContextManager[object]:
+    """The pipeline's clock is a day behind."""
+    moment = time.time_ns() - 24 * 3_600 * 10**9
+    return patch.object(run, "time", SimpleNamespace(time_ns=lambda: moment))
 
 
-def first(folder: Path, cluster: Path, session: SparkSession) -> Row:
-    """Runs that end, those that die, and what each leaves to readers; the last one kills this process."""
-    cut = cut_copy(cluster, folder / "cut", 0.6)
-    pipeline = CapturedPipeline.of_kafka(cluster, folder / "parquet")
-    pipeline = replace(pipeline, data=cut)
-    trials = {catalog: Trial(pipeline, catalog, session) for catalog in MOMENTS}
-    died_first = {catalog: trial.died(4) for catalog, trial in trials.items()}
+def without_a_row(session: SparkSession, pipeline: CapturedPipeline) -> int:
+    """Runs where the table `runs` is empty: the exit code."""
+    session.sql("CREATE NAMESPACE lake.empty")
+    columns = "version BIGINT, claimedBy STRING, document STRING"
+    session.sql(f"CREATE TABLE lake.empty.{runs.RUNS} ({columns}) USING iceberg")
+    return pipeline.refused_into("--catalog", "lake.empty")[0]
+
+
+def tried(folder: Path, cluster: Path, session: SparkSession) -> Row:
+    """Runs that end, those that die a day before or lose their claim, and what each leaves to readers."""
+    pipeline = replace(
+        CapturedPipeline.of_kafka(cluster, folder / "parquet"), data=cut_copy(cluster, folder / "c", 0.6)
+    )
+    trials = {catalog: Trial(pipeline, catalog, session) for catalog in CATALOGS}
+    found: Row = {"empty": without_a_row(session, pipeline)}
+    found |= {catalog: {"diedFirst": trial.died(FIRST_WRITES)} for catalog, trial in trials.items()}
     pipeline.run()
-    ended = {catalog: trial.run() for catalog, trial in trials.items()}
     before = contents(pipeline)
-    equal = {catalog: differences(trial.contents(), before) for catalog, trial in trials.items()}
-    grow(cut, cluster)
-    moments = {
-        catalog: [(trial.died(writes), differences(trial.contents(), before)) for writes in MOMENTS[catalog]]
-        for catalog, trial in trials.items()
-    }
-    return {"diedFirst": died_first, "ended": ended, "equal": equal, "moments": moments}
-
-
-def second(folder: Path, cluster: Path, session: SparkSession) -> Row:
-    """Runs after the process was killed."""
-    pipeline = replace(CapturedPipeline.of_kafka(cluster, folder / "parquet"), data=folder / "cut")
-    trials = {catalog: Trial(pipeline, catalog, session) for catalog in MOMENTS}
-    killed = differences(trials[ICEBERG].contents(), contents(pipeline))
+    for catalog, trial in trials.items():
+        found[catalog] |= {"first": trial.run(), "firstDifferences": differences(trial.contents(), before)}
+    grow(pipeline.data, cluster)
+    for catalog, trial in trials.items():
+        found[catalog] |= {"died": trial.died(WRITES), "robbed": trial.robbed()}
+        found[catalog] |= {"kept": differences(trial.contents(), before)}
     pipeline.run()
     now = contents(pipeline)
-    found: Row = {"killed": killed}
     for catalog, trial in trials.items():
-        ended = trial.run()
-        found[catalog] = {
-            "ended": ended,
+        found[catalog] |= {
+            "ended": trial.run(),
             "differences": differences(trial.contents(), now),
             "latest": trial.latest(),
             "again": trial.run(),
-            "robbed": trial.robbed(),
-            "kept": differences(trial.contents(), now),
-            "after": trial.run(),
-            "differencesAfter": differences(trial.contents(), now),
             "status": trial.status(),
+            "later": trial.later(),
             "expiring": trial.expiring(),
         }
-    return found
+    return found | {"refusedClaim": trials[DELTA].refused_claim()}
 
 
 def differences(some: Mapping[str, list[str]], others: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -216,16 +252,11 @@ def differences(some: Mapping[str, list[str]], others: Mapping[str, list[str]]) 
 
 
 def main() -> None:
-    """`FIRST|SECOND FOLDER CLUSTER JARS ANSWER`."""
-    which, *paths, jars, answer = sys.argv[1:]
+    """`FOLDER CLUSTER JARS ANSWER`."""
+    *paths, jars, answer = sys.argv[1:]
     folder, cluster = map(Path, paths)
     with spark_session(settings_of(folder, jars)) as session:
-        found = (first if which == "first" else second)(folder, cluster, session)
-        Path(answer).write_text(json.dumps(found))
-        if which == "first":
-            pipeline = replace(CapturedPipeline.of_kafka(cluster, folder / "parquet"), data=folder / "cut")
-            with dying_after(3, _kill):
-                Trial(pipeline, ICEBERG, session).run()
+        Path(answer).write_text(json.dumps(tried(folder, cluster, session)))
 
 
 if __name__ == "__main__":

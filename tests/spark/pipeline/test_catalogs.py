@@ -14,72 +14,78 @@ from tests.rigs.catalog_jars import RELEASE, catalog_jars
 from tests.rigs.prerequisites import RigMissing
 from tests.spark.pipeline import catalog_trial
 from tests.spark.pipeline.captured_pipeline import CapturedPipeline
-from tests.spark.pipeline.catalog_trial import DELTA, MOMENTS
+from tests.spark.pipeline.catalog_trial import CATALOGS, DELTA
 from tests.spark.release_process import process_of
 from tieredctl.errors import ExitCode
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1_200)]  # the first waits until its release is installed
 
 SECONDS = 900
-KILLED = -9
 
 
 @pytest.fixture(scope="module")
-def trials(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
-    """What the two processes saw."""
+def trials(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the other process saw."""
     try:
         jars = ",".join(map(str, catalog_jars()))
     except RigMissing as missing:
         rig_unavailable(str(missing))
-    folder, found = tmp_path_factory.mktemp("catalogs"), []
-    for which, code in (("first", KILLED), ("second", 0)):
-        answer = folder / f"{which}.json"
-        words = [which, str(folder), str(captures / "kafka-4.3.1"), jars, str(answer)]
-        trial = process_of(RELEASE, catalog_trial.__name__, words, folder, SECONDS)
-        assert trial.returncode == code, trial.stdout
-        found.append(json.loads(answer.read_text()))
-    return found[0], found[1]
+    folder = tmp_path_factory.mktemp("catalogs")
+    answer = folder / "answer.json"
+    words = [str(folder), str(captures / "kafka-4.3.1"), jars, str(answer)]
+    trial = process_of(RELEASE, catalog_trial.__name__, words, folder, SECONDS)
+    assert trial.returncode == 0, trial.stdout
+    return json.loads(answer.read_text())
 
 
-@pytest.mark.parametrize("catalog", MOMENTS)
-def test_rows_are_those_of_parquet_and_each_is_there_once_wherever_runs_died(
-    trials: tuple[Any, Any], catalog: str
-) -> None:
-    first, second = trials
-    later = second[catalog]
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_rows_are_those_of_parquet_and_each_is_there_once_wherever_runs_died(trials: Any, catalog: str) -> None:
+    found = trials[catalog]
 
-    assert first["diedFirst"][catalog]
-    assert first["ended"][catalog]["version"] == 1
-    assert first["equal"][catalog] == {}
-    assert first["moments"][catalog] == [[True, {}]] * len(MOMENTS[catalog])  # what readers get does not change
-    assert second["killed"] == {}
-    assert later["ended"]["version"] == 2
-    assert later["ended"]["code"] == ExitCode.CLEAN
-    assert later["differences"] == {}
-    assert later["latest"] == later["ended"]["rows"]  # and nothing of dead runs is left
+    assert (found["diedFirst"], found["died"]) == (True, True)
+    assert found["first"]["version"] == 1
+    assert found["firstDifferences"] == {}
+    assert (found["ended"]["version"], found["ended"]["code"]) == (2, ExitCode.CLEAN)
+    assert found["differences"] == {}
+    assert found["latest"] == found["ended"]["rows"]  # and nothing of dead runs is left
+    assert (found["again"]["news"], found["again"]["version"]) == (False, 3)
 
 
-@pytest.mark.parametrize("catalog", MOMENTS)
-def test_of_two_runs_at_once_one_is_refused(trials: tuple[Any, Any], catalog: str) -> None:
-    later = trials[1][catalog]
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_of_two_runs_at_once_one_is_refused_and_what_it_wrote_is_undone(trials: Any, catalog: str) -> None:
+    found = trials[catalog]
 
-    assert (later["again"]["news"], later["again"]["version"]) == (False, 3)
-    assert later["robbed"] == ExitCode.LOCKED
-    assert later["kept"] == later["differencesAfter"] == {}
-    assert later["after"]["version"] == 4
-
-
-@pytest.mark.parametrize("catalog", MOMENTS)
-def test_status_shows_the_tables(trials: tuple[Any, Any], catalog: str) -> None:
-    later = trials[1][catalog]
-
-    assert {one["table"]: one["rows"] for one in later["status"]["items"]} == later["after"]["rows"]
-    assert later["status"]["summary"]["due"] == []
+    assert found["robbed"] == ExitCode.LOCKED
+    assert found["kept"] == {}  # what readers get does not change
+    assert found["later"]["rows"] == found["later"]["latest"] == found["ended"]["rows"]
 
 
-@pytest.mark.parametrize("catalog", MOMENTS)
-def test_status_says_where_the_formats_procedure_is_due(trials: tuple[Any, Any], catalog: str) -> None:
-    was_due, is_due = trials[1][catalog]["expiring"]
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_a_run_names_the_newest_version_of_a_table_whose_files_were_put_together(trials: Any, catalog: str) -> None:
+    later = trials[catalog]["later"]
+
+    assert (later["isNew"], later["isNewest"]) == (True, True)
+
+
+def test_a_claim_that_the_format_refuses_is_not_taken_for_a_lost_one(trials: Any) -> None:
+    assert trials["refusedClaim"] not in ("nothing", "TieredctlError")
+
+
+def test_a_table_of_runs_without_a_row_is_named(trials: Any) -> None:
+    assert trials["empty"] == ExitCode.CORRUPTION
+
+
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_status_shows_the_tables(trials: Any, catalog: str) -> None:
+    found = trials[catalog]
+
+    assert {one["table"]: one["rows"] for one in found["status"]["items"]} == found["ended"]["rows"]
+    assert found["status"]["summary"]["due"] == []
+
+
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_status_says_where_the_formats_procedure_is_due(trials: Any, catalog: str) -> None:
+    was_due, is_due = trials[catalog]["expiring"]
 
     # Iceberg removes nothing that is younger than five days.
     assert (was_due, is_due) == (True, catalog != DELTA)
