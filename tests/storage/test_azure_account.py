@@ -28,6 +28,7 @@ from tieredctl.storage.azure_account import signed_in
 from tieredctl.storage.registry import open_store
 
 Environment = Callable[..., None]
+PUBLIC_DOMAIN = "blob.core.windows.net"
 
 
 @pytest.fixture
@@ -135,7 +136,7 @@ def test_credentials_are_for_the_account_that_they_are_of(environment: Environme
         AZURE_STORAGE_SAS_TOKEN="sv=1&sig=2",
     )
 
-    own, other = (signed_in(name, None, "blob.core.windows.net", "az://c") for name in ("acme", "other"))
+    own, other = (signed_in(name, None, None, "az://c") for name in ("acme", "other"))
 
     assert (own.endpoint, own.is_azure) == ("https://acme.blob.core.windows.net", True)
     assert other.endpoint == "https://other.blob.core.windows.net"
@@ -143,12 +144,54 @@ def test_credentials_are_for_the_account_that_they_are_of(environment: Environme
     assert isinstance(other.signer, BearerTokenCredentialPolicy)
 
 
+def test_an_endpoint_is_for_the_account_that_it_is_of(environment: Environment) -> None:
+    environment(
+        AZURE_STORAGE_ACCOUNT="test",
+        AZURE_STORAGE_KEY=AZURE_KEY,
+        AZURE_STORAGE_SERVICE_ENDPOINT="https://test.blob.core.windows.net/",
+    )
+
+    own, other = (signed_in(name, None, None, "az://c") for name in (None, "prod"))
+
+    assert (own.name, own.endpoint) == ("test", "https://test.blob.core.windows.net")
+    assert (other.name, other.endpoint) == ("prod", "https://prod.blob.core.windows.net")
+    assert signed_in("test", None, PUBLIC_DOMAIN, "abfss:").endpoint == own.endpoint
+    with refused_with("usage"):
+        signed_in("test", None, "blob.core.chinacloudapi.cn", "abfss:")
+    environment(AZURE_STORAGE_CONNECTION_STRING=f"AccountName=acme;AccountKey={AZURE_KEY}")
+    assert signed_in("acme", None, PUBLIC_DOMAIN, "abfss:").endpoint == "https://acme.blob.core.windows.net"
+    with refused_with("usage"):
+        signed_in("acme", None, "blob.core.chinacloudapi.cn", "abfss:")
+
+
+def test_credentials_do_not_follow_a_url_to_an_account_or_a_domain_that_nothing_else_names(
+    environment: Environment,
+) -> None:
+    for domain in ("blob.evil.com", "evil.blob.core.windows.net", "blob.core.windows.net.evil.com"):
+        with refused_with("usage"):
+            signed_in("prod", None, domain, "abfss:")
+    given = signed_in("prod", "https://prod.blob.example.org", "blob.example.org", "abfss:")
+    assert given.endpoint == "https://prod.blob.example.org"
+    for name, value in {"AZURE_STORAGE_KEY": AZURE_KEY, "AZURE_STORAGE_SAS_TOKEN": "sv=1&sig=2"}.items():
+        environment(**{name: value})
+        with refused_with("usage"):
+            signed_in("prod", None, None, "az://c")
+
+
 def test_an_account_that_nobody_names_and_a_signature_without_tls_are_wrong_usage(environment: Environment) -> None:
     with refused_with("usage"):
-        signed_in(None, None, "blob.core.windows.net", "az://c")
+        signed_in(None, None, None, "az://c")
+    with refused_with("usage"):  # a token of azure-identity
+        signed_in("acme", "http://blobs.example.org", None, "az://c")
     environment(AZURE_STORAGE_SAS_TOKEN="sv=1&sig=2", AZURE_STORAGE_ACCOUNT="acme")
+    for endpoint in ("http://blobs.example.org", "HTTP://blobs.example.org"):
+        with refused_with("usage"):
+            signed_in(None, endpoint, None, "az://c")
+    by_signature = "BlobEndpoint=https://acme.blob.core.windows.net;SharedAccessSignature=sv=1&sig=2"
+    environment(AZURE_STORAGE_CONNECTION_STRING=by_signature)
+    assert signed_in(None, None, None, "az://c").signature
     with refused_with("usage"):
-        signed_in(None, "http://blobs.example.org", "blob.core.windows.net", "az://c")
+        signed_in(None, "http://blobs.example.org", None, "az://c")
 
 
 def test_a_url_may_name_the_account(environment: Environment) -> None:

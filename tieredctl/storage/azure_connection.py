@@ -73,8 +73,8 @@ class AzureConnection:
     account: str | None = None
     endpoint: str | None = None
     """The URL of the account's blob service, where it is not Azure's own."""
-    domain: str = "blob.core.windows.net"
-    """What follows an account's name in the host of its blob service."""
+    domain: str | None = None
+    """What follows an account's name in the host of its blob service; None where the URL does not name it."""
     number: int = 0
     """Tells connections with the same settings apart."""
 
@@ -141,7 +141,7 @@ def located(endpoint: str, path: str, query: Mapping[str, str] | None = None) ->
 
 
 def azure_connection(
-    options: Mapping[str, str], account: str | None = None, domain: str = "blob.core.windows.net"
+    options: Mapping[str, str], account: str | None = None, domain: str | None = None
 ) -> AzureConnection:
     """The settings that `--store-option`s give; a URL may name the account and its domain. Raises TieredctlError."""
     named = options.get("account", account)
