@@ -25,6 +25,8 @@ from tests.rigs.object_servers import AZURE_ACCOUNT, AZURE_KEY, ObjectServer
 from tests.rigs.prerequisites import RigMissing
 from tieredctl.errors import TieredctlError
 from tieredctl.storage.azure_account import signed_in
+from tieredctl.storage.azure_batch import delete_together
+from tieredctl.storage.azure_connection import AzureConnection
 from tieredctl.storage.registry import open_store
 
 Environment = Callable[..., None]
@@ -339,6 +341,19 @@ def test_a_managed_identity_opens_the_store(
 
     assert len(asked) in {1, 2}
     assert all("resource=https" in path for path, _ in asked)
+
+
+def test_a_batch_whose_token_cannot_be_renewed_is_reported_blob_by_blob(
+    azurite_with_tls: str, certificate: tuple[Path, Path], environment: Environment
+) -> None:
+    with token_service() as (where, _):
+        environment(IDENTITY_ENDPOINT=where, IDENTITY_HEADER="secret", REQUESTS_CA_BUNDLE=str(certificate[0]))
+        connection = AzureConnection(endpoint=azurite_with_tls)
+        connection.signed_in("az://c")
+    # Its service has ended before the first token was asked for.
+    failures = delete_together(connection, "az://c", BUCKET, [("account/a", None), ("account/b", None)])
+
+    assert [failure and failure.code for failure in failures] == ["no-credentials"] * 2
 
 
 def test_a_workload_identity_opens_the_store(

@@ -11,7 +11,15 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.storage.azure_connection import Answer, AzureConnection, AzureFailure, dated, located, refusal
+from tieredctl.storage.azure_connection import (
+    Answer,
+    AzureConnection,
+    AzureFailure,
+    dated,
+    located,
+    refusal,
+    unanswered,
+)
 
 MOST_IN_A_BATCH = 256
 
@@ -21,6 +29,8 @@ def delete_together(
 ) -> Sequence[AzureFailure | None]:
     """What became of each blob, in the order given: why it was not deleted, or None. Each has its name, and the ETag
     that it must have where one is given. `url` is the store's, for messages."""
+    from azure.core.exceptions import AzureError
+
     if not blobs:
         return []
     boundary = f"batch_{uuid4()}"
@@ -30,6 +40,8 @@ def delete_together(
         answer = connection.request("POST", url, container, {"restype": "container", "comp": "batch"}, headers, body)
     except AzureFailure as failure:
         return [failure] * len(blobs)
+    except AzureError as error:  # by the signer, whose token may have to be renewed
+        return [unanswered(error, url)] * len(blobs)
     except TieredctlError as error:
         return [AzureFailure(error.code, error.message, hint=error.hint)] * len(blobs)
     told = dict(_answers(answer))

@@ -104,7 +104,7 @@ class AzureConnection:
         Raises AzureFailure.
         """
         import requests
-        from azure.core.exceptions import AzureError, ClientAuthenticationError
+        from azure.core.exceptions import AzureError
         from azure.core.pipeline.transport import HttpRequest
         from urllib3.exceptions import HTTPError
 
@@ -117,12 +117,8 @@ class AzureConnection:
             answer = _pipeline(self, os.getpid(), url).run(request, stream=True).http_response
             # As they are stored: else compressed blobs would be decompressed in transit.
             data: bytes = answer.internal_response.raw.read(decode_content=False)
-        except ClientAuthenticationError as error:
-            raise no_credentials(error, url) from None
         except (AzureError, requests.RequestException, HTTPError) as error:
-            at = f" at {account.endpoint}" if self.endpoint else ""
-            message = f"{url} does not answer{at} ({type(error).__name__})."
-            raise AzureFailure(ErrorCode.STORE_UNREACHABLE, message) from None
+            raise unanswered(error, url, f" at {account.endpoint}" if self.endpoint else "") from None
         told = {name.lower(): value for name, value in answer.headers.items()}
         if not 200 <= answer.status_code < 300:
             raise refusal(answer.status_code, told, url)
@@ -176,8 +172,14 @@ def _pipeline(connection: AzureConnection, process: int, url: str) -> Any:  # no
     return Pipeline(transport, [connection.signed_in(url).signer])
 
 
-def no_credentials(error: Exception, url: str) -> AzureFailure:
-    """Why no request could be signed. The library's message is not repeated: it may quote a token."""
+def unanswered(error: Exception, url: str, at: str = "") -> AzureFailure:
+    """Why a request could not be signed, or was not answered. The library's message is not repeated: it may quote a
+    token."""
+    from azure.core.exceptions import ClientAuthenticationError
+
+    if not isinstance(error, ClientAuthenticationError):
+        message = f"{url} does not answer{at} ({type(error).__name__})."
+        return AzureFailure(ErrorCode.STORE_UNREACHABLE, message)
     hint = "Set AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, or run `az login`."
     message = f"There are no credentials for {url} ({type(error).__name__})."
     return AzureFailure(ErrorCode.NO_CREDENTIALS, message, hint=hint)
