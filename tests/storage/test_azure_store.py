@@ -153,6 +153,29 @@ def test_a_copy_is_waited_for_and_one_that_failed_is_an_error(place: AzurePlace)
         store.copy(source, "c")
 
 
+def test_a_copy_that_takes_too_long_is_aborted(place: AzurePlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    (source,) = place.put("a")
+    monkeypatch.setattr("tieredctl.storage.azure._COPY_SECONDS", 0)
+    begun = Rule(answered(202, x_ms_copy_id="7", x_ms_copy_status="pending"), "PUT", header="x-ms-copy-source")
+
+    with behind(place, begun) as (store, proxy), refused_with("store-unreachable"):
+        store.copy(source, "b")
+
+    last = proxy.requests[-1]
+    assert (last.method, last.path.partition("?")[2]) == ("PUT", "comp=copy&copyid=7")
+
+
+def test_tags_that_cannot_be_understood_are_named(place: AzurePlace) -> None:
+    (source,) = place.put("a")
+    place.blob("a").set_blob_tags({"team": "a"})
+
+    with (
+        behind(place, Rule(answered(200, body=b"<Tags"), "GET", "comp=tags")) as (store, _),
+        refused_with("unreadable"),
+    ):
+        store.copy(source, "b")
+
+
 def test_what_is_leased_or_has_snapshots_is_not_deleted_nor_called_changed(place: AzurePlace) -> None:
     leased, with_snapshot, plain = place.put("leased", "with-snapshot", "plain")
     lease = place.blob("leased").acquire_lease(15)
@@ -225,6 +248,20 @@ def test_soft_delete_and_locks_are_told_and_what_may_not_be_asked_is_unknown(pla
 
     assert (told.soft_delete_days, told.lock is None) == (7, False)
     assert untold == Retention(Versioning.UNKNOWN)
+
+
+def test_locks_and_versions_are_told_to_whoever_may_not_ask_for_soft_delete(place: AzurePlace) -> None:
+    refused = Rule(answered(403, "AuthorizationPermissionMismatch"), "GET", "restype=service")
+    held = Rule(answered(200, x_ms_has_legal_hold="true"), "HEAD", "restype=container")
+    unversioned = version("b", "", 3).replace(b"<VersionId></VersionId>", b"")
+    for blobs, versioning in (
+        (version("a", "2", 2, CURRENT), Versioning.ENABLED),
+        (version("a", "1", 1) + unversioned, Versioning.UNKNOWN),
+    ):
+        listed = Rule(answered(200, body=VERSIONS % blobs), "GET", "include=versions")
+        with behind(place, refused, held, listed) as (store, _):
+            told = store.retention()
+        assert (told.versioning, told.lock is None, told.soft_delete_days) == (versioning, False, None)
 
 
 def test_more_than_a_batch_of_256_is_deleted_and_each_answer_is_read(place: AzurePlace) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from time import monotonic
 from urllib.parse import quote, urlencode
 from xml.etree import ElementTree
 
@@ -41,7 +43,7 @@ AZURE_CAPABILITIES = frozenset(Capability) - {Capability.MULTIPART_UPLOADS, Capa
 _CHANGED = {"BlobAlreadyExists", "ConditionNotMet", "SourceConditionNotMet", "TargetConditionNotMet"}
 _ARCHIVED = {"BlobArchived", "BlobBeingRehydrated"}
 _BEYOND_ITS_END = "InvalidRange"
-_COPY_PAUSE_SECONDS = 0.5
+_COPY_PAUSE_SECONDS, _COPY_SECONDS = 0.5, 60
 _PATH_SEGMENTS_REFUSED = {".", ".."}
 """They would lead the request to another blob, as a backslash would, which Azure takes for a slash."""
 
@@ -150,18 +152,29 @@ class AzureStore(BucketStore[AzureConnection]):
             headers["x-ms-access-tier"] = tier
         if int(description.get("x-ms-tag-count") or 0):
             tags = self._request("GET", self.address.root + source.key, {"comp": "tags"}).body
-            headers["x-ms-tags"] = tags_header(tags)
+            headers["x-ms-tags"] = tags_header(tags, self.url)
         return headers
 
     def _wait_for_copy(self, key: str, answer: Mapping[str, str]) -> None:
-        """Until Azure reports that it has copied: within an account at once, as a rule."""
-        copy_id, headers = answer.get("x-ms-copy-id"), answer
+        """Until Azure reports that it has copied: within an account at once, as a rule. It would try for two weeks,
+        longer than any lease is held: a copy that takes too long is given up."""
+        copy_id, headers = answer.get("x-ms-copy-id", ""), answer
+        until = monotonic() + _COPY_SECONDS
         while headers.get("x-ms-copy-status") == "pending":
+            if monotonic() >= until:
+                self._abort_copy(key, copy_id)
+                message = f"{self.url} did not copy to {key!r} within {_COPY_SECONDS} s."
+                raise AzureFailure(ErrorCode.STORE_UNREACHABLE, message)
             pause(_COPY_PAUSE_SECONDS)
             headers = self._description(key) or {}
         if headers.get("x-ms-copy-id") == copy_id and headers.get("x-ms-copy-status") != "success":
             message = f"{self.url} did not finish copying to {key!r} ({headers.get('x-ms-copy-status')})."
             raise AzureFailure(ErrorCode.UNREADABLE, message)
+
+    def _abort_copy(self, key: str, copy_id: str) -> None:
+        with suppress(AzureFailure):  # it ended just now, or goes on without us
+            asked = {"comp": "copy", "copyid": copy_id}
+            self._request("PUT", self._writable_name(key), asked, {"x-ms-copy-action": "abort"})
 
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         demand_batch(objects)
@@ -270,9 +283,13 @@ def _described(key: str, headers: Mapping[str, str], url: str) -> StoredObject:
     return StoredObject(key, size, modified_ms, version, headers.get("x-ms-access-tier"))
 
 
-def tags_header(body: bytes) -> str:
-    """The tags of a blob, from the XML of Get Blob Tags, as a header names them."""
-    tags = ElementTree.fromstring(body.removeprefix(b"\xef\xbb\xbf")).iter("Tag")
+def tags_header(body: bytes, url: str) -> str:
+    """The tags of a blob, from the XML of Get Blob Tags, as a header names them. Raises AzureFailure."""
+    try:
+        tags = ElementTree.fromstring(body.removeprefix(b"\xef\xbb\xbf")).iter("Tag")
+    except ElementTree.ParseError:
+        message = f"{url} tells a blob's tags in a way that cannot be understood."
+        raise AzureFailure(ErrorCode.UNREADABLE, message) from None
     return urlencode({tag.findtext("Key") or "": tag.findtext("Value") or "" for tag in tags}, quote_via=quote)
 
 

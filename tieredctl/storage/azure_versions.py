@@ -26,18 +26,33 @@ def container_retention(
 ) -> Retention:
     """Soft delete is the account's, locks are the container's. Versioning is told to the management API alone: it shows
     in the blobs."""
+    told, service = _told(lambda: request("HEAD", {})), _told(lambda: request_service({"comp": "properties"}))
+    versioning = _versioning(request, address)
+    properties = None if service is None else _properties(service.body)
+    lock = None if told is None else _lock(told.headers)
+    if properties is None:
+        # What soft delete keeps is not known: only that more is kept is certain.
+        return Retention(versioning if versioning is Versioning.ENABLED else Versioning.UNKNOWN, lock)
+    days = properties.findtext("DeleteRetentionPolicy/Days") or ""
+    is_kept = properties.findtext("DeleteRetentionPolicy/Enabled") == "true"
+    return Retention(versioning, lock, float(days) if is_kept and days.isdecimal() else None)
+
+
+def _told(request: Callable[[], Answer]) -> Answer | None:
+    """The answer; None where it may not be asked for."""
     try:
-        told = request("HEAD", {}).headers
-        service = ElementTree.fromstring(request_service({"comp": "properties"}).body.removeprefix(b"\xef\xbb\xbf"))
+        return request()
     except AzureFailure as failure:
         if failure.code not in _UNTOLD:
             raise
-        return Retention(Versioning.UNKNOWN)
+        return None
+
+
+def _properties(body: bytes) -> ElementTree.Element | None:
+    try:
+        return ElementTree.fromstring(body.removeprefix(b"\xef\xbb\xbf"))
     except ElementTree.ParseError:
-        return Retention(Versioning.UNKNOWN)
-    days = service.findtext("DeleteRetentionPolicy/Days") or ""
-    is_kept = service.findtext("DeleteRetentionPolicy/Enabled") == "true"
-    return Retention(_versioning(request, address), _lock(told), float(days) if is_kept and days.isdecimal() else None)
+        return None
 
 
 def _lock(container: Mapping[str, str]) -> str | None:
