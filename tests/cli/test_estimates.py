@@ -147,6 +147,36 @@ def test_reads_cost_what_is_stated_and_are_reported_as_missing_otherwise(
     assert (priceless.exit_code, given.exit_code, senseless.exit_code) == (2, 0, 2)
 
 
+def test_only_a_clouds_own_store_has_its_list_price(
+    tieredctl: Tieredctl, tmp_path: Path, cloud_environment: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.yaml").write_text("prices: []\n")
+    monkeypatch.setenv("TIEREDCTL_CONFIG", str(tmp_path / "config.yaml"))
+    write_events(tmp_path, *copied(1, 0, 9, segment_size_in_bytes=1 << 30))
+    listed = cost(tieredctl, "s3://own", tmp_path)
+    given = cost(tieredctl, "s3://own", tmp_path, "--price", "1")
+
+    assert (listed["storageCost"], given["storageCost"], given["putsCost"]) == (0.02, 1.0, listed["putsCost"])
+    # The price of requests is still the list's, and named.
+    assert listed["summary"]["priceOf"] is not None
+    assert given["summary"]["priceOf"] not in {None, listed["summary"]["priceOf"]}
+    for variable, store, option in (
+        ("AWS_ENDPOINT_URL_S3", "s3://not-aws", "region=eu-west-1"),
+        ("STORAGE_EMULATOR_HOST", "gs://not-googles", None),
+        ("AZURE_STORAGE_SERVICE_ENDPOINT", "az://not-azures", None),
+        (None, "s3://not-aws", "endpoint=http://127.0.0.1:9"),
+    ):
+        with monkeypatch.context() as patch:
+            if variable:
+                patch.setenv(variable, "http://127.0.0.1:9")
+            words = ("--store", store, "--layout", "local", "--log-dir", tmp_path)
+            options = ("--store-option", option) if option else ()
+            unlisted = tieredctl("estimate", "cost", *words, *options)
+            priced = tieredctl("estimate", "cost", *words, *options, "--price", "1", "-o", "json")
+        assert unlisted.exit_code == 2, store
+        assert (priced.document()["summary"]["priceOf"], priced.document()["items"][0]["putsCost"]) == (None, None)
+
+
 def test_without_options_wal_cost_gives_the_kips_own_figures_and_those_of_a_file_of_prices(
     tmp_path: Path, tieredctl: Tieredctl
 ) -> None:

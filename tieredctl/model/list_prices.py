@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from tieredctl.model.prices import StoragePrice
@@ -24,7 +23,7 @@ _AZURE = ListPrice(StoragePrice(0.0208, "USD", 0.0055, 0.00044), "Azure's hot ti
 _BY_SCHEME = {"s3": _S3, "gs": _GOOGLE, "az": _AZURE, "abfss": _AZURE}
 
 
-def list_price(store_url: str, store_options: Mapping[str, str]) -> ListPrice | None:
-    """The list price of a cloud's store; None of any other store, and where an endpoint names a server that may be
-    anybody's."""
-    return None if "endpoint" in store_options else _BY_SCHEME.get(store_url.partition(":")[0])
+def list_price(store_url: str) -> ListPrice | None:
+    """The list price of the cloud that a store's URL is of, which a compatible server does not ask; None of any other
+    store."""
+    return _BY_SCHEME.get(store_url.partition(":")[0])

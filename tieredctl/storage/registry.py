@@ -44,6 +44,15 @@ def open_settings(url: str, options: Mapping[str, str]) -> BucketSettings:
     return kind.settings(kind.open(rest, options, frozenset()))
 
 
+def is_proven(url: str, options: Mapping[str, str]) -> bool:
+    """Whether requests go to the cloud itself, or to this host, and not to a compatible server, as options, environment
+    or profile may say. Makes no request; False where the store cannot be opened."""
+    kind, (_, _, rest) = store_kind(url), url.partition(":")
+    with suppress(TieredctlError):
+        return kind.is_proven(kind.open(rest, options, frozenset()))
+    return False
+
+
 def load_client_library(url: str) -> None:
     """Loads what will open this store, for who opens several in threads. What is not installed is reported then."""
     with suppress(TieredctlError, ImportError):

@@ -319,6 +319,12 @@ class StorePlace:
 
         return open_settings(self.url, self.options)
 
+    def is_proven(self) -> bool:
+        """Whether the store is the cloud's own, and not a compatible server; makes no request."""
+        from tieredctl.storage.registry import is_proven
+
+        return is_proven(self.url, self.options)
+
     def demand_known(self) -> None:
         """Raises TieredctlError for a URL whose scheme no store has; opens nothing."""
         from tieredctl.ports.store_kinds import store_kind

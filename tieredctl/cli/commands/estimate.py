@@ -34,7 +34,7 @@ from tieredctl.ops.estimates.retention import RetentionChange, retention_estimat
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.wiring.metadata import demand_known
-from tieredctl.wiring.places import MetadataPlace
+from tieredctl.wiring.places import MetadataPlace, StorePlace
 from tieredctl.wiring.timelines import local_replicas
 
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -244,7 +244,7 @@ def cost(
     """
     remote = remote_options.place()
     opened, chosen = remote.open()
-    known_price, price_of = _price(opened.url, remote.options, price)
+    known_price, price_of = _price(remote, opened.url, price)
     place, selection = metadata_options.place(), Selection.given(topic, topic_id)
     with place.open() as stream:
         estimate = cost_estimate(stream, selection, chosen, known_price, now_ms(now), reads_per_day=reads_per_day)
@@ -261,19 +261,19 @@ def cost(
         return finish(listing, output, findings, quiet=talk.quiet, sentences=sentences)
 
 
-def _price(url: str, store_options: Mapping[str, str], given: float | None) -> tuple[StoragePrice, str | None]:
+def _price(store: StorePlace, url: str, given: float | None) -> tuple[StoragePrice, str | None]:
     """The price of the configuration or the list, where `given` replaces that of storing; and what a list price is of.
     Raises TieredctlError for a store without any."""
     if given is not None and not isfinite(given):
         raise TieredctlError(ErrorCode.USAGE, f"--price: {given} is not a price.")
     price, price_of = storage_price(url), None
-    if price is None and (listed := list_price(url, store_options)) is not None:
-        price, price_of = listed.price, f"{listed.of}, {AS_OF}"
+    if price is None and (listed := list_price(url)) is not None and store.is_proven():
+        price, price_of = listed.price, f"{'' if given is None else 'requests to '}{listed.of}, {AS_OF}"
     if price is None and given is None:
         message = f"The configuration has no price for {url}."
         raise TieredctlError(ErrorCode.USAGE, message, hint=f"Give --price. {price_hint(url)}")
     price = price or StoragePrice(0.0, "USD")
-    return (price, price_of) if given is None else (price._replace(per_gib_month=given, class_prices={}), None)
+    return (price if given is None else price._replace(per_gib_month=given, class_prices={})), price_of
 
 
 def _doubts(stream: EventStream) -> list[Finding]:
