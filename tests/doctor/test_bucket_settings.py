@@ -64,6 +64,7 @@ def moved(storage_class: str, days: int) -> str:
 
 
 NONCURRENT = "<NoncurrentVersionExpiration><NoncurrentDays>3</NoncurrentDays></NoncurrentVersionExpiration>"
+KEEPING_ONE = NONCURRENT.replace("<NoncurrentD", "<NewerNoncurrentVersions>1</NewerNoncurrentVersions><NoncurrentD")
 VERSIONED = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
 LOCKED = "<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled>{}</ObjectLockConfiguration>"
 DEFAULT_RETENTION = "<Rule><DefaultRetention><Mode>COMPLIANCE</Mode><Days>90</Days></DefaultRetention></Rule>"
@@ -137,6 +138,10 @@ S3: Mapping[str, Setting] = {
     ),
     "versioning with a rule for another prefix's versions": Setting(
         {"versioning": VERSIONED, "lifecycle": lifecycle(rule(NONCURRENT, "test/"))}, "store-versions-kept"
+    ),
+    "versioning with a rule that keeps the newest noncurrent version": Setting(
+        {"versioning": VERSIONED, "lifecycle": lifecycle(rule(KEEPING_ONE))},
+        "store-versions-kept",
     ),
     "default retention": Setting(
         {
@@ -452,6 +457,20 @@ def google_rule(kind: str, condition: Mapping[str, object], **action: str) -> Ma
 OPEN_TO_ALL = {"uniformBucketLevelAccess": {"enabled": True}, "publicAccessPrevention": "inherited"}
 GOOGLE: Mapping[str, Setting] = {
     "versioning": Setting(google(versioning={"enabled": True}), "store-versions-kept"),
+    "versioning with a rule that keeps the newest version": Setting(
+        google(versioning={"enabled": True}, lifecycle=google_rule("Delete", {"numNewerVersions": 1})),
+        "store-versions-kept",
+    ),
+    "versioning with a rule for versions from before a date": Setting(
+        google(versioning={"enabled": True}, lifecycle=google_rule("Delete", {"noncurrentTimeBefore": "2025-01-01"})),
+        "store-versions-kept",
+    ),
+    "expiry of what was made before a date": Setting(
+        google(lifecycle=google_rule("Delete", {"createdBefore": "2025-01-01"})),
+        "store-lifecycle-expires",
+        {"narrowedBy": ["createdBefore"]},
+        Severity.WARNING,
+    ),
     "soft delete": Setting(
         google(softDeletePolicy={"retentionDurationSeconds": "604800"}), "store-soft-delete", {"softDeleteDays": 7.0}
     ),

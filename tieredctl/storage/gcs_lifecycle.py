@@ -7,8 +7,10 @@ from typing import Any
 
 from tieredctl.ports.bucket_settings import LifecycleRule, Transition
 
-_OF_VERSIONS = ("daysSinceNoncurrentTime", "noncurrentTimeBefore", "numNewerVersions")
-_NARROWING = ("customTimeBefore", "daysSinceCustomTime", "matchesStorageClass", "matchesSuffix")
+_KEEPING = ("noncurrentTimeBefore", "numNewerVersions")
+"""Such a rule keeps the only version of a segment that is deleted later."""
+_OF_VERSIONS = ("daysSinceNoncurrentTime", *_KEEPING)
+_NARROWING = ("createdBefore", "customTimeBefore", "daysSinceCustomTime", "matchesStorageClass", "matchesSuffix")
 
 
 def lifecycle_rules(bucket: Mapping[str, Any]) -> list[LifecycleRule]:
@@ -22,13 +24,14 @@ def _rule(name: str, action: Mapping[str, Any], condition: Mapping[str, Any]) ->
     of_versions = condition.get("isLive") is False or any(one in condition for one in _OF_VERSIONS)
     deletes = kind == "Delete"
     moves = kind == "SetStorageClass" and not of_versions
+    # A rule of no version alone deletes noncurrent ones too, unless it says that it is of live objects.
+    ends_versions = deletes and condition.get("isLive") is not True and not any(one in condition for one in _KEEPING)
     return LifecycleRule(
         name,
         condition.get("matchesPrefix") or ("",),
         [one for one in _NARROWING if one in condition],
         days if deletes and not of_versions else None,
-        # A rule of no version alone deletes noncurrent ones too, unless it says that it is of live objects.
-        condition.get("daysSinceNoncurrentTime", days) if deletes and condition.get("isLive") is not True else None,
+        condition.get("daysSinceNoncurrentTime", days) if ends_versions else None,
         days if kind == "AbortIncompleteMultipartUpload" else None,
         [Transition(action["storageClass"], days)] if moves else (),
     )

@@ -23,7 +23,7 @@ def _rule(rule: Mapping[str, Any]) -> LifecycleRule:
         (chosen.get("Prefix") or both.get("Prefix") or rule.get("Prefix") or "",),
         [name for name in _NARROWING if name in chosen or name in both],
         _expiry(rule.get("Expiration", {})),
-        rule.get("NoncurrentVersionExpiration", {}).get("NoncurrentDays"),
+        _noncurrent_days(rule.get("NoncurrentVersionExpiration", {})),
         rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation"),
         list(_transitions(rule)),
     )
@@ -32,6 +32,11 @@ def _rule(rule: Mapping[str, Any]) -> LifecycleRule:
 def _expiry(expiration: Mapping[str, Any]) -> float | None:
     """`ExpiredObjectDeleteMarker` alone deletes no object."""
     return 0 if "Date" in expiration else expiration.get("Days")
+
+
+def _noncurrent_days(expiration: Mapping[str, Any]) -> float | None:
+    """A rule that keeps some versions keeps the only one of a deleted segment, which was written once."""
+    return None if "NewerNoncurrentVersions" in expiration else expiration.get("NoncurrentDays")
 
 
 def _transitions(rule: Mapping[str, Any]) -> Iterator[Transition]:
