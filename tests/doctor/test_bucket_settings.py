@@ -400,6 +400,41 @@ def test_versions_and_keys_that_may_not_be_asked_for_are_unknown(server: Setting
         assert [one.evidence["question"] for one in diagnosed(server)] == [question]
 
 
+def test_uploads_whose_parts_are_not_listed_are_of_unknown_size(server: SettingsServer) -> None:
+    server.answer({**CLEAN, "uploads": uploads("prod/u", "2025-11-01T00:00:00Z"), "uploadId": 403})
+
+    unknown, incomplete = diagnosed(server)
+
+    assert (unknown.code, unknown.evidence["question"]) == ("store-setting-unknown", "uploads")
+    assert incomplete.code == "store-uploads-incomplete"
+    assert incomplete.evidence["bytes"] is None
+    assert "monthlyCost" not in incomplete.evidence
+
+
+def test_where_more_is_stored_than_is_looked_at_the_answer_is_incomplete(
+    server: SettingsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tieredctl.ops.doctor.bucket_contents.MOST_LISTED", 1)
+    for listed, answers in (
+        ("objects", {"list-type": listing(OBJECT, ("prod/x", 5, "GLACIER"))}),
+        (
+            "versions",
+            {
+                "versioning": VERSIONED,
+                "lifecycle": lifecycle(rule(NONCURRENT)),
+                "versions": versions(("prod/a", TIB), ("prod/b", TIB)),
+            },
+        ),
+    ):
+        server.answer({**CLEAN, **answers})
+
+        findings = diagnosed(server)
+
+        assert [one.code for one in findings] == ["store-not-all-listed"]
+        assert findings[0].evidence["listings"] == [listed]
+        assert exit_code_of(findings) is ExitCode.INCOMPLETE
+
+
 def test_without_any_right_everything_is_unknown(server: SettingsServer) -> None:
     server.answer(dict.fromkeys([*CLEAN, "versions", "uploads"], 403))
 

@@ -18,6 +18,13 @@ BUCKET_FINDING_KINDS = (
         many="settings that the store did not report",
     ),
     FindingKind(
+        FindingCode.STORE_NOT_ALL_LISTED,
+        Severity.WARNING,
+        "the store holds more than was looked at: what is wrong with the rest is unknown",
+        "tieredctl verify …",
+        incomplete=True,
+    ),
+    FindingKind(
         FindingCode.STORE_VERSIONS_KEPT,
         Severity.WARNING,
         "deleted objects stay as versions that no rule ends: deleting segments frees nothing",

@@ -138,6 +138,7 @@ class FindingCode(AnyFindingCode):
     REMOTE_DATA_LEFT = "remote-data-left"
     TIERING_NOT_SEEN = "tiering-not-seen"
     STORE_SETTING_UNKNOWN = "store-setting-unknown"
+    STORE_NOT_ALL_LISTED = "store-not-all-listed"
     STORE_VERSIONS_KEPT = "store-versions-kept"
     STORE_SOFT_DELETE = "store-soft-delete"
     STORE_RETENTION_DEFAULT = "store-retention-default"

@@ -32,15 +32,8 @@ def diagnose_bucket(
     contents = lister.objects()
     facts = settings.ask(contents.sample)
     versions, markers = lister.versions(facts.versioning)
-    uploads, oldest = (None, None) if facts.uploads_end_themselves else lister.uploads()
-    contents = replace(
-        contents,
-        versions=versions,
-        delete_markers=markers,
-        uploads=uploads,
-        oldest_upload_ms=oldest,
-        is_whole=lister.is_whole,
-    )
+    uploads = None if facts.uploads_end_themselves else lister.uploads()
+    contents = replace(contents, versions=versions, delete_markers=markers, uploads=uploads, cut=lister.cut)
     facts = replace(facts, unanswered=[*lister.unanswered, *facts.unanswered])
     view = BucketView(store.url, facts, contents, settings, now_ms, price, topics)
     return Diagnosis(_looked_at(view), ordered([*odd, *_findings(view)]))
@@ -48,6 +41,7 @@ def diagnose_bucket(
 
 def _findings(view: BucketView) -> Iterator[Finding]:
     yield from view.unknown()
+    yield from view.not_listed()
     yield from keeping_findings(view)
     yield from lifecycle_findings(view)
     yield from reading_findings(view)
@@ -58,5 +52,5 @@ def _looked_at(view: BucketView) -> dict[str, object]:
         "objects": view.contents.objects,
         "sampled": len(view.contents.sample),
         "topics": None if view.topics is None else view.topics.topics,
-        "everyObject": view.contents.is_whole,
+        "everyObject": not view.contents.cut,
     }

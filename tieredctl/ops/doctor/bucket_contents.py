@@ -35,6 +35,16 @@ class Counts(NamedTuple):
         return sum(self.class_bytes.values())
 
 
+class Uploads(NamedTuple):
+    """Uploads that were never completed."""
+
+    entries: int
+    bytes: int | None = 0
+    """None where their parts are not listed."""
+    oldest_ms: int | None = None
+    """When the oldest began."""
+
+
 @dataclass(frozen=True, slots=True)
 class BucketContents:
     """What was listed below the store's prefix. None where the store does not list it, or nobody asked."""
@@ -47,10 +57,13 @@ class BucketContents:
     versions: Counts | None = None
     """Noncurrent ones."""
     delete_markers: int = 0
-    uploads: Counts | None = None
-    oldest_upload_ms: int | None = None
-    is_whole: bool = True
-    """Otherwise there is more than was looked at."""
+    uploads: Uploads | None = None
+    cut: Sequence[str] = ()
+    """The listings that have more than was looked at."""
+
+    def at_least(self, listing: str) -> str:
+        """What to say before a number that comes from a listing."""
+        return "at least " if listing in self.cut else ""
 
 
 @dataclass(slots=True)
@@ -60,7 +73,7 @@ class Lister:
     store: ObjectStore
     settings: BucketSettings
     unanswered: list[Unanswered] = field(default_factory=list)
-    is_whole: bool = True
+    cut: list[str] = field(default_factory=list)
 
     def objects(self) -> BucketContents:
         """The objects, alone."""
@@ -73,7 +86,6 @@ class Lister:
             by_class=_by_class(listed),
             small=_by_class([one for one in listed if one.size < _terms(classes, one).minimum_bytes]),
             sample=_sampled(listed, classes),
-            is_whole=self.is_whole,
         )
 
     def versions(self, versioning: Versioning) -> tuple[Counts | None, int]:
@@ -89,16 +101,15 @@ class Lister:
             sizes[one.storage_class or ""] += one.size
         return Counts(len(listed) - markers, sizes), markers
 
-    def uploads(self) -> tuple[Counts | None, int | None]:
-        """The unfinished uploads, and when the oldest began."""
+    def uploads(self) -> Uploads | None:
+        """The unfinished uploads; None where the store does not list them."""
         if Capability.MULTIPART_UPLOADS not in self.store.capabilities:
-            return None, None
+            return None
         listed = self._at("uploads", self.store.multipart_uploads, MOST_UPLOADS)
         if not listed:
-            return None if listed is None else Counts(0, {}), None
+            return None if listed is None else Uploads(0)
         sizes = self._at("uploads", lambda: map(self.store.multipart_upload_bytes, listed), MOST_UPLOADS)
-        counted = Counts(len(listed), {"": sum(sizes or ())}, listed[0].key)
-        return counted, min(one.initiated_ms for one in listed)
+        return Uploads(len(listed), None if sizes is None else sum(sizes), min(one.initiated_ms for one in listed))
 
     def _at(self, what: str, entries: Callable[[], Iterator[_Listed]], most: int) -> list[_Listed] | None:
         try:
@@ -109,7 +120,8 @@ class Lister:
             is_unsupported = error.code is not ErrorCode.STORE_FORBIDDEN
             self.unanswered.append(Unanswered(what, self.settings.rights[what], error.message, is_unsupported))
             return None
-        self.is_whole = self.is_whole and len(listed) <= most
+        if len(listed) > most:
+            self.cut.append(what)
         return listed[:most]
 
 

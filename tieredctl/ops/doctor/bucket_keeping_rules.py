@@ -8,6 +8,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.quantities import size_text
+from tieredctl.ops.doctor.bucket_contents import Uploads
 from tieredctl.ops.doctor.bucket_view import DAY_MS, BucketView
 from tieredctl.ports.object_store import Versioning
 
@@ -38,7 +39,8 @@ def _versions(view: BucketView) -> Iterator[Finding]:
             "deleteMarkers": view.contents.delete_markers,
             **view.cost(versions.class_bytes),
         }
-        held = f"{counted(versions.entries, 'noncurrent version')} ({size_text(versions.bytes)}) are paid for now"
+        held = f"{view.contents.at_least('versions')}{counted(versions.entries, 'noncurrent version')} "
+        held += f"({size_text(versions.bytes)}) are paid for now"
     rule = "no rule deletes noncurrent versions" if rules is not None else "whether a rule deletes them is unknown"
     message = f"versioning is {view.facts.versioning.value} and {rule}: deletions free nothing; {held}"
     yield view.finding(FindingCode.STORE_VERSIONS_KEPT, message, evidence)
@@ -90,22 +92,27 @@ def _uploads(view: BucketView) -> Iterator[Finding]:
     evidence: dict[str, object] = {}
     held = "whether there are any is unknown"
     if uploads is not None:
-        evidence = {"uploads": uploads.entries, "bytes": uploads.bytes, **view.cost(uploads.class_bytes)}
-        held = f"there are {uploads.entries} now ({size_text(uploads.bytes)})"
+        paid = None if uploads.bytes is None else {"": uploads.bytes}
+        evidence = {"uploads": uploads.entries, "bytes": uploads.bytes, **view.cost(paid)}
+        held = f"there are {view.contents.at_least('uploads')}{uploads.entries} now ({_size(uploads)})"
     if rules is not None and not covering:
         message = f"no rule aborts multipart uploads that were never completed; {held}"
         yield view.finding(FindingCode.STORE_UPLOADS_NEVER_ABORTED, message, evidence)
         return
     # A rule acts at the end of its day; a copy that is under way is no leftover.
     allowed_days = min(covering, default=0) + 1
-    oldest = view.contents.oldest_upload_ms
+    oldest = None if uploads is None else uploads.oldest_ms
     if oldest is not None and uploads is not None and view.now_ms - oldest > allowed_days * DAY_MS:
         age_days = (view.now_ms - oldest) / DAY_MS
-        message = f"{counted(uploads.entries, 'upload')} never completed ({size_text(uploads.bytes)}), the oldest "
-        message += f"{age_days:.0f} days old"
+        message = f"{view.contents.at_least('uploads')}{counted(uploads.entries, 'upload')} never completed "
+        message += f"({_size(uploads)}), the oldest {age_days:.0f} days old"
         yield view.finding(
             FindingCode.STORE_UPLOADS_INCOMPLETE, message, {**evidence, "oldestDays": round(age_days, 1)}
         )
+
+
+def _size(uploads: Uploads) -> str:
+    return "of unknown size" if uploads.bytes is None else size_text(uploads.bytes)
 
 
 def _replication(view: BucketView) -> Iterator[Finding]:

@@ -80,15 +80,16 @@ def _by_use(view: BucketView) -> Iterator[Finding]:
 
 
 def _classes(view: BucketView) -> Iterator[Finding]:
+    some = view.contents.at_least("objects")
     for name, counts in view.contents.by_class.items():
         if view.settings.classes.get(name, ClassTerms()).needs_restoring:
-            message = f"{counted(counts.entries, 'object')} ({size_text(counts.bytes)}) are in {name}"
+            message = f"{some}{counted(counts.entries, 'object')} ({size_text(counts.bytes)}) are in {name}"
             evidence = {"storageClass": name, "objects": counts.entries, "bytes": counts.bytes, "key": counts.example}
             yield view.finding(FindingCode.STORE_OBJECTS_ARCHIVED, message, evidence, name=view.root + counts.example)
     for name, counts in view.contents.small.items():
         least = view.settings.classes[name].minimum_bytes
         paid = counts.entries * least
-        message = f"{counted(counts.entries, 'object')} in {name} hold {size_text(counts.bytes)} and are paid as "
+        message = f"{some}{counted(counts.entries, 'object')} in {name} hold {size_text(counts.bytes)} and are paid as "
         message += size_text(paid)
         evidence = {"storageClass": name, "objects": counts.entries, "bytes": counts.bytes, "paidBytes": paid}
         yield view.finding(

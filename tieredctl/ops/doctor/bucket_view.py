@@ -62,9 +62,9 @@ class BucketView:
         others = [one for one in rule.prefixes if not one.startswith(self.root + RESERVED_FOLDER)]
         return any(prefix.startswith(self.root) or self.root.startswith(prefix) for prefix in others)
 
-    def cost(self, class_bytes: Mapping[str, int]) -> dict[str, object]:
-        """What bytes cost for a month, as evidence; without a price, nothing."""
-        if self.price is None:
+    def cost(self, class_bytes: Mapping[str, int] | None) -> dict[str, object]:
+        """What bytes cost for a month, as evidence; without a price, or where they are unknown, nothing."""
+        if self.price is None or class_bytes is None:
             return {}
         return {"monthlyCost": self.price.monthly_cost_of(class_bytes), "currency": self.price.currency}
 
@@ -81,6 +81,13 @@ class BucketView:
         words = {name: quote(text) for name, text in names.items()}
         command = {} if template is None else {"command": template.format_map(words)}
         return Finding(code, self.url, message, {**evidence, **command}, severity)
+
+    def not_listed(self) -> Iterator[Finding]:
+        """A finding where there is more than was looked at."""
+        if self.contents.cut:
+            message = f"only the first {' and '.join(self.contents.cut)} were looked at: what is wrong with the others "
+            message += "is unknown"
+            yield self.finding(FindingCode.STORE_NOT_ALL_LISTED, message, {"listings": list(self.contents.cut)})
 
     def unknown(self) -> Iterator[Finding]:
         """A finding for each question without an answer."""
