@@ -40,6 +40,8 @@ TOPICS = TieredTopics(3, 30, "orders", 20.0, True)
 FOREVER = TOPICS._replace(retention_days=float("inf"))
 KEY = "prod/orders-0/0.log"
 OBJECT = (KEY, 1 << 20, "STANDARD")
+TAGGED = "<Tag><Key>k</Key><Value>v</Value></Tag>"
+TIERED = listing((KEY, 1 << 20, "INTELLIGENT_TIERING"))
 KMS_KEY = "arn:aws:kms:eu-north-1:1:key/k"
 
 
@@ -106,12 +108,18 @@ def replication(deletions: str = "Enabled", status: str = "Enabled", prefix: str
     return f"<ReplicationConfiguration>{copying}</ReplicationConfiguration>"
 
 
-def tiering(tier: str) -> str:
+def tiering(*configurations: str, truncated: str = "false") -> str:
     return (
-        "<ListBucketIntelligentTieringConfigurationsOutput><IsTruncated>false</IsTruncated>"
-        "<IntelligentTieringConfiguration><Id>i</Id><Status>Enabled</Status><Tiering><Days>15</Days>"
-        f"<AccessTier>{tier}</AccessTier></Tiering></IntelligentTieringConfiguration>"
+        f"<ListBucketIntelligentTieringConfigurationsOutput><IsTruncated>{truncated}</IsTruncated>"
+        f"<NextContinuationToken>t</NextContinuationToken>{''.join(configurations)}"
         "</ListBucketIntelligentTieringConfigurationsOutput>"
+    )
+
+
+def archiving(tier: str = "ARCHIVE_ACCESS", days: int = 15, chosen: str = "") -> str:
+    return (
+        f"<IntelligentTieringConfiguration><Id>after-{days}</Id><Filter>{chosen}</Filter><Status>Enabled</Status>"
+        f"<Tiering><Days>{days}</Days><AccessTier>{tier}</AccessTier></Tiering></IntelligentTieringConfiguration>"
     )
 
 
@@ -196,7 +204,7 @@ S3: Mapping[str, Setting] = {
         "store-lifecycle-expires",
     ),
     "expiry of what has a tag": Setting(
-        {"lifecycle": lifecycle(rule(expiry(7), chosen="<Filter><Tag><Key>k</Key><Value>v</Value></Tag></Filter>"))},
+        {"lifecycle": lifecycle(rule(expiry(7), chosen=f"<Filter>{TAGGED}</Filter>"))},
         "store-lifecycle-expires",
         {"narrowedBy": ["Tag"]},
         Severity.WARNING,
@@ -215,9 +223,24 @@ S3: Mapping[str, Setting] = {
         None,
     ),
     "archive tiers": Setting(
-        {"intelligent-tiering": tiering("DEEP_ARCHIVE_ACCESS")},
+        {"list-type": TIERED, "intelligent-tiering": tiering(archiving("DEEP_ARCHIVE_ACCESS"))},
         "store-archive-tiers",
-        {"tier": "DEEP_ARCHIVE_ACCESS", "days": 15},
+        {"tier": "DEEP_ARCHIVE_ACCESS", "days": 15, "objects": 1},
+        Severity.ERROR,
+    ),
+    "archive tiers of two configurations": Setting(
+        {"list-type": TIERED, "intelligent-tiering": tiering(archiving(days=15), archiving(days=700))},
+        "store-archive-tiers",
+        {"configuration": "after-15"},
+    ),
+    "archive tiers of what has a tag": Setting(
+        {"list-type": TIERED, "intelligent-tiering": tiering(archiving(chosen=TAGGED))},
+        "store-archive-tiers",
+        {"narrowedBy": ["Tag"]},
+        Severity.WARNING,
+    ),
+    "archive tiers where no object is in the class": Setting(
+        {"intelligent-tiering": tiering(archiving())}, "store-archive-tiers", {"objects": 0}, Severity.WARNING
     ),
     "archived objects": Setting(
         {"list-type": listing(OBJECT, ("prod/x", 5, "GLACIER"))}, "store-objects-archived", {"objects": 1, "bytes": 5}
@@ -317,6 +340,14 @@ HARMLESS: Mapping[str, Mapping[str, Answer]] = {
         )
     },
     "transition after the topics' retention": {"lifecycle": lifecycle(rule(moved("GLACIER", 30)))},
+    "archive tiers after the topics' retention": {
+        "list-type": TIERED,
+        "intelligent-tiering": tiering(archiving(days=90)),
+    },
+    "archive tiers of another prefix": {
+        "list-type": TIERED,
+        "intelligent-tiering": tiering(archiving(chosen="<Prefix>test/</Prefix>")),
+    },
     "an upload under way": {"uploads": uploads("prod/u", "2025-11-30T12:00:00Z")},
     "a usable key": {"encryption": ENCRYPTED},
     "replication of all": {
@@ -449,6 +480,14 @@ def test_a_server_that_answers_another_question_is_not_taken_at_its_word(server:
         server.answer({**CLEAN, question: listing(OBJECT)})
 
         assert [one.code.value for one in diagnosed(server)] == ["store-setting-unknown"], question
+
+
+def test_archive_tiers_are_listed_to_their_end(server: SettingsServer) -> None:
+    first = tiering(archiving(chosen="<Prefix>test/</Prefix>"), truncated="true")
+    for second, code in ((tiering(archiving()), "store-archive-tiers"), (first, "store-setting-unknown")):
+        server.answer({"continuation-token": second, **CLEAN, "intelligent-tiering": first})
+
+        assert [one.code.value for one in diagnosed(server)] == [code]
 
 
 def test_a_request_rate_above_the_stores_is_a_finding(server: SettingsServer) -> None:

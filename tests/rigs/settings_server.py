@@ -44,7 +44,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif parts.path.count("/") > 1 and self.command == "HEAD":
             self._answer("head")
         else:
-            self._answer(next((one for one in asked if one in self.answers), "unknown"))
+            # The last name that has an answer: `continuation-token`, where it has one, is the next page.
+            self._answer(next((one for one in reversed(asked) if one in self.answers), "unknown"))
 
     def do_HEAD(self) -> None:
         self.do_GET()

@@ -7,7 +7,7 @@ A store kind whose buckets have settings names what asks for them (`StoreKind.se
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from tieredctl.model.finding_codes import FindingCode
@@ -119,8 +119,11 @@ class BucketFacts:
     lifecycle: Sequence[LifecycleRule] | None = None
     uploads_end_themselves: bool = False
     """Unfinished uploads are dropped without a rule."""
-    archive_tiers: Mapping[str, int] = field(default_factory=dict)
-    """Tiers that cannot be read without restoring, into which the store moves what nobody reads after these days."""
+    archive_tiers: Sequence[LifecycleRule] = ()
+    """Rules that move objects to tiers that cannot be read without restoring. Their days count from when an object was
+    last read."""
+    archived_class: str = ""
+    """The only class whose objects these rules move."""
     moves_by_use: str | None = None
     """The coldest class into which the store itself moves what nobody reads, at a fee for each object."""
     default_class: str | None = None

@@ -1,8 +1,8 @@
-"""The enabled rules of an S3 bucket's lifecycle."""
+"""The enabled rules of an S3 bucket's lifecycle, and of S3 Intelligent-Tiering."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tieredctl.ports.bucket_settings import LifecycleRule, Transition
@@ -15,13 +15,28 @@ def lifecycle_rules(answer: Mapping[str, Any]) -> list[LifecycleRule]:
     return [_rule(rule) for rule in answer.get("Rules", ()) if rule.get("Status") == "Enabled"]
 
 
-def _rule(rule: Mapping[str, Any]) -> LifecycleRule:
+def archive_rules(configurations: Iterable[Mapping[str, Any]]) -> list[LifecycleRule]:
+    """Those of a list of S3 Intelligent-Tiering configurations."""
+    return [_archive_rule(one) for one in configurations if one.get("Status") == "Enabled"]
+
+
+def _archive_rule(configuration: Mapping[str, Any]) -> LifecycleRule:
+    moves = [Transition(tier["AccessTier"], tier["Days"]) for tier in configuration.get("Tierings", ())]
+    return LifecycleRule(configuration["Id"], *_chosen(configuration), transitions=moves)
+
+
+def _chosen(rule: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[str]]:
+    """The prefix of what a rule is for, and the names of its other conditions."""
     chosen = rule.get("Filter", {})
     both = chosen.get("And", {})
+    prefix = chosen.get("Prefix") or both.get("Prefix") or rule.get("Prefix") or ""
+    return (prefix,), [name for name in _NARROWING if name in chosen or name in both]
+
+
+def _rule(rule: Mapping[str, Any]) -> LifecycleRule:
     return LifecycleRule(
         rule.get("ID", ""),
-        (chosen.get("Prefix") or both.get("Prefix") or rule.get("Prefix") or "",),
-        [name for name in _NARROWING if name in chosen or name in both],
+        *_chosen(rule),
         _expiry(rule.get("Expiration", {})),
         _noncurrent_days(rule.get("NoncurrentVersionExpiration", {})),
         rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation"),

@@ -21,7 +21,7 @@ from tieredctl.ports.object_store import StoredObject, Versioning
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.bucket_store import concurrently
 from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure
-from tieredctl.storage.s3_lifecycle import lifecycle_rules
+from tieredctl.storage.s3_lifecycle import archive_rules, lifecycle_rules
 from tieredctl.storage.s3_listing_page import ANSWERED_WITH
 from tieredctl.storage.s3_remedies import S3_CLASSES, S3_RIGHTS, s3_remedies
 from tieredctl.storage.settings_asked import SettingsAsked
@@ -44,6 +44,8 @@ _EVERYBODY = (
 _VERSIONING = {"Enabled": Versioning.ENABLED, "Suspended": Versioning.SUSPENDED}
 _BLOCKS = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
 _DAYS_A_YEAR = 365
+_MOST_TIERING_PAGES = 100
+"""A bucket has up to 1,000 configurations of S3 Intelligent-Tiering, and a page up to 100."""
 _READS_A_PREFIX = 5_500
 """GET and HEAD requests a second for a prefix, by Amazon S3's performance guidelines."""
 
@@ -77,10 +79,7 @@ class S3Settings:
         versioning = about("versioning", "get_bucket_versioning", "s3:GetBucketVersioning")
         lock = about("object lock", "get_object_lock_configuration", "s3:GetBucketObjectLockConfiguration")
         rules = about("lifecycle", "get_bucket_lifecycle_configuration", "s3:GetLifecycleConfiguration")
-        tiering = about(
-            *("archive tiers", "list_bucket_intelligent_tiering_configurations"),
-            "s3:GetIntelligentTieringConfiguration",
-        )
+        tiering = asked.at("archive tiers", "s3:GetIntelligentTieringConfiguration", self._tiering)
         replication = about("replication", "get_bucket_replication", "s3:GetReplicationConfiguration")
         encryption = about("encryption", "get_bucket_encryption", "s3:GetEncryptionConfiguration")
         payer = about("requester pays", "get_bucket_request_payment", "s3:GetBucketRequestPayment")
@@ -92,7 +91,8 @@ class S3Settings:
             versioning=_versioning(versioning),
             retention=_retention(lock),
             lifecycle=None if rules is None else lifecycle_rules(rules),
-            archive_tiers={} if tiering is None else _archive_tiers(tiering),
+            archive_tiers=archive_rules(tiering or ()),
+            archived_class="INTELLIGENT_TIERING",
             replication=None if replication is None else _replication(replication),
             keys=list(self._keys(asked, {*_default_keys(encryption), *_keys_of(heads.values())})),
             public_by=public_by,
@@ -122,6 +122,18 @@ class S3Settings:
             message = f"{self.address.url} does not know this question: it answers with a {answer[ANSWERED_WITH]}."
             raise S3Failure(ErrorCode.UNREADABLE, message)
         return answer
+
+    def _tiering(self) -> list[Mapping[str, Any]]:
+        """All configurations of S3 Intelligent-Tiering. Raises S3Failure `unreadable` where they do not end."""
+        listed: list[Mapping[str, Any]] = []
+        place: dict[str, str] = {}
+        for _ in range(_MOST_TIERING_PAGES):
+            answer = self._setting("list_bucket_intelligent_tiering_configurations", **place)
+            listed += answer.get("IntelligentTieringConfigurationList", ())
+            if not answer.get("IsTruncated"):
+                return listed
+            place = {"ContinuationToken": answer.get("NextContinuationToken", "")}
+        raise S3Failure(ErrorCode.UNREADABLE, f"{self.address.url} lists archive tiers without end.")
 
     def _public(self, about: Callable[..., Answer | None]) -> tuple[str | None, bool | None]:
         """What lets everybody read, and whether that is prevented; None where it is not known."""
@@ -198,15 +210,6 @@ def _retention(answer: Answer | None) -> DefaultRetention | None:
         return None
     days = rule.get("Days") or rule.get("Years", 0) * _DAYS_A_YEAR
     return DefaultRetention(days, rule.get("Mode", ""), keeps_the_key=False)
-
-
-def _archive_tiers(answer: Answer) -> dict[str, int]:
-    return {
-        tier["AccessTier"]: tier["Days"]
-        for one in answer.get("IntelligentTieringConfigurationList", ())
-        if one.get("Status") == "Enabled"
-        for tier in one.get("Tierings", ())
-    }
 
 
 def _replication(answer: Answer) -> list[ReplicationRule]:

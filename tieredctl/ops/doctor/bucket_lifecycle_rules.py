@@ -66,10 +66,19 @@ def _minimum(
 
 
 def _archive_tiers(view: BucketView) -> Iterator[Finding]:
-    for tier, days in view.facts.archive_tiers.items():
-        if not _outlived(view, days):
-            message = f"objects that nobody reads for {days} days go to {tier}, where brokers cannot read them"
-            yield view.finding(FindingCode.STORE_ARCHIVE_TIERS, message, {"tier": tier, "days": days})
+    there = view.contents.by_class.get(view.facts.archived_class)
+    objects = None if view.contents.objects is None else 0 if there is None else there.entries
+    for rule in filter(view.touches, view.facts.archive_tiers):
+        # What is not there now may still come: a rule or a plugin chooses the class.
+        severity = Severity.WARNING if not objects or rule.narrowed_by else None
+        for tier, days in rule.transitions:
+            if _outlived(view, days):
+                continue
+            message = f"objects of {view.facts.archived_class} that nobody reads for {days:g} days go to {tier}, by "
+            message += f"configuration {rule.name!r}: brokers cannot read them there"
+            evidence = {"configuration": rule.name, "prefixes": list(rule.prefixes), "tier": tier, "days": days}
+            evidence |= {"narrowedBy": list(rule.narrowed_by), "objects": objects}
+            yield view.finding(FindingCode.STORE_ARCHIVE_TIERS, message, evidence, severity)
 
 
 def _by_use(view: BucketView) -> Iterator[Finding]:
