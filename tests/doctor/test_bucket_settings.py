@@ -417,6 +417,15 @@ def test_what_may_not_be_asked_or_is_not_supported_is_unknown(server: SettingsSe
             assert all((str(one.evidence["right"]) in one.remedy) is is_right_named for one in findings), question
 
 
+def test_a_public_policy_is_a_warning_where_the_block_of_public_access_is_unknown(server: SettingsServer) -> None:
+    is_public = "<PolicyStatus><IsPublic>true</IsPublic></PolicyStatus>"
+    server.answer({**CLEAN, "publicAccessBlock": 403, "policyStatus": is_public})
+
+    found = {one.code.value: one.severity for one in diagnosed(server)}
+
+    assert found == {"store-setting-unknown": Severity.WARNING, "store-public": Severity.WARNING}
+
+
 def test_versions_and_keys_that_may_not_be_asked_for_are_unknown(server: SettingsServer) -> None:
     locked = {"versioning": VERSIONED, "object-lock": LOCKED.format(""), "lifecycle": lifecycle(rule(NONCURRENT))}
     cases: dict[str, Mapping[str, Answer]] = {

@@ -129,13 +129,13 @@ BUCKET_FINDING_KINDS = (
     FindingKind(
         FindingCode.STORE_PUBLIC,
         Severity.ERROR,
-        "everybody may read the bucket",
+        "the bucket's own settings let everybody read it",
         _COMMAND,
     ),
     FindingKind(
         FindingCode.STORE_PUBLIC_NOT_PREVENTED,
         Severity.INFO,
-        "the bucket is not public, but nothing prevents that it becomes so",
+        "no setting of the bucket's own prevents that it becomes public",
         _COMMAND,
     ),
     FindingKind(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import Finding
+from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.doctor.bucket_view import BucketView
 
 _READS_OF_A_PARTITION = 5_500 / 1_200
@@ -39,10 +39,14 @@ def _keys(view: BucketView) -> Iterator[Finding]:
 def _access(view: BucketView) -> Iterator[Finding]:
     facts = view.facts
     if facts.public_by is not None:
-        message = f"everybody may read the bucket, by its {facts.public_by}"
-        yield view.finding(FindingCode.STORE_PUBLIC, message, {"by": facts.public_by})
+        message = f"everybody may read the bucket, by its own {facts.public_by}"
+        is_unknown = facts.is_public_prevented is None
+        if is_unknown:
+            message += "; whether another setting prevents that is unknown"
+        severity = Severity.WARNING if is_unknown else None
+        yield view.finding(FindingCode.STORE_PUBLIC, message, {"by": facts.public_by}, severity)
     elif facts.is_public_prevented is False:
-        message = "nothing prevents that the bucket becomes public"
+        message = "no setting of the bucket's own prevents that it becomes public"
         yield view.finding(FindingCode.STORE_PUBLIC_NOT_PREVENTED, message, {})
     if facts.has_object_acls:
         message = "objects may have access control lists of their own"
