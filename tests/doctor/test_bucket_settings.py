@@ -417,6 +417,18 @@ def test_what_may_not_be_asked_or_is_not_supported_is_unknown(server: SettingsSe
             assert all((str(one.evidence["right"]) in one.remedy) is is_right_named for one in findings), question
 
 
+def test_retention_beyond_the_default_is_of_an_objects_own(server: SettingsServer) -> None:
+    retained = RETAINED.format("COMPLIANCE").replace("2026", "2040")
+    rules = lifecycle(rule(NONCURRENT))
+    locked = {"object-lock": LOCKED.format(DEFAULT_RETENTION), "retention": retained}
+    server.answer({**CLEAN, "versioning": VERSIONED, "lifecycle": rules, **locked})
+
+    found = {one.code.value: one.evidence for one in diagnosed(server)}
+
+    assert set(found) == {"store-retention-default", "store-objects-held"}
+    assert found["store-objects-held"]["hold"] == "COMPLIANCE until 2040-01-01"
+
+
 def test_a_public_policy_is_a_warning_where_the_block_of_public_access_is_unknown(server: SettingsServer) -> None:
     is_public = "<PolicyStatus><IsPublic>true</IsPublic></PolicyStatus>"
     server.answer({**CLEAN, "publicAccessBlock": 403, "policyStatus": is_public})

@@ -93,6 +93,8 @@ class SampledObject(NamedTuple):
     """The provider's word for how far its copying is; empty where it was never copied."""
     unreadable: str | None = None
     """Why its bytes cannot be read though it is there."""
+    retained_until_ms: int | None = None
+    """When what holds it ends by itself, where the bucket's default retention gives objects such an end."""
 
 
 class ClassTerms(NamedTuple):

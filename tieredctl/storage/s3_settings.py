@@ -99,7 +99,9 @@ class S3Settings:
             is_public_prevented=is_prevented,
             requester_pays=(payer or {}).get("Payer") == "Requester",
             sample=[
-                SampledObject(one.key, held.get(one.key), heads[one.key].get("ReplicationStatus", ""))
+                held.get(one.key, SampledObject(one.key))._replace(
+                    replication=heads[one.key].get("ReplicationStatus", "")
+                )
                 for one in sample
                 if one.key in heads
             ],
@@ -170,13 +172,17 @@ class S3Settings:
                 return {"ReplicationStatus": "DELETED"}
             raise
 
-    def _hold(self, key: str) -> str:
+    def _hold(self, key: str) -> SampledObject:
         name = {"Key": self.address.root + key}
         hold = self._setting("get_object_legal_hold", **name).get("LegalHold", {})
         if hold.get("Status") == "ON":
-            return "legal hold"
+            return SampledObject(key, "legal hold")
         kept = self._setting("get_object_retention", **name).get("Retention", {})
-        return f"{kept.get('Mode')} until {kept['RetainUntilDate']:%Y-%m-%d}" if kept.get("RetainUntilDate") else ""
+        ends = kept.get("RetainUntilDate")
+        if ends is None:
+            return SampledObject(key)
+        held_by = f"{kept.get('Mode')} until {ends:%Y-%m-%d}"
+        return SampledObject(key, held_by, retained_until_ms=int(ends.timestamp() * 1_000))
 
     def _keys(self, asked: SettingsAsked, names: Iterable[str]) -> Iterator[KeyState]:
         for name in sorted(names):

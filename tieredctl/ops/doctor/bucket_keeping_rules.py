@@ -10,7 +10,11 @@ from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.doctor.bucket_contents import Uploads
 from tieredctl.ops.doctor.bucket_view import DAY_MS, BucketView
+from tieredctl.ports.bucket_settings import SampledObject
 from tieredctl.ports.object_store import Versioning
+
+_LONGEST_YEAR = 366 / 365
+"""Providers' years have leap days; `DefaultRetention.days` has not."""
 
 
 def keeping_findings(view: BucketView) -> Iterator[Finding]:
@@ -72,9 +76,8 @@ def _days(view: BucketView) -> float | None:
 
 
 def _holds(view: BucketView) -> Iterator[Finding]:
-    # What the default gave each object is said of the bucket.
-    by_default = view.facts.retention is not None
-    held = [one for one in view.facts.sample if one.held_by and not (by_default and " until " in one.held_by)]
+    made_ms = {one.key: one.last_modified_ms for one in view.contents.sample}
+    held = [one for one in view.facts.sample if one.held_by and not _by_default(view, one, made_ms[one.key])]
     if not held or view.facts.holds_new_objects:
         return
     first = held[0]
@@ -82,6 +85,14 @@ def _holds(view: BucketView) -> Iterator[Finding]:
     message = f"{len(held)} of {asked} that were asked about cannot be deleted, such as {first.key} ({first.held_by})"
     evidence = {"objects": len(held), "sampled": len(view.facts.sample), "key": first.key, "hold": first.held_by}
     yield view.finding(FindingCode.STORE_OBJECTS_HELD, message, evidence, name=view.root + first.key)
+
+
+def _by_default(view: BucketView, one: SampledObject, made_ms: int) -> bool:
+    """Whether the default retention explains what holds an object: it is said of the bucket."""
+    default, until_ms = view.facts.retention, one.retained_until_ms
+    if default is None or until_ms is None:
+        return False
+    return until_ms <= made_ms + (default.days * _LONGEST_YEAR + 1) * DAY_MS
 
 
 def _uploads(view: BucketView) -> Iterator[Finding]:
