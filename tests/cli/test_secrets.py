@@ -20,12 +20,17 @@ SETTINGS = [
     "x-amz-security-token",
     "sasl.oauthbearer.client.secret",
     "basic.auth.user.info",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "TIEREDCTL_SCHEMA_REGISTRY_USER_INFO",
+    "SharedAccessSignature",
 ]
 SIGNED = [
     "https://b.s3.amazonaws.com/k?X-Amz-Date=1&X-Amz-Signature={}",
     "https://storage.googleapis.com/b/k?GoogleAccessId=a%40b&Signature={}",
     "https://a.blob.core.windows.net/c/k?sv=1&sig={}&se=2",
     "GET /b/k?AWSAccessKeyId=x&Signature={} HTTP/1.1",
+    "BlobEndpoint=https://a.blob.core.windows.net;SharedAccessSignature=sv=1&sig={}&se=2",
+    "sv=1&se=2&sig={}",
 ]
 WRITTEN = [
     "{name}={secret}",
@@ -79,6 +84,12 @@ def test_a_remembered_secret_is_hidden_wherever_it_is(name: str, secret: str, be
     for text in (secret, repr(secret)[1:-1]):
         left = redacted(f"{before}{text}{after}")
         assert text not in left or text in HIDDEN
+
+
+def test_the_key_in_a_remembered_connection_string_is_hidden_wherever_it_is() -> None:
+    remember_secrets({"AZURE_STORAGE_CONNECTION_STRING": "AccountName=logs;AccountKey=c2VjcmV0Cg==;EndpointSuffix=x"})
+
+    assert redacted("signed logs with c2VjcmV0Cg== by hand") == f"signed logs with {HIDDEN} by hand"
 
 
 def test_a_line_that_is_a_setting_is_hidden_to_its_end() -> None:

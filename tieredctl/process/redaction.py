@@ -11,7 +11,8 @@ from urllib.parse import quote, quote_plus
 
 HIDDEN = "(hidden)"
 _NAMES = (
-    r"passw|passphrase|pwd|secret|jaas|token|credential|user\.info|basic\.auth|connection\.string"
+    r"passw|passphrase|pwd|secret|jaas|token|credential|user[._-]?info|basic\.auth|connection[._-]?string"
+    r"|shared[._-]?access[._-]?signature"
     r"|(?:api|access|account|auth|client|encryption|master|private|sas|shared|signing|storage)[._-]?key"
     r"|ssl\.key\.pem|ssl\.keystore\.key"
 )
@@ -64,6 +65,7 @@ _PATTERNS: Sequence[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
         rf"\g<1>{HIDDEN}",
     ),
     (re.compile(rf"({_SECRET_WORD}[\"']?\s*(?:=>|[=:])\s*)(?:{_QUOTED}|[^\s,;&]+)", re.IGNORECASE), rf"\g<1>{HIDDEN}"),
+    (re.compile(r"(\bsig=)[^\s\"'<>;&]+", re.IGNORECASE), rf"\g<1>{HIDDEN}"),
     (re.compile(rf"(\buser_[\w.-]++\s*=\s*)(?:{_QUOTED})"), rf"\g<1>{HIDDEN}"),
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b|\beyJ[\w-]{8,4096}+\.[\w-]++\.[\w-]*|\bya29\.[\w-]+"), HIDDEN),
 )
@@ -79,11 +81,22 @@ def is_secret(setting: str) -> bool:
 
 
 def remember_secrets(settings: Mapping[str, str]) -> None:
-    """Has `redacted` hide the values of the settings that hold secrets, wherever they appear from now on."""
+    """Has `redacted` hide the values of the settings that hold secrets, wherever they appear from now on.
+
+    Of a connection string (`AccountName=…;AccountKey=…`), also those of its parts.
+    """
     for name, value in settings.items():
         is_path = name in _FOLDERS or (value.startswith("/") and os.path.exists(value))
         if len(value) >= _SHORTEST_KNOWN and is_secret(name) and not is_path:
             _known.update(_spellings(value))
+            remember_secrets(dict(_parts(value)))
+
+
+def _parts(connection_string: str) -> Iterator[tuple[str, str]]:
+    for part in connection_string.split(";"):
+        name, equals, value = part.partition("=")
+        if equals:
+            yield name.strip(), value.strip()
 
 
 def _spellings(value: str) -> Iterator[str]:
