@@ -62,7 +62,7 @@ def _template(properties: Properties) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         document = json.loads(text_of(file, "assertion template"))
         return dict(document.get("header", {})), dict(document.get("payload", {}))
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, TypeError, ValueError, RecursionError):
         raise unusable(f"The assertion template {file} is not JSON with header and payload") from None
 
 

@@ -14,7 +14,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_ope
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.properties import unusable
-from tieredctl.kafka.sign_in.tokens import Token, ends_at
+from tieredctl.kafka.sign_in.tokens import Token, ends_at, finite
 
 _SECONDS = 10.0
 _LARGEST_ANSWER = 1 << 20
@@ -31,8 +31,7 @@ class TokenEndpoint:
     """Where tokens are fetched: an http or https URL."""
 
     def __init__(self, url: str, context: ssl.SSLContext) -> None:
-        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise unusable(f"The token endpoint {url} is not an http or https URL")
+        _demand_url(url)
         self._url = url
         self._opener = build_opener(HTTPSHandler(context=context), _NoRedirect())
 
@@ -42,10 +41,10 @@ class TokenEndpoint:
         value = answer.get("access_token") or answer.get("id_token")
         if not isinstance(value, str) or not value or any(char.isspace() or char < " " for char in value):
             raise TieredctlError(ErrorCode.BROKER_REFUSED, f"The token endpoint {self._url} answered without a token.")
-        seconds = answer.get("expires_in")
         stated = ends_at(value)
         if stated is None:
-            stated = time.time() + (float(seconds) if isinstance(seconds, int | float) else _SECONDS_IF_UNSAID)
+            seconds = finite(answer.get("expires_in"))
+            stated = time.time() + (_SECONDS_IF_UNSAID if seconds is None else seconds)
         return Token(value, stated)
 
     def _answer(self, form: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
@@ -84,9 +83,23 @@ class TokenEndpoint:
         return TieredctlError(ErrorCode.BROKER_UNREACHABLE, message, hint=hint)
 
 
+def _demand_url(url: str) -> None:
+    """Raises TieredctlError `usage`, which does not repeat the URL: it may hold a password."""
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise unusable("The token endpoint is not an http or https URL")
+    if "@" in parts.netloc:
+        hint = "Give the client's id and secret in sasl.jaas.config."
+        raise unusable("The URL of the token endpoint has a user or a password", hint)
+
+
 def _document(body: bytes) -> dict[str, Any]:
     try:
         document = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}

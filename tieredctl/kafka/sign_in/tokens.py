@@ -65,12 +65,22 @@ def claims(token: str) -> dict[str, object]:
         return {}
     try:
         payload = json.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except (Base64Error, ValueError):
+    except (Base64Error, ValueError, RecursionError):
         return {}
     return payload if isinstance(payload, dict) else {}
 
 
 def ends_at(token: str) -> float | None:
     """When a JWT ends, in Unix seconds; None where it does not say."""
-    stated = claims(token).get("exp")
-    return float(stated) if isinstance(stated, int | float) and not isinstance(stated, bool) else None
+    return finite(claims(token).get("exp"))
+
+
+def finite(stated: object) -> float | None:
+    """A number of a JSON document; None for anything else, and for one beyond all floats."""
+    if isinstance(stated, bool) or not isinstance(stated, int | float):
+        return None
+    try:
+        number = float(stated)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
