@@ -8,11 +8,12 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kafka.sign_in import token_endpoint
 from tieredctl.kafka.sign_in.token_endpoint import TokenEndpoint
 from tieredctl.kafka.sign_in.tokens import ends_at
 
@@ -21,14 +22,22 @@ PASSWORD = "hunter22"
 
 
 @contextmanager
-def answering(body: bytes, status: int = 200) -> Iterator[TokenEndpoint]:
-    """An endpoint with this answer."""
+def answering(body: bytes, status: int = 200, *, header: str = "X: y", ends: bool = True) -> Iterator[TokenEndpoint]:
+    """An endpoint with this answer, which is followed by a space now and then where it does not end."""
+    is_over = Event()
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_POST(self) -> None:
             self.send_response(status)
+            self.send_header(*header.split(": "))
+            self.send_header("Connection", "close")
             self.end_headers()
             self.wfile.write(body)
+            while not ends and not is_over.wait(0.05):
+                self.wfile.write(b" ")
+                self.wfile.flush()
 
         def log_message(self, *_: object) -> None:
             """Silent."""
@@ -39,6 +48,7 @@ def answering(body: bytes, status: int = 200) -> Iterator[TokenEndpoint]:
     try:
         yield TokenEndpoint(f"http://127.0.0.1:{server.server_port}", ssl.create_default_context())
     finally:
+        is_over.set()
         server.shutdown()
         server.server_close()
         thread.join()
@@ -75,6 +85,20 @@ def test_a_hostile_answer_is_an_answer_without_a_token() -> None:
             assert refusal(endpoint) is ErrorCode.BROKER_REFUSED
     with answering(DEEP, status=401) as endpoint:
         assert refusal(endpoint) is ErrorCode.BROKER_REFUSED
+
+
+def test_a_refusal_is_one_though_its_reason_is_cut_short() -> None:
+    with answering(b"ff\r\n{", status=401, header="Transfer-Encoding: chunked") as endpoint:
+        assert refusal(endpoint) is ErrorCode.BROKER_REFUSED
+
+
+def test_an_answer_that_is_cut_short_or_never_ends_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_endpoint, "_SECONDS_IN_ALL", 0.5)
+    with answering(b"ff\r\n{", header="Transfer-Encoding: chunked") as endpoint:
+        assert refusal(endpoint) is ErrorCode.BROKER_UNREACHABLE
+    for status in (200, 401):
+        with answering(b"{", status, ends=False) as endpoint:
+            assert refusal(endpoint) is ErrorCode.BROKER_UNREACHABLE
 
 
 def test_an_end_that_is_not_a_finite_number_is_unknown() -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from http import HTTPStatus
 from http.client import HTTPException
-from typing import Any
+from threading import Thread
+from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
@@ -16,10 +20,12 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.properties import unusable
 from tieredctl.kafka.sign_in.tokens import Token, ends_at, finite
 
-_SECONDS = 10.0
+_SECONDS, _SECONDS_IN_ALL = 10.0, 30.0
 _LARGEST_ANSWER = 1 << 20
 _SECONDS_IF_UNSAID = 60.0
 _REFUSING = (400, 401, 403)
+
+_Answer = TypeVar("_Answer")
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -51,21 +57,28 @@ class TokenEndpoint:
         accepted = {"Accept": "application/json", "Cache-Control": "no-cache"}
         request = Request(self._url, urlencode(form).encode(), {**accepted, **headers})
         try:
-            with self._opener.open(request, timeout=_SECONDS) as answer:
-                body = answer.read(_LARGEST_ANSWER)
-        except HTTPError as error:
-            with error:
-                raise self._refusal(error) from None
+            status, body = _within(_SECONDS_IN_ALL, lambda: self._exchanged(request))
         except URLError as error:
             raise self._unreachable(error.reason) from None
         except (HTTPException, OSError) as error:
             raise self._unreachable(error) from None
+        if status != HTTPStatus.OK:
+            raise self._refusal(status, body)
         return _document(body)
 
-    def _refusal(self, error: HTTPError) -> TieredctlError:
-        stated = _document(error.read(_LARGEST_ANSWER)).get("error")
-        reason = f"{stated} (HTTP {error.code})" if isinstance(stated, str) and stated else f"HTTP {error.code}"
-        if error.code not in _REFUSING:
+    def _exchanged(self, request: Request) -> tuple[int, bytes]:
+        try:
+            with self._opener.open(request, timeout=_SECONDS) as answer:
+                return HTTPStatus.OK, answer.read(_LARGEST_ANSWER)
+        except HTTPError as error:
+            with error, suppress(HTTPException, OSError):  # a refusal is one, whatever becomes of its reason
+                return error.code, error.read(_LARGEST_ANSWER)
+            return error.code, b""
+
+    def _refusal(self, status: int, body: bytes) -> TieredctlError:
+        stated = _document(body).get("error")
+        reason = f"{stated} (HTTP {status})" if isinstance(stated, str) and stated else f"HTTP {status}"
+        if status not in _REFUSING:
             return self._unreachable(reason)
         hint = "Check the client's id, secret or assertion, and the scope, in --command-config. Only one was tried."
         return TieredctlError(
@@ -81,6 +94,25 @@ class TokenEndpoint:
             hint = "Check sasl.oauthbearer.token.endpoint.url in --command-config, and proxies."
         message = f"The token endpoint {self._url} gave no token: {str(text).lower()}."
         return TieredctlError(ErrorCode.BROKER_UNREACHABLE, message, hint=hint)
+
+
+def _within(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
+    """The result of a question. Raises TimeoutError after so many seconds, however slowly an answer goes on: urllib's
+    own limit is for each read."""
+    answer = Future[_Answer]()
+
+    def run() -> None:
+        try:
+            answer.set_result(ask())
+        except BaseException as error:  # noqa: BLE001 - raised where the answer is awaited
+            answer.set_exception(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not answer.done():
+        raise TimeoutError("timed out")
+    return answer.result()
 
 
 def _demand_url(url: str) -> None:
