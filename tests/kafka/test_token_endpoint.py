@@ -101,6 +101,13 @@ def test_an_answer_that_is_cut_short_or_never_ends_is_no_answer(monkeypatch: pyt
             assert refusal(endpoint) is ErrorCode.BROKER_UNREACHABLE
 
 
+def test_a_token_that_has_ended_is_refused() -> None:
+    ended = jwt(b'{"exp": 1}').encode()
+    for body in (b'{"access_token": "%s", "expires_in": 60}' % ended, b'{"access_token": "a", "expires_in": -1}'):
+        with answering(body) as endpoint:
+            assert refusal(endpoint) is ErrorCode.BROKER_REFUSED
+
+
 def test_an_end_that_is_not_a_finite_number_is_unknown() -> None:
     for stated in (b"1" + b"0" * 400, b"1e400", b"NaN", b"-Infinity", b"true", b'"soon"', DEEP):
         assert ends_at(jwt(b'{"exp": ' + stated + b"}")) is None

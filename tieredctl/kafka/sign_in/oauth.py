@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import partial
 from ssl import SSLContext
-from typing import NoReturn
 from urllib.parse import quote_plus, unquote, urlsplit
 
-from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.properties import Properties, unusable
 from tieredctl.kafka.sign_in.assertion import assertion, has_assertion, text_of
 from tieredctl.kafka.sign_in.bearer import BearerSignIn
 from tieredctl.kafka.sign_in.token_endpoint import TokenEndpoint
-from tieredctl.kafka.sign_in.tokens import Token, TokenSource, ends_at
+from tieredctl.kafka.sign_in.tokens import Token, TokenSource, demand_lasting, ends_at
 from tieredctl.kafka.tls_context import ssl_context
 from tieredctl.kafka.tls_stores import translate_identity, translate_trust
 
@@ -162,14 +159,7 @@ def _stated_token(value: str, where: str) -> Token:
     end = ends_at(value)
     if end is None:
         raise unusable(f"The token in {where} is not a JWT with the claim exp")
-    if end <= time.time():
-        _refuse_ended(where)
-    return Token(value, end)
-
-
-def _refuse_ended(where: str) -> NoReturn:
-    hint = "Put a new token there."
-    raise TieredctlError(ErrorCode.BROKER_REFUSED, f"The token in {where} has ended.", hint=hint)
+    return demand_lasting(Token(value, end), f"The token in {where}", "Put a new token there.")
 
 
 def _extensions(properties: Properties, options: Options) -> dict[str, str]:

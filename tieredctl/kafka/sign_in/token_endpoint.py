@@ -18,7 +18,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_ope
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.properties import unusable
-from tieredctl.kafka.sign_in.tokens import Token, ends_at, finite
+from tieredctl.kafka.sign_in.tokens import Token, demand_lasting, ends_at, finite
 
 _SECONDS, _SECONDS_IN_ALL = 10.0, 30.0
 _LARGEST_ANSWER = 1 << 20
@@ -51,7 +51,8 @@ class TokenEndpoint:
         if stated is None:
             seconds = finite(answer.get("expires_in"))
             stated = time.time() + (_SECONDS_IF_UNSAID if seconds is None else seconds)
-        return Token(value, stated)
+        hint = "Check this machine's clock, and the lifetime of the issuer's tokens."
+        return demand_lasting(Token(value, stated), f"The token of the token endpoint {self._url}", hint)
 
     def _answer(self, form: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
         accepted = {"Accept": "application/json", "Cache-Control": "no-cache"}

@@ -26,6 +26,13 @@ class Token(NamedTuple):
     ends_at: float
 
 
+def demand_lasting(token: Token, what: str, hint: str) -> Token:
+    """The token itself; `what` begins a sentence. Raises TieredctlError `broker-refused` where it has ended."""
+    if token.ends_at <= time.time():
+        raise TieredctlError(ErrorCode.BROKER_REFUSED, f"{what} has ended.", hint=hint)
+    return token
+
+
 class TokenSource:
     """Gives a token that has not ended. For any number of threads."""
 
