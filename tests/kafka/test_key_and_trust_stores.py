@@ -128,6 +128,22 @@ def test_a_store_that_asks_for_hours_of_work_is_refused_at_once(tmp_path: Path) 
     assert "iterations" in refused.message
 
 
+def test_a_store_that_cryptography_cannot_open_is_refused(tmp_path: Path) -> None:
+    """Its key is of secp112r1, as `openssl ecparam -name secp112r1 -genkey` makes it."""
+    lines = (f"ssl.keystore.location={STORES / 'unsupported-curve.p12'}", "ssl.keystore.password=storepass")
+
+    assert refusal(tmp_path, *lines).code is ErrorCode.USAGE
+
+
+def test_a_store_of_millions_of_elements_is_refused_at_once(tmp_path: Path) -> None:
+    store, elements = tmp_path / "trust.p12", b"\x05\x00" * (1 << 20)
+    store.write_bytes(b"\x30\x84" + len(elements).to_bytes(4) + elements)
+
+    refused = refusal(tmp_path, f"ssl.truststore.location={store}", "ssl.truststore.password=storepass")
+
+    assert "elements" in refused.message
+
+
 def test_what_is_no_store_or_far_too_large_is_refused(tmp_path: Path) -> None:
     for content in (b"", b"anything", b"\x30", b"\xfe\xed\xfe\xed" + b"\xff" * 50, bytes(LARGEST + 1)):
         (tmp_path / "store").write_bytes(content)

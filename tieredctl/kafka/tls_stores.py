@@ -28,7 +28,7 @@ _CONSTRUCTED, _LONG_FORM = 0x20, 0x80
 _INTEGER, _OCTETS, _IDENTIFIER, _SEQUENCE = 0x02, 0x04, 0x06, 0x30
 _PASSWORD_BASED = (bytes.fromhex("2a864886f70d0105"), bytes.fromhex("2a864886f70d010c01"))
 """How the object identifiers of PKCS #5 and of PKCS #12's ciphers begin."""
-_DEEPEST = 24
+_DEEPEST, _MOST_ELEMENTS = 24, 1 << 16
 
 
 class _Opened(NamedTuple):
@@ -109,7 +109,7 @@ def _open(what: str, location: str, data: bytes, password: str | None, key_passw
         if data.startswith(JKS_MAGIC):
             return _open_jks(data, password, key_password, opens_key=what == "key")
         if data.startswith(_DER_SEQUENCE):
-            return _open_pkcs12(data, password)
+            return _open_pkcs12(store, data, password)
     except WrongPassword:
         hint = f"Check ssl.{what}store.password and ssl.key.password in --command-config."
         raise unusable(f"{store} was not opened by its password, or was altered", hint) from None
@@ -127,8 +127,9 @@ def _open_jks(data: bytes, password: str | None, key_password: str | None, *, op
     return _Opened(entry.private_key(key_password or ""), entry.chain, store.trusted)
 
 
-def _open_pkcs12(data: bytes, password: str | None) -> _Opened:
+def _open_pkcs12(store: str, data: bytes, password: str | None) -> _Opened:
     try:
+        from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
     except ImportError:
@@ -136,16 +137,19 @@ def _open_pkcs12(data: bytes, password: str | None) -> _Opened:
     if any(count > _MOST_ITERATIONS for count in _iterations(data)):
         raise DecodeError(f"it asks for more than {_MOST_ITERATIONS:,} iterations", 0)
     try:
-        store = load_pkcs12(data, None if password is None else password.encode())
+        opened = load_pkcs12(data, None if password is None else password.encode())
     except ValueError as error:
         if "password" in str(error).lower():
             raise WrongPassword from None
         raise DecodeError("not PKCS12", 0) from None
-    others = [_der(one.certificate) for one in store.additional_certs]
-    if store.key is None or store.cert is None:
-        return _Opened(None, (), others if store.cert is None else [_der(store.cert.certificate), *others])
-    key = store.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
-    return _Opened(key, [_der(store.cert.certificate), *others], others)
+    except UnsupportedAlgorithm as error:
+        hint = "Make it again with algorithms that cryptography supports."
+        raise unusable(f"{store} cannot be opened by cryptography: {str(error).rstrip('.')}", hint) from None
+    others = [_der(one.certificate) for one in opened.additional_certs]
+    if opened.key is None or opened.cert is None:
+        return _Opened(None, (), others if opened.cert is None else [_der(opened.cert.certificate), *others])
+    key = opened.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    return _Opened(key, [_der(opened.cert.certificate), *others], others)
 
 
 def _der(certificate: Certificate) -> bytes:
@@ -179,7 +183,8 @@ def _integers(data: bytes, depth: int) -> Iterator[int]:
 
 
 def _children(data: bytes) -> list[tuple[int, bytes]] | None:
-    """Tags and contents of the DER elements that `data` consists of; None where it does not."""
+    """Tags and contents of the DER elements that `data` consists of; None where it does not. Raises DecodeError for
+    more than any store has."""
     found, position = list[tuple[int, bytes]](), 0
     while position < len(data):
         if position + 2 > len(data):
@@ -194,6 +199,8 @@ def _children(data: bytes) -> list[tuple[int, bytes]] | None:
         if position > len(data):
             return None
         found.append((tag, data[start:position]))
+        if len(found) > _MOST_ELEMENTS:
+            raise DecodeError(f"it has more than {_MOST_ELEMENTS:,} elements in one", 0)
     return found
 
 
