@@ -21,6 +21,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.kafka_python_producer import KafkaPythonProducer
 from tieredctl.kafka.live_cluster import LiveCluster
 from tieredctl.kafka.metadata_producer import metadata_producer
+from tieredctl.kafka.sign_in.gssapi import SecurityContext
 
 pytestmark = pytest.mark.integration
 
@@ -227,3 +228,14 @@ def test_events_are_written_by_kafka_python_where_librdkafka_has_no_kerberos(rig
             by_tickets.publish(0, [started(1, 0, 9)])
 
     assert refused.value.code is ErrorCode.BROKER_UNREACHABLE
+
+
+def test_a_login_that_is_left_in_the_middle_is_released(rig: SignInBroker) -> None:
+    context = SecurityContext("kafka", "localhost", None, {"ccache": f"FILE:{rig.tickets}"})
+    assert context.step(b"")
+    release = context.close
+    assert release.alive
+
+    del context
+
+    assert not release.alive

@@ -7,11 +7,12 @@ No wheel has it, and tieredctl needs no compiler. Credentials of a keytab or a c
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from ctypes.util import find_library
 from functools import cache
 from typing import Any
+from weakref import finalize
 
 from tieredctl.errors import ErrorCode, TieredctlError
 
@@ -66,6 +67,8 @@ class SecurityContext:
         self._context, self._credential = c_void_p(), c_void_p()
         self._names: list[c_void_p] = []
         self.is_established = False
+        self.close = finalize(self, _release, self._library, self._names, self._context, self._credential)
+        """Releases what the library holds: at the latest when nothing refers to this, as where a broker hung up."""
         try:
             self._target = self._name(f"{service}@{host}", _HOST_BASED_SERVICE)
             own = self._name(principal, _PRINCIPAL) if principal else c_void_p()
@@ -102,17 +105,6 @@ class SecurityContext:
         self._call("gss_wrap", self._context, c_int(0), c_uint32(0), byref(given), None, byref(made))
         return self._taken(made)
 
-    def close(self) -> None:
-        """Releases what the library holds."""
-        minor = c_uint32()
-        for name in self._names:
-            self._library.gss_release_name(byref(minor), byref(name))
-        self._names.clear()
-        if self._context.value is not None:
-            self._library.gss_delete_sec_context(byref(minor), byref(self._context), None)
-        if self._credential.value is not None:
-            self._library.gss_release_cred(byref(minor), byref(self._credential))
-
     def _name(self, text: str, kind: _Oid) -> c_void_p:
         name = c_void_p()
         self._call("gss_import_name", byref(_buffer(text.encode())), byref(kind), byref(name))
@@ -140,6 +132,16 @@ class SecurityContext:
         return data
 
 
+def _release(library: Any, names: Sequence[c_void_p], context: c_void_p, credential: c_void_p) -> None:
+    minor = c_uint32()
+    for name in names:
+        library.gss_release_name(byref(minor), byref(name))
+    if context.value is not None:
+        library.gss_delete_sec_context(byref(minor), byref(context), None)
+    if credential.value is not None:
+        library.gss_release_cred(byref(minor), byref(credential))
+
+
 def _buffer(data: bytes) -> _Buffer:
     buffer = _Buffer(len(data), ctypes.cast(c_char_p(data), c_void_p))
     buffer.kept = data  # as long as the library may read it
@@ -153,10 +155,10 @@ def _library() -> Any:
             continue
         try:
             library = ctypes.CDLL(name)
-        except OSError:
+            for function in _FUNCTIONS:
+                getattr(library, function).restype = c_uint32
+        except (OSError, AttributeError):  # not there, or without MIT's extension, as Heimdal's is
             continue
-        for function in _FUNCTIONS:
-            getattr(library, function).restype = c_uint32
         return library
     hint = "Install MIT Kerberos's library: Debian's package libgssapi-krb5-2, Red Hat's krb5-libs."
     raise TieredctlError(ErrorCode.MISSING_EXTRA, "GSSAPI needs libgssapi_krb5, which is not installed.", hint=hint)
