@@ -1,13 +1,9 @@
 """One connection to a Kafka server, from the host name to the first answer to an accepted client.
 
-It asks one request at a time, and reports in one sentence why a server cannot be asked: kafka-python loses what a
-server answers before it closes a connection, and can only begin with a broker's list of brokers.
-
-Connects once to a bootstrap server, as both clients will, and reports in one sentence why that fails.
-
-The clients retry without end and report less: kafka-python loses what a broker answers before it closes a connection,
-librdkafka has one sentence for all certificate errors. A failure found here ends a command after a single failed login,
-so that no account is locked by repetition.
+It asks one request at a time, and reports in one sentence why a server cannot be asked. The clients retry without end
+and report less: kafka-python loses what a server answers before it closes a connection, and can only begin with a
+broker's list of brokers; librdkafka has one sentence for all certificate errors. A failure found here ends a command
+after a single failed login, so that no account is locked by repetition.
 """
 
 from __future__ import annotations
