@@ -185,11 +185,15 @@ def test_what_a_run_has_no_key_for_is_left_to_one_that_has_and_other_partitions_
         return run_backfill(BackfillOptions(*places, task_bytes=2_000), {})
 
     without_key = run(replace(with_key, layout_options={}), of_this_key)
+    places = metadata_place(capture), replace(with_key, layout_options={}), Selection.of(ENCRYPTED)
+    apart = TablesPlace.given(str(tmp_path / "committed"), {})
+    committed = run_backfill(BackfillOptions(*places, apart, Isolation.READ_COMMITTED), {})
     partly = run(with_key, of_another)
     before = backfill.rows("records")
     last = run(with_key, of_this_key)
 
-    assert set(without_key.unread) == partitions
+    assert set(without_key.unread) == set(committed.unread) == partitions
+    assert committed.exit_code is ExitCode.INCOMPLETE
     assert (without_key.records, without_key.exit_code) == (0, ExitCode.INCOMPLETE)
     number = span.segment.topic_id_partition.partition
     reached = partly.manifest.next_offsets[str(number)]

@@ -15,6 +15,7 @@ from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.records.request import Isolation, OnDamage, RecordRequest
+from tieredctl.records.transaction_indexes import TransactionIndexes
 from tieredctl.wiring.places import MetadataPlace, StorePlace
 from tieredctl.wiring.records import TopicRecords, topic_records
 from tieredctl_spark.backfill.written_shares import HistoryShare, WrittenShare, write_shares
@@ -95,7 +96,7 @@ def run_backfill(
         history.append([], [])
     leftovers = remove_leftovers(tables, history.manifest)
     findings = (*topic.findings, *(one for partition in topic.partitions for one in partition.findings))
-    return BackfillRun(history.manifest, history.rows - before, findings, history.unread, leftovers)
+    return BackfillRun(history.manifest, history.rows - before, findings, history.unstable | history.unread, leftovers)
 
 
 def _chunks(shares: Iterator[HistoryShare]) -> Iterator[tuple[list[HistoryShare], ChunkSize]]:
@@ -122,6 +123,8 @@ class _History:
     run_id: str = field(default_factory=new_run_id)
     unread: dict[int, str] = field(default_factory=dict)
     """By partition, why this run reads no further in it."""
+    unstable: dict[int, str] = field(default_factory=dict)
+    """By partition, why it is not known up to where its transactions have ended."""
 
     @classmethod
     def opened(cls, options: BackfillOptions, store: WritableObjectStore, topic: TopicRecords) -> _History:
@@ -154,11 +157,20 @@ class _History:
                 raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Begin in another folder.")
         for number, partition in partitions.items():
             known = readable(partition, topic.store, topic.layout, self.options.isolation)
+            if (reason := self._unstable(known, topic)) is not None:
+                self.unstable[number] = reason
             begin = self._known_offsets().get(number, known.first)
             if begin < known.end:
                 for share in self._of_partition(known, begin, topic, findings):
                     findings = []  # once
                     yield share
+
+    def _unstable(self, known: Readable, topic: TopicRecords) -> str | None:
+        spans = known.remote.spans
+        if self.options.isolation is Isolation.READ_UNCOMMITTED or known.end == known.remote.end_offset or not spans:
+            return None
+        loss = next(TransactionIndexes(topic.store, topic.layout, spans).open_after(len(spans) - 1), None)
+        return None if loss is None else f"{loss.finding.code}: {loss.finding.message}"
 
     def _known_offsets(self) -> dict[int, int]:
         """Where the selected partitions continue."""
