@@ -417,6 +417,26 @@ def test_what_may_not_be_asked_or_is_not_supported_is_unknown(server: SettingsSe
             assert all((str(one.evidence["right"]) in one.remedy) is is_right_named for one in findings), question
 
 
+def test_a_key_that_is_not_known_where_it_was_asked_for_is_unknown(server: SettingsServer) -> None:
+    server.answer({**CLEAN, "encryption": ENCRYPTED, "key": 400})
+
+    (finding,) = diagnosed(server)
+
+    assert finding.evidence["question"] == "encryption key"
+    assert KMS_KEY in str(finding.evidence["error"])
+    assert "support" not in finding.message
+    assert exit_code_of([finding]) is ExitCode.INCOMPLETE
+
+
+def test_an_object_that_is_deleted_meanwhile_is_not_held(server: SettingsServer) -> None:
+    rules = lifecycle(rule(NONCURRENT))
+    server.answer(
+        {**CLEAN, "versioning": VERSIONED, "lifecycle": rules, "object-lock": LOCKED.format(""), "legal-hold": 404}
+    )
+
+    assert diagnosed(server) == []
+
+
 def test_retention_beyond_the_default_is_of_an_objects_own(server: SettingsServer) -> None:
     retained = RETAINED.format("COMPLIANCE").replace("2026", "2040")
     rules = lifecycle(rule(NONCURRENT))

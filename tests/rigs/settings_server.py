@@ -18,7 +18,7 @@ Answer = str | int | Mapping[str, Any]
 _GOOGLES = ("/storage/v1/", "/download/storage/v1/")
 _XML = '<?xml version="1.0" encoding="UTF-8"?>'
 _NS = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
-_ERRORS = {403: "AccessDenied", 501: "NotImplemented", 404: "NoSuchKey"}
+_ERRORS = {400: "NotFoundException", 403: "AccessDenied", 501: "NotImplemented", 404: "NoSuchKey"}
 _EMPTY: Mapping[str, Answer] = {
     "list-type": f"<ListBucketResult {_NS}><IsTruncated>false</IsTruncated></ListBucketResult>",
     "versions": f"<ListVersionsResult {_NS}><IsTruncated>false</IsTruncated></ListVersionsResult>",
@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif isinstance(answer, int):
             code = _ERRORS.get(answer, str(answer))
             is_json = self.path.startswith(_GOOGLES) or question == "key"
-            body = json.dumps({"error": {"code": answer}}) if is_json else missing(code)
+            body = json.dumps({"error": {"code": answer}, "__type": code}) if is_json else missing(code)
             self._send(answer, body)
         elif isinstance(answer, str):
             self._send(404 if answer.startswith("<Error>") else 200, _XML + answer)

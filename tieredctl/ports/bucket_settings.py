@@ -24,7 +24,7 @@ class Unanswered(NamedTuple):
     error: str
     """Why there is no answer, without anything that the server quoted."""
     is_unsupported: bool = False
-    """The server lacks the API; otherwise the user lacks the right."""
+    """The server lacks the API, or what was asked about is not there; otherwise the user lacks the right."""
 
 
 class Transition(NamedTuple):

@@ -37,6 +37,8 @@ _NOT_SET = {
     "ServerSideEncryptionConfigurationNotFoundError",
 }
 """What S3 answers where a bucket or an object has no such configuration."""
+_DELETED = {"NoSuchKey", "404"}
+"""What S3 answers about an object that was deleted since it was listed."""
 _EVERYBODY = (
     "http://acs.amazonaws.com/groups/global/AllUsers",
     "http://acs.amazonaws.com/groups/global/AuthenticatedUsers",
@@ -86,7 +88,7 @@ class S3Settings:
         public_by, is_prevented = self._public(about)
         heads = self._each(asked, "objects", S3_RIGHTS["sample"], sample, self._head)
         is_locked = _locked(lock)
-        held = self._each(asked, "holds", S3_RIGHTS["holds"], sample, self._hold) if is_locked else {}
+        held = self._each(asked, "holds", S3_RIGHTS["holds"], sample, self._held) if is_locked else {}
         return BucketFacts(
             versioning=_versioning(versioning),
             retention=_retention(lock),
@@ -168,8 +170,16 @@ class S3Settings:
         try:
             return self._setting("head_object", Key=self.address.root + key)
         except S3Failure as failure:
-            if failure.reason in {"NoSuchKey", "404"}:  # deleted since it was listed
+            if failure.reason in _DELETED:
                 return {"ReplicationStatus": "DELETED"}
+            raise
+
+    def _held(self, key: str) -> SampledObject:
+        try:
+            return self._hold(key)
+        except S3Failure as failure:
+            if failure.reason in _DELETED:
+                return SampledObject(key)
             raise
 
     def _hold(self, key: str) -> SampledObject:
@@ -198,7 +208,13 @@ class S3Settings:
     def _describe_key(self, name: str) -> Answer:
         if not self.connection.has_kms:
             raise S3Failure(ErrorCode.UNREADABLE, f"No server of keys is known for {self.address.url}.")
-        return self.connection.describe_key(name, self.address.url)
+        try:
+            return self.connection.describe_key(name, self.address.url)
+        except S3Failure as failure:
+            if failure.reason != "NotFoundException":
+                raise
+            message = f"KMS does not know the key {name}: it is deleted, or in a region that was not asked."
+            raise S3Failure(ErrorCode.UNREADABLE, message, reason=failure.reason) from None
 
 
 def _locked(answer: Answer | None) -> bool:

@@ -92,9 +92,9 @@ class BucketView:
     def unknown(self) -> Iterator[Finding]:
         """A finding for each question without an answer."""
         for one in self.facts.unanswered:
-            why = "the server does not support it" if one.is_unsupported else f"it needs {one.right}"
+            why = "" if one.is_unsupported else f", it needs {one.right}"
             evidence = {"question": one.question, "right": one.right, "error": one.error}
-            message = f"{one.question}: unknown, {why}: {one.error}"
+            message = f"{one.question}: unknown{why}: {one.error}"
             finding = self.finding(FindingCode.STORE_SETTING_UNKNOWN, message, evidence, right=one.right)
             if one.is_unsupported:
                 hint = "look it up with the server's own administration"
