@@ -18,9 +18,11 @@ from tests.spark.pipeline.catalog_trial import CATALOGS, DELTA
 from tests.spark.release_process import process_of
 from tieredctl.errors import ExitCode
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1_200)]  # the first waits until its release is installed
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(3_600)]  # the first waits until its release is installed
 
-SECONDS = 900
+SECONDS = 3_000
+exhaustive = pytest.mark.exhaustive("catalogs")
+"""Some twenty runs of the pipeline."""
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,7 @@ def trials(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return json.loads(answer.read_text())
 
 
+@exhaustive
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_rows_are_those_of_parquet_and_each_is_there_once_wherever_runs_died(trials: Any, catalog: str) -> None:
     found = trials[catalog]
@@ -51,6 +54,7 @@ def test_rows_are_those_of_parquet_and_each_is_there_once_wherever_runs_died(tri
     assert (found["again"]["news"], found["again"]["version"]) == (False, 3)
 
 
+@exhaustive
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_of_two_runs_at_once_one_is_refused_and_what_it_wrote_is_undone(trials: Any, catalog: str) -> None:
     found = trials[catalog]
@@ -60,6 +64,7 @@ def test_of_two_runs_at_once_one_is_refused_and_what_it_wrote_is_undone(trials: 
     assert found["later"]["rows"] == found["later"]["latest"] == found["ended"]["rows"]
 
 
+@exhaustive
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_a_run_names_the_newest_version_of_a_table_whose_files_were_put_together(trials: Any, catalog: str) -> None:
     later = trials[catalog]["later"]
@@ -67,14 +72,17 @@ def test_a_run_names_the_newest_version_of_a_table_whose_files_were_put_together
     assert (later["isNew"], later["isNewest"]) == (True, True)
 
 
+@exhaustive
 def test_a_claim_that_the_format_refuses_is_not_taken_for_a_lost_one(trials: Any) -> None:
     assert trials["refusedClaim"] not in ("nothing", "TieredctlError")
 
 
+@exhaustive
 def test_a_table_of_runs_without_a_row_is_named(trials: Any) -> None:
     assert trials["empty"] == ExitCode.CORRUPTION
 
 
+@exhaustive
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_status_shows_the_tables(trials: Any, catalog: str) -> None:
     found = trials[catalog]
@@ -83,6 +91,7 @@ def test_status_shows_the_tables(trials: Any, catalog: str) -> None:
     assert found["status"]["summary"]["due"] == []
 
 
+@exhaustive
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_status_says_where_the_formats_procedure_is_due(trials: Any, catalog: str) -> None:
     was_due, is_due = trials[catalog]["expiring"]

@@ -30,10 +30,9 @@ from tests.spark.segment_documents import documents_of
 from tieredctl.errors import ExitCode
 from tieredctl.formats.committed_offsets import CommittedOffsets, CommittedOffsetsForm, encode_committed_offsets
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration]
-
 CHURN_SECONDS = int(os.environ.get("TIEREDCTL_PIPELINE_CHURN_SECONDS", "0"))
 """No round is begun after so much time; each way to kill comes once at least."""
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(CHURN_SECONDS + 1500)]
 SECONDS = 300
 TOPICS: dict[str, dict[str, str]] = {"quick": {"retention.ms": "20000"}, "steady": {"retention.ms": "3600000"}}
 SETTINGS = {"spark.master": "local[2]", "spark.driver.memory": "1g"} | SMALL | INTERPRETED
