@@ -15,7 +15,6 @@ from tieredctl.ports.object_store import (
     Deletion,
     DeletionOutcome,
     KeptVersion,
-    MultipartUpload,
     Retention,
     StoredObject,
 )
@@ -27,10 +26,10 @@ from tieredctl.storage.azure_listing import blobs_below, first_page_headers
 from tieredctl.storage.azure_listing_page import is_folder, quoted, time_ms
 from tieredctl.storage.azure_versions import container_retention, delete_kept, kept_versions
 from tieredctl.storage.bucket_store import BucketStore, concurrently, date_ms
+from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
 from tieredctl.storage.refusals import (
     demand,
     demand_batch,
-    incapable,
     key_impossible,
     object_archived,
     object_missing,
@@ -49,7 +48,7 @@ _PATH_SEGMENTS_REFUSED = {".", ".."}
 
 
 @dataclass(frozen=True, slots=True)
-class AzureStore(BucketStore[AzureConnection]):
+class AzureStore(NoMultipartUploads, BucketStore[AzureConnection]):
     """An object's version is its ETag, its storage class its access tier."""
 
     capabilities: frozenset[Capability] = AZURE_CAPABILITIES
@@ -82,12 +81,6 @@ class AzureStore(BucketStore[AzureConnection]):
     def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
         for kept in kept_versions(self._request_container, self.address, self.address.root + prefix):
             yield kept._replace(key=self.address.key(kept.key))
-
-    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
-        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
-
-    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:  # noqa: ARG002
-        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
     def write(self, key: str, data: bytes) -> StoredObject:
         return self._put(key, data)
@@ -211,9 +204,6 @@ class AzureStore(BucketStore[AzureConnection]):
         except AzureFailure as failure:
             if not failure.is_missing:
                 raise
-
-    def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
-        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
     def _description(self, key: str) -> Mapping[str, str] | None:
         """The headers of Get Blob Properties; None where there is no such object."""

@@ -17,18 +17,18 @@ from tieredctl.ports.object_store import (
     Capability,
     Deletion,
     DeletionOutcome,
-    MultipartUpload,
     StoredObject,
 )
 from tieredctl.process.progress import begin_listing, note_listed
 from tieredctl.storage import file_changes
 from tieredctl.storage.file_changes import is_absent, path_of, reading_failure, stored_at
-from tieredctl.storage.refusals import demand_batch, incapable, key_impossible, object_missing
+from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
+from tieredctl.storage.refusals import demand_batch, key_impossible, object_missing
 from tieredctl.storage.unversioned import UnversionedStore
 
 
 @dataclass(frozen=True, slots=True)
-class FileStore(UnversionedStore):
+class FileStore(NoMultipartUploads, UnversionedStore):
     """The regular files below `root`, an absolute path.
 
     Listing and reading follow links, wherever they lead, as a broker does; a dangling link is not an object, and a
@@ -86,12 +86,6 @@ class FileStore(UnversionedStore):
         with self._opened(key) as descriptor:
             yield from _pieces(descriptor, start, os.fstat(descriptor).st_size, chunk_size)
 
-    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
-        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
-
-    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:  # noqa: ARG002
-        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
-
     def write(self, key: str, data: bytes) -> StoredObject:
         self._demand_writable(key)
         return file_changes.write(self.root, key, data)
@@ -111,9 +105,6 @@ class FileStore(UnversionedStore):
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         demand_batch(objects)
         return [self._deletion(stored) for stored in objects]
-
-    def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
-        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
     def _deletion(self, stored: StoredObject) -> Deletion:
         path = path_of(self.root, stored.key)

@@ -14,18 +14,17 @@ from tieredctl.ports.object_store import (
     Deletion,
     DeletionOutcome,
     KeptVersion,
-    MultipartUpload,
     Retention,
     StoredObject,
     Versioning,
 )
 from tieredctl.process.progress import begin_listing, note_listed
 from tieredctl.storage.bucket_store import BucketStore, concurrently, date_ms
-from tieredctl.storage.gcs_connection import GcsConnection, GcsFailure, failing_as_tieredctl, refusal
+from tieredctl.storage.gcs_connection import ONCE, GcsConnection, GcsFailure, failing_as_tieredctl, refusal
+from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
 from tieredctl.storage.refusals import (
     demand,
     demand_batch,
-    incapable,
     key_impossible,
     object_missing,
     replaced_while_read,
@@ -36,8 +35,6 @@ GCS_CAPABILITIES = frozenset(Capability) - {Capability.MULTIPART_UPLOADS, Capabi
 
 _PAGE_OBJECTS = 1_000
 _LISTED_FIELDS = "items(name,size,generation,timeCreated,storageClass),nextPageToken"
-# tieredctl.storage.retrying knows what may be tried again, and how long to wait.
-_ONCE: dict[str, Any] = {"retry": None, "timeout": (10, 120)}
 # A path of these would lead the request to the bucket's own address.
 _NAMES_REFUSED = {".", ".."}
 _KEPT_BY_A_COPY = (
@@ -53,7 +50,7 @@ _KEPT_BY_A_COPY = (
 
 
 @dataclass(frozen=True, slots=True)
-class GcsStore(BucketStore[GcsConnection]):
+class GcsStore(NoMultipartUploads, BucketStore[GcsConnection]):
     """An object's version is its generation."""
 
     capabilities: frozenset[Capability] = GCS_CAPABILITIES
@@ -72,7 +69,7 @@ class GcsStore(BucketStore[GcsConnection]):
         """What a listing holds, as the library's Blobs."""
         try:
             with failing_as_tieredctl(self.url):
-                pages = self._client.list_blobs(self.address.bucket, **asked, **_ONCE).pages
+                pages = self._client.list_blobs(self.address.bucket, **asked, **ONCE).pages
                 for page in self.address.pages_that_end(pages, lambda page: not page.num_items):
                     note_listed(page.num_items)
                     yield from page
@@ -101,7 +98,7 @@ class GcsStore(BucketStore[GcsConnection]):
     def retention(self) -> Retention:
         try:
             with failing_as_tieredctl(self.url):
-                bucket = self._client.get_bucket(self.address.bucket, **_ONCE)
+                bucket = self._client.get_bucket(self.address.bucket, **ONCE)
         except GcsFailure as failure:
             if failure.code not in (ErrorCode.STORE_FORBIDDEN, ErrorCode.UNREADABLE):
                 raise
@@ -129,12 +126,6 @@ class GcsStore(BucketStore[GcsConnection]):
                 modified_ms, storage_class = stored.last_modified_ms, stored.storage_class
                 yield KeptVersion(stored.key, stored.version, stored.size, modified_ms, False, storage_class)
 
-    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
-        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
-
-    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:  # noqa: ARG002
-        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
-
     def write(self, key: str, data: bytes) -> StoredObject:
         return self._put(key, data)
 
@@ -157,7 +148,7 @@ class GcsStore(BucketStore[GcsConnection]):
         blob = self._blob(self._writable_name(key))
         try:
             with failing_as_tieredctl(self.url):
-                blob.upload_from_string(data, "application/octet-stream", **condition, **_ONCE)
+                blob.upload_from_string(data, "application/octet-stream", **condition, **ONCE)
         except GcsFailure as failure:
             raise (self._bucket_missing() if failure.is_missing else failure) from None
         return self._stored(blob)
@@ -180,10 +171,10 @@ class GcsStore(BucketStore[GcsConnection]):
                 setattr(target, field, getattr(original, field))
         try:
             with failing_as_tieredctl(self.url):
-                token, copied, _ = target.rewrite(original, **condition, **_ONCE)
+                token, copied, _ = target.rewrite(original, **condition, **ONCE)
                 while token:
                     before = copied
-                    token, copied, _ = target.rewrite(original, token, **condition, **_ONCE)
+                    token, copied, _ = target.rewrite(original, token, **condition, **ONCE)
                     if token and not before < copied < original.size:
                         raise GcsFailure(ErrorCode.UNREADABLE, f"{self.url} does not finish copying {source.key!r}.")
         except GcsFailure as failure:
@@ -205,7 +196,7 @@ class GcsStore(BucketStore[GcsConnection]):
         condition = {"if_generation_match": int(stored.version)} if conditional else {}
         try:
             with failing_as_tieredctl(self.url):
-                self._blob(name).delete(**condition, **_ONCE)
+                self._blob(name).delete(**condition, **ONCE)
         except GcsFailure as failure:
             if failure.is_changed:
                 return Deletion(stored, DeletionOutcome.CHANGED)
@@ -228,13 +219,10 @@ class GcsStore(BucketStore[GcsConnection]):
         )
         try:
             with failing_as_tieredctl(self.url):
-                blob.delete(**_ONCE)
+                blob.delete(**ONCE)
         except GcsFailure as failure:
             if not failure.is_missing:
                 raise
-
-    def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
-        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
     def _description(self, key: str) -> Any:
         """The library's Blob, filled in; None where there is no such object."""
@@ -242,7 +230,7 @@ class GcsStore(BucketStore[GcsConnection]):
         if name is None:
             return None
         with failing_as_tieredctl(self.url):
-            blob = self._client.bucket(self.address.bucket).get_blob(name, **_ONCE)
+            blob = self._client.bucket(self.address.bucket).get_blob(name, **ONCE)
         if blob is None:
             # The answer is the same where there is no bucket; a listing can tell.
             next(self._listing(key, ""), None)
@@ -258,7 +246,7 @@ class GcsStore(BucketStore[GcsConnection]):
             with failing_as_tieredctl(self.url):
                 # Raw: else compressed objects would be decompressed in transit.
                 data: bytes = self._blob(name).download_as_bytes(
-                    start=start, end=last, raw_download=True, **condition, **_ONCE
+                    start=start, end=last, raw_download=True, **condition, **ONCE
                 )
         except GcsFailure as failure:
             if failure.is_beyond_its_end:

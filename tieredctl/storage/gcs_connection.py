@@ -15,6 +15,9 @@ from tieredctl.storage.bucket_store import MOST_REQUESTS_AT_ONCE, endpoint_optio
 _NOT_FOUND = 404
 _PRECONDITION_FAILED = 412
 _RANGE_NOT_SATISFIABLE = 416
+# tieredctl.storage.retrying knows what may be tried again, and how long to wait.
+ONCE: dict[str, Any] = {"retry": None, "timeout": (10, 120)}
+"""What has the client make a request once."""
 
 
 class GcsFailure(TieredctlError):

@@ -13,12 +13,11 @@ from tieredctl.ports.bucket_settings import BucketFacts, ClassTerms, DefaultRete
 from tieredctl.ports.object_store import StoredObject, Versioning
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.bucket_store import concurrently
-from tieredctl.storage.gcs_connection import GcsConnection, GcsFailure, failing_as_tieredctl
+from tieredctl.storage.gcs_connection import ONCE, GcsConnection, GcsFailure, failing_as_tieredctl
 from tieredctl.storage.gcs_lifecycle import lifecycle_rules
 from tieredctl.storage.gcs_remedies import GCS_CLASSES, GCS_RIGHTS, gcs_remedies
 from tieredctl.storage.settings_asked import SettingsAsked
 
-_ONCE: dict[str, Any] = {"retry": None, "timeout": (10, 120)}
 _EVERYBODY = {"allUsers", "allAuthenticatedUsers"}
 _ALWAYS_REPORTED = "iamConfiguration"
 """What Google reports of every bucket. A server that does not, leaves out whatever else it does not have."""
@@ -93,7 +92,7 @@ class GcsSettings:
 
     def _bucket(self) -> Mapping[str, Any]:
         with failing_as_tieredctl(self.address.url):
-            bucket = self.connection.client(self.address.url).get_bucket(self.address.bucket, **_ONCE)
+            bucket = self.connection.client(self.address.url).get_bucket(self.address.bucket, **ONCE)
         properties: Mapping[str, Any] = bucket._properties
         return properties
 
@@ -115,14 +114,14 @@ class GcsSettings:
     def _public_by(self) -> str | None:
         with failing_as_tieredctl(self.address.url):
             bucket = self.connection.client(self.address.url).bucket(self.address.bucket)
-            policy = bucket.get_iam_policy(requested_policy_version=3, **_ONCE)
+            policy = bucket.get_iam_policy(requested_policy_version=3, **ONCE)
         return "policy" if any(_EVERYBODY & set(one.get("members", ())) for one in policy.bindings) else None
 
     def _sampled(self, key: str) -> tuple[SampledObject, str | None]:
         """What holds of an object, and the key that it is encrypted with."""
         with failing_as_tieredctl(self.address.url):
             bucket = self.connection.client(self.address.url).bucket(self.address.bucket)
-            blob = bucket.get_blob(self.address.root + key, **_ONCE)
+            blob = bucket.get_blob(self.address.root + key, **ONCE)
         if blob is None:  # deleted since it was listed
             return SampledObject(key), None
         if not blob.kms_key_name:
@@ -135,7 +134,7 @@ class GcsSettings:
         same: its key cannot be used."""
         try:
             with failing_as_tieredctl(self.address.url):
-                blob.download_as_bytes(start=0, end=0, raw_download=True, **_ONCE)
+                blob.download_as_bytes(start=0, end=0, raw_download=True, **ONCE)
         except GcsFailure as failure:
             if failure.is_beyond_its_end or failure.is_missing:
                 return None

@@ -11,14 +11,14 @@ from tieredctl.ports.object_store import (
     Capability,
     Deletion,
     DeletionOutcome,
-    MultipartUpload,
     StoredObject,
 )
-from tieredctl.storage.refusals import demand_batch, incapable, object_missing
+from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
+from tieredctl.storage.refusals import demand_batch, object_missing
 from tieredctl.storage.unversioned import UnversionedStore
 
 
-class MemoryStore(UnversionedStore):
+class MemoryStore(NoMultipartUploads, UnversionedStore):
     """A `WritableObjectStore` that starts empty. Pickling copies what it holds."""
 
     url = "memory:"
@@ -66,12 +66,6 @@ class MemoryStore(UnversionedStore):
         for position in range(0, len(data), chunk_size):
             yield data[position : position + chunk_size]
 
-    def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:  # noqa: ARG002
-        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
-
-    def multipart_upload_bytes(self, upload: MultipartUpload) -> int:  # noqa: ARG002
-        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
-
     def write(self, key: str, data: bytes) -> StoredObject:
         return self.put(key, data, self.clock_ms())
 
@@ -103,9 +97,6 @@ class MemoryStore(UnversionedStore):
     def clock_ms(self) -> int:
         """The store's own time, in ms since the epoch."""
         return time.time_ns() // 1_000_000
-
-    def abort_multipart_upload(self, upload: MultipartUpload) -> None:  # noqa: ARG002
-        raise incapable(self.url, Capability.MULTIPART_UPLOADS)
 
     def _is_current(self, stored: StoredObject) -> bool:
         current = self.head(stored.key)
