@@ -19,9 +19,10 @@ from tieredctl.ops.metadata.stretches import METADATA_TOPIC, MetadataSource, Off
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.metadata_rows import MetadataRows
 from tieredctl_spark.metadata_shares import MOST_OFFSETS, Share, demand_same_topic
+from tieredctl_spark.stream_offsets import admitted, next_offsets, offset_document
 from tieredctl_spark.worker_failures import one_sentence
 
-_TOPIC_ID, _OFFSETS = "metadataTopicId", "nextOffsets"
+_TOPIC_ID = "metadataTopicId"
 
 
 class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -79,7 +80,7 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             topic_id = start[_TOPIC_ID]
             demand_same_topic(source.metadata_topic_id, topic_id)
             begins, shares = self._begins(start), []
-            for number, last in _next_offsets(end).items():
+            for number, last in next_offsets(end).items():
                 first = begins.get(number, last)
                 for stretch in stretches(source, number, MOST_OFFSETS):
                     within = max(first, stretch.start), min(last, stretch.end)
@@ -114,7 +115,7 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _begins(self, start: dict[str, Any]) -> dict[int, int]:
         """Where each metadata partition continues. Raises TieredctlError `unreadable` where what comes next is gone."""
-        source, begins = self._opened(), _next_offsets(start)
+        source, begins = self._opened(), next_offsets(start)
         for number in self._numbers(source):
             log_start = source.offset_range(number).start
             wanted = begins.setdefault(number, log_start)
@@ -136,25 +137,5 @@ def _lost(message: str) -> TieredctlError:
     return TieredctlError(ErrorCode.UNREADABLE, f"{message} {hint}", hint=hint)
 
 
-def admitted(begins: Mapping[int, int], ends: Mapping[int, int], most: int | None) -> dict[int, int]:
-    """How far each metadata partition may be read with so many records in all: an equal share for each, and what one
-    does not need for the others."""
-    backlogs = {number: max(ends.get(number, begin) - begin, 0) for number, begin in begins.items()}
-    if most is None:
-        return {number: begin + backlogs[number] for number, begin in begins.items()}
-    waiting = sorted((number for number, backlog in backlogs.items() if backlog), key=backlogs.__getitem__)
-    served = waiting[-most:]
-    reached = dict(begins)
-    for place, number in enumerate(served):
-        taken = min(backlogs[number], most // (len(served) - place))
-        reached[number] += taken
-        most -= taken
-    return reached
-
-
 def _document(topic_id: str | None, offsets: Mapping[int, int]) -> dict[str, Any]:
-    return {_TOPIC_ID: topic_id, _OFFSETS: {str(number): offset for number, offset in sorted(offsets.items())}}
-
-
-def _next_offsets(document: Mapping[str, Any]) -> dict[int, int]:
-    return {int(number): offset for number, offset in document[_OFFSETS].items()}
+    return offset_document({_TOPIC_ID: topic_id}, offsets)

@@ -21,13 +21,13 @@ from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.stretches import MetadataSource
 from tieredctl.records.request import GREATEST_OFFSET
 from tieredctl.wiring.records import topic_records
-from tieredctl_spark.metadata_stream import admitted
 from tieredctl_spark.record_ends import Readable, readable
 from tieredctl_spark.record_rows import LogQuery
 from tieredctl_spark.record_shares import place_offset, record_shares
+from tieredctl_spark.stream_offsets import admitted, next_offsets, offset_document
 from tieredctl_spark.worker_failures import one_sentence
 
-_TOPIC_ID, _OFFSETS = "topicId", "nextOffsets"
+_TOPIC_ID = "topicId"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with one_sentence():
             look, begins = self._continued(start, is_planned=True)
             shares = []
-            for number, until in _next_offsets(end).items():
+            for number, until in next_offsets(end).items():
                 begin = begins.get(number, 0)
                 if until <= begin:
                     continue
@@ -145,7 +145,7 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             message = f"{topic} was deleted and recreated: its id is {look.topic_id} now, and was {start[_TOPIC_ID]}."
             hint = "Begin again with a new checkpoint."
             raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{message} {hint}", hint=hint)
-        return look, {number: one.first for number, one in look.partitions.items()} | _next_offsets(start)
+        return look, {number: one.first for number, one in look.partitions.items()} | next_offsets(start)
 
     def _first(self, partition: Readable) -> int:
         request = self._query.request
@@ -179,8 +179,4 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _document(topic_id: str, offsets: Mapping[int, int]) -> dict[str, Any]:
-    return {_TOPIC_ID: topic_id, _OFFSETS: {str(number): offset for number, offset in sorted(offsets.items())}}
-
-
-def _next_offsets(document: Mapping[str, Any]) -> dict[int, int]:
-    return {int(number): offset for number, offset in document[_OFFSETS].items()}
+    return offset_document({_TOPIC_ID: topic_id}, offsets)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
-from tieredctl_spark.metadata_stream import MetadataStreamReader, admitted
+from tieredctl_spark.metadata_stream import MetadataStreamReader
 from tieredctl_spark.remote_log_metadata import RemoteLogMetadata
+from tieredctl_spark.stream_offsets import admitted
 from tieredctl_spark.tiered_findings import TieredFindings
 
 from tests.metadata_logs import metadata_batches, started, write_events, write_log
