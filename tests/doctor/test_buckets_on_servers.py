@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tests.cli.command_line import this_process
-from tests.doctor.test_bucket_settings import CLEAN, expiry, lifecycle, rule
+from tests.doctor.bucket_answers import CLEAN, expiry, lifecycle, rule
 from tests.rigs.buckets import GcsBucket, S3Bucket
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.object_servers import ObjectServer

@@ -16,7 +16,7 @@ from confluent_kafka.admin._resource import ResourceType
 from tests.cli.command_line import REPOSITORY, Outcome, this_process
 from tests.cli.command_tree import command_at, commands
 from tests.cli.running_exporter import exporter, is_up
-from tests.doctor.test_bucket_settings import CLEAN
+from tests.doctor.bucket_answers import CLEAN
 from tests.rigs.access_rules import Rule, allowed
 from tests.rigs.broker import METADATA_TOPIC
 from tests.rigs.driven_brokers import DrivenBroker

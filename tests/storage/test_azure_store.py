@@ -19,6 +19,7 @@ from tests.rigs.buckets import BUCKET, AzureContainer
 from tests.rigs.faulty_proxy import FaultyProxy, Reply, Request, Rule, Server
 from tests.rigs.object_servers import AZURE_ACCOUNT, AZURE_KEY, ObjectServer
 from tests.rigs.ports import free_ports
+from tests.storage.missing_bucket import demand_missing
 from tieredctl.ports.object_store import Deletion, DeletionOutcome, Retention, StoredObject, Versioning
 from tieredctl.storage.azure import AzureStore
 from tieredctl.storage.azure_connection import AzureConnection
@@ -81,17 +82,7 @@ GONE, FAILED = DeletionOutcome.GONE, DeletionOutcome.FAILED
 
 def test_a_container_that_is_not_there_does_not_look_empty(place: AzurePlace) -> None:
     store = replace(place.store, address=BucketAddress("az", "gone", ""))
-    looks: list[Callable[[], object]] = [
-        lambda: list(store.list()),
-        lambda: store.head("a"),
-        lambda: store.read("a"),
-        lambda: next(store.stream("a")),
-        lambda: store.put_if_absent("a", b""),
-    ]
-
-    for look in looks:
-        with refused_with("bucket-missing"):
-            look()
+    demand_missing(store, lambda: store.put_if_absent("a", b""))
     assert outcomes(store.delete([StoredObject("a", 1, 0, '"1"')])) == [(FAILED, "bucket-missing")]
 
 

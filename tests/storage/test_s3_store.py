@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from tests.rigs.buckets import BUCKET
 from tests.rigs.faulty_proxy import Answer, FaultyProxy
 from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, ObjectServer
 from tests.rigs.ports import free_ports
+from tests.storage.missing_bucket import demand_missing
 from tests.storage.s3_place import S3Place
 from tieredctl.errors import TieredctlError
 from tieredctl.ports.object_store import Capability, DeletionOutcome, StoredObject
@@ -174,16 +174,7 @@ def test_a_listing_and_a_look_at_one_object_tell_its_storage_class(place: S3Plac
 
 def test_a_bucket_that_is_not_there_does_not_look_empty(place: S3Place) -> None:
     store = replace(place.store, address=BucketAddress("s3", "gone", ""))
-    looks: list[Callable[[], object]] = [
-        lambda: list(store.list()),
-        lambda: store.head("a"),
-        lambda: store.read("a"),
-        lambda: next(store.stream("a")),
-    ]
-
-    for look in looks:
-        with refused_with("bucket-missing"):
-            look()
+    demand_missing(store)
 
 
 @pytest.mark.parametrize("capabilities", [frozenset(Capability), ALL_BUT_CONDITIONAL_DELETE])
