@@ -18,7 +18,8 @@ from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ports.layout import AUTO
 from tieredctl.process.crash_file import crash_text, fault_error
 from tieredctl.process.run_metrics import RunMetrics, run_metrics
-from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace
+from tieredctl.wiring.topics_place import TopicsPlace
 from tieredctl_spark.failures import error_stream
 
 

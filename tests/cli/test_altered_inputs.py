@@ -36,7 +36,8 @@ from tieredctl.ops.orphans.listing_checkpoint import ListingCheckpoint
 from tieredctl.ops.remote.listing import record_batch
 from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.file import FileStore
-from tieredctl.wiring.places import ClusterPlace, MetadataPlace, TopicsPlace
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace
+from tieredctl.wiring.topics_place import TopicsPlace
 
 METADATA_TOPIC_ID = "VClEsq7TTwq9CJDcrhYnAg"
 NO_TOPIC_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"

@@ -44,7 +44,8 @@ from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ports.layout import Part
 from tieredctl.wiring.orphans import ScanPlaces, opened_scan
-from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
+from tieredctl.wiring.places import MetadataPlace, StorePlace
+from tieredctl.wiring.topics_place import TopicsPlace
 
 pytestmark = pytest.mark.spark
 

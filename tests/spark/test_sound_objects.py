@@ -35,7 +35,8 @@ from tieredctl.model.ownership import ObjectStatus
 from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ports.layout import ExplainedKey, Part
 from tieredctl.wiring.orphans import ScanPlaces, opened_scan
-from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
+from tieredctl.wiring.places import MetadataPlace, StorePlace
+from tieredctl.wiring.topics_place import TopicsPlace
 
 pytestmark = pytest.mark.spark
 

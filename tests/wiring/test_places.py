@@ -14,7 +14,8 @@ from tests.refusals import refused_with
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.wiring.listing_place import ListingPlace
-from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace
+from tieredctl.wiring.topics_place import TopicsPlace
 
 LIVE = ClusterPlace("broker:9092", Path("client.properties"))
 FILE = Path("file")

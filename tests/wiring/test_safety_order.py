@@ -26,7 +26,8 @@ from tieredctl.ports.metadata_source import MetadataSource
 from tieredctl.ports.object_store import ObjectStore, is_reserved
 from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.orphans import ScanPlaces, opened_scan, write_plan
-from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace, TopicsPlace
+from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
+from tieredctl.wiring.topics_place import TopicsPlace
 from tieredctl.wiring.verify import verify
 
 METADATA, STORE, TOPICS, OBJECTS = "metadata is read", "store is listed", "topics are asked", "objects are asked for"

@@ -32,7 +32,8 @@ from tieredctl.cli.options import (
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.ports.layout import AUTO
-from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace, TopicsPlace
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace
+from tieredctl.wiring.topics_place import TopicsPlace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

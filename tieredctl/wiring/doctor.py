@@ -31,14 +31,9 @@ from tieredctl.ops.guards.second_look import look_twice
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.removed_keys import read_removed_keys
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
-from tieredctl.wiring.places import (
-    ClusterPlace,
-    MetadataPlace,
-    QuorumPlace,
-    StorePlace,
-    TopicsPlace,
-)
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, QuorumPlace, StorePlace
 from tieredctl.wiring.timelines import local_metadata_logs, local_replicas
+from tieredctl.wiring.topics_place import TopicsPlace
 
 
 class Diagnosed(NamedTuple):

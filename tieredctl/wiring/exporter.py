@@ -35,8 +35,9 @@ from tieredctl.ops.monitoring.topic_figures import OTHERS, SeriesCap, TopicFigur
 from tieredctl.ops.status.board import StoreFacts
 from tieredctl.ops.status.last_results import LastResults, is_awaited, read_results, result_files
 from tieredctl.ports.metadata_source import MetadataSource
-from tieredctl.wiring.places import ClusterPlace, TopicsPlace
+from tieredctl.wiring.places import ClusterPlace
 from tieredctl.wiring.status import StatusPlaces, store_facts
+from tieredctl.wiring.topics_place import TopicsPlace
 
 _Seen = TypeVar("_Seen")
 

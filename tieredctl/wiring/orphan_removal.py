@@ -33,7 +33,8 @@ from tieredctl.ops.orphan_removal.restore import Restore, RestoreOutcome, receip
 from tieredctl.ops.orphan_removal.use import PlanCheck, PlanUser
 from tieredctl.ports.object_store import ObjectStore, StoredObject, WritableObjectStore
 from tieredctl.storage.counting import CountingReader, CountingStore
-from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
+from tieredctl.wiring.places import MetadataPlace, StorePlace
+from tieredctl.wiring.topics_place import TopicsPlace
 
 _PLAN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 

@@ -21,7 +21,8 @@ from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.listing_place import ListingPlace
 from tieredctl.wiring.metadata import METADATA_AND_STORE, Known, demand_known_by_all
-from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace, TopicsPlace
+from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
+from tieredctl.wiring.topics_place import TopicsPlace
 
 if TYPE_CHECKING:
     from tieredctl.model.removal import PlanTotals

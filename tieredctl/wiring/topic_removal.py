@@ -27,7 +27,8 @@ from tieredctl.ops.topic_removal.topic_removal_plan import (
 )
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
-from tieredctl.wiring.places import ClusterPlace, MetadataPlace, Remote, StorePlace, TopicsPlace
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, Remote, StorePlace
+from tieredctl.wiring.topics_place import TopicsPlace
 
 
 @dataclass(frozen=True, slots=True)

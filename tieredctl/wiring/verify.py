@@ -19,7 +19,8 @@ from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.removed_keys import read_removed_keys
 from tieredctl.ops.verification.result import Verification
 from tieredctl.ops.verification.verify import verify as run
-from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
+from tieredctl.wiring.places import MetadataPlace, StorePlace
+from tieredctl.wiring.topics_place import TopicsPlace
 
 
 @dataclass(frozen=True, slots=True)

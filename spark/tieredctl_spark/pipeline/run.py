@@ -26,7 +26,8 @@ from tieredctl.ports.cluster import Cluster
 from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 from tieredctl.wiring.orphans import ScanPlaces
-from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
+from tieredctl.wiring.places import MetadataPlace, StorePlace
+from tieredctl.wiring.topics_place import TopicsPlace
 from tieredctl.wiring.verify import Verified, verify
 from tieredctl_spark.catalogs.place import CatalogPlace
 from tieredctl_spark.engine import SparkEngine

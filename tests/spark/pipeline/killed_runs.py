@@ -17,7 +17,8 @@ from tieredctl_spark.tables.table_store import TablesPlace
 from tests.spark.pipeline.captured_pipeline import CapturedPipeline
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import StoredObject, WritableObjectStore
-from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
+from tieredctl.wiring.places import MetadataPlace, StorePlace
+from tieredctl.wiring.topics_place import TopicsPlace
 
 
 class Killed(BaseException):

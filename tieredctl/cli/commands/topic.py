@@ -44,8 +44,9 @@ from tieredctl.ops.tiering.topic_status import (
 )
 from tieredctl.ops.tiering.watching import Seen
 from tieredctl.ports.cluster import Cluster
-from tieredctl.wiring.places import ClusterPlace, MetadataPlace, TopicsPlace
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace
 from tieredctl.wiring.topic_change import topic_disabling
+from tieredctl.wiring.topics_place import TopicsPlace
 
 _ENDS = {Seen.YES: "Topic {name} has nothing left in remote storage."}
 """What to report when the wait ends in time."""

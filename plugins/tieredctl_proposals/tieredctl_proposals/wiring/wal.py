@@ -26,7 +26,8 @@ from tieredctl.ops.orphan_removal.use import PlanUser
 from tieredctl.ports.cluster import Cluster
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.orphan_removal import demand_known
-from tieredctl.wiring.places import MetadataPlace, StorePlace, TopicsPlace
+from tieredctl.wiring.places import MetadataPlace, StorePlace
+from tieredctl.wiring.topics_place import TopicsPlace
 from tieredctl_proposals.ops.wal.both_tiers import NOTHING_REMOTE, RemoteSegments, local_parts, remote_segments
 from tieredctl_proposals.ops.wal.clean import CleanPlan, continued, plan_cleaning
 from tieredctl_proposals.ops.wal.contents import KnownEvents, demand_whole, events_of_objects, read_events
