@@ -30,6 +30,7 @@ class Outcome(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """The document of `-o json`."""
+        assert self.out, (self.exit_code, self.err)
         document: dict[str, Any] = json.loads(self.out)
         return document
 
