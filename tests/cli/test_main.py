@@ -25,18 +25,23 @@ from tieredctl.ops.metadata.format import COLUMNS_FROM
 LIBRARIES = ["typer", "rich", "yaml", "numpy", "pyarrow", "cramjam", "crc32c", "confluent_kafka", "pyspark", "pandas"]
 
 
-def loaded_by(*words: str | Path) -> set[str]:
-    """The modules that a command line loads."""
+def left_by(what: str, *words: str | Path) -> set[str]:
+    """What there is in the process once a command line has ended."""
     program = (
-        "import sys\n"
+        "import os, sys\n"
         "from tieredctl.cli.main import main\n"
-        "try:\n    main(sys.argv[1:])\n"
+        "try:\n    main()\n"
         "except SystemExit as end:\n    assert not end.code, end.code\n"
-        "print(*sys.modules, file=sys.stderr)"
+        f"print(*{what}, file=sys.stderr)"
     )
     command = [sys.executable, "-c", program, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True, timeout=60)
     return set(done.stderr.splitlines()[-1].split())
+
+
+def loaded_by(*words: str | Path) -> set[str]:
+    """The modules that a command line loads."""
+    return left_by("sys.modules", *words)
 
 
 def test_version_help_and_command_load_no_more_than_they_need() -> None:
@@ -68,6 +73,14 @@ def test_a_look_into_few_events_loads_no_more_than_columns_take(words: tuple[str
     # Nobody asked for a plugin, a live cluster or a store.
     assert loaded.isdisjoint({"importlib.metadata", "secrets", "tieredctl.ops.verification.report"})
     assert not any(name.startswith(("tieredctl.storage", "tieredctl.wiring.doctor")) for name in loaded)
+
+
+def test_numpy_starts_no_threads_for_linear_algebra(captures: Path) -> None:
+    lookup = ("metadata", "lookup", "orders7:0", "--epoch", "0", "--offset", "5")
+
+    threads = left_by("os.listdir('/proc/self/task')", *lookup, "--log-dir", captures / "kafka-4.3.1/data")
+
+    assert len(threads) == 2  # the main one, and the one that wakes it for signals
 
 
 def test_a_full_verification_does_not_load_pandas(captures: Path) -> None:

@@ -48,6 +48,9 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(ExitCode.CLEAN)
     # Some commands make millions of objects without cycles: Python would spend a third of their time looking for these.
     gc.set_threshold(100_000, 50, 50)
+    if arguments is None:
+        # NumPy would start a thread for each core, for linear algebra, of which there is none here.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     restore = None
     owned = owns_process.set(arguments is None)
     try:
@@ -65,6 +68,8 @@ def main(arguments: list[str] | None = None) -> None:
         owns_process.reset(owned)
     if arguments is None and (came() or code == ExitCode.INTERRUPTED):
         end_process(code)
+    if arguments is None:
+        gc.freeze()  # as the process ends, nothing that is left has to be cleared away
     sys.exit(code)
 
 
