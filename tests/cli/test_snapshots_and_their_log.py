@@ -13,7 +13,7 @@ from tests.formats.fuzzed_readers import sealed_batches
 from tests.metadata_quorum_files import MetadataFolder
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.metadata_log import MetadataLog, snapshot_records
-from tieredctl.kafka.node_replay import SnapshotHistory
+from tieredctl.kafka.snapshot_history import SnapshotHistory
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 

@@ -15,7 +15,6 @@ from typing import Any, TextIO, cast
 from tieredctl.cli import PROGRAM, running_command
 from tieredctl.cli.bar import make_room
 from tieredctl.cli.completion.noticed_names import notice_findings, noticed
-from tieredctl.cli.findings.finding_report import FindingReport
 from tieredctl.cli.line_breaks import broken
 from tieredctl.cli.output import Listing, OutputFormat, render
 from tieredctl.cli.terminal import width_of
@@ -127,11 +126,18 @@ def say_what_is_incomplete(findings: Iterable[Finding], tolerance: Tolerance = N
 def say_findings(findings: Iterable[Finding], tolerance: Tolerance = NOTHING_TOLERATED) -> None:
     """Findings above info, on stderr, by severity and code; and how many are ignored."""
     reported = (one for one in findings if one.severity is not Severity.INFO or one.is_ignored(tolerance))
-    _on_stderr(partial(FindingReport(tolerance=tolerance).write, reported))
+    first = next(reported, None)
+    make_room()
+    if first is not None:
+        from tieredctl.cli.findings.finding_report import FindingReport  # most commands find nothing
+
+        _on_stderr(partial(FindingReport(tolerance=tolerance).write, chain([first], reported)))
 
 
 def say_cause(findings: Iterable[Finding], tolerance: Tolerance = NOTHING_TOLERATED) -> None:
     """Only the line that counts what needs attention and names the cause, on stderr."""
+    from tieredctl.cli.findings.finding_report import FindingReport
+
     _on_stderr(partial(FindingReport(tolerance=tolerance).write_cause, findings))
 
 

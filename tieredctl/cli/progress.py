@@ -17,7 +17,6 @@ from tieredctl.cli.bar import put_away, put_up
 from tieredctl.cli.outcome import say
 from tieredctl.model.quantities import duration_text, size_text
 from tieredctl.process.progress import Step, heard_by
-from tieredctl.process.tracing import is_traced
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -60,7 +59,11 @@ def _bar() -> Iterator[None]:
 def _is_for_a_bar(mode: ProgressMode) -> bool:
     """A terminal on which nothing else is written meanwhile: nor does what reads the output write to it, unless the
     user asks for a bar nevertheless."""
-    if mode is ProgressMode.PLAIN or not sys.stderr.isatty() or is_traced(PROGRAM):
+    if mode is ProgressMode.PLAIN or not sys.stderr.isatty():
+        return False
+    from tieredctl.process.tracing import is_traced
+
+    if is_traced(PROGRAM):
         return False
     return mode is ProgressMode.BAR or not _is_piped_on()
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 from tieredctl.cli.metadata_tables import SEGMENT_COLUMNS, SEGMENT_FIELDS
 from tieredctl.cli.outcome import finding_documents
 from tieredctl.cli.output import Listing, OutputFormat
-from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
+from tieredctl.cli.pages.report import Reported, table_of
+from tieredctl.cli.pages.report_options import ReportOptions
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding

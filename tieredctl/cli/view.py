@@ -7,21 +7,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tieredctl.cli.findings.finding_report import FindingGroups, FindingReport, ignored_sentences
-from tieredctl.cli.findings.findings_table import FINDING_COLUMNS, FINDING_FIELDS, FindingDocuments
 from tieredctl.cli.option_groups import OptionGroup
 from tieredctl.cli.options import AllFindings, FailOn, Ignore, Limit, MetricsFile, Output, ProgressStyle, Quiet
 from tieredctl.cli.outcome import finish, say, say_error
 from tieredctl.cli.output import Item, Listing, OutputFormat
 from tieredctl.cli.progress import LinesApart, ProgressMode
-from tieredctl.cli.result_listing import result_listing
 from tieredctl.errors import ExitCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.printable import printable
-from tieredctl.model.result_row import ResultRow
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
 
 if TYPE_CHECKING:
+    from tieredctl.model.result_row import ResultRow
     from tieredctl.ops.change import Outcome, Plan
 
 _Done = TypeVar("_Done")
@@ -68,6 +65,8 @@ class View(OptionGroup):
         **texts: Callable[[Item], object],
     ) -> ExitCode:
         """Shows a plan that is not applied; then gives some advice. `texts` as in `columns_of`."""
+        from tieredctl.cli.result_listing import result_listing
+
         summary = plan.summary() | {"applied": False}
         ended = self.show(
             result_listing(kind, plan.source(), row, plan.rows(), summary, **texts), plan.findings(), code
@@ -173,6 +172,8 @@ class FindingListView(FindingsView):
         if self.is_table:
             self.say(headline)
         if self.output not in (OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.YAML):
+            from tieredctl.cli.findings.finding_report import FindingGroups, ignored_sentences
+
             self.say(*ignored_sentences(FindingGroups.of(findings, 0, self.tolerance)))
         return code
 
@@ -184,6 +185,9 @@ class FindingListView(FindingsView):
         summary: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
     ) -> Listing:
         """Findings as the items of a listing."""
+        from tieredctl.cli.findings.finding_report import FindingReport
+        from tieredctl.cli.findings.findings_table import FINDING_COLUMNS, FINDING_FIELDS, FindingDocuments
+
         report = FindingReport(self.limit, self.every, self.tolerance, "--limit N and --all show more")
         written = partial(report.write, findings)
         items = FindingDocuments(findings)

@@ -12,7 +12,8 @@ from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER, parse_kraft_sn
 from tieredctl.formats.quorum_state import QUORUM_STATE_FILE, read_quorum_state
 from tieredctl.kafka.local_logs import log_dir_owner
 from tieredctl.kafka.metadata_log import MetadataLog, SnapshotFile, snapshot_records
-from tieredctl.kafka.node_replay import NodeReplay, SnapshotHistory, records_of_one_epoch
+from tieredctl.kafka.node_replay import NodeReplay, records_of_one_epoch
+from tieredctl.kafka.snapshot_history import SnapshotHistory
 from tieredctl.kraft.image import ClusterImage
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.kraft.replica import EpochStart, Replica, SnapshotId

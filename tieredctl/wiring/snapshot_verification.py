@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from tieredctl.kafka.metadata_log import MetadataLog
-from tieredctl.kafka.node_replay import Contradiction, SnapshotHistory
+from tieredctl.kafka.snapshot_history import Contradiction, SnapshotHistory
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.snapshots.record_files import left_over_files, metadata_log_folder, record_files

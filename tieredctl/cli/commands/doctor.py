@@ -12,7 +12,8 @@ import typer
 from tieredctl.cli.arguments import given_path, now_ms, pairs
 from tieredctl.cli.context_in_use import Role
 from tieredctl.cli.options import BootstrapController, KraftSnapshot, Now, StuckAfter, TieredStore, TieredStoreOptions
-from tieredctl.cli.pages.report import Reported, ReportOptions
+from tieredctl.cli.pages.report import Reported
+from tieredctl.cli.pages.report_options import ReportOptions
 from tieredctl.cli.places import ClusterOptions, RemoteOptions
 from tieredctl.cli.view import FindingListView
 from tieredctl.errors import DecodeError, ErrorCode, ExitCode, TieredctlError

@@ -16,7 +16,6 @@ from tieredctl.cli.commands.metadata_lookup import lookup
 from tieredctl.cli.commands.metadata_partition import partition_of
 from tieredctl.cli.commands.metadata_segments import segments
 from tieredctl.cli.dashed_ids import CommandOfIds
-from tieredctl.cli.findings.findings_table import FINDING_FIELDS
 from tieredctl.cli.metadata_listing import metadata_listing
 from tieredctl.cli.metadata_tables import (
     EVENT_COLUMNS,
@@ -31,9 +30,8 @@ from tieredctl.cli.metadata_tables import (
 from tieredctl.cli.options import DryRun, MetadataPartition, Now, Output, TopicIds
 from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_findings, say_what_is_incomplete, told
 from tieredctl.cli.output import OutputFormat
-from tieredctl.cli.pages.report import ReportOptions
+from tieredctl.cli.pages.report_options import ReportOptions
 from tieredctl.cli.places import EventOptions, MetadataOptions, PartitionOptions, PastMetadataOptions
-from tieredctl.cli.result_listing import columns_of
 from tieredctl.cli.view import FindingsView, Talk, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.clock import Clock
@@ -218,6 +216,7 @@ def epochs(
 
     For example: tieredctl metadata epochs orders:0 --bootstrap-server broker:9092
     """
+    from tieredctl.cli.result_listing import columns_of
     from tieredctl.ops.metadata import state as metadata_state
     from tieredctl.wiring.metadata import opened_partition
 
@@ -251,6 +250,7 @@ def stuck(
 
     For example: tieredctl metadata stuck --older-than 2h --bootstrap-server broker:9092
     """
+    from tieredctl.cli.findings.findings_table import FINDING_FIELDS
     from tieredctl.ops.metadata import state as metadata_state
     from tieredctl.ops.metadata.completeness import is_whole
     from tieredctl.ops.metadata.state import failing_copies, failing_finding

@@ -11,7 +11,7 @@ from tieredctl.cli.metadata_tables import SEGMENT_COLUMNS, SEGMENT_FIELDS
 from tieredctl.cli.options import Now
 from tieredctl.cli.outcome import finding_documents, say
 from tieredctl.cli.output import Listing
-from tieredctl.cli.pages.report import ReportOptions
+from tieredctl.cli.pages.report_options import ReportOptions
 from tieredctl.cli.places import PastMetadataOptions, SegmentOptions
 from tieredctl.cli.view import FindingsView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError

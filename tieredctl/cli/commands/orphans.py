@@ -21,7 +21,8 @@ from tieredctl.cli.options import Engine, Inventory, MinAge, Now, Resume, SparkC
 from tieredctl.cli.outcome import say
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.pages.orphan_rows import OrphanRows
-from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
+from tieredctl.cli.pages.report import Reported, table_of
+from tieredctl.cli.pages.report_options import ReportOptions
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.removal_options import young_sentence
 from tieredctl.cli.shown_quantities import moment_column, size_column

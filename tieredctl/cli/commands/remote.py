@@ -18,7 +18,8 @@ from tieredctl.cli.dashed_ids import CommandOfIds
 from tieredctl.cli.options import DryRun, Now, Output
 from tieredctl.cli.outcome import discard, finding_documents, finish, say, say_findings
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn, write_table
-from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
+from tieredctl.cli.pages.report import Reported, table_of
+from tieredctl.cli.pages.report_options import ReportOptions
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions, SegmentOptions
 from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.shown_quantities import moment_column, size_column

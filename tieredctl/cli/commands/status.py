@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -19,7 +19,7 @@ from tieredctl.cli.findings.remedies import Remedies
 from tieredctl.cli.options import StuckAfter
 from tieredctl.cli.outcome import finding_documents, say_cause, say_error
 from tieredctl.cli.output import GAP, Item, Listing, OutputFormat, TableColumn, known
-from tieredctl.cli.pages.report import Reported, ReportOptions, table_of
+from tieredctl.cli.pages.report_options import ReportOptions
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, ResultOptions
 from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.terminal import width_of
@@ -35,6 +35,9 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.status.board import UNKNOWN, Status, StatusLine
 from tieredctl.ops.status.facts import ClusterFacts, TopicBytes
 from tieredctl.wiring.status import StatusPlaces, asked_together, status_of
+
+if TYPE_CHECKING:
+    from tieredctl.cli.pages.report import Reported
 
 _LEAST_INTERVAL_MS = 1000
 _COLUMNS = (
@@ -175,6 +178,7 @@ def _show(places: StatusPlaces, asked: _Asked) -> ExitCode:
 
 
 def _reported(overall: Status, listing: Listing, findings: Sequence[Finding], view: FindingsView) -> Reported:
+    from tieredctl.cli.pages.report import Reported, table_of
     from tieredctl.cli.pages.report_plots import (
         last_scan_plot,
         last_verification_plot,
@@ -292,6 +296,8 @@ def _is_store_alone(row: Document) -> bool:
 
 def _reported_contexts(rows: Sequence[Document]) -> Reported:
     """Without their findings: a command that mends one would be of the current context, whichever has the finding."""
+    from tieredctl.cli.pages.report import Reported, table_of
+
     unknown = ["Each context's findings: tieredctl --context NAME status shows them."]
     unknown += _problems(rows)
     return Reported(

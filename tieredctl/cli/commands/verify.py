@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,7 @@ from tieredctl.cli.options import (
     TieredStore,
     TieredStoreOptions,
 )
-from tieredctl.cli.pages.report import Reported, ReportOptions
+from tieredctl.cli.pages.report_options import ReportOptions
 from tieredctl.cli.places import PastMetadataOptions, RemoteOptions, SegmentOptions, TopicListOptions
 from tieredctl.cli.verdict import verdict
 from tieredctl.cli.view import FindingListView
@@ -33,6 +33,9 @@ from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Leve
 from tieredctl.ops.verification.result import Verification
 from tieredctl.wiring.verify import Verified
 from tieredctl.wiring.verify import verify as run
+
+if TYPE_CHECKING:
+    from tieredctl.cli.pages.report import Reported
 
 _NOT_READ = {
     Level.LISTING: "what the objects hold",
@@ -104,6 +107,7 @@ def verify(
 
 
 def _reported(verified: Verified, source: Document, view: FindingListView) -> Reported:
+    from tieredctl.cli.pages.report import Reported
     from tieredctl.cli.pages.report_plots import coverage_plot, findings_plot
     from tieredctl.cli.pages.timeline_plots import sentences_of_not_drawn, timeline_plots
     from tieredctl.ops.timeline.partition_timeline import timelines_of_found

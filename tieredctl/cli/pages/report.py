@@ -1,10 +1,10 @@
-"""`--report FILE`: what a command found, as a page. The command hands over what it shows; nothing is decided here."""
+"""What a command found, as a page. The command hands over what it shows; nothing is decided here."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,6 @@ from tieredctl.cli.findings.finding_report import (
 )
 from tieredctl.cli.findings.findings_table import FINDING_COLUMNS
 from tieredctl.cli.findings.remedies import Remedies, remedy_shown
-from tieredctl.cli.option_groups import OptionGroup
-from tieredctl.cli.options import ReportFile
 from tieredctl.cli.output import Item, TableColumn
 from tieredctl.cli.shown_quantities import ago
 from tieredctl.errors import ExitCode
@@ -73,29 +71,8 @@ class Reported:
     tolerance: Tolerance = field(default=NOTHING_TOLERATED)
 
 
-@dataclass(frozen=True, slots=True)
-class ReportOptions(OptionGroup):
-    """Whether what is found becomes a page too."""
-
-    report: ReportFile = None
-
-    def demand_possible(self) -> None:
-        """Before long work. Raises TieredctlError where no page could be made or written."""
-        if self.report is not None:
-            from tieredctl.wiring.reports import demand_possible
-
-            demand_possible(self.report)
-
-    def write(self, code: ExitCode, reported: Callable[[], Reported]) -> ExitCode:
-        """Writes the page, if one is wanted; gives the exit code. Raises TieredctlError."""
-        if self.report is not None:
-            from tieredctl.wiring.reports import write_page
-
-            write_page(self.report, _page(reported(), code))
-        return code
-
-
-def _page(reported: Reported, code: ExitCode) -> Page:
+def report_page(reported: Reported, code: ExitCode) -> Page:
+    """The page of a run that ends with this exit code."""
     from tieredctl.report.page import Page
 
     findings, headline = reported.findings or (), reported.headline

@@ -9,7 +9,8 @@ import typer
 from tieredctl.cli.arguments import clock_ms, pairs
 from tieredctl.cli.options import MinAge, SparkConf
 from tieredctl.cli.output import Listing, TableColumn
-from tieredctl.cli.pages.report import Reported, ReportOptions
+from tieredctl.cli.pages.report import Reported
+from tieredctl.cli.pages.report_options import ReportOptions
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, TopicListOptions
 from tieredctl.cli.shown_quantities import moment_column, size_column
 from tieredctl.cli.view import View
