@@ -28,6 +28,7 @@ class CoverageEngine:
     """Takes the segments of a listing, and asks the ledger about each."""
 
     output: OutputFolder
+    ledger: Ledger
     max_age: timedelta
     run: str = field(default_factory=new_run_id)
     _topics: list[dict[str, Any]] = field(default_factory=list)
@@ -40,7 +41,7 @@ class CoverageEngine:
         written, level = work.write(tasks)
         if level is None:
             return
-        judged = work.judged(Ledger(self.output), Asked(level, datetime.now(UTC), self.max_age))
+        judged = work.judged(self.ledger, Asked(level, datetime.now(UTC), self.max_age))
         size, is_due = fn.col("segmentSizeInBytes").cast("long"), ~fn.col("isSound")
         topics = judged.groupBy("topic", "topicId").agg(
             fn.count("*").alias("segments"),

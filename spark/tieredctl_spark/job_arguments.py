@@ -91,11 +91,11 @@ def job_parser(name: str, description: str) -> argparse.ArgumentParser:
     add("--command-config", type=Path, help="client properties, as Kafka's own tools take them")
     add("--export", type=Path, help="a file that `tieredctl metadata export` wrote")
     add("--metadata-source", metavar="NAME:LOCATION", help="metadata that a plugin reads")
-    add("--metadata-source-option", **_PAIRS, help="for --metadata-source")
+    add("--metadata-source-option", **PAIRS, help="for --metadata-source")
     add("--store", required=True, help="the remote store, such as file:DIR")
-    add("--store-option", **_PAIRS, help="for the store")
+    add("--store-option", **PAIRS, help="for the store")
     add("--layout", default=AUTO, help="how keys map to segments: local, a plugin's name, or auto to look at the keys")
-    add("--layout-option", **_PAIRS, help="for the layout")
+    add("--layout-option", **PAIRS, help="for the layout")
     add("--live-topic-ids", type=Path, metavar="FILE", help="the ids of all topics, one per line")
     add("--kraft-snapshot", type=Path, metavar="FILE", help="the topics of a cluster that is down")
     add("--topic", action="append", help="only this topic; repeat it for several")
@@ -136,7 +136,8 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-_PAIRS: Any = {"action": "append", "default": [], "type": _pair, "metavar": "NAME=VALUE"}
+PAIRS: Any = {"action": "append", "default": [], "type": _pair, "metavar": "NAME=VALUE"}
+"""Of an option that is repeated for several settings."""
 
 
 def _at_fault(fault: Exception, words: Sequence[str]) -> int:

@@ -24,6 +24,13 @@ class OutputFolder:
         self.session = session
         self._url = url.rstrip("/")
 
+    @property
+    def url(self) -> str:
+        """As Spark understands it; through Spark Connect as it was given."""
+        if (path := self._path("")) is None:
+            return self._url
+        return str(path.getFileSystem(self._hadoop).makeQualified(path).toString())
+
     def frame(self, name: str, schema: pa.Schema) -> DataFrame:
         """A table as it is when it is read; without rows where it was never written."""
         if not self._has(name):
@@ -54,12 +61,20 @@ class OutputFolder:
 
     def _removed(self, name: str) -> bool:
         """Whether it could be removed: PySpark has no public way to, and a Connect session none at all."""
-        session: Any = self.session
-        if not hasattr(session, "_jvm"):
+        if (path := self._path(f"/{name}")) is None:
             return False
-        path = session._jvm.org.apache.hadoop.fs.Path(f"{self._url}/{name}")
-        path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
+        path.getFileSystem(self._hadoop).delete(path, True)
         return True
+
+    def _path(self, below: str) -> Any:
+        """As Hadoop has it; None through Spark Connect."""
+        session: Any = self.session
+        return session._jvm.org.apache.hadoop.fs.Path(self._url + below) if hasattr(session, "_jvm") else None
+
+    @property
+    def _hadoop(self) -> Any:
+        session: Any = self.session
+        return session._jsparkSession.sessionState().newHadoopConf()
 
     def _empty(self, name: str) -> None:
         # Without partitions, Spark leaves a file of no rows.

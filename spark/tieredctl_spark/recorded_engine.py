@@ -43,7 +43,6 @@ _CHUNKS_AT_ONCE = 2
 """So that cores are not idle while a chunk's last unit is read."""
 _LONGEST_READ_SECONDS = 2 * SECONDS_PER_UNIT
 _UNITS_PER_BUDGET = 16
-_MOST_FILES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +60,12 @@ class RecordedEngine:
     """Of what was read it gives the findings and the sums; results are in the ledger, committed every minute or two."""
 
     output: OutputFolder
+    ledger: Ledger
     options: RunOptions
     run: str = field(default_factory=new_run_id)
     reused: Reused = field(default_factory=Reused)
     postponed: int = 0
     """How many segments the budget left for another run."""
-    _chunks: Iterator[int] = field(default_factory=count)
     _failures: Iterator[int] = field(default_factory=count)
     _ending: Event = field(default_factory=Event)
 
@@ -76,11 +75,11 @@ class RecordedEngine:
         """Reports, as every engine gives them; what the budget leaves counts as nothing read. Raises TieredctlError
         `no-credentials` where no executor has any, `usage` where the budget has no room for anything, and what Spark
         raises."""
-        work, ledger = PlannedWork(self.output, store, layout, self.run), Ledger(self.output)
+        work = PlannedWork(self.output, store, layout, self.run)
         written, level = work.write(tasks)
         if level is None:
             return
-        judged = work.kept(work.judged(ledger, Asked(level, datetime.now(UTC), self.options.max_age)))
+        judged = work.kept(work.judged(self.ledger, Asked(level, datetime.now(UTC), self.options.max_age)))
         self.reused = reused(judged)
         budget = self.options.max_bytes
         work.divide(judged, UnitSize(most_bytes=budget / _UNITS_PER_BUDGET if budget else float("inf")))
@@ -101,20 +100,15 @@ class RecordedEngine:
             "", self.reused.bytes_read, self.reused.batches, self.reused.records, segments=self.reused.segments
         )
         reading = SegmentReading(store, layout, _LONGEST_READ_SECONDS, self._rate())
-        sums = yield from self._read(work, chosen, ledger, reading)
-        yield from _reports(ledger.run(self.run), sums)
+        sums = yield from self._read(work, chosen, reading)
+        yield from _reports(self.ledger.run(self.run), sums)
 
     def tidy(self) -> None:
-        """Once the results are written, and before the end: removes what killed runs left, and compacts the ledger
-        where it has many files and no other run is at work."""
-        ledger = Ledger(self.output)
-        entered = ledger.runs()  # first: a run that begins meanwhile keeps its rows
+        """Once the results are written, and before the end: removes what killed runs left, and closes the ledger."""
         others = runs_at_work(self.output) - {self.run}
-        given_up = ledger.given_up(others, datetime.now(UTC))
-        for run in given_up:
+        for run in self.ledger.table.given_up(others, datetime.now(UTC)):
             clear_work(self.output, run)
-        if others == given_up and len(ledger.rows().inputFiles()) > _MOST_FILES:
-            ledger.compact(entered)
+        self.ledger.table.close(self.run)
 
     def end(self) -> None:
         """Removes what the run was to read. Until then it counts as one at work."""
@@ -132,14 +126,14 @@ class RecordedEngine:
         return None if rate is None else ReadRate(rate, self.run)
 
     def _read(
-        self, work: PlannedWork, units: list[Unit], ledger: Ledger, reading: SegmentReading
+        self, work: PlannedWork, units: list[Unit], reading: SegmentReading
     ) -> Generator[SegmentReport, None, Sums]:
         """Reads all units, and gives only reports of what was not looked at; returns the sums of what the run has
         entered."""
         seconds, before, answers = SECONDS_PER_UNIT, -1, Answers(reading.store.url)
         expected, sums = sum(unit.segments for unit in units), Sums()
         while units:
-            begun = self._read_chunks(work, units, ledger, reading, answers)
+            begun = self._read_chunks(work, units, reading, answers)
             if begun < len(units):
                 left = units[begun:]
                 objects = work.of(left).agg(fn.sum(fn.size("objects"))).first()
@@ -147,7 +141,7 @@ class RecordedEngine:
                 expected -= segments
                 why, number = str(answers.silent), int(objects[0]) if objects else 0
                 yield SegmentReport("", not_looked_at=why, segments=segments, objects=number)
-            done = ledger.run(self.run)
+            done = self.ledger.run(self.run)
             sums = _sums(done)
             entered = sum(one.segments for one in sums.values())
             if entered == expected:
@@ -162,9 +156,7 @@ class RecordedEngine:
             units = work.units()
         return sums
 
-    def _read_chunks(
-        self, work: PlannedWork, units: list[Unit], ledger: Ledger, reading: SegmentReading, answers: Answers
-    ) -> int:
+    def _read_chunks(self, work: PlannedWork, units: list[Unit], reading: SegmentReading, answers: Answers) -> int:
         """How many of the units were begun: all, unless the store fell silent."""
         size, following, begun = ChunkSize(), iter(units), 0
         waiting = deque[tuple[float, float, Future[None]]]()
@@ -174,7 +166,7 @@ class RecordedEngine:
                     while begun < len(units) and len(waiting) < _CHUNKS_AT_ONCE and answers.silent is None:
                         some = size.next_chunk(following, _seconds)
                         began = time.monotonic()
-                        future = pool.submit(self._read_chunk, work, some, ledger, reading, answers)
+                        future = pool.submit(self._read_chunk, work, some, reading, answers)
                         waiting.append((sum(map(_seconds, some)), began, future))
                         begun += len(some)
                     if not waiting:
@@ -189,19 +181,17 @@ class RecordedEngine:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _read_chunk(
-        self, work: PlannedWork, units: list[Unit], ledger: Ledger, reading: SegmentReading, answers: Answers
-    ) -> None:
+    def _read_chunk(self, work: PlannedWork, units: list[Unit], reading: SegmentReading, answers: Answers) -> None:
         session, began = self.output.session, datetime.now(UTC)
         results = checked_frame(work.of(units), len(units), reading.results, READING_SCHEMA)
         observation = Observation()
         session.addTag(self.run)
         try:
-            ledger.commit(results.observe(observation, *_answers()), self.run, next(self._chunks), began)
+            self.ledger.commit(results.observe(observation, *_answers()), self.run, began)
         except (PySparkException, Py4JError) as error:
             if self._ending.is_set() or next(self._failures) >= _MOST_FAILED_CHUNKS:
                 raise
-            self._read_halves(work, units, ledger, reading, answers, reason(str(error)))
+            self._read_halves(work, units, reading, answers, reason(str(error)))
         else:
             answers.note(**observation.get)
         finally:
@@ -211,7 +201,6 @@ class RecordedEngine:
         self,
         work: PlannedWork,
         units: list[Unit],
-        ledger: Ledger,
         reading: SegmentReading,
         answers: Answers,
         why: str,
@@ -230,10 +219,10 @@ class RecordedEngine:
             ]
             table = pa.Table.from_pylist(rows, READING_SCHEMA)
             frame = self.output.session.createDataFrame(table, spark_schema(READING_SCHEMA))
-            ledger.commit(frame, self.run, next(self._chunks), began)
+            self.ledger.commit(frame, self.run, began)
             return
         for half in halves:
-            self._read_chunk(work, half, ledger, reading, answers)
+            self._read_chunk(work, half, reading, answers)
 
 
 class Sum(NamedTuple):

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tieredctl_spark.arrow.instants import instants
-from tieredctl_spark.backfill.run import BackfillOptions, BackfillRun, Opened, run_backfill
+from tieredctl_spark.backfill.run import BackfillOptions, BackfillRun, run_backfill
 from tieredctl_spark.jobs import backfill as job
 from tieredctl_spark.tables.files import read_rows
 from tieredctl_spark.tables.kinds import PROVENANCE
 from tieredctl_spark.tables.reading import read_table
-from tieredctl_spark.tables.table_store import TablesPlace
+from tieredctl_spark.tables.table_store import Opened, TablesPlace
 
 from tests.metadata_logs import DELETED, DELETING, events_of, metadata_batches, updated, write_log
 from tests.records.captured_topics import captured_records, metadata_place, store_place

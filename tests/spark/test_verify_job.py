@@ -133,14 +133,13 @@ def test_coverage_has_no_sum_of_a_topic_with_a_segment_of_unknown_size(
     assert document["summary"]["bytesNotVerified"] is None
 
 
-def test_results_are_written_before_the_ledger_is_compacted(
+def test_results_are_written_before_the_ledger_is_closed(
     spark: SparkSession, kafka_4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
-        raise TieredctlError(ErrorCode.SPARK_FAILED, "The ledger cannot be compacted.")
+        raise TieredctlError(ErrorCode.SPARK_FAILED, "Files cannot be put together.")
 
-    monkeypatch.setattr("tieredctl_spark.recorded_engine._MOST_FILES", 0)
-    monkeypatch.setattr("tieredctl_spark.ledger.Ledger.compact", fail)
+    monkeypatch.setattr("tieredctl_spark.ledger_rows.FolderRows.close", fail)
 
     code = job.main([*arguments(kafka_4, tmp_path), "--subset", "1/20"])
 

@@ -7,7 +7,7 @@ which each partition was read. A run that is killed loses what was not current y
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
@@ -27,11 +27,9 @@ from tieredctl_spark.session import spark_session
 from tieredctl_spark.tables.due import day_of
 from tieredctl_spark.tables.kinds import BACKFILL_TABLES, RECORDS
 from tieredctl_spark.tables.manifest import BackfillManifest, DataFile, TableState
-from tieredctl_spark.tables.table_store import TablesPlace, commit, demand_apart, newest, remove_leftovers
+from tieredctl_spark.tables.table_store import Opened, TablesPlace, commit, demand_apart, newest, remove_leftovers
 from tieredctl_spark.tables.writing import TableWriter
 from tieredctl_spark.work_units import ChunkSize, estimated_seconds
-
-Opened = Callable[[TablesPlace], WritableObjectStore]
 
 
 @dataclass(frozen=True, slots=True)

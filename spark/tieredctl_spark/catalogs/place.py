@@ -4,7 +4,7 @@ which version it came after: of two that write at once, one is refused."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,8 +12,10 @@ import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.wiring.places import StorePlace
 from tieredctl_spark.catalogs.formats import FORMATS, TableFormat
 from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.tables.table_store import TablesPlace
 
 RELEASES = ("4.0", "4.1")
 """Those of Spark that Iceberg and Delta have a runtime for."""
@@ -64,6 +66,21 @@ class CatalogPlace:
                 return Catalog(session, self, one)
         message = f"The catalog {self.catalog!r} is {implementation}, which is neither Iceberg's nor Delta's."
         raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
+
+
+def tables_or_catalog(
+    tables: str | None, options: Mapping[str, str], catalog: str | None, store: StorePlace | None
+) -> TablesPlace | CatalogPlace | None:
+    """Where `--tables`, with its own options or those of a store of its kind, or `--catalog` say that tables are; None
+    without either. Raises TieredctlError `usage` for both."""
+    if catalog is None:
+        if tables is None:
+            return None
+        return TablesPlace.given(tables, options) if options or store is None else TablesPlace.beside(store, tables)
+    if tables is not None:
+        hint = "Give --tables with a folder or a bucket, or --catalog with one of Spark's."
+        raise TieredctlError(ErrorCode.USAGE, "--tables and --catalog cannot be combined.", hint=hint)
+    return CatalogPlace.given(catalog)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,14 +30,18 @@ from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.options import Subset, VerifyOptions
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 from tieredctl.process.run_metrics import run_metrics
+from tieredctl.wiring.places import StorePlace
 from tieredctl.wiring.verify import Verified, verify
+from tieredctl_spark.catalogs.place import CatalogPlace, tables_or_catalog
 from tieredctl_spark.coverage_engine import CoverageEngine
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.finding_rows import finding_table
-from tieredctl_spark.job_arguments import int32, job_parser, places_of, run_job, selection_of
+from tieredctl_spark.job_arguments import PAIRS, int32, job_parser, places_of, run_job, selection_of
+from tieredctl_spark.ledger_place import ledger_beside, ledger_in, open_ledger
 from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.recorded_engine import RecordedEngine, RunOptions
 from tieredctl_spark.session import spark_session
+from tieredctl_spark.tables.table_store import TablesPlace
 
 _STUCK_AFTER_MS = 3_600_000
 
@@ -56,6 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--max-age", type=duration_ms, default="12h", metavar="AGE", help="read again what was read longer ago: 7d")
     add("--max-bytes", type=_some_bytes, metavar="SIZE", help="read at most so much, least recently tried first: 2TB")
     add("--read-rate", type=_some_bytes, metavar="SIZE", help="read at most so much a second on each machine: 200MB")
+    add("--tables", metavar="DIR|URL", help="the pipeline's tables: the ledger is kept beside them, not in --output")
+    add("--tables-option", **PAIRS, help="for the store of --tables")
+    add("--catalog", metavar="NAME[.NAMESPACE]", help="keep the ledger in this catalog of Spark's: Iceberg or Delta")
     add("--coverage", action="store_true", help="read nothing: say by topic what is not known to be sound by --max-age")
     add("--index-interval", type=int32, default=DEFAULT_INDEX_INTERVAL_BYTES, help="index.interval.bytes of the topics")
     return parser
@@ -80,7 +87,8 @@ def _run(options: argparse.Namespace) -> ExitCode:
         index_interval_bytes=options.index_interval,
     )
     with ExitStack() as stack:
-        started = _Started(stack, options)
+        named = tables_or_catalog(options.tables, dict(options.tables_option), options.catalog, store)
+        started = _Started(stack, options, store, named)
         verified = verify(metadata, store, how, topics=topics, make_engine=started.engine)
         return _write(verified, started, how.selection)
 
@@ -88,9 +96,17 @@ def _run(options: argparse.Namespace) -> ExitCode:
 class _Started:
     """A Spark session, started once there is work for it; and what is kept of it."""
 
-    def __init__(self, stack: ExitStack, options: argparse.Namespace) -> None:
+    def __init__(
+        self,
+        stack: ExitStack,
+        options: argparse.Namespace,
+        store: StorePlace,
+        tables: TablesPlace | CatalogPlace | None,
+    ) -> None:
         self._stack = stack
         self._options = options
+        self._store = store
+        self._tables = tables
         self.output: OutputFolder
         self.recorded: RecordedEngine | CoverageEngine
 
@@ -98,15 +114,21 @@ class _Started:
         session = self._stack.enter_context(spark_session({}))
         self._stack.enter_context(spark_failures())
         self.output = OutputFolder(session, self._options.output)
+        ledger = open_ledger(self._ledger_place(), self.output, self._store)
         # No reading is older than the epoch, nor could dates tell.
         max_age = timedelta(milliseconds=min(self._options.max_age, time.time_ns() // 1_000_000))
         if self._options.coverage:
-            self.recorded = CoverageEngine(self.output, max_age)
+            self.recorded = CoverageEngine(self.output, ledger, max_age)
         else:
             run = RunOptions(max_age, self._options.max_bytes, self._options.read_rate)
-            self.recorded = RecordedEngine(self.output, run)
+            self.recorded = RecordedEngine(self.output, ledger, run)
         self._stack.callback(self.recorded.end)
         return self.recorded
+
+    def _ledger_place(self) -> TablesPlace | CatalogPlace:
+        if isinstance(self._tables, TablesPlace):
+            return ledger_beside(self._tables)
+        return self._tables or ledger_in(self.output, self._store)
 
 
 def _write(verified: Verified, started: _Started, selection: Selection) -> ExitCode:

@@ -16,13 +16,13 @@ from tieredctl_spark.arrow.event_table import event_table
 from tieredctl_spark.kept_frames import task_numbers, task_rows
 from tieredctl_spark.metadata_shares import MOST_OFFSETS, Share, Wanted, share_tables
 from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.tables.frames import FILE_SCHEMA, data_file, file_row
 from tieredctl_spark.tables.kinds import EVENTS
 from tieredctl_spark.tables.manifest import DataFile
 from tieredctl_spark.tables.writing import TableWriter
 from tieredctl_spark.worker_failures import one_sentence
 
 _RECORDS_ALONE = Wanted(has_findings=False)
-FILE_SCHEMA = pa.schema({"path": pa.string(), "rows": pa.int64(), "bytes": pa.int64(), "day": pa.string()})
 _APPENDED_SCHEMA = pa.schema([*FILE_SCHEMA, ("earliestMs", pa.int64())])
 
 
@@ -93,13 +93,3 @@ def event_rows(session: SparkSession, place: MetadataPlace, shares: Sequence[Sha
 def _tasks(shares: Sequence[Share]) -> int:
     """New events of a night are few: one file for all metadata partitions serves whoever reads the table."""
     return -(-sum(share.end - share.first for share in shares) // MOST_OFFSETS)
-
-
-def file_row(file: DataFile) -> dict[str, object]:
-    """A file as a row by FILE_SCHEMA."""
-    return {name: getattr(file, name) for name in FILE_SCHEMA.names}
-
-
-def data_file(row: Mapping[str, object]) -> DataFile:
-    """A file of a row by FILE_SCHEMA."""
-    return DataFile(**{name: row[name] for name in FILE_SCHEMA.names})  # type: ignore[arg-type]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from functools import partial
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tieredctl_spark.pipeline.events import FILE_SCHEMA, data_file, file_row
-from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.tables.frames import write_frame
 from tieredctl_spark.tables.kinds import SEGMENT_HISTORY, SEGMENTS, TableKind
 from tieredctl_spark.tables.manifest import DataFile
 from tieredctl_spark.tables.writing import TableWriter
@@ -29,11 +27,4 @@ def lost_rows(kind: TableKind, known: DataFrame, history: DataFrame) -> DataFram
 
 def write_kept_rows(kind: TableKind, lost: DataFrame, writer: TableWriter) -> list[DataFile]:
     """Writes these rows into files, on executors."""
-
-    def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables = (pa.Table.from_batches([batch]).cast(kind.columns) for batch in batches)
-        for file in writer.write_gathered(kind, tables):
-            yield pa.RecordBatch.from_pylist([file_row(file)], FILE_SCHEMA)
-
-    files = lost.coalesce(_TASKS).mapInArrow(written, spark_schema(FILE_SCHEMA))
-    return [data_file(row) for row in files.toArrow().to_pylist()]
+    return write_frame(lost.coalesce(_TASKS), kind.columns, partial(writer.write, kind))

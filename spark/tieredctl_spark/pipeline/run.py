@@ -7,7 +7,7 @@ appended, replayed, and become tables. The manifest is written last: until then 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -23,7 +23,6 @@ from tieredctl.ops.orphans.scan import ScanOptions
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
 from tieredctl.ports.cluster import Cluster
-from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.wiring.offline_cluster import OfflineClusterPlace
 from tieredctl.wiring.orphans import ScanPlaces
 from tieredctl.wiring.places import MetadataPlace, StorePlace
@@ -54,10 +53,9 @@ from tieredctl_spark.tables.kinds import (
     RETENTION_FORECAST,
 )
 from tieredctl_spark.tables.manifest import Looked, Manifest, State
-from tieredctl_spark.tables.table_store import TablesPlace, demand_apart
+from tieredctl_spark.tables.table_store import Opened, TablesPlace, demand_apart
 
 _STUCK_AFTER_MS = 3_600_000
-Opened = Callable[[TablesPlace], WritableObjectStore]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tieredctl_spark.kept_frames import task_rows
-from tieredctl_spark.pipeline.events import FILE_SCHEMA, data_file, file_row
 from tieredctl_spark.tables.due import EventsDue
 from tieredctl_spark.tables.files import columns_of_file
+from tieredctl_spark.tables.frames import FILE_SCHEMA, data_file, file_row
 from tieredctl_spark.tables.kinds import EVENTS
 from tieredctl_spark.tables.manifest import DataFile
 from tieredctl_spark.tables.writing import TableWriter, gathered

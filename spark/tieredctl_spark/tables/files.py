@@ -14,7 +14,7 @@ from tieredctl.model.nearest import nearest_hint
 from tieredctl.ops.documents import Document
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl_spark.tables.due import due_documents
-from tieredctl_spark.tables.kinds import BACKFILL_TABLES, DAY, TABLES, TableKind
+from tieredctl_spark.tables.kinds import BACKFILL_TABLES, DAY, LEDGER_TABLES, TABLES, TableKind
 from tieredctl_spark.tables.manifest import DataFile, Manifest, State, TableState
 from tieredctl_spark.tables.table_store import TablesPlace, current_tables, demand_current
 
@@ -99,11 +99,12 @@ def tables_place(tables: str | TablesPlace) -> TablesPlace:
 
 
 def kind_named(name: str) -> TableKind:
-    """One of the tables of a pipeline, or of a backfill. Raises TieredctlError `usage` for another."""
-    kinds = TABLES | BACKFILL_TABLES
+    """A table of a pipeline, a backfill or a verification ledger. Raises TieredctlError `usage` for another."""
+    kinds = TABLES | BACKFILL_TABLES | LEDGER_TABLES
     if name not in kinds:
-        pipeline, backfill = (", ".join(some) for some in (TABLES, BACKFILL_TABLES))
-        message = f"There is no table {name!r}; a pipeline's are {pipeline}; a backfill's are {backfill}."
+        pipeline, backfill, ledger = (", ".join(some) for some in (TABLES, BACKFILL_TABLES, LEDGER_TABLES))
+        message = f"There is no table {name!r}; a pipeline's are {pipeline}; a backfill's are {backfill}"
+        message = f"{message}; a ledger's is {ledger}."
         raise TieredctlError(ErrorCode.USAGE, message, hint=nearest_hint(name, kinds))
     return kinds[name]
 

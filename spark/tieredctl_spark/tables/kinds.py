@@ -11,6 +11,7 @@ from tieredctl_spark.arrow.event_table import EVENT_TABLE_SCHEMA
 from tieredctl_spark.arrow.instants import INSTANT
 from tieredctl_spark.arrow.segment_table import SEGMENT_TABLE_SCHEMA
 from tieredctl_spark.record_rows import RECORD_TABLE_SCHEMA
+from tieredctl_spark.segment_reading import READING_SCHEMA
 
 DAY = "day"
 PROVENANCE = pa.schema({"clusterId": pa.string(), "runId": pa.string(), "schemaVersion": pa.int32()})
@@ -212,3 +213,9 @@ where that is none. Where damage is in the object `key`, `evidence` (JSON) has t
 
 BACKFILL_TABLES = {kind.name: kind for kind in (RECORDS, UNREADABLE)}
 """Those of a topic's history."""
+
+READINGS = TableKind("readings", pa.schema([*READING_SCHEMA, ("checkedAt", INSTANT)]))
+"""A row for each reading of a segment by verification; `checkedAt` is a time before it, by the clock of the job's
+driver. A row may be there twice."""
+LEDGER_TABLES = {READINGS.name: READINGS}
+"""That of the verification ledger."""

@@ -10,7 +10,8 @@ from typing import Any, Protocol, Self
 
 from tieredctl.errors import ErrorCode, TieredctlError
 
-_PIPELINE, _BACKFILL, _API_VERSION = "PipelineManifest", "BackfillManifest", "tieredctl/v1"
+_PIPELINE, _BACKFILL, _LEDGER = "PipelineManifest", "BackfillManifest", "LedgerManifest"
+_API_VERSION = "tieredctl/v1"
 
 
 class AnyManifest(Protocol):
@@ -172,14 +173,39 @@ class BackfillManifest:
             return cls(**_document(data, _BACKFILL))
 
 
+@dataclass(frozen=True, slots=True)
+class LedgerManifest:
+    """A version of the verification ledger."""
+
+    version: int
+    run_id: str
+    parent_run_id: str
+    at_work: Mapping[str, int] = field(default_factory=dict)
+    """The runs that may enter more, with the time in ms at which each last did."""
+    imported: tuple[str, ...] = ()
+    """The ledgers in Spark's own folders that were taken over, by the run id that their rows got."""
+    tables: Mapping[str, TableState] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        """As JSON."""
+        return _written(_LEDGER, self)
+
+    @classmethod
+    def read(cls, data: bytes, name: str) -> LedgerManifest:
+        """What `to_bytes` wrote. Raises TieredctlError `undecodable` for anything else."""
+        with _decoding(name):
+            document = _document(data, _LEDGER)
+            return cls(**{**document, "imported": tuple(document["imported"])})
+
+
 def tables_in(data: bytes, name: str) -> Mapping[str, State]:
     """The tables of a manifest of any kind. Raises TieredctlError `undecodable` for anything else."""
     with _decoding(name):
-        found: Mapping[str, State] = _document(data, _PIPELINE, _BACKFILL)["tables"]
+        found: Mapping[str, State] = _document(data, _PIPELINE, _BACKFILL, _LEDGER)["tables"]
         return found
 
 
-def _written(kind: str, manifest: Manifest | BackfillManifest) -> bytes:
+def _written(kind: str, manifest: Manifest | BackfillManifest | LedgerManifest) -> bytes:
     return json.dumps({"kind": kind, "apiVersion": _API_VERSION, **asdict(manifest)}).encode()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import TypeVar
@@ -74,6 +74,9 @@ class TablesPlace:
             message = f"{store.url} has no conditional writes: two runs at once could not be told apart."
             raise TieredctlError(ErrorCode.UNWRITABLE, message, hint="Keep the tables in another store.")
         return store
+
+
+Opened = Callable[[TablesPlace], WritableObjectStore]
 
 
 def data_file_key(kind: TableKind, version: int, run_id: str, day: str | None) -> str:

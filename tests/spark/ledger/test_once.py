@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tieredctl_local.layout import LocalLayout
-from tieredctl_spark.ledger import Asked, Ledger
+from tieredctl_spark.ledger import Asked
 from tieredctl_spark.planned_work import PlannedWork, reused
 from tieredctl_spark.work_units import UnitSize
 
@@ -74,7 +74,7 @@ def test_what_is_due_is_judged_once_whatever_becomes_of_the_ledger(runs: Runs, t
     runs.reports(sound)
     work = PlannedWork(runs.output, runs.store, LocalLayout(), "a-run")
     work.write([*sound, *others])
-    judged = work.kept(work.judged(Ledger(runs.output), Asked(Level.HEADERS, datetime.now(UTC), HALF_A_DAY)))
+    judged = work.kept(work.judged(runs.ledger, Asked(Level.HEADERS, datetime.now(UTC), HALF_A_DAY)))
     for name in ("ledger", "tasks"):
         shutil.rmtree(runs.folder / "output" / name)
 

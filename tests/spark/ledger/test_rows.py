@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as fn
 from tieredctl_local.layout import LocalLayout
+from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.ledger import Asked, Ledger
-from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.planned_work import PlannedWork, clear_work, runs_at_work
 from tieredctl_spark.recorded_engine import RecordedEngine, RunOptions
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.segment_reading import READING_SCHEMA, failed_report, result_row
 from tieredctl_spark.segment_rows import result_of
+from tieredctl_spark.tables.files import folder_files
+from tieredctl_spark.tables.kinds import READINGS
+from tieredctl_spark.tables.manifest import DataFile, LedgerManifest
+from tieredctl_spark.tables.table_store import Opened, TablesPlace, newest
 
-from tests.shares import divided
+from tests.metadata_logs import segment_id
+from tests.spark.ledger import earlier_ledger
 from tests.spark.ledger.recorded_runs import HALF_A_DAY, Runs
+from tests.spark.pipeline.killed_runs import is_killed
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.verification.report import Level, SegmentFindings, SegmentReport, SegmentTask
 from tieredctl.ports.layout import Part
@@ -33,18 +43,25 @@ def entry(task: SegmentTask, report: SegmentReport) -> dict[str, Any]:
     return result_row(kept, report)
 
 
-def enter(runs: Runs, run: str, rows: list[dict[str, Any]], began: datetime, chunk: int = 0) -> None:
+def enter(runs: Runs, run: str, rows: list[dict[str, Any]], began: datetime, ledger: Ledger | None = None) -> None:
     frame = runs.session.createDataFrame(pa.Table.from_pylist(rows, READING_SCHEMA), spark_schema(READING_SCHEMA))
-    Ledger(runs.output).commit(frame, run, chunk, began)
+    (ledger or runs.ledger).commit(frame, run, began)
 
 
 def judged(runs: Runs, tasks: list[SegmentTask]) -> dict[str, dict[str, Any]]:
     """By fingerprint, what the ledger knows of some tasks."""
     ids = [task.metadata.segment_id for task in tasks]
     asked = pa.table({"segmentId": ids, "fingerprint": ids})
-    frame = Ledger(runs.output).judged(runs.session.createDataFrame(asked, spark_schema(asked.schema)), ASKED)
+    frame = runs.ledger.judged(runs.session.createDataFrame(asked, spark_schema(asked.schema)), ASKED)
     rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
     return {row.pop("fingerprint"): row for row in rows}
+
+
+def files(runs: Runs) -> tuple[DataFile, ...]:
+    """Those of the newest version."""
+    found = newest(runs.opened(runs.place), LedgerManifest)
+    assert found is not None
+    return folder_files(found.tables, READINGS.name)
 
 
 def sound(task: SegmentTask) -> SegmentReport:
@@ -73,10 +90,10 @@ def test_of_several_rows_of_a_segment_in_one_run_the_gravest_counts(runs: Runs, 
     gravest_first = [(found, unknown), (unknown, sound), (sound, unseen), (found, sound)]
     cases = list(zip(tasks, gravest_first, strict=False))
     rows = [entry(task, report(task)) for task, reports in cases for report in reports]
-    enter(runs, "run", rows, NOW, chunk=0)
-    enter(runs, "run", [entry(task, other(task)) for task, (_, other) in cases], NOW + timedelta(minutes=1), chunk=1)
+    enter(runs, "run", rows, NOW)
+    enter(runs, "run", [entry(task, other(task)) for task, (_, other) in cases], NOW + timedelta(minutes=1))
 
-    counted = Ledger(runs.output).run("run").select("segmentId", "result").toArrow().to_pylist()
+    counted = runs.ledger.run("run").select("segmentId", "result").toArrow().to_pylist()
 
     assert {row["segmentId"]: row["result"] for row in counted} == {
         task.metadata.segment_id: result_of(graver(task)).value for task, (graver, _) in cases
@@ -89,9 +106,8 @@ def test_readings_have_the_drivers_time_of_before_they_began(runs: Runs, tasks: 
     runs.reports(tasks[:5])
     after = datetime.now(UTC)
 
-    checked = (
-        Ledger(runs.output).rows().select(fn.unix_micros("checkedAt").alias("at")).distinct().toArrow().to_pylist()
-    )
+    rows = runs.ledger.table.rows(["checkedAt"])
+    checked = rows.select(fn.unix_micros("checkedAt").alias("at")).distinct().toArrow().to_pylist()
 
     assert "checkedAt" not in READING_SCHEMA.names  # executors have no say
     assert all(before.timestamp() <= row["at"] / 1e6 <= after.timestamp() for row in checked)
@@ -121,98 +137,95 @@ def test_bytes_with_a_finding_are_read_again_whenever_a_driver_s_clock_calls_the
     assert set(known[tasks[6].metadata.segment_id].values()) == {None, tasks[6].metadata.segment_id}
 
 
-def test_after_compaction_a_segment_is_still_known_to_have_been_read(runs: Runs, tasks: list[SegmentTask]) -> None:
-    ledger = Ledger(runs.output)
-    enter(runs, "first", [entry(tasks[0], sound(tasks[0]))], NOW - timedelta(hours=2))
-    enter(runs, "second", [entry(tasks[0], unknown(tasks[0]))], NOW - timedelta(hours=1))
-
+def test_files_are_put_together_and_a_segment_is_still_known_to_have_been_read(
+    runs: Runs, tasks: list[SegmentTask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(runs, "first", [entry(task, sound(task)) for task in tasks[:1] * 3], NOW - timedelta(hours=2))
+    enter(runs, "second", [entry(tasks[0], unknown(tasks[0])), entry(tasks[1], unseen(tasks[1]))], NOW)
     before = judged(runs, tasks[:2])
-    ledger.compact(ledger.runs())
+    monkeypatch.setattr("tieredctl_spark.ledger_rows._MOST_FILES", 1)
 
+    runs.ledger.table.close("first")
+    of_runs_at_work = files(runs)
+    runs.ledger.table.close("second")
+
+    assert len(of_runs_at_work) == 2
+    assert [one.rows for one in files(runs)] == [2]
     assert judged(runs, tasks[:2]) == before
     first, second = (before[task.metadata.segment_id] for task in tasks[:2])
-    assert first["lastTried"] - first["lastRead"] == timedelta(hours=1)
+    assert first["lastTried"] - first["lastRead"] == timedelta(hours=2)
     assert (second["lastTried"], first["soundAt"], second["soundAt"]) == (None, None, None)
 
 
-@pytest.mark.parametrize("killed_before", divided(["never", "complete is noted", "chunks are removed"]))
-def test_compaction_keeps_what_is_known_whenever_it_is_killed(
-    runs: Runs, tasks: list[SegmentTask], monkeypatch: pytest.MonkeyPatch, killed_before: str
-) -> None:
-    ledger, some = Ledger(runs.output), tasks[:6]
-    runs.read(some[:3])
-    ledger.compact(ledger.runs())
-    runs.read(some)
-
-    class Killed(Exception):
-        pass
-
-    def end(*_: object) -> None:
-        raise Killed
-
-    if killed_before != "never":
-        name = "write_table" if killed_before == "complete is noted" else "clear"
-        monkeypatch.setattr(OutputFolder, name, end)
-        with pytest.raises(Killed):
-            ledger.compact(ledger.runs())
-        monkeypatch.undo()
-    ledger.compact(ledger.runs())
-
-    assert not any((runs.folder / "output/ledger/chunks").rglob("*.parquet"))
-    assert runs.read(some) == set()
-    assert ledger.rows().select("segmentId").distinct().count() == len(some)
-
-
-def test_compaction_leaves_the_work_and_rows_of_a_run_that_is_at_work(
+def test_wherever_a_run_is_killed_the_next_one_knows_what_was_known(
     runs: Runs, tasks: list[SegmentTask], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes place once those that are left were killed long ago, whose work is removed at once."""
-    monkeypatch.setattr("tieredctl_spark.recorded_engine._MOST_FILES", 0)
+    """While it takes over an earlier ledger, enters what it read, or puts files together."""
+    monkeypatch.setattr("tieredctl_spark.ledger_rows._MOST_FILES", 1)
+    run, row = "20260701T130000Z-abcdef", entry(tasks[0], sound(tasks[0]))
+    ends = []
+
+    for writes in count():
+        mine = replace(runs, folder=runs.folder / str(writes))
+        earlier_ledger.unpack(mine.folder / "output")
+
+        def enter_and_close(opened: Opened, mine: Runs = mine) -> None:
+            with spark_failures():
+                ledger = replace(mine, opened=opened).ledger
+                enter(mine, run, [row], NOW, ledger)
+                ledger.table.close(run)
+
+        if not is_killed(enter_and_close, mine.folder / "output/ledger", mine.folder / "moments", writes):
+            break
+        enter_and_close(TablesPlace.open_writable)
+        known = mine.ledger.table.rows(["segmentId", "result", "checkedAt"])
+        ends.append(Counter(map(str, known.toArrow().to_pylist())))
+
+    assert len(ends) >= 6
+    assert all(one == ends[0] for one in ends)
+    assert ends[0].total() == earlier_ledger.ROWS - 1 + 1  # one was not looked at
+    assert set(ends[0].values()) == {1}
+
+
+def test_a_run_at_work_keeps_its_work_and_one_that_was_killed_long_ago_does_not(
+    runs: Runs, tasks: list[SegmentTask]
+) -> None:
     at_work, killed = "20200101T000000Z-abcdef", "20200101T000000Z-fedcba"
     for run, task, began in ((at_work, tasks[0], NOW), (killed, tasks[1], NOW - timedelta(days=2))):
         PlannedWork(runs.output, runs.store, LocalLayout(), run).write([task])
         enter(runs, run, [entry(task, sound(task))], began)
-    engine = RecordedEngine(runs.output, RunOptions(HALF_A_DAY))
+    engine = RecordedEngine(runs.output, runs.ledger, RunOptions(HALF_A_DAY))
     list(engine.check_segments(tasks[2:4], runs.store, LocalLayout()))
 
     engine.tidy()
 
     assert runs_at_work(runs.output) == {at_work, engine.run}
-    assert Ledger(runs.output).runs() == {at_work, killed, engine.run}
-
-    clear_work(runs.output, at_work)
-    engine.tidy()
     engine.end()
-
+    clear_work(runs.output, at_work)
     assert runs_at_work(runs.output) == set()
-    assert Ledger(runs.output).runs() == set()
-    assert Ledger(runs.output).rows().count() == 4
+    assert runs.ledger.table.rows(["segmentId"]).count() == 4
 
 
-def test_a_table_is_removed_with_its_folder(runs: Runs) -> None:
-    for run in ("a", "b"):
-        runs.output.write_table(f"table/run={run}/part=1", pa.table({"x": [1]}))
+def test_runs_that_enter_rows_at_once_lose_none(runs: Runs, tasks: list[SegmentTask]) -> None:
+    some = [(f"run-{number}", task) for number, task in enumerate(tasks[:4])]
 
-    runs.output.clear("table/run=a")
+    with ThreadPoolExecutor(len(some)) as pool:
+        list(pool.map(lambda one: enter(runs, one[0], [entry(one[1], sound(one[1]))], NOW), some))
 
-    assert [path.name for path in (runs.folder / "output/table").iterdir()] == ["run=b"]
-    assert runs.output.runs("table") == {"b"}
-    runs.output.clear("table/run=b")
-    assert runs.output.runs("table") == set()
+    assert all(row["soundAt"] for row in judged(runs, tasks[:4]).values())
 
 
-def test_through_spark_connect_a_table_is_emptied_however_the_cluster_is_configured(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(OutputFolder, "_removed", lambda *_: False)
-    mode = "spark.sql.sources.partitionOverwriteMode"
-    runs.output.write_table("table/run=a/part=1", pa.table({"x": [1]}))
-    before = str(runs.session.conf.get(mode))
-    runs.session.conf.set(mode, "dynamic")
-    try:
-        runs.output.clear("table/run=a")
-    finally:
-        runs.session.conf.set(mode, before)
+def test_an_earlier_ledger_is_imported_once_and_left_as_it_was(runs: Runs) -> None:
+    output = runs.folder / "output"
+    earlier_ledger.unpack(output)
+    before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
+    work = PlannedWork(runs.output, earlier_ledger.bucket(), LocalLayout(), "a-run")
+    work.write([earlier_ledger.segment(number) for number in range(1, 8)])
 
-    assert runs.output.runs("table") == set()
-    assert not any((runs.folder / "output/table").rglob("*.parquet"))
+    tables = [runs.ledger.table.rows(["segmentId"]).count() for _ in range(2)]
+    asked = Asked(Level.HEADERS, earlier_ledger.CHECKED, HALF_A_DAY)
+    known = work.judged(runs.ledger, asked).where("isSound").select("segmentId").toArrow().to_pylist()
+
+    assert tables == [earlier_ledger.ROWS] * 2
+    assert {row["segmentId"] for row in known} == set(map(segment_id, (1, 2, 6)))
+    assert {path: path.read_bytes() for path in before} == before

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tieredctl_local.layout import LocalLayout
-from tieredctl_spark.ledger import Ledger
 from tieredctl_spark.planned_work import PlannedWork, runs_at_work
 from tieredctl_spark.recorded_engine import RecordedEngine, RunOptions
 
@@ -168,7 +167,6 @@ import sys, time
 from datetime import timedelta
 from pathlib import Path
 from tieredctl_local.layout import LocalLayout
-from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.recorded_engine import RecordedEngine, RunOptions
 from tieredctl_spark.session import spark_session
 from tieredctl_spark import work_units
@@ -177,6 +175,7 @@ from tieredctl.storage.file import FileStore
 from tests.rigs.small_spark import INTERPRETED, SMALL
 from tests.spark.captured_tasks import captured_tasks
 from tests.spark.damage import REMOTE
+from tests.spark.ledger.recorded_runs import Runs
 
 cluster, output = Path(sys.argv[1]), sys.argv[2]
 
@@ -187,8 +186,9 @@ class Slow(LocalLayout):
 
 work_units._SECONDS_PER_REQUEST = 0.5
 with spark_session(SMALL | INTERPRETED | {"spark.master": "local[2]"}) as session:
-    engine = RecordedEngine(OutputFolder(session, output), RunOptions(timedelta(hours=12)))
-    list(engine.check_segments(captured_tasks(cluster, Level.HEADERS), FileStore(str(cluster / REMOTE)), Slow()))
+    runs = Runs(session, Path(output).parent, FileStore(str(cluster / REMOTE)))
+    engine = RecordedEngine(runs.output, runs.ledger, RunOptions(timedelta(hours=12)))
+    list(engine.check_segments(captured_tasks(cluster, Level.HEADERS), runs.store, Slow()))
 """
 
 
@@ -202,7 +202,7 @@ def killed_run(kafka_4: Path, runs: Runs) -> None:
         start_new_session=True,
     )
     try:
-        wait_until(lambda: any(output.glob("ledger/chunks/*/*/_SUCCESS")), "a chunk is committed", 240)
+        wait_until(lambda: any(output.glob("ledger/_manifests/*2.json")), "a chunk is committed", 240)
         assert process.poll() is None
     finally:
         os.killpg(process.pid, signal.SIGKILL)
@@ -214,7 +214,7 @@ def killed_run(kafka_4: Path, runs: Runs) -> None:
 def test_a_run_whose_driver_was_killed_loses_only_what_it_had_not_committed(
     runs: Runs, tasks: list[SegmentTask]
 ) -> None:
-    rows = Ledger(runs.output).rows().select("segmentId").toArrow()
+    rows = runs.ledger.table.rows(["segmentId"]).toArrow()
     committed = set(rows["segmentId"].to_pylist())
 
     read = runs.read(tasks)
@@ -240,7 +240,7 @@ def test_two_runs_in_one_folder_keep_to_their_own_work(runs: Runs, tasks: list[S
     mine, other = tasks[:4], tasks[4:6]
     told = runs.folder / "mine"
     told.mkdir()
-    engine = RecordedEngine(runs.output, RunOptions(HALF_A_DAY))
+    engine = RecordedEngine(runs.output, runs.ledger, RunOptions(HALF_A_DAY))
     reports = engine.check_segments(mine, runs.store, telling(told))
     next(reports)  # its work is planned
 

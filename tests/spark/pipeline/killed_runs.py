@@ -11,8 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tieredctl_spark.pipeline.run import Opened, PipelineOptions, run_pipeline
-from tieredctl_spark.tables.table_store import TablesPlace
+from tieredctl_spark.pipeline.run import PipelineOptions, run_pipeline
+from tieredctl_spark.tables.table_store import Opened, TablesPlace
 
 from tests.spark.pipeline.captured_pipeline import CapturedPipeline
 from tieredctl.errors import ErrorCode, TieredctlError

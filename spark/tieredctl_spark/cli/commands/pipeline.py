@@ -173,22 +173,13 @@ def _command(due: Document) -> str:
 def _place(
     tables: str | None, options: list[str] | None, catalog: str | None, store: StorePlace | None
 ) -> TablesPlace | CatalogPlace:
-    from tieredctl_spark.catalogs.place import CatalogPlace
-    from tieredctl_spark.tables.table_store import TablesPlace
+    from tieredctl_spark.catalogs.place import tables_or_catalog
 
-    if (tables is None) == (catalog is None):
+    found = tables_or_catalog(tables, pairs("--tables-option", options), catalog, store)
+    if found is None:
         hint = "Give --tables with a folder or a bucket, or --catalog with one of Spark's."
-        what = (
-            "Neither tables nor a catalog were given."
-            if tables is None
-            else "--tables and --catalog cannot be combined."
-        )
-        raise TieredctlError(ErrorCode.USAGE, what, hint=hint)
-    if catalog is not None:
-        return CatalogPlace.given(catalog)
-    assert tables is not None
-    given = pairs("--tables-option", options)
-    return TablesPlace.beside(store, tables) if store is not None and not given else TablesPlace.given(tables, given)
+        raise TieredctlError(ErrorCode.USAGE, "Neither tables nor a catalog were given.", hint=hint)
+    return found
 
 
 def _listing(kind: str, url: str, manifest: Manifest, summary: Document) -> Listing:
