@@ -18,6 +18,8 @@ from tieredctl.records.time_lookup import offset_of_time
 
 TASK_BYTES = 256 << 20
 """Of logs, as brokers wrote them; a task reads about as many."""
+_BYTES_IN_FLIGHT = 16 << 20
+"""Of what a task asks for ahead: executors have little memory for Python, and other tasks ask meanwhile."""
 _MOST_SPANS_SENT = 200_000
 """How many spans all tasks of a partition are told together."""
 
@@ -59,7 +61,7 @@ def record_shares(
     return [
         RecordShare(
             _told(remote, begin, until - 1, request.isolation),
-            replace(request, start=begin, end=until),
+            replace(request, start=begin, end=until, bytes_in_flight=_BYTES_IN_FLIGHT),
             () if number else findings,
         )
         for number, (begin, until) in enumerate(pairwise(bounds))

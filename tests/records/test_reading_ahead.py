@@ -133,6 +133,22 @@ def test_the_first_records_take_one_request() -> None:
     assert (store.requests, store.asked) == (1, [(0, PIECE_BYTES)])
 
 
+@pytest.mark.parametrize(("bytes_in_flight", "pieces"), [(None, MOST_PIECES), (2 * PIECE_BYTES, 2)])
+def test_a_request_may_have_less_asked_for_ahead(bytes_in_flight: int | None, pieces: int) -> None:
+    records = 600
+    segment = of_log(b"".join(batch(number) for number in range(records)), 0, records - 1)
+    store, span = filled(DistantStore(), segment), ServedSpan(segment.metadata, 0, records - 1)
+    remote = RemotePartition(segment.metadata.topic_id_partition, [span], None, NOTHING_DELETED)
+    request = RecordRequest(bytes_in_flight=bytes_in_flight)
+
+    most = 0
+    for read in PartitionRecords(remote, store, LAYOUT, request):
+        seen = int(read.column("offset")[-1].as_py()) + 3  # the last two wait for what follows
+        most = max(most, store.asked_bytes - seen * len(batch(0)))
+
+    assert pieces - 1 < most / PIECE_BYTES <= pieces
+
+
 def batch(offset: int) -> bytes:
     return encode_batch([Record(offset, 0, None, bytes(500))], partition_leader_epoch=3)
 

@@ -136,7 +136,9 @@ class PartitionRecords:
     ) -> Iterator[tuple[SoundBatches | Loss, int, SegmentLosses | None]]:
         losses = SegmentLosses(self._layout, asked.segment)
         reads_on = self.bytes_read >= MOST_BYTES_IN_FLIGHT
-        log = SegmentLog(self._store, self._layout, asked, reads_on=reads_on)
+        log = SegmentLog(
+            *(self._store, self._layout, asked), reads_on=reads_on, bytes_in_flight=self._request.bytes_in_flight
+        )
         try:
             for part in log.batches():
                 if isinstance(part, Loss):

@@ -76,6 +76,8 @@ class RecordRequest:
     on_damage: OnDamage = OnDamage.FAIL
     columns: tuple[str, ...] | None = None
     """The names of the columns that are made, of `RECORD_SCHEMA`; None for all."""
+    bytes_in_flight: int | None = None
+    """How much of a log is asked for ahead, as `LogBytes` has it; None for its own limit."""
 
 
 ALL_RECORDS = RecordRequest()

@@ -53,13 +53,22 @@ class _DoubtfulEntry(Exception):
 class SegmentLog:
     """The part of a segment's log that holds some of its offsets."""
 
-    def __init__(self, store: ObjectStore, layout: SegmentObjects, span: ServedSpan, *, reads_on: bool = False) -> None:
-        """`reads_on` as `LogBytes` has it."""
+    def __init__(
+        self,
+        store: ObjectStore,
+        layout: SegmentObjects,
+        span: ServedSpan,
+        *,
+        reads_on: bool = False,
+        bytes_in_flight: int | None = None,
+    ) -> None:
+        """`reads_on` and `bytes_in_flight` as `LogBytes` has them."""
         self._span = span
         self._leaders = layout if span.is_on_disk and isinstance(layout, LayoutWithLeaders) else None
         self._metadata = span.segment
         self._reader = layout.open_segment(store, span.segment)
-        self._log = LogBytes(self._reader, 1 if span.is_on_disk else store.parallel_reads, reads_on=reads_on)
+        at_once = 1 if span.is_on_disk else store.parallel_reads
+        self._log = LogBytes(self._reader, at_once, reads_on=reads_on, bytes_in_flight=bytes_in_flight)
         self._losses = SegmentLosses(layout, span.segment)
         self._order = BatchOrder(span, self._losses, self._log)
 

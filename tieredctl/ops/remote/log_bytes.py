@@ -24,14 +24,22 @@ class _Piece(NamedTuple):
 class LogBytes:
     """Reads a log as the broker wrote it, with zeros, which make no batch, for what cannot be decoded."""
 
-    def __init__(self, segment: SegmentReader, parallel_reads: int = 1, *, reads_on: bool = False) -> None:
+    def __init__(
+        self,
+        segment: SegmentReader,
+        parallel_reads: int = 1,
+        *,
+        reads_on: bool = False,
+        bytes_in_flight: int | None = None,
+    ) -> None:
         """With several `parallel_reads`, the pieces that follow are asked for ahead, up to the limit, but no more than
         were handed out before: whoever wants a few bytes has only these read. `reads_on` says that as much as the limit
-        was read before this log."""
+        was read before this log. `bytes_in_flight` is a lower limit."""
         self.bytes_read = 0
         self._segment = segment
         self._parallel_reads = parallel_reads
         self._reads_on = reads_on
+        self._bytes_in_flight = bytes_in_flight
         self._damages: dict[int, DamagedRange] = {}
 
     @property
@@ -77,7 +85,8 @@ class LogBytes:
         if self._parallel_reads == 1 or end - start <= piece_bytes:
             return map(self._read_around_damage, _ranges(start, end, piece_bytes, 1))
         unit = self._segment.chunk_bytes()
-        most = max(min(self._parallel_reads, MOST_BYTES_IN_FLIGHT // max(piece_bytes, unit)), 1)
+        limit = MOST_BYTES_IN_FLIGHT if self._bytes_in_flight is None else self._bytes_in_flight
+        most = max(min(self._parallel_reads, limit // max(piece_bytes, unit)), 1)
         ranges = _ranges(start, end, piece_bytes, unit)
         at_first = most if self._reads_on else 1
         return in_turn(self._read_around_damage, ranges, most, most=most, at_first=at_first)
