@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from itertools import product
-from typing import Any, cast
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import TopicPartition
 
+from tests.records.consumed_records import SECONDS, Row, consumed, consumer_of
 from tests.records.kafka_records import rows_of
 from tests.rigs.driven_brokers import DrivenBroker
 from tieredctl.model.ids import TopicIdPartition
@@ -20,44 +19,6 @@ from tieredctl.wiring.records import topic_records
 
 pytestmark = pytest.mark.integration
 WHOLE, IN_PART = ("orders", "payments", "clicks.eu-west_1"), "ledger"
-_SECONDS = 60
-Row = tuple[Any, ...]
-
-
-def consumer_of(driven: DrivenBroker, isolation: Isolation) -> Consumer:
-    return Consumer(
-        {
-            "bootstrap.servers": driven.broker.bootstrap_server,
-            "group.id": "records",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            "isolation.level": isolation.value,
-            "log_level": 2,
-        }
-    )
-
-
-def consumed(driven: DrivenBroker, topic: str, number: int, isolation: Isolation) -> list[Row]:
-    """What a consumer gets from the earliest offset to the end."""
-    rows: list[Row] = []
-    with closing(consumer_of(driven, isolation)) as consumer:
-        consumer.assign([TopicPartition(topic, number, 0)])
-        while True:
-            message = consumer.poll(_SECONDS)
-            assert message is not None
-            error = message.error()
-            if error is not None:
-                assert error.code() == KafkaError._PARTITION_EOF
-                return rows
-            rows.append(row_of(message))
-
-
-def row_of(message: Message) -> Row:
-    kind, timestamp = message.timestamp()
-    headers = tuple(cast("Sequence[tuple[str, bytes | None]]", message.headers() or ()))
-    named = "CreateTime" if kind == TIMESTAMP_CREATE_TIME else "LogAppendTime"
-    return message.offset(), timestamp, named, message.key(), message.value(), headers, message.leader_epoch()
 
 
 def places(driven: DrivenBroker) -> tuple[MetadataPlace, StorePlace]:
@@ -81,13 +42,13 @@ def read(driven: DrivenBroker, topic: str, request: RecordRequest) -> dict[Topic
 def test_as_a_consumer_reads_them_from_the_earliest_offset(driven: DrivenBroker, isolation: Isolation) -> None:
     for topic in WHOLE:
         for partition, (rows, _) in read(driven, topic, RecordRequest(isolation=isolation)).items():
-            assert rows == consumed(driven, topic, partition.partition, isolation), partition
+            assert rows == consumed(driven.broker.bootstrap_server, topic, partition.partition, isolation), partition
 
 
 def test_up_to_where_remote_storage_ends(driven: DrivenBroker) -> None:
     ((rows, end),) = read(driven, IN_PART, RecordRequest()).values()
 
-    whole = consumed(driven, IN_PART, 0, Isolation.READ_UNCOMMITTED)
+    whole = consumed(driven.broker.bootstrap_server, IN_PART, 0, Isolation.READ_UNCOMMITTED)
     assert rows == [row for row in whole if isinstance(row[0], int) and row[0] < end]
     assert 0 < len(rows) < len(whole)
 
@@ -99,19 +60,21 @@ def test_with_a_disk_or_the_leaders_up_to_the_end_of_the_log(driven: DrivenBroke
         with topic_records(metadata, store, Selection.of(topic), with_local=True) as opened:
             for partition in opened.partitions:
                 rows = [row[:7] for row in rows_of(opened.read(partition, RecordRequest(isolation=isolation)))]
-                assert rows == consumed(driven, topic, partition.partition.partition, isolation), partition.partition
+                assert rows == consumed(
+                    driven.broker.bootstrap_server, topic, partition.partition.partition, isolation
+                ), partition.partition
 
 
 def test_a_time_means_the_offset_that_the_broker_looks_up(driven: DrivenBroker) -> None:
     whole = {topic: read(driven, topic, RecordRequest()) for topic in (*WHOLE, IN_PART)}
-    with closing(consumer_of(driven, Isolation.READ_UNCOMMITTED)) as consumer:
+    with closing(consumer_of(driven.broker.bootstrap_server, Isolation.READ_UNCOMMITTED)) as consumer:
         for topic, partitions in whole.items():
             times = sorted({row[1] for rows, _ in partitions.values() for row in rows})
             for moment in (times[0], times[len(times) // 3], times[-1], times[len(times) // 2] + 1):
                 selected = read(driven, topic, RecordRequest(start=Moment(moment)))
                 for partition, (rows, end) in selected.items():
                     asked = TopicPartition(topic, partition.partition, moment)
-                    (answer,) = consumer.offsets_for_times([asked], _SECONDS)
+                    (answer,) = consumer.offsets_for_times([asked], SECONDS)
                     if answer.offset < 0 or answer.offset >= end:
                         assert rows == []
                         continue
