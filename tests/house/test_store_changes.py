@@ -27,7 +27,7 @@ ALLOWED = {
     (REMOVER + "preparation.py", "copy"): "to quarantine",
     (REMOVER + "putting_back.py", "copy"): "back from quarantine",
     (REMOVER + "putting_back.py", "delete"): "what was just put back and holds other bytes",
-    ("tieredctl/ops/index_recovery/applying.py", "copy"): "an index to quarantine, before it is replaced",
+    ("tieredctl/ops/healing/object_writing.py", "copy"): "a damaged object to quarantine, before it is replaced",
     ("tieredctl/ops/orphans/scan.py", "delete"): "NumPy's, of rows",
     ("spark/tieredctl_spark/output_folder.py", "delete"): "a run's own tables in a job's output, by Hadoop",
     (PROPOSALS + "coordinator/machine.py", "delete"): "of a coordinator's state in memory",

@@ -17,7 +17,7 @@ from tieredctl.formats.producer_snapshot import read_producer_snapshot
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.registry import layout_in
 from tieredctl.model.events import RemoteLogSegmentMetadata
-from tieredctl.ops.index_recovery.index_rebuilding import earlier_producers, rebuilt_parts
+from tieredctl.ops.healing.index_rebuilding import earlier_producers, rebuilt_parts
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ports.layout import Layout, Part

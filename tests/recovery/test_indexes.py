@@ -17,8 +17,10 @@ from tieredctl.formats.record_batches import ControlType
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.guards.lease import Unguarded
 from tieredctl.ops.guards.store_clock import StoreClock
-from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome, demand_conditional_writes
-from tieredctl.ops.index_recovery.index_plan import Action, IndexRecoveryPlan, SegmentsOnce, plan_index_recovery
+from tieredctl.ops.healing.index_applying import IndexRecovery, IndexRecoveryOutcome
+from tieredctl.ops.healing.index_plan import Action, IndexRecoveryPlan, plan_index_recovery
+from tieredctl.ops.healing.known_segments import SegmentsOnce
+from tieredctl.ops.healing.object_writing import demand_conditional_writes
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import RESERVED_FOLDER, Capability

@@ -11,8 +11,9 @@ from tests.faults.cluster import LAYOUT, Cluster, EventsInMemory, captured
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.guards.own_objects import CLOCK_KEY, LEASE_KEY
-from tieredctl.ops.index_recovery.applying import IndexRecovery, IndexRecoveryOutcome
-from tieredctl.ops.index_recovery.index_plan import SegmentsOnce, plan_index_recovery
+from tieredctl.ops.healing.index_applying import IndexRecovery, IndexRecoveryOutcome
+from tieredctl.ops.healing.index_plan import plan_index_recovery
+from tieredctl.ops.healing.known_segments import SegmentsOnce
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import StoredObject

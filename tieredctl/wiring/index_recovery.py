@@ -14,16 +14,17 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.lease import lease_held
-from tieredctl.ops.index_recovery.applying import (
+from tieredctl.ops.healing.index_applying import (
     IndexRecovery,
     IndexRecoveryOutcome,
     RecoveredSegment,
     cached_file_names,
     cached_files,
-    demand_conditional_writes,
 )
-from tieredctl.ops.index_recovery.index_diagnosis import Condition
-from tieredctl.ops.index_recovery.index_plan import Action, IndexRecoveryPlan, SegmentsOnce, plan_index_recovery
+from tieredctl.ops.healing.index_diagnosis import Condition
+from tieredctl.ops.healing.index_plan import Action, IndexRecoveryPlan, plan_index_recovery
+from tieredctl.ops.healing.known_segments import SegmentsOnce
+from tieredctl.ops.healing.object_writing import demand_conditional_writes
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES

@@ -17,8 +17,8 @@ from tieredctl.cli.shown_quantities import size_column
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
-from tieredctl.ops.index_recovery.applying import RecoveredSegment
-from tieredctl.ops.index_recovery.index_plan import IndexRecoveryPlan
+from tieredctl.ops.healing.index_applying import RecoveredSegment
+from tieredctl.ops.healing.index_plan import IndexRecoveryPlan
 from tieredctl.ops.store_check.local_stores import REMOTE_LOG_INDEX_CACHE
 from tieredctl.wiring.index_recovery import IndexesRecovery, WantedSegments, plan_recovery_of_indexes
 
@@ -120,7 +120,7 @@ def _wanted(
     segment_ids: Sequence[str], selection: Selection, verified: Path | None, *, all_segments: bool
 ) -> WantedSegments:
     """Raises TieredctlError unless the segments are named in exactly one way."""
-    from tieredctl.ops.index_recovery.index_diagnosis import read_verified_segments
+    from tieredctl.ops.healing.index_diagnosis import read_verified_segments
     from tieredctl.ops.metadata.selection import Selection
 
     ways = [bool(segment_ids), selection != Selection(), verified is not None, all_segments]

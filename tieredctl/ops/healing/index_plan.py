@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
-from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
-from tieredctl.model.findings import Finding
-from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.documents import Document, partition_document
-from tieredctl.ops.index_recovery.index_diagnosis import (
+from tieredctl.ops.healing.index_diagnosis import (
     Condition,
     FoundPart,
     IndexDiagnosis,
     diagnose,
     with_earlier_transactions,
 )
-from tieredctl.ops.index_recovery.index_rebuilding import NOTHING_REBUILT, earlier_producers, rebuilt_parts
-from tieredctl.ops.metadata.completeness import demand_whole, demand_whole_since_it_begins
-from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata.state import replayed, segments
+from tieredctl.ops.healing.index_rebuilding import NOTHING_REBUILT, earlier_producers, rebuilt_parts
+from tieredctl.ops.healing.known_segments import KnownSegmentOfPartition
 from tieredctl.ports.layout import Layout, Part
 from tieredctl.ports.object_store import ObjectStore, StoredObject
-from tieredctl.rlmm.cache import RemoteLogMetadataCache
-from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
-_CHECK = "See what else is known of it with `tieredctl verify --segment-id …`."
 _NOT_IN_THE_LOG = "a segment's log does not have the leader epochs before it"
 _NEVER_LOOKED_AT = (
     "the metadata says that the segment has no aborted transaction (txnIdxEmpty): brokers would never fetch the index"
@@ -114,69 +105,6 @@ class IndexRecoveryPlan:
             "toWrite": len(self.to_write()),
             "impossible": len(self.impossible()),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class KnownSegmentOfPartition:
-    """A segment in COPY_SEGMENT_FINISHED, and all that the metadata knows of its partition."""
-
-    metadata: RemoteLogSegmentMetadata
-    cache: RemoteLogMetadataCache
-
-
-@dataclass(slots=True)
-class SegmentsOnce:
-    """The segments after one reading of the metadata, by which any number of them is asked for."""
-
-    findings: Sequence[Finding]
-    """About the metadata. A lost beginning forbids nothing here: the events of a segment that is known are all there,
-    and its indexes are made of its own log."""
-    _state: ReplayedMetadata
-    _caches: dict[TopicIdPartition, RemoteLogMetadataCache] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, stream: EventStream) -> SegmentsOnce:
-        """Reads a stream to its end. Raises TieredctlError `metadata-incomplete` where some of it cannot be read."""
-        state = replayed(stream)
-        demand_whole_since_it_begins(stream.findings)
-        return cls(stream.findings, state)
-
-    def ids(self, selection: Selection) -> list[str]:
-        """The segments in COPY_SEGMENT_FINISHED that are selected, in the order in which one's producers are needed for
-        the next: by partition, then offset. Raises TieredctlError as `Selection.demand_known` does."""
-        if not any(map(selection.has, self._state.partitions)):
-            demand_whole(self.findings)
-        selection.demand_known(self._state.partitions, "The metadata has no event of")
-        rows = segments(self._state, selection, RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
-        return [segment.metadata.segment_id for _, segment in self._state.known(rows)]
-
-    def in_order(self, segment_ids: Collection[str]) -> list[str]:
-        """These segments, once each, in that order; then those that are not among the segments in it."""
-        wanted = {*segment_ids}
-        ordered = [one for one in self.ids(Selection()) if one in wanted]
-        return [*ordered, *sorted(wanted - {*ordered})]
-
-    def finished(self, segment_id: str) -> KnownSegmentOfPartition:
-        """A segment whose objects are promised. Raises TieredctlError: `unknown-segment`; `metadata-incomplete` where
-        it may be in what was lost, and where its log's size is unknown; `usage` where it is still copied, or being
-        deleted."""
-        row = next(self._state.known(segments(self._state, Selection.of(segment_id=segment_id))), None)
-        if row is None:
-            demand_whole(self.findings)
-            message = f"The metadata has no segment {segment_id}, or it was deleted."
-            raise TieredctlError(ErrorCode.UNKNOWN_SEGMENT, message)
-        partition, segment = row
-        if segment.metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
-            message = f"Segment {segment_id} is in {segment.metadata.state.name}: its objects are not promised."
-            hint = "Only indexes of segments in COPY_SEGMENT_FINISHED are rebuilt."
-            raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
-        if segment.metadata.known_size is None:
-            message = f"The metadata gives segment {segment_id} {segment.metadata.segment_size_in_bytes} bytes"
-            why = "whether its log is whole is unknown, and nothing is rebuilt from it"
-            raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, f"{message}: {why}.", hint=_CHECK)
-        if partition not in self._caches:
-            self._caches = {partition: self._state.caches[partition]}
-        return KnownSegmentOfPartition(segment.metadata, self._caches[partition])
 
 
 def plan_index_recovery(

@@ -1,1 +1,0 @@
-"""`recover indexes`: a segment's indexes in the remote store, rebuilt from its log."""
