@@ -247,9 +247,20 @@ def test_a_lost_answer_to_a_write_a_replacement_or_a_copy_is_known_for_ones_own(
 
     lock = ask(lambda: s3.store.put_if_absent("lock", b"holder 1"))
     assert lock == s3.store.head("lock")
+    assert ask(lambda: s3.store.upload("log", 3, lambda: iter((b"log",)))) == s3.store.head("log")
     replacement = ask(lambda: s3.store.replace(lock, b"lease 2"))
     assert (replacement, s3.store.read("lock")) == (s3.store.head("lock"), b"lease 2")
     assert ask(lambda: s3.store.copy(source, "copy")) == s3.store.head("copy")
+
+
+def test_a_lost_answer_to_the_end_of_an_upload_in_parts_is_known_for_ones_own(s3: Trip) -> None:
+    s3.trouble(Trouble.ANSWER_LOST, applies=lambda request: "?uploadId=" in request.path and request.method == "POST")
+
+    made = s3.store.upload("log", 3, lambda: iter((b"log",)), part_bytes=3)
+
+    assert made == s3.store.head("log")
+    assert s3.methods().count("POST") == 4
+    assert list(s3.asking_once.multipart_uploads()) == []
 
 
 def test_a_write_that_another_was_faster_with_is_refused_after_a_lost_request_too(s3: Trip) -> None:

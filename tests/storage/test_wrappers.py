@@ -12,7 +12,7 @@ from tieredctl.storage.counting import CountingStore
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.registry import open_store
 
-CHANGES = ("put", "put_if_absent", "replace", "copy", "delete", "abort_multipart_upload")
+CHANGES = ("put", "put_if_absent", "upload", "replace", "copy", "delete", "abort_multipart_upload")
 
 
 @pytest.fixture
@@ -53,6 +53,7 @@ def test_requests_are_counted_by_what_was_asked(filled: MemoryStore) -> None:
     store.read("1")
     list(store.stream("2"))
     store.put_if_absent("lock", b"")
+    store.upload("log", 1, lambda: iter((b"1",)))
     store.copy(objects[0], "copy")
     store.delete(objects)
 
@@ -62,6 +63,7 @@ def test_requests_are_counted_by_what_was_asked(filled: MemoryStore) -> None:
         "read": 2,
         "stream": 1,
         "put_if_absent": 1,
+        "upload": 1,
         "copy": 1,
         "delete": 3,
     }

@@ -15,10 +15,15 @@ CAPABILITIES = {
     "file": set(Capability) - {Capability.MULTIPART_UPLOADS},
     "memory": set(Capability) - {Capability.MULTIPART_UPLOADS},
     # Takes a copy's condition, and does not keep it.
-    "moto": {Capability.CONDITIONAL_WRITE, Capability.CONDITIONAL_DELETE, Capability.MULTIPART_UPLOADS},
+    "moto": {
+        Capability.CONDITIONAL_WRITE,
+        Capability.CONDITIONAL_UPLOAD,
+        Capability.CONDITIONAL_DELETE,
+        Capability.MULTIPART_UPLOADS,
+    },
     "versitygw": set(Capability) - {Capability.MODIFICATION_TIMES},
     # Takes conditions of copies and deletions, and does not keep them.
-    "fake-gcs-server": {Capability.CONDITIONAL_WRITE},
+    "fake-gcs-server": {Capability.CONDITIONAL_WRITE, Capability.CONDITIONAL_UPLOAD},
     # Takes all conditions, and keeps none.
     "gcp-storage-emulator": set[Capability](),
     "azurite": set(Capability) - {Capability.MODIFICATION_TIMES, Capability.MULTIPART_UPLOADS},

@@ -6,7 +6,7 @@ takes a `WritableObjectStore`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol, Self
 
@@ -14,6 +14,10 @@ from tieredctl.errors import ErrorCode, TieredctlError
 
 STREAM_CHUNK_BYTES = 1 << 20
 """How much `stream` holds in memory at a time by default."""
+UPLOAD_PART_BYTES = 8 << 20
+"""How much `upload` holds in memory at a time by default, some copies of it besides."""
+Pieces = Callable[[], Iterator[bytes]]
+"""Gives the bytes of one object from their beginning, each time that it is called."""
 CONCERN_EVERY_OBJECT = frozenset(
     {
         ErrorCode.STORE_UNREACHABLE,
@@ -109,6 +113,8 @@ class Capability(StrEnum):
     copy is not noticed."""
     CONDITIONAL_DELETE = "conditional-delete"
     """`delete` removes the named version or none. Without it, `delete` removes whatever is under the key."""
+    CONDITIONAL_UPLOAD = "conditional-upload"
+    """`upload`."""
     MODIFICATION_TIMES = "modification-times"
     """`copy` gives the copy a requested time. Without it, a copy has the time at which it was made."""
     MULTIPART_UPLOADS = "multipart-uploads"
@@ -261,7 +267,7 @@ class WritableObjectStore(ObjectStore, Protocol):
     cannot hold raises `unwritable`.
 
     An error does not mean that nothing was changed: only the answer may have been lost. `copy` and `delete` can be
-    retried safely. After `put_if_absent` and `replace` the store may refuse what it already did itself; see
+    retried safely. After `put_if_absent`, `upload` and `replace` the store may refuse what it already did itself; see
     `tieredctl.storage.retrying`.
     """
 
@@ -273,6 +279,17 @@ class WritableObjectStore(ObjectStore, Protocol):
         """Makes an object. None, and nothing is changed, where the key has one already.
 
         Of several concurrent writers exactly one succeeds. Needs Capability.CONDITIONAL_WRITE.
+        """
+        ...
+
+    def upload(self, key: str, size: int, pieces: Pieces, part_bytes: int = UPLOAD_PART_BYTES) -> StoredObject | None:
+        """Makes an object of `size` bytes that memory need not hold. None, and nothing is changed, where the key has
+        one already.
+
+        From `part_bytes` on it is sent in parts of about that many. The object is there when all of it is, and never
+        before: what ends this early leaves no object, though a killed process may leave an unfinished upload. Of
+        several concurrent writers exactly one succeeds. Raises TieredctlError `unreadable` if there are more pieces or
+        fewer than `size` bytes, and what reading them raises. Needs Capability.CONDITIONAL_UPLOAD.
         """
         ...
 

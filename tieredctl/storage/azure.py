@@ -11,10 +11,12 @@ from xml.etree import ElementTree
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import (
+    UPLOAD_PART_BYTES,
     Capability,
     Deletion,
     DeletionOutcome,
     KeptVersion,
+    Pieces,
     Retention,
     StoredObject,
 )
@@ -24,6 +26,7 @@ from tieredctl.storage.azure_batch import MOST_IN_A_BATCH, delete_together
 from tieredctl.storage.azure_connection import Answer, AzureConnection, AzureFailure, located
 from tieredctl.storage.azure_listing import blobs_below, first_page_headers
 from tieredctl.storage.azure_listing_page import is_folder, quoted, time_ms
+from tieredctl.storage.azure_upload import upload_blocks
 from tieredctl.storage.azure_versions import container_retention, delete_kept, kept_versions
 from tieredctl.storage.bucket_store import BucketStore, concurrently, date_ms
 from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
@@ -35,6 +38,7 @@ from tieredctl.storage.refusals import (
     object_missing,
     replaced_while_read,
 )
+from tieredctl.storage.upload_parts import Upload
 
 AZURE_CAPABILITIES = frozenset(Capability) - {Capability.MULTIPART_UPLOADS, Capability.MODIFICATION_TIMES}
 """Blocks that were never committed are listed without a time, and Azure drops them after a week."""
@@ -88,6 +92,20 @@ class AzureStore(NoMultipartUploads, BucketStore[AzureConnection]):
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         return self._put_if(key, data, {"If-None-Match": "*"})
 
+    def upload(self, key: str, size: int, pieces: Pieces, part_bytes: int = UPLOAD_PART_BYTES) -> StoredObject | None:
+        demand(Capability.CONDITIONAL_UPLOAD, self.capabilities, self.url)
+        if size < part_bytes:
+            data = next(Upload(key, size, pieces).parts(part_bytes))
+            return self._put_if(key, data, {"If-None-Match": "*"})
+        name = self._writable_name(key)
+        try:
+            answer = upload_blocks(self._request, name, Upload(key, size, pieces).parts(part_bytes))
+        except AzureFailure as failure:
+            if failure.reason in _CHANGED:
+                return None
+            raise
+        return self._written(key, size, answer)
+
     def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
         return self._put_if(current.key, data, {"If-Match": current.version})
 
@@ -103,13 +121,15 @@ class AzureStore(NoMultipartUploads, BucketStore[AzureConnection]):
     def _put(self, key: str, data: bytes, condition: Mapping[str, str] | None = None) -> StoredObject:
         name = self._writable_name(key)
         headers = {"x-ms-blob-type": "BlockBlob", "Content-Type": "application/octet-stream", **(condition or {})}
-        answer = self._request("PUT", name, headers=headers, body=data)
+        return self._written(key, len(data), self._request("PUT", name, headers=headers, body=data))
+
+    def _written(self, key: str, size: int, answer: Answer) -> StoredObject:
         written = _version_and_time(answer.headers, self.url)
         stored = self.head(key)
         if stored and stored.version == written[0]:
             return stored
         # Replaced by another writer since: report what was written all the same.
-        return StoredObject(key, len(data), written[1], written[0])
+        return StoredObject(key, size, written[1], written[0])
 
     def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:  # noqa: ARG002
         name = self._writable_name(key)

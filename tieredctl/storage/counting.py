@@ -10,10 +10,12 @@ from typing import Self
 
 from tieredctl.ports.object_store import (
     STREAM_CHUNK_BYTES,
+    UPLOAD_PART_BYTES,
     Deletion,
     KeptVersion,
     MultipartUpload,
     ObjectStore,
+    Pieces,
     Retention,
     StoredObject,
     WritableObjectStore,
@@ -109,6 +111,10 @@ class CountingStore(CountingReader):
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         self._count("put_if_absent")
         return self.store.put_if_absent(key, data)
+
+    def upload(self, key: str, size: int, pieces: Pieces, part_bytes: int = UPLOAD_PART_BYTES) -> StoredObject | None:
+        self._count("upload")
+        return self.store.upload(key, size, pieces, part_bytes)
 
     def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
         self._count("replace")

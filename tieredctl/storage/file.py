@@ -14,9 +14,11 @@ from tieredctl.ports.object_store import (
     RESERVED_FOLDER,
     STREAM_CHUNK_BYTES,
     UNFINISHED,
+    UPLOAD_PART_BYTES,
     Capability,
     Deletion,
     DeletionOutcome,
+    Pieces,
     StoredObject,
 )
 from tieredctl.process.progress import begin_listing, note_listed
@@ -25,6 +27,7 @@ from tieredctl.storage.file_changes import is_absent, path_of, reading_failure, 
 from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
 from tieredctl.storage.refusals import demand_batch, key_impossible, object_missing
 from tieredctl.storage.unversioned import UnversionedStore
+from tieredctl.storage.upload_parts import Upload
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,11 @@ class FileStore(NoMultipartUploads, UnversionedStore):
 
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         self._demand_writable(key)
-        return file_changes.put_if_absent(self.root, key, data)
+        return file_changes.put_if_absent(self.root, key, [data])
+
+    def upload(self, key: str, size: int, pieces: Pieces, part_bytes: int = UPLOAD_PART_BYTES) -> StoredObject | None:
+        self._demand_writable(key)
+        return file_changes.put_if_absent(self.root, key, Upload(key, size, pieces).parts(part_bytes))
 
     def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
         self._demand_writable(current.key)

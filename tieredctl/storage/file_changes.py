@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EINVAL, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTSUP
 from fcntl import LOCK_EX, flock
@@ -110,14 +110,14 @@ def write(root: str, key: str, data: bytes) -> StoredObject:
     return stored
 
 
-def put_if_absent(root: str, key: str, data: bytes) -> StoredObject | None:
+def put_if_absent(root: str, key: str, pieces: Iterable[bytes]) -> StoredObject | None:
     """Makes the file; None where one exists."""
     with (
         _failing_as_unwritable(root, key),
         _place(root, key, make=True) as (folder, name),
         _unfinished(root, folder, _BY_UMASK) as ((source_folder, source_name), file),
     ):
-        file.write(data)
+        file.writelines(pieces)
         stored = _finished(key, file)
         with _excluding_others(root):
             try:

@@ -10,10 +10,12 @@ from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import (
+    UPLOAD_PART_BYTES,
     Capability,
     Deletion,
     DeletionOutcome,
     KeptVersion,
+    Pieces,
     Retention,
     StoredObject,
     Versioning,
@@ -21,6 +23,7 @@ from tieredctl.ports.object_store import (
 from tieredctl.process.progress import begin_listing, note_listed
 from tieredctl.storage.bucket_store import BucketStore, concurrently, date_ms
 from tieredctl.storage.gcs_connection import ONCE, GcsConnection, GcsFailure, failing_as_tieredctl, refusal
+from tieredctl.storage.gcs_upload import upload_in_chunks
 from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
 from tieredctl.storage.refusals import (
     demand,
@@ -29,6 +32,7 @@ from tieredctl.storage.refusals import (
     object_missing,
     replaced_while_read,
 )
+from tieredctl.storage.upload_parts import Upload
 
 GCS_CAPABILITIES = frozenset(Capability) - {Capability.MULTIPART_UPLOADS, Capability.MODIFICATION_TIMES}
 """Resumable uploads cannot be listed."""
@@ -131,6 +135,19 @@ class GcsStore(NoMultipartUploads, BucketStore[GcsConnection]):
 
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         return self._put_if(key, data, 0)
+
+    def upload(self, key: str, size: int, pieces: Pieces, part_bytes: int = UPLOAD_PART_BYTES) -> StoredObject | None:
+        demand(Capability.CONDITIONAL_UPLOAD, self.capabilities, self.url)
+        if size < part_bytes:
+            return self._put_if(key, next(Upload(key, size, pieces).parts(part_bytes)), 0)
+        blob = self._blob(self._writable_name(key))
+        try:
+            blob._set_properties(upload_in_chunks(self._client, self.url, blob, Upload(key, size, pieces), part_bytes))
+        except GcsFailure as failure:
+            if failure.is_changed:
+                return None
+            raise (self._bucket_missing() if failure.is_missing else failure) from None
+        return self._stored(blob)
 
     def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
         return self._put_if(current.key, data, int(current.version))

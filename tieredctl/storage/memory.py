@@ -8,14 +8,17 @@ from threading import RLock
 
 from tieredctl.ports.object_store import (
     STREAM_CHUNK_BYTES,
+    UPLOAD_PART_BYTES,
     Capability,
     Deletion,
     DeletionOutcome,
+    Pieces,
     StoredObject,
 )
 from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
 from tieredctl.storage.refusals import demand_batch, object_missing
 from tieredctl.storage.unversioned import UnversionedStore
+from tieredctl.storage.upload_parts import Upload
 
 
 class MemoryStore(NoMultipartUploads, UnversionedStore):
@@ -72,6 +75,9 @@ class MemoryStore(NoMultipartUploads, UnversionedStore):
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         with self._writing:
             return None if key in self._objects else self.put(key, data, self.clock_ms())
+
+    def upload(self, key: str, size: int, pieces: Pieces, part_bytes: int = UPLOAD_PART_BYTES) -> StoredObject | None:
+        return self.put_if_absent(key, b"".join(Upload(key, size, pieces).parts(part_bytes)))
 
     def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
         with self._writing:

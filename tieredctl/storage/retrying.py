@@ -10,10 +10,12 @@ from typing import TypeVar
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import (
     STREAM_CHUNK_BYTES,
+    UPLOAD_PART_BYTES,
     Deletion,
     DeletionOutcome,
     KeptVersion,
     MultipartUpload,
+    Pieces,
     Retention,
     StoredObject,
     WritableObjectStore,
@@ -150,14 +152,25 @@ class RetryingStore(StoreAround):
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         def put(again: bool) -> StoredObject | None:
             made = self.store.put_if_absent(key, data)
-            return self._made_before(key, data) if again and made is None else made
+            return self._made_before(key, len(data), lambda: iter((data,))) if again and made is None else made
 
         return self.policy.run(put)
+
+    def upload(self, key: str, size: int, pieces: Pieces, part_bytes: int = UPLOAD_PART_BYTES) -> StoredObject | None:
+        """Each attempt sends all of it."""
+
+        def upload(again: bool) -> StoredObject | None:
+            made = self.store.upload(key, size, pieces, part_bytes)
+            return self._made_before(key, size, pieces) if again and made is None else made
+
+        return self.policy.run(upload)
 
     def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
         def replace(again: bool) -> StoredObject | None:
             made = self.store.replace(current, data)
-            return self._made_before(current.key, data) if again and made is None else made
+            if again and made is None:
+                return self._made_before(current.key, len(data), lambda: iter((data,)))
+            return made
 
         return self.policy.run(replace)
 
@@ -198,10 +211,15 @@ class RetryingStore(StoreAround):
                 failures += 1
                 self.policy.wait(failures, error)
 
-    def _made_before(self, key: str, data: bytes) -> StoredObject | None:
+    def _made_before(self, key: str, size: int, pieces: Pieces) -> StoredObject | None:
         stored = self.store.head(key)
-        if stored is None or stored.size != len(data) or self.store.read(key) != data:
+        if stored is None or stored.size != size:
             return None
+        position = 0
+        for piece in pieces():
+            if self.store.read(key, position, position + len(piece)) != piece:
+                return None
+            position += len(piece)
         return stored if self.store.head(key) == stored else None
 
 

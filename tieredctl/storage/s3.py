@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import md5
 from typing import Any
 from urllib.parse import unquote_plus
 
 from tieredctl.errors import ErrorCode
 from tieredctl.ports.object_store import (
+    UPLOAD_PART_BYTES,
     Capability,
     Deletion,
     DeletionOutcome,
     KeptVersion,
     MultipartUpload,
+    Pieces,
     Retention,
     StoredObject,
 )
@@ -33,7 +33,9 @@ from tieredctl.storage.refusals import (
 from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure, refusal
 from tieredctl.storage.s3_copy import copy_at_once, copy_in_parts
 from tieredctl.storage.s3_listing_page import LISTED, whole_seconds_ms
+from tieredctl.storage.s3_upload import content_md5, upload_in_parts
 from tieredctl.storage.s3_versions import bucket_retention, kept_versions
+from tieredctl.storage.upload_parts import Upload
 
 _MISSING = {"NoSuchKey", "404", "KeyTooLongError"}
 _CHANGED = {"PreconditionFailed", "412"}
@@ -144,6 +146,19 @@ class S3Store(BucketStore[S3Connection]):
     def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
         return self._put_if(key, data, IfNoneMatch="*")
 
+    def upload(self, key: str, size: int, pieces: Pieces, part_bytes: int = UPLOAD_PART_BYTES) -> StoredObject | None:
+        demand(Capability.CONDITIONAL_UPLOAD, self.capabilities, self.url)
+        if size < part_bytes:
+            return self._put_if(key, next(Upload(key, size, pieces).parts(part_bytes)), IfNoneMatch="*")
+        name = self._writable_name(key)
+        try:
+            version = upload_in_parts(self._request, name, Upload(key, size, pieces), part_bytes)
+        except S3Failure as failure:
+            if failure.reason in _CHANGED:
+                return None
+            raise
+        return self._written(key, size, version)
+
     def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
         return self._put_if(current.key, data, IfMatch=current.version)
 
@@ -158,12 +173,15 @@ class S3Store(BucketStore[S3Connection]):
 
     def _put(self, key: str, data: bytes, **condition: str) -> StoredObject:
         name = self._writable_name(key)
-        answer = self._request("put_object", Key=name, Body=data, ContentMD5=_content_md5(data), **condition)
+        answer = self._request("put_object", Key=name, Body=data, ContentMD5=content_md5(data), **condition)
+        return self._written(key, len(data), answer["ETag"])
+
+    def _written(self, key: str, size: int, version: str) -> StoredObject:
         stored = self.head(key)
-        if stored and stored.version == answer["ETag"]:
+        if stored and stored.version == version:
             return stored
         # Replaced by another writer since: report what was written all the same, with the time of the answer.
-        return StoredObject(key, len(data), stored.last_modified_ms if stored else 0, answer["ETag"])
+        return StoredObject(key, size, stored.last_modified_ms if stored else 0, version)
 
     def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:  # noqa: ARG002
         name = self._writable_name(key)
@@ -304,11 +322,6 @@ class S3Store(BucketStore[S3Connection]):
 
     def _request(self, operation: Operation, **parameters: Any) -> Answer:
         return self.connection.request(operation, self.url, Bucket=self.address.bucket, **parameters)
-
-
-def _content_md5(data: bytes) -> str:
-    """For the server to compare: buckets with Object Lock require it."""
-    return b64encode(md5(data, usedforsecurity=False).digest()).decode()
 
 
 def _decoding(page: Answer) -> Callable[[str], str]:

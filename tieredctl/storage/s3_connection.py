@@ -49,6 +49,7 @@ Operation = Literal[
     "list_parts",
     "list_objects_v2",
     "put_object",
+    "upload_part",
     "upload_part_copy",
 ]
 """What tieredctl uses of boto3's S3 client."""

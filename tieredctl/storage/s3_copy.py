@@ -11,7 +11,7 @@ from tieredctl.errors import ErrorCode
 from tieredctl.storage.bucket_store import concurrently
 from tieredctl.storage.s3_connection import Answer, Operation, S3Failure
 
-_MOST_PARTS = 10_000
+MOST_PARTS = 10_000
 # What a copy at once keeps by itself, like tags.
 _TAKEN_ALONG = (
     "CacheControl",
@@ -59,7 +59,7 @@ def copy_in_parts(
     It is aborted when one of them cannot be copied.
     """
     size: int = description["ContentLength"]
-    part_bytes = max(part_bytes, -(-size // _MOST_PARTS))
+    part_bytes = max(part_bytes, -(-size // MOST_PARTS))
     kept = {field: description[field] for field in _TAKEN_ALONG if field in description}
     if "ExpiresString" in description and "Expires" not in description:
         kept["Expires"] = 0  # an invalid date, such as "0", means that it has expired

@@ -11,10 +11,12 @@ from typing import TypeVar
 from tieredctl.model.counted import counted
 from tieredctl.ports.object_store import (
     STREAM_CHUNK_BYTES,
+    UPLOAD_PART_BYTES,
     Deletion,
     DeletionOutcome,
     KeptVersion,
     MultipartUpload,
+    Pieces,
     Retention,
     StoredObject,
     WritableObjectStore,
@@ -91,6 +93,12 @@ class TracingStore(StoreAround):
         with self._asked(f"put {key} if absent") as asked:
             made = self.store.put_if_absent(key, data)
             asked.answer = _bytes(len(data)) if made else "there is one"
+        return made
+
+    def upload(self, key: str, size: int, pieces: Pieces, part_bytes: int = UPLOAD_PART_BYTES) -> StoredObject | None:
+        with self._asked(f"upload {key} if absent") as asked:
+            made = self.store.upload(key, size, pieces, part_bytes)
+            asked.answer = _bytes(size) if made else "there is one"
         return made
 
     def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:

@@ -40,6 +40,9 @@ def _look(store: WritableObjectStore, folder: str, proven: set[Capability]) -> N
         if past is None or current is None or store.put_if_absent(key, b"3") or store.replace(past, b"4"):
             return
         proven.add(Capability.CONDITIONAL_WRITE)
+        with _unless_not_understood():
+            if store.upload(key, 1, lambda: iter((b"6",)), part_bytes=1) is None:
+                proven.add(Capability.CONDITIONAL_UPLOAD)
         if store.delete([past])[0].outcome is DeletionOutcome.CHANGED:
             proven.add(Capability.CONDITIONAL_DELETE)
         elif store.put_if_absent(key, b"55") is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -26,6 +27,9 @@ IMPOSSIBLE = ("", "n" * 1_025, "\ud800")
 """Keys that no cloud's objects can have."""
 ODD = ("a b+c%41&?#=", "é/\U0001f600", "a*b\\c:|\"'<>~", "[a]{b}^`", "a\tb", " a ")
 """Keys that nearly all stores can hold."""
+PART = 5 << 20
+"""The smallest part that S3 takes."""
+_PIECE_BYTES = 1 << 20
 GONE, CHANGED = DeletionOutcome.GONE, DeletionOutcome.CHANGED
 
 
@@ -39,6 +43,12 @@ def head(store: WritableObjectStore, key: str) -> StoredObject:
 def outcomes(deletions: Sequence[Deletion]) -> list[DeletionOutcome]:
     """What became of each object."""
     return [deletion.outcome for deletion in deletions]
+
+
+def _pieces(size: int) -> Iterator[bytes]:
+    """Bytes that differ from part to part."""
+    for start in range(0, size, _PIECE_BYTES):
+        yield (start.to_bytes(8) * (_PIECE_BYTES // 8))[: size - start]
 
 
 class StoreChangesContract:
@@ -98,6 +108,74 @@ class StoreChangesContract:
             assert store.put_if_absent("lock", b"mine") is None
         assert head(store, "lock") == before
         assert store.read("lock") == b"theirs"
+
+    def test_what_is_uploaded_is_there_in_parts_or_at_once(self, writable_with: WritableWith) -> None:
+        for size, part_bytes in ((0, PART), (PART - 1, PART), (PART, PART), (2 * PART + 1, PART), (1, 1)):
+            store = writable_with({})
+            if Capability.CONDITIONAL_UPLOAD in store.capabilities:
+                made = store.upload("a/b", size, partial(_pieces, size), part_bytes)
+
+                assert made == head(store, "a/b")
+                assert made.size == size
+                assert b"".join(store.stream("a/b")) == b"".join(_pieces(size))
+                assert keys_of(store) == ["a/b"]
+
+    @pytest.mark.parametrize("size", [1, PART + 1])
+    def test_an_upload_replaces_nothing(self, writable_with: WritableWith, size: int) -> None:
+        store = writable_with({})
+        if Capability.CONDITIONAL_UPLOAD not in store.capabilities:
+            return
+
+        def overtaken() -> Iterator[bytes]:
+            store.write("a", b"theirs")
+            yield from _pieces(size)
+
+        assert store.upload("a", size, overtaken, PART) is None
+        assert store.upload("a", size, partial(_pieces, size), PART) is None
+        assert store.read("a") == b"theirs"
+
+    def test_an_upload_of_other_bytes_than_announced_leaves_nothing(self, writable_with: WritableWith) -> None:
+        for announced in (PART, PART + 1, PART + 3):
+            store = writable_with({})
+            if Capability.CONDITIONAL_UPLOAD in store.capabilities:
+                with refused("unreadable"):
+                    store.upload("a", announced, partial(_pieces, PART + 2), PART)
+
+                assert keys_of(store) == []
+                if Capability.MULTIPART_UPLOADS in store.capabilities:
+                    assert list(store.multipart_uploads()) == []
+
+    def test_an_upload_that_cannot_be_read_to_its_end_leaves_nothing(self, writable_with: WritableWith) -> None:
+        store = writable_with({})
+
+        def broken_off() -> Iterator[bytes]:
+            yield from _pieces(PART + 1)
+            raise KeyboardInterrupt
+
+        if Capability.CONDITIONAL_UPLOAD in store.capabilities:
+            with pytest.raises(KeyboardInterrupt):
+                store.upload("a", 2 * PART, broken_off, PART)
+
+            assert keys_of(store) == []
+            if Capability.MULTIPART_UPLOADS in store.capabilities:
+                assert list(store.multipart_uploads()) == []
+
+    def test_of_uploads_at_once_one_makes_the_object(
+        self, writable_with: WritableWith, keeps_writers_apart: bool
+    ) -> None:
+        store = writable_with({})
+        if not keeps_writers_apart or Capability.CONDITIONAL_UPLOAD not in store.capabilities:
+            return
+
+        def upload(writer: int) -> StoredObject | None:
+            return store.upload("a", PART + 1, lambda: iter([b"%d" % writer * PART, b"%d" % writer]), PART)
+
+        with ThreadPoolExecutor(4) as writers:
+            made = list(writers.map(upload, range(4)))
+
+        winners = [writer for writer, stored in enumerate(made) if stored is not None]
+        assert len(winners) == 1
+        assert set(store.read("a")) == {ord(str(winners[0]))}
 
     def test_what_is_written_is_there_whatever_was(self, writable_with: WritableWith) -> None:
         for there in ({}, {"a/b": b"before"}):
@@ -166,6 +244,8 @@ class StoreChangesContract:
             store.put_if_absent("other", b"mine")
         with refused("store-incapable"):
             store.replace(head(store, "lock"), b"mine")
+        with refused("store-incapable"):
+            store.upload("other", 1, lambda: iter([b"1"]))
 
         assert keys_of(store) == ["lock"]
         assert store.read("lock") == b"theirs"

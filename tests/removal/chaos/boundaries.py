@@ -37,6 +37,7 @@ from tieredctl.ports.object_store import (
     StoredObject,
     WritableObjectStore,
 )
+from tieredctl.storage.upload_parts import NoUploads
 
 _THROTTLED = TieredctlError(ErrorCode.STORE_THROTTLED, "The store asks for patience.")
 _NO_ANSWER = TieredctlError(ErrorCode.STORE_UNREACHABLE, "The store did not answer.")
@@ -127,7 +128,7 @@ class World:
 
 
 @dataclass(frozen=True)
-class ObservedStore:
+class ObservedStore(NoUploads):
     """Another store, of which one object after another is deleted."""
 
     store: WritableObjectStore
