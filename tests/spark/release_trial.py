@@ -12,50 +12,53 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
-SOURCES = ("remote_log_metadata", "remote_objects", "segment_batches", "tiered_findings", "tiered_segments")
-STREAM = "remote_log_metadata"
+SOURCES = (
+    *("remote_log_metadata", "remote_objects", "segment_batches", "tiered_findings", "tiered_log"),
+    "tiered_segments",
+)
+STREAMS = ("remote_log_metadata", "tiered_log")
+TOPIC = "orders7"
 
 
 def options_of(source: str, data: str, store: str) -> dict[str, str]:
-    """Of the batches those of a partition alone."""
+    """Of batches and records those of a partition alone."""
     metadata, objects = {"log-dir": data}, {"store": store}
     if source == "remote_objects":
         return objects
-    return metadata | objects | {"topic": "orders7", "partition": "1"} if source == "segment_batches" else metadata
+    of_partition = metadata | objects | {"topic": TOPIC, "partition": "1"}
+    return of_partition if source in ("segment_batches", "tiered_log") else metadata
 
 
 def job_words(job: str, data: str, store: str, output: str) -> list[str]:
     """What a job is called with."""
-    level = ["--level", "headers"] if job == "verify" else []
-    return ["--log-dir", data, "--store", store, "--output", f"{output}/{job}", *level]
+    own = {"verify": ["--level", "headers"], "backfill": ["--topic", TOPIC, "--partition", "1"]}
+    return ["--log-dir", data, "--store", store, "--output", f"{output}/{job}", *own.get(job, [])]
 
 
 def plain(rows: Iterable[Row]) -> list[str]:
     """Rows in an order, as texts."""
-    return sorted(json.dumps({name: _plain(value) for name, value in row.items()}) for row in rows)
+    return sorted(json.dumps(row, default=_plain) for row in rows)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat()
-    return value.hex() if isinstance(value, bytes) else value
+def _plain(value: datetime | bytes) -> str:
+    return value.hex() if isinstance(value, bytes) else value.astimezone(UTC).isoformat()
 
 
 def _tried(data: str, store: str, output: str) -> Row:
     import pyspark
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
-    from tieredctl_spark.jobs import orphans, pipeline, usage, verify
+    from tieredctl_spark.jobs import backfill, orphans, pipeline, usage, verify
     from tieredctl_spark.session import spark_session
 
     from tests.rigs.small_spark import INTERPRETED, SMALL
 
-    def streamed(spark: SparkSession) -> int | str:
+    def streamed(spark: SparkSession, source: str) -> int | str:
         """How many rows a stream has written; or why there is none."""
-        where, why = (output + "/stream", output + "/checkpoint"), "connect back"
+        where, why = (f"{output}/stream-{source}", f"{output}/checkpoint-{source}"), "connect back"
         while "connect back" in why:  # Spark gives a stream's Python ten seconds to start, few on a busy machine
             try:
-                table = spark.readStream.format(STREAM).options(**options_of(STREAM, data, store)).load()
+                table = spark.readStream.format(source).options(**options_of(source, data, store)).load()
                 writer = table.writeStream.option("checkpointLocation", where[1]).trigger(availableNow=True)
                 writer.start(where[0]).awaitTermination()
                 return spark.read.parquet(where[0]).count()
@@ -68,8 +71,8 @@ def _tried(data: str, store: str, output: str) -> Row:
         for source in SOURCES:
             frame = spark.read.format(source).options(**options_of(source, data, store)).load()
             found[source] = plain(frame.toArrow().to_pylist())
-        found["stream"] = streamed(spark)
-        for name, job in (("orphans", orphans), ("usage", usage), ("verify", verify)):
+        found["streams"] = {source: streamed(spark, source) for source in STREAMS}
+        for name, job in (("backfill", backfill), ("orphans", orphans), ("usage", usage), ("verify", verify)):
             with redirect_stdout(io.StringIO()) as printed:
                 code = job.main(job_words(name, data, store, output))
             found[name] = {"code": code, "summary": json.loads(printed.getvalue())["summary"]}

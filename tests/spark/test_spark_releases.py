@@ -13,13 +13,14 @@ from tieredctl_spark.remote_log_metadata import RemoteLogMetadata
 from tieredctl_spark.remote_objects import RemoteObjects
 from tieredctl_spark.segment_batches import SegmentBatches
 from tieredctl_spark.tiered_findings import TieredFindings
+from tieredctl_spark.tiered_log import TieredLog
 from tieredctl_spark.tiered_segments import TieredSegments
 
 from tests.rigs.spark_releases import RELEASES
 from tests.spark import release_trial
 from tests.spark.damage import REMOTE
 from tests.spark.release_process import process_of
-from tests.spark.release_trial import SOURCES, STREAM, job_words, options_of, plain
+from tests.spark.release_trial import SOURCES, job_words, options_of, plain
 from tieredctl.cli.main import run
 from tieredctl.errors import ExitCode
 
@@ -27,7 +28,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(1_200)]  # the first waits 
 
 WITHOUT_STREAMS = ("4.0", "4.1")
 TRIAL_SECONDS = 500
-KINDS: tuple[type[DataSource], ...] = (RemoteLogMetadata, RemoteObjects, SegmentBatches, TieredFindings, TieredSegments)
+KINDS: tuple[type[DataSource], ...] = (
+    *(RemoteLogMetadata, RemoteObjects, SegmentBatches, TieredFindings, TieredLog),
+    TieredSegments,
+)
 COUNTS_OF_VERIFY = ("segments", "objects", "bytesRead", "batches", "complete")
 COUNTS_OF_ORPHANS = ("objects", "bytes", "status", "causes", "complete")
 
@@ -72,11 +76,12 @@ def test_all_sources_and_jobs_run_on_a_release(
     for source, expected in rows.items():
         assert found[source] == expected, source
         assert bool(expected) == (source != "tiered_findings"), source
-    if release in WITHOUT_STREAMS:
-        assert f"A stream of {STREAM} needs PySpark 4.2 or later; this is {found['release']}." in found["stream"]
-        assert "Traceback" not in found["stream"]
-    else:
-        assert found["stream"] == len(rows[STREAM])
+    for stream, told in found["streams"].items():
+        if release in WITHOUT_STREAMS:
+            assert f"A stream of {stream} needs PySpark 4.2 or later; this is {found['release']}." in told
+            assert "Traceback" not in told
+        else:
+            assert told == len(rows[stream])
     for job, names in (("verify", COUNTS_OF_VERIFY), ("orphans", COUNTS_OF_ORPHANS)):
         words = job_words(job, *places, "")
         del words[4:6]  # the output
@@ -86,6 +91,8 @@ def test_all_sources_and_jobs_run_on_a_release(
         assert {name: found[job]["summary"][name] for name in names} == {name: local[name] for name in names}
     assert found["usage"]["code"] == ExitCode.CLEAN
     assert found["usage"]["summary"]["objects"] == len(rows["remote_objects"])
+    assert found["backfill"]["code"] == ExitCode.CLEAN
+    assert found["backfill"]["summary"]["records"] == len(rows["tiered_log"])
     kept = found["pipeline"]["rows"]
     assert found["pipeline"]["code"] == ExitCode.CLEAN
     assert kept["events"] == kept["segment_history"] == len(rows["remote_log_metadata"])
