@@ -24,7 +24,8 @@ READING = {
     *(f"diskless {verb}" for verb in ("status", "inspect", "explain", "verify", "gateways", "simulate", "format")),
     *(f"diskless {verb}" for verb in ("offsets", "batches", "files")),
     *(f"estimate {what}" for what in ("follower-bootstrap", "retention", "metadata", "cost", "wal-cost")),
-    *("doctor config", "doctor store", "doctor upgrade", "doctor downgrade", "context list", "context show"),
+    *("doctor config", "doctor connect", "doctor store", "doctor upgrade", "doctor downgrade"),
+    *("context list", "context show"),
     *(f"snapshot {verb}" for verb in ("compare", "inspect", "ls", "verify")),
     "demo",  # its files are its own, in a folder that is new
 }

@@ -88,6 +88,7 @@ what starts Spark, `spark/pipeline`."""
 BY_METADATA_ALONE = "estimate cost"
 """Takes the store for its price."""
 LIVE_ONLY = {
+    "doctor connect",
     "doctor store",
     "exporter",
     "offsets",

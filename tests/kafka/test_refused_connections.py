@@ -7,14 +7,24 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
+from confluent_kafka.cimpl import NewTopic
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
-from tests.cli.command_line import Outcome
+from tests.cli.command_line import Outcome, this_process
 from tests.metadata_logs import started
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.driven_brokers import jars_of
+from tests.rigs.token_issuer import TokenIssuer
+from tests.rigs.topics import create_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 from tieredctl.errors import TieredctlError
@@ -25,7 +35,8 @@ pytestmark = pytest.mark.integration
 
 COMMANDS = {"cluster": ("topic", "list"), "metadata topic": ("metadata", "stats"), "consumer groups": ("doctor",)}
 """By what is connected to first; what writes events has another client, and a test of its own."""
-FAILED, SECONDS = 1, 30
+FAILED, FINDINGS, SECONDS = 1, 3, 30
+ELSEWHERE = "advertised.invalid:9092"
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
@@ -39,6 +50,8 @@ class Cause:
     hint: str
     is_noted: bool = False
     """Whether the broker counts it as a failed authentication."""
+    step: str = "sign-in"
+    """Where `doctor connect` says that it ended."""
 
 
 def sasl(mechanism: str, username: str = "{username}", password: str = "{password}") -> dict[str, str]:
@@ -58,30 +71,38 @@ CAUSES = {
     ),
     "user": Cause("{sasl_ssl}", SASL_TLS | sasl("SCRAM-SHA-256", "nobody"), "refused the user", "Check the user", True),
     "authority": Cause(
-        "{sasl_ssl}", SASL_TLS | SCRAM | {"ssl.ca.location": "{other}"}, "is not trusted", "ssl.truststore", True
+        "{sasl_ssl}",
+        SASL_TLS | SCRAM | {"ssl.ca.location": "{other}"},
+        "is not trusted",
+        "ssl.truststore",
+        True,
+        step="tls",
     ),
-    "no certificate": Cause("{ssl}", TLS, "needs a client certificate", "ssl.keystore", True),
+    "no certificate": Cause("{ssl}", TLS, "needs a client certificate", "ssl.keystore", True, step="tls"),
     "certificate": Cause(
         "{ssl}",
         TLS | {"ssl.certificate.location": "{other}", "ssl.key.location": "{other_key}"},
         "refused the client's certificate",
         "ssl.keystore",
         True,
+        step="tls",
     ),
     "host name": Cause(
-        "{sasl_ssl_by_another_name}", SASL_TLS | SCRAM, "for another host name", "in the certificate", True
+        "{sasl_ssl_by_another_name}", SASL_TLS | SCRAM, "for another host name", "in the certificate", True, step="tls"
     ),
     "mechanism": Cause(
         "{sasl_plaintext}", SASL_PLAIN | sasl("PLAIN"), "it offers SCRAM-SHA-512", "sasl.mechanism", True
     ),
-    "plain against TLS": Cause("{ssl}", {}, "speaks TLS", "security.protocol", True),
-    "SASL without TLS against TLS": Cause("{sasl_ssl}", SASL_PLAIN | SCRAM, "speaks TLS", "security.protocol", True),
-    "TLS against plain": Cause("{plain}", TLS, "does not speak TLS", "PLAINTEXT"),
+    "plain against TLS": Cause("{ssl}", {}, "speaks TLS", "security.protocol", True, step="versions"),
+    "SASL without TLS against TLS": Cause(
+        "{sasl_ssl}", SASL_PLAIN | SCRAM, "speaks TLS", "security.protocol", True, step="versions"
+    ),
+    "TLS against plain": Cause("{plain}", TLS, "does not speak TLS", "PLAINTEXT", step="tls"),
     "no login": Cause("{sasl_plaintext}", {}, "needs a login", "sasl.jaas.config"),
     "no login over TLS": Cause("{sasl_ssl}", TLS, "needs a login", "SASL_SSL"),
     "login against none": Cause("{plain}", SASL_PLAIN | SCRAM, "has no login", "to PLAINTEXT"),
-    "closed port": Cause("localhost:1", {}, "connection refused", "Check host, port"),
-    "host": Cause("no-such-host.invalid:9092", {}, "unknown host name", "Check host"),
+    "closed port": Cause("localhost:1", {}, "connection refused", "Check host, port", step="tcp"),
+    "host": Cause("no-such-host.invalid:9092", {}, "unknown host name", "Check host", step="name"),
 }
 
 
@@ -103,6 +124,20 @@ class Guarded:
     def failed_logins(self) -> int:
         return self.broker.server_log.read_text(errors="replace").count("ailed authentication")
 
+    def has_more_failed_logins(self, than: int) -> bool:
+        return self.failed_logins() > than
+
+
+class _AdvertisedElsewhere(KafkaBroker):
+    """A broker whose listener SASL_PLAINTEXT sends clients to a host that there is not."""
+
+    def _formatting(self, settings: Path) -> list[str]:
+        arguments, secure = super()._formatting(settings), self.secure_listeners
+        advertised = [f"PLAINTEXT://{self.bootstrap_server}", f"SSL://{secure.ssl}", f"SASL_SSL://{secure.sasl_ssl}"]
+        with settings.open("a", encoding="utf-8") as properties:
+            properties.write(f"advertised.listeners={','.join(advertised)},SASL_PLAINTEXT://{ELSEWHERE}\n")
+        return arguments
+
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
@@ -114,7 +149,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         "listener.name.ssl.ssl.truststore.location": str(work_dir / "authority.pem"),
         "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "SCRAM-SHA-512",
     }
-    with KafkaBroker(jars_of("4.3.1"), secure=True, properties=properties, work_dir=work_dir) as broker:
+    with _AdvertisedElsewhere(jars_of("4.3.1"), secure=True, properties=properties, work_dir=work_dir) as broker:
+        create_topics(broker.bootstrap_server, NewTopic("orders", 1, 1))
         secure = broker.secure_listeners
         values = {
             "plain": broker.bootstrap_server,
@@ -150,8 +186,94 @@ def test_the_cause_is_told_after_one_try(
     assert "did not answer" not in outcome.err
     assert "x9secret" not in outcome.err
     if cause.is_noted:
-        wait_until(lambda: guarded.failed_logins() > before, "the broker notes it", SECONDS)
+        wait_until(partial(guarded.has_more_failed_logins, before), "the broker notes it", SECONDS)
     assert guarded.failed_logins() - before == cause.is_noted
+
+
+def test_doctor_connect_says_at_which_step_it_ended(guarded: Guarded) -> None:
+    for what, cause in CAUSES.items():
+        server, config = guarded.config(cause)
+        before = guarded.failed_logins()
+
+        outcome = this_process(
+            *("doctor", "connect", "--bootstrap-server", server, "--command-config", config, "-o", "json")
+        )
+
+        (failed,) = (one for one in outcome.document()["items"] if one["outcome"] == "failed")
+        assert (outcome.exit_code, failed["step"]) == (FAILED, cause.step), (what, outcome.out)
+        assert (cause.said in failed["found"], cause.hint in failed["nextStep"]) == (True, True), (what, failed)
+        if cause.is_noted:
+            wait_until(partial(guarded.has_more_failed_logins, before), "the broker notes it", SECONDS)
+
+
+def test_doctor_connect_shows_the_certificate_that_it_does_not_trust(guarded: Guarded) -> None:
+    server, config = guarded.config(CAUSES["authority"])
+
+    steps = this_process(
+        *("doctor", "connect", "--bootstrap-server", server, "--command-config", config, "-o", "json")
+    ).document()["items"]
+
+    (tls,) = (one for one in steps if one["step"] == "tls")
+    (own,) = tls["evidence"]["chain"]
+    assert (own["subject"], own["names"]) == ("CN=localhost", ["localhost", "127.0.0.1"])
+
+
+@pytest.mark.parametrize(("days", "outcome", "said"), [(-1, "failed", "is not valid now"), (3, "attention", "ends ")])
+def test_doctor_connect_sees_when_certificates_end(tmp_path: Path, days: int, outcome: str, said: str) -> None:
+    pem = certificate_until(datetime.now(UTC) + timedelta(days=days), tmp_path)
+    config = tmp_path / "client.properties"
+    config.write_text(f"security.protocol=SSL\nssl.ca.location={pem}\nrequest.timeout.ms=1000\n")
+    with TokenIssuer(pem) as https:
+        steps = this_process(
+            *("doctor", "connect", "--bootstrap-server", https.url.removeprefix("https://")),
+            *("--command-config", config, "-o", "json"),
+        ).document()["items"]
+
+    seen = {one["step"]: one for one in steps}
+    assert (seen["tls"]["outcome"], said in seen["tls"]["found"]) == (outcome, True), seen["tls"]
+    # It is a server of HTTP, which is seen where TLS does not end it.
+    assert seen["versions"]["outcome"] == ("not-tried" if outcome == "failed" else "failed")
+
+
+def test_doctor_connect_reaches_brokers_where_they_are_advertised(guarded: Guarded) -> None:
+    plain = guarded.values["plain"]
+
+    for server in (plain, plain.replace("localhost", "127.0.0.1")):
+        steps = this_process("doctor", "connect", "--bootstrap-server", server, "-o", "json").document()["items"]
+
+        (brokers,) = (one for one in steps if one["step"] == "brokers")
+        assert (brokers["outcome"], brokers["evidence"]) == ("ok", {"brokerIds": [1]})
+
+
+def test_doctor_connect_names_a_broker_that_is_not_where_it_is_advertised(guarded: Guarded) -> None:
+    server, config = guarded.config(Cause("{sasl_plaintext}", SASL_PLAIN | SCRAM, "", ""))
+
+    outcome = this_process(
+        *("doctor", "connect", "--bootstrap-server", server, "--command-config", config, "-o", "json")
+    )
+
+    (failed,) = (one for one in outcome.document()["items"] if one["outcome"] == "failed")
+    assert (outcome.exit_code, failed["step"], failed["subject"]) == (FINDINGS, "brokers", ELSEWHERE)
+    assert failed["evidence"] == {"brokerId": 1, "failedStep": "name"}
+    assert "advertised.listeners" in failed["nextStep"]
+
+
+def certificate_until(end: datetime, folder: Path) -> Path:
+    """A self-signed certificate of localhost with its key, as PEM."""
+    key = rsa.generate_private_key(65537, 2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(end - timedelta(days=30))
+        .not_valid_after(end)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = folder / "server.pem"
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    pem.write_bytes(private + made.public_bytes(Encoding.PEM))
+    return pem
 
 
 def test_who_writes_or_asks_for_topics_by_id_is_told_after_one_try(guarded: Guarded) -> None:

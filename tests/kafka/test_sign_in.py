@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka.cimpl import NewTopic
 
+from tests.cli.command_line import this_process
+from tests.documentation.test_security_page import ROWS
 from tests.metadata_logs import started
+from tests.rigs.access_rules import nothing_else_allowed
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.prerequisites import RigMissing
 from tests.rigs.secure_listeners import PASSWORD, USERNAME
 from tests.rigs.sign_in_broker import OPERATOR, STORE_PASSWORD, SignInBroker, sign_in_broker
 from tests.rigs.token_issuer import CLIENT, SECRET
+from tests.rigs.topics import create_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -27,6 +33,9 @@ pytestmark = pytest.mark.integration
 
 STORES = Path(__file__).parents[1] / "captures" / "key-stores"
 FAILED, SECONDS = 1, 30
+SERVER_STEPS = ("name", "tcp", "tls", "versions", "sign-in", "brokers")
+PRINCIPALS = (USERNAME, OPERATOR.partition("@")[0], "CN=client")
+"""Who signs in by passwords, by tokens and tickets, and by a certificate."""
 MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -167,6 +176,8 @@ def test_who_shows_the_right_secret_reads_and_writes(
         code = run(["topic", "list", "--bootstrap-server", address, "--command-config", str(file)])
 
         assert (code, capfd.readouterr().err) == (0, ""), lines
+        steps = connected("--bootstrap-server", address, "--command-config", file)
+        assert {one["outcome"] for name in SERVER_STEPS for one in steps[name]} == {"ok"}, steps
         with closing(metadata_producer(address, file)) as producer:
             producer.publish(0, [started(1, 0, 9)])
 
@@ -187,6 +198,24 @@ def test_a_wrong_secret_is_tried_once_and_one_sentence(
             _await_failure(rig, before)
         assert rig.failed_logins() - before == is_noted, what
         assert len(rig.issuer.asked) + len(rig.https_issuer.asked) - asked <= 1, what
+
+
+def test_doctor_connect_tries_a_wrong_secret_once_and_says_where_it_ended(rig: SignInBroker, tmp_path: Path) -> None:
+    for what, (lines, is_noted) in wrong(rig, tmp_path).items():
+        file, before, address = config(tmp_path, lines), rig.failed_logins(), server(rig, lines)
+
+        outcome = this_process(
+            *("doctor", "connect", "--bootstrap-server", f"{address},{address}", "--command-config", file, "-o", "json")
+        )
+
+        steps = outcome.document()["items"]
+        logins = [one["outcome"] for one in steps if one["step"] == "sign-in"]
+        others = {one["outcome"] for one in steps if one["step"] != "sign-in"}
+        assert (logins, others) == (["failed", "not-tried"], {"ok"}), (what, steps)
+        assert (outcome.exit_code in (FAILED, 2), "x9secret" in outcome.out) == (True, False), (what, outcome)
+        if is_noted:
+            _await_failure(rig, before)
+        assert rig.failed_logins() - before == is_noted, what
 
 
 def test_a_broker_whose_certificate_is_not_in_the_store_is_refused(
@@ -228,6 +257,32 @@ def test_events_are_written_by_kafka_python_where_librdkafka_has_no_kerberos(rig
             by_tickets.publish(0, [started(1, 0, 9)])
 
     assert refused.value.code is ErrorCode.BROKER_UNREACHABLE
+
+
+def test_what_the_security_page_grants_is_enough_however_the_user_signs_in(rig: SignInBroker, tmp_path: Path) -> None:
+    create_topics(rig.broker.bootstrap_server, NewTopic("orders", 1, 1))
+    for row in (row for row in ROWS if row.commands[0] in ("metadata format", "doctor")):
+        with nothing_else_allowed(rig.broker, PRINCIPALS, row.rules):
+            for what, lines in right(rig, tmp_path).items():
+                place = ("--bootstrap-server", server(rig, lines), "--command-config", config(tmp_path, lines))
+
+                rights = connected(*place)["rights"]
+                read, listed = this_process("metadata", "stats", *place), this_process("topic", "list", *place)
+
+                outcomes = {tuple(one["evidence"]["commands"]): one["outcome"] for one in rights}
+                (own,) = (outcome for commands, outcome in outcomes.items() if row.commands[0] in commands)
+                (topics,) = (outcome for commands, outcome in outcomes.items() if "topic list" in commands)
+                (change,) = (outcome for commands, outcome in outcomes.items() if "topic enable" in commands)
+                assert (own, change, read.exit_code) == ("ok", "denied", 0), (what, rights, read.err)
+                assert (topics == "ok") == (listed.exit_code == 0) == (row.commands[0] == "doctor"), (what, listed.err)
+
+
+def connected(*words: str | Path) -> Mapping[str, list[dict[str, Any]]]:
+    """The steps of `doctor connect` by their names."""
+    steps: dict[str, list[dict[str, Any]]] = {}
+    for one in this_process("doctor", "connect", *words, "-o", "json").document()["items"]:
+        steps.setdefault(one["step"], []).append(one)
+    return steps
 
 
 def test_a_login_that_is_left_in_the_middle_is_released(rig: SignInBroker) -> None:

@@ -65,6 +65,32 @@ def allowed(broker: KafkaBroker, folder: Path, rules: Sequence[Rule]) -> Iterato
         wait_until(lambda: known() == 0, "the rules are gone", 30)
 
 
+OPEN_UNTIL_RULES = {**AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}
+"""A broker's properties: everybody may do all until there is a rule."""
+_EVERYTHING = ((ResourceType.TOPIC, "*"), (ResourceType.GROUP, "*"), (ResourceType.BROKER, "kafka-cluster"))
+
+
+@contextmanager
+def nothing_else_allowed(broker: KafkaBroker, users: Sequence[str], rules: Sequence[Rule]) -> Iterator[None]:
+    """On a broker of OPEN_UNTIL_RULES these users may do this and nothing else meanwhile, and nobody anything."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_server})
+    closing = [_binding("nobody", kind, name, AclOperation.ALTER) for kind, name in _EVERYTHING]
+    bindings = [*closing, *(_binding(user, *rule) for user in users for rule in rules)]
+    anything = (ResourceType.ANY, None, ResourcePatternType.ANY, None, None)
+    every = AclBindingFilter(*anything, AclOperation.ANY, AclPermissionType.ANY)  # type: ignore[arg-type]
+
+    def known() -> int:
+        return len(answered(lambda: admin.describe_acls(every).result(timeout=30)))
+
+    try:
+        answered(lambda: [made.result(timeout=30) for made in admin.create_acls(bindings).values()])
+        wait_until(lambda: known() == len(bindings), "the rules are known", 30)
+        yield
+    finally:
+        answered(lambda: admin.delete_acls([every])[every].result(timeout=30))
+        wait_until(lambda: known() == 0, "the rules are gone", 30)
+
+
 def scram_config(folder: Path, broker: KafkaBroker, user: str | None = None) -> Path:
     """Client properties as Kafka's own tools take them, for the listener SASL_SSL; all users have one password."""
     secure = broker.secure_listeners

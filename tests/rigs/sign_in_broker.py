@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from .access_rules import OPEN_UNTIL_RULES
 from .broker import KafkaBroker
 from .kerberos import REALM, KeyDistributionCentre
 from .maven import KafkaJars, java_command
@@ -34,7 +35,8 @@ class _Broker(KafkaBroker):
 @dataclass(frozen=True)
 class SignInBroker:
     """A broker whose listener SASL_SSL takes PLAIN, SCRAM, OAUTHBEARER and GSSAPI, and whose listener SSL takes clients
-    of the authority in `tests/captures/key-stores`. Stores made by `keytool` hold its certificate."""
+    of the authority in `tests/captures/key-stores`. Stores made by `keytool` hold its certificate. Everybody who signs
+    in may do all, until a test makes rules."""
 
     broker: KafkaBroker
     issuer: TokenIssuer
@@ -58,6 +60,7 @@ def sign_in_broker(jars: KafkaJars, folder: Path) -> Iterator[SignInBroker]:
         kdc = stack.enter_context(KeyDistributionCentre(folder / "kdc"))
         service, keytab = kdc.keytab("kafka/localhost"), kdc.keytab("operator")
         properties = {
+            **OPEN_UNTIL_RULES,
             f"{_LISTENER}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER,GSSAPI",
             f"{_BEARER}.sasl.jaas.config": f"{_OAUTH}.OAuthBearerLoginModule required;",
             f"{_BEARER}.sasl.server.callback.handler.class": f"{_OAUTH}.OAuthBearerValidatorCallbackHandler",

@@ -13,7 +13,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.client_properties import without_secrets
@@ -23,6 +23,7 @@ from tieredctl.kafka.sign_in.mechanisms import sign_in_of
 from tieredctl.kafka.sign_in.sign_in import SignIn
 from tieredctl.kafka.tls_context import ssl_context
 from tieredctl.kafka.tracing import traced_answer, traced_request
+from tieredctl.ports.connection_steps import Step
 
 if TYPE_CHECKING:
     from kafka.protocol.parser import KafkaProtocol
@@ -48,12 +49,16 @@ class Unreachable(Exception):
 class ServerConnection:
     """A connection to one server that accepted the client. To be closed."""
 
-    def __init__(self, host: str, port: int, properties: Properties, seconds: float) -> None:
-        """Connects and logs in. `properties` are librdkafka's.
+    def __init__(
+        self, host: str, port: int, properties: Properties, seconds: float, passed: Passed | None = None
+    ) -> None:
+        """Connects and logs in. `properties` are librdkafka's. `passed` is called after each step, with this
+        connection; what it raises ends the connection.
 
         Raises Unreachable; TieredctlError: `broker-refused` with the cause and the fix, `usage` for properties that
         Python does not support.
         """
+        self._passed = passed or _unheard
         self.server = server_name(host, port)
         self._host, self._port = host, port
         self._properties = properties
@@ -68,10 +73,12 @@ class ServerConnection:
 
         self._socket = self._connected()
         try:
+            self._passed(Step.TCP, self)
             self._socket = self._encrypted(self._socket)
             self._talk = _Talk(self._socket, KafkaProtocol(client_id="tieredctl"), self._remaining)
             with self._reporting_silence():
                 self.versions = self._introduce(self._talk)
+                self._passed(Step.VERSIONS, self)
                 if self.has_login:
                     self._log_in(self._talk)
         except BaseException:
@@ -83,6 +90,11 @@ class ServerConnection:
         """Whether the client logged in, and so was accepted. Without a login, that is only known once the server has
         answered another request."""
         return self._protocol.startswith("SASL_")
+
+    @property
+    def connected(self) -> socket.socket:
+        """What it is made of; an `ssl.SSLSocket` once TLS was agreed on."""
+        return self._socket
 
     def answer_to(self, request: Any, seconds: float | None = None) -> Any:
         """The answer to a request of kafka-python's, whose version is set, within `seconds`, or what is left of those
@@ -137,7 +149,9 @@ class ServerConnection:
         context = ssl_context(self._properties)
         try:
             connection.settimeout(self._remaining())
-            return context.wrap_socket(connection, server_hostname=self._host)
+            self._socket = context.wrap_socket(connection, server_hostname=self._host)
+            self._passed(Step.TLS, self)
+            return self._socket
         except ssl.SSLCertVerificationError as error:
             self._refuse_certificate(error)
         except TimeoutError:
@@ -240,6 +254,13 @@ class ServerConnection:
 
     def _remaining(self) -> float:
         return max(0.001, self._deadline - time.monotonic())
+
+
+Passed: TypeAlias = Callable[[Step, ServerConnection], None]
+
+
+def _unheard(_step: Step, _connection: ServerConnection) -> None:
+    pass
 
 
 class _Closed(Exception):

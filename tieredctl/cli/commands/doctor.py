@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import given_path, now_ms, pairs
+from tieredctl.cli.commands.doctor_connect import connect
 from tieredctl.cli.context_in_use import Role
 from tieredctl.cli.options import BootstrapController, KraftSnapshot, Now, StuckAfter, TieredStore, TieredStoreOptions
 from tieredctl.cli.pages.report import Reported
@@ -33,6 +34,7 @@ from tieredctl.wiring.doctor import diagnose_cluster, diagnose_offline
 from tieredctl.wiring.places import ClusterPlace, QuorumPlace
 
 _commands = typer.Typer(rich_markup_mode=None)
+_commands.command("connect")(connect)
 _NO_CLOCK = Clock(0, 0)
 
 KafkaVersion = Annotated[

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from tieredctl.kafka.sign_in.sign_in import OwnExchange
-from tieredctl.kafka.sign_in.tokens import Token, TokenSource
+from tieredctl.kafka.sign_in.tokens import Token, TokenSource, claims
 
 _SEPARATOR = "\x01"
 _ACKNOWLEDGED_ERROR = b"\x01"
+_LAST_SECOND = 253_402_300_799
+"""Of the year 9999, after which Python knows no date."""
 
 
 class BearerSignIn(OwnExchange):
@@ -21,6 +24,16 @@ class BearerSignIn(OwnExchange):
     def __init__(self, source: TokenSource, extensions: Mapping[str, str], hint: str) -> None:
         self._source, self._extensions = source, extensions
         self.hint = f"{hint} Only one login was tried."
+
+    def identity(self) -> str | None:
+        token = self._source.token()
+        who = claims(token.value).get("sub")
+        ends = (
+            datetime.fromtimestamp(min(token.ends_at, _LAST_SECOND), UTC)
+            .isoformat(timespec="seconds")
+            .replace("+00:00", "Z")
+        )
+        return f"{who}, by a token that ends {ends}" if isinstance(who, str) else None
 
     def exchange(self, host: str) -> BearerExchange:  # noqa: ARG002 - the same for all servers
         return BearerExchange(self._source.token().value, self._extensions)

@@ -37,6 +37,9 @@ class KerberosSignIn(OwnExchange):
         if not self._stores:
             raise unusable("Krb5LoginModule needs useKeyTab=true with keyTab, or useTicketCache=true")
 
+    def identity(self) -> str | None:
+        return self._principal
+
     def exchange(self, host: str) -> KerberosExchange:
         reason = ""
         for store in self._stores:

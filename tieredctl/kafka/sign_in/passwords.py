@@ -17,6 +17,9 @@ class PasswordSignIn(SignIn):
         self.mechanism = mechanism
         self._user, self._password = properties.get("sasl.username", ""), properties.get("sasl.password", "")
 
+    def identity(self) -> str:
+        return self._user
+
     def for_kafka_python(self) -> dict[str, Any]:
         return {
             "sasl_mechanism": self.mechanism,

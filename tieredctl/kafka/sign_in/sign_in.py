@@ -28,6 +28,10 @@ class SignIn(ABC):
     """What a server refuses, where it refuses the client."""
     hint = "Check the user and the password in --command-config. Only one login was tried."
 
+    def identity(self) -> str | None:
+        """Who signs in, once that worked, as far as the credentials say it."""
+        return None
+
     @abstractmethod
     def for_kafka_python(self) -> dict[str, Any]:
         """Settings of its clients; with `host`, also the arguments of its mechanism."""
