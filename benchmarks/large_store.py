@@ -41,7 +41,8 @@ TOPICS, PARTITIONS_OF_TOPIC = 100, 12
 DELETED_SHARE = 0.01
 SUFFIXES = (".index", ".log", ".timeindex")
 _ROWS_AT_ONCE = 200_000
-_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
+ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
+"""Of ids as text."""
 # Values that stand nowhere else in an event, whose places in it are those of the fields.
 _ID, _START, _END, _SIZE = bytes(range(200, 216)), 0x1122334455660000, 0x1122334455667788, 0x21436587
 
@@ -239,7 +240,7 @@ def _texts(ids: Bytes) -> pa.Array:
     padded[:, :16] = ids
     triples = padded.reshape(-1, 3)
     bits = triples[:, 0] << 16 | triples[:, 1] << 8 | triples[:, 2]
-    letters = _ALPHABET[np.stack([bits >> shift & 63 for shift in (18, 12, 6, 0)], axis=1)]
+    letters = ALPHABET[np.stack([bits >> shift & 63 for shift in (18, 12, 6, 0)], axis=1)]
     text = np.ascontiguousarray(letters.reshape(len(ids), 24)[:, :22])
     return (
         pa.FixedSizeBinaryArray.from_buffers(pa.binary(22), len(ids), [None, pa.py_buffer(text)])

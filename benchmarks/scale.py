@@ -4,7 +4,10 @@ Orphans: every contender reads the same inventory in Parquet; tieredctl reads an
 the anti-join gets the ids of live segments ready-made, and Iceberg a table whose manifests name the live objects. All
 have to find exactly the orphans that were generated.
 
-Verification: every contender reads all bytes of segments of 1 GiB; the anchor only computes a CRC of them."""
+Verification: every contender reads all bytes of segments of 1 GiB; the anchor only computes a CRC of them.
+
+The ledger: the job reads the headers of the segments of a captured cluster, with nothing in its ledger and with rows
+about millions of others."""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,6 +26,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from benchmarks.distant_server import distant
+from benchmarks.large_ledger import write_large_ledger
 from benchmarks.large_store import BUCKET, LargeStore, write_large_store
 from benchmarks.measure import python, tieredctl
 from benchmarks.process_tree import TreeRun, run_tree
@@ -31,6 +36,7 @@ from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, versitygw
 from tests.rigs.segment_generator import LARGEST_SEGMENT_BYTES, CompressionName, GeneratedSegment, generate_segment
 
 ROOT = Path(__file__).parents[1]
+CAPTURE = ROOT / "tests/captures/kafka-4.3.1.tar.gz"
 JSON_FILE = ROOT / "build" / "bench-scale.json"
 SEGMENT_KINDS: tuple[tuple[int, CompressionName], ...] = (
     (500, "none"),
@@ -141,7 +147,7 @@ def main() -> None:
     """Measures, prints tables, writes build/bench-scale.json."""
     options = _parser().parse_args()
     measured: dict[str, list[Scaled]] = {}
-    for title, contending in chain(orphan_searches(options), verified_stores(options)):
+    for title, contending in chain(orphan_searches(options), verified_stores(options), asked_ledgers(options)):
         measured[title] = raced(contending, options.repetitions)
         _show(measured)
     if options.distant_segments:
@@ -159,6 +165,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--segment-skew", action="store_true", help="verify one of 2 GB among many of 1 MB, too")
     parser.add_argument("--s3-gigabytes", type=int, default=0, help="to verify in a store that speaks S3")
     parser.add_argument("--distant-segments", type=int, default=0, help="to verify in a store 30 ms away")
+    parser.add_argument("--ledger-rows", type=int, default=0, help="that a job's ledger has about other segments")
     parser.add_argument("--repetitions", type=int, default=3)
     return parser
 
@@ -195,6 +202,26 @@ def verified_stores(options: argparse.Namespace) -> Iterator[tuple[str, list[Sca
             remote = remote_segments(server.data, large)
             title = f"{options.s3_gigabytes} GB on S3, batches of {SEGMENT_KINDS[0][0]} bytes"
             yield title, verifiers(remote, Path(folder, "output"), S3Bucket(server.endpoint).options)
+
+
+def asked_ledgers(options: argparse.Namespace) -> Iterator[tuple[str, list[Scaled]]]:
+    """The same, of the captured cluster, with a small and a large ledger."""
+    if not options.ledger_rows:
+        return
+    with tempfile.TemporaryDirectory(prefix="tieredctl-bench-") as folder, tarfile.open(CAPTURE) as capture:
+        capture.extractall(folder, filter="data")
+        cluster, outputs = Path(folder) / CAPTURE.name.removesuffix(".tar.gz"), Path(folder, "outputs")
+        write_large_ledger(outputs / "large", options.ledger_rows)
+        where = ("--log-dir", cluster / "data", "--store", f"file:{cluster / 'remote/kafka-tiered-storage'}")
+        job = python("spark_ledger", *where, "--layout", "local", "--max-age", "0s", "--output")
+        yield (
+            f"a captured cluster, {options.ledger_rows:,} rows about other segments in the ledger",
+            [
+                Scaled("with an empty ledger", [*job, str(outputs / "small")]),
+                Scaled("Spark's start", python("spark_start")),
+                Scaled("with the large one", [*job, str(outputs / "large")]),
+            ],
+        )
 
 
 def distant_requests(count: int) -> str:

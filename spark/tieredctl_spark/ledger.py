@@ -75,7 +75,7 @@ class Ledger:
     def _known(self, tasks: DataFrame, level: Level) -> DataFrame:
         """A row for each segment of some tasks: `readings`, the last one of each fingerprint; `lastRead`, `lastTried`.
         Of millions of other segments the ledger may know, nothing is put together."""
-        rows = self.table.rows(_KNOWN).join(tasks.select("segmentId"), "segmentId", "left_semi")
+        rows = self.table.of_segments(tasks.select("segmentId"), _KNOWN)
         rows = rows.where(fn.col("result") != Result.NOT_LOOKED_AT.value)
         is_deep, was_read = _as_deep_as(level), fn.col("result").isin(Result.SOUND.value, Result.FOUND.value)
         counts = (fn.col("result") != Result.SOUND.value) | is_deep

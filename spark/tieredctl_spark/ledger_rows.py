@@ -9,6 +9,7 @@ from functools import partial
 from threading import Lock
 from typing import Protocol
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -31,6 +32,8 @@ _MOST_FILES = 1_000
 _MOST_COMMITS_AHEAD = 1_000
 """Several runs enter chunks at once, each with files of a name that so many versions may still take up."""
 _GIVEN_UP_AFTER = timedelta(days=1)
+_MOST_SENT = 100_000
+"""Ids of segments, each of 22 bytes, to every task."""
 _READING = ["segmentId", "fingerprint", "level", "result"]
 
 
@@ -39,6 +42,10 @@ class LedgerRows(Protocol):
 
     def rows(self, columns: Sequence[str]) -> DataFrame:
         """Some columns of all of them, of READINGS.columns. A row may be there twice."""
+        ...
+
+    def of_segments(self, segments: DataFrame, columns: Sequence[str]) -> DataFrame:
+        """The same of some segments, given by `segmentId`: of millions of others nothing is put together."""
         ...
 
     def of_run(self, run: str) -> DataFrame:
@@ -83,6 +90,14 @@ class FolderRows:
 
     def rows(self, columns: Sequence[str]) -> DataFrame:
         return self._frame(_files(self._current()), columns)
+
+    def of_segments(self, segments: DataFrame, columns: Sequence[str]) -> DataFrame:
+        few = segments.select("segmentId").limit(_MOST_SENT + 1).toArrow()["segmentId"]
+        if len(few) > _MOST_SENT:
+            return self.rows(columns).join(segments, "segmentId", "left_semi")
+        # Tasks pass over the others before they hand rows to Spark.
+        asked = pc.field("segmentId").isin(few.combine_chunks())
+        return self._frame(_files(self._current()), columns, asked)
 
     def of_run(self, run: str) -> DataFrame:
         return self._frame(_of_runs(_files(self._current()), [run]), READINGS.columns.names)
@@ -151,8 +166,10 @@ class FolderRows:
                 else:
                     return made
 
-    def _frame(self, files: tuple[DataFile, ...], columns: Sequence[str]) -> DataFrame:
-        return files_frame(self.session, self.store, READINGS, files, columns)
+    def _frame(
+        self, files: tuple[DataFile, ...], columns: Sequence[str], where: pc.Expression | None = None
+    ) -> DataFrame:
+        return files_frame(self.session, self.store, READINGS, files, columns, where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +188,9 @@ class CatalogRows:
 
     def rows(self, columns: Sequence[str]) -> DataFrame:
         return self.catalog.frame(READINGS.name).select(*columns)
+
+    def of_segments(self, segments: DataFrame, columns: Sequence[str]) -> DataFrame:
+        return self.rows(columns).join(segments, "segmentId", "left_semi")
 
     def of_run(self, run: str) -> DataFrame:
         rows = self.catalog.frame(READINGS.name).where(fn.col("runId") == run)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -82,11 +83,15 @@ def file_rows(store: ObjectStore, kind: TableKind, files: Iterable[DataFile]) ->
     return pa.concat_tables([kind.read_schema.empty_table(), *read])
 
 
-def columns_of_file(store: ObjectStore, kind: TableKind, file: DataFile, columns: Sequence[str]) -> pa.Table:
-    """Some columns of a file's rows, by `kind.read_schema`."""
+def columns_of_file(
+    store: ObjectStore, kind: TableKind, file: DataFile, columns: Sequence[str], where: pc.Expression | None = None
+) -> pa.Table:
+    """Some columns of a file's rows, by `kind.read_schema`; of those that are meant alone."""
     stored = [name for name in columns if name in kind.schema.names]
     # Whatever column is asked for, one is read: without any, the number of rows would be lost.
-    table = pq.read_table(pa.BufferReader(store.read(file.path)), columns=stored or kind.schema.names[:1])
+    table = pq.read_table(
+        pa.BufferReader(store.read(file.path)), columns=stored or kind.schema.names[:1], filters=where
+    )
     if DAY in columns:
         table = table.append_column(DAY, pa.repeat(pa.scalar(file.day, pa.string()), len(table)))
     schema = pa.schema([kind.read_schema.field(name) for name in columns])

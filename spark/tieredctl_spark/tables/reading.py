@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -36,12 +37,14 @@ def files_frame(
     kind: TableKind,
     files: Sequence[DataFile],
     columns: Sequence[str] | None = None,
+    where: pc.Expression | None = None,
 ) -> DataFrame:
-    """The rows of some files of a table, read when this is computed; with `columns`, these alone."""
+    """The rows of some files of a table, read when this is computed; with `columns`, these alone, and `where` they are
+    meant."""
     schema = kind.read_schema
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
 
     def read(number: int) -> Iterator[pa.Table]:
-        yield columns_of_file(store, kind, files[number], wanted.names)
+        yield columns_of_file(store, kind, files[number], wanted.names, where)
 
     return task_rows(session, len(files), read, wanted, _MOST_TASKS)
