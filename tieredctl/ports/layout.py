@@ -66,6 +66,10 @@ class SegmentIdentity(Protocol):
         ...
 
 
+UNNAMED_OFFSET = -1
+"""The start offset that an ExplainedKey has where a layout's keys do not name it."""
+
+
 class ExplainedKey(NamedTuple):
     """What an object's key says."""
 
@@ -73,6 +77,7 @@ class ExplainedKey(NamedTuple):
     topic_id: str
     partition: int
     start_offset: int
+    """UNNAMED_OFFSET where no key of the layout says it."""
     segment_id: str
     part: Part
 

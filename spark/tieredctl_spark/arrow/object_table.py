@@ -7,8 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tieredctl.formats.arrow_columns import distinct_numbers, flag_array, number_array
+from tieredctl.formats.windows import Ints
 from tieredctl.model.key_text import key_text
 from tieredctl.ops.remote.key_columns import KeyExplainer
+from tieredctl.ports.layout import UNNAMED_OFFSET
 from tieredctl_spark.arrow.instants import INSTANT, instants
 
 OBJECT_TABLE_SCHEMA = pa.schema(
@@ -55,10 +57,14 @@ def object_table(batch: pa.RecordBatch, explainer: KeyExplainer) -> pa.Table:
         "part": of_stem("part", pa.string()),
         "storageClass": _known(pc.cast(storage_classes, pa.string())),
         "topic": of_stem("topic", pa.string()),
-        "startOffset": of_name(number_array(said.start_offsets)),
+        "startOffset": of_name(_named(said.start_offsets)),
         "version": _known(_texts(versions)),
     }
     return pa.table(columns, schema=OBJECT_TABLE_SCHEMA)
+
+
+def _named(offsets: Ints) -> pa.Array:
+    return pa.array(offsets, mask=offsets == UNNAMED_OFFSET)
 
 
 def _texts(values: pa.BinaryArray) -> pa.StringArray:

@@ -32,7 +32,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.broker_events import by_brokers
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.transactions import AbortedTransactions
-from tieredctl.ports.layout import ExplainedKey, Layout, Part, RecordedMetadata, SegmentReader
+from tieredctl.ports.layout import UNNAMED_OFFSET, ExplainedKey, Layout, Part, RecordedMetadata, SegmentReader
 from tieredctl.ports.metadata_source import NO_BROKER
 from tieredctl.ports.object_store import ObjectStore, StoredObject, list_unreserved
 from tieredctl.rlmm.segment_events import EventChunk
@@ -318,6 +318,9 @@ class StoreListing:
             explained = self.layout.explain(stored.key)
             if explained is None:
                 self.unexplained += 1
+            elif explained.start_offset == UNNAMED_OFFSET:
+                message = f"The keys of layout {self.layout.name} do not name the offset at which a segment starts."
+                raise TieredctlError(ErrorCode.USAGE, message, hint="Recover the metadata from a broker's folder.")
             elif self.selection.has(partition := explained.topic_id_partition):
                 yield partition, explained, stored
             else:

@@ -41,6 +41,7 @@ from tieredctl.ops.metadata.completeness import is_whole
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.object_columns import NO_PARTITION, KnownOwners, ObjectColumns, object_columns
 from tieredctl.ops.orphans.segment_states import SegmentStates
+from tieredctl.ops.remote.key_columns import offsets_agree
 from tieredctl.ports.layout import Layout
 from tieredctl.rlmm.segment_rows import NO_STATE
 
@@ -209,7 +210,7 @@ class Judge:
         facts[named] = (
             segments.states[rows].astype(np.uint16) << _STATE_SHIFT
             | _where(segments.superseded[rows], _Fact.SUPERSEDED)
-            | _where(segments.start_offsets[rows] == start_offsets[named], _Fact.AGREES)
+            | _where(offsets_agree(start_offsets[named], segments.start_offsets[rows]), _Fact.AGREES)
             | np.uint16(_Fact.NAMED)
         )
         owners[named] = segments.owners[rows]

@@ -26,6 +26,7 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.judgement import NO_SEGMENT, Verdicts
 from tieredctl.ops.orphans.object_columns import ObjectColumns
 from tieredctl.ops.orphans.segment_states import SegmentStates
+from tieredctl.ops.remote.key_columns import offsets_agree
 from tieredctl.ops.verification.judged_partitions import NO_PART, PARTS, Masks, any_segment, mask_of
 from tieredctl.ops.verification.other_forms import OtherForms
 from tieredctl.ops.verification.removed_keys import read_removed_keys
@@ -57,7 +58,8 @@ class PromisedSegments:
         rows, explained, segments = verdicts.segments, objects.said, self.segments
         named = np.flatnonzero(rows != NO_SEGMENT)
         agrees = segments.owners[rows[named]] == objects.partitions[named]
-        named = named[agrees & (segments.start_offsets[rows[named]] == explained.start_offsets[named])]
+        agrees &= offsets_agree(explained.start_offsets[named], segments.start_offsets[rows[named]])
+        named = named[agrees]
         parts_of_stems = np.array([PARTS.index(one.part) if one else NO_PART for one in explained.explained], np.int8)
         parts = parts_of_stems[explained.stems[named]]
         for part in np.unique(parts).tolist():

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from tieredctl.formats.arrow_columns import binary_array, contents, distinct_numbers, numbers_in
 from tieredctl.formats.digit_columns import numbers_in_digits
 from tieredctl.formats.uuid_columns import UuidColumns, joined_uuids, uuid_columns, uuids_in_text
-from tieredctl.formats.windows import Bytes, Ints, rows_at
+from tieredctl.formats.windows import Bytes, Flags, Ints, rows_at
 from tieredctl.model.ids import UUID_BYTES, UUID_CHARACTERS, ZERO_UUID, uuid_bytes, uuid_text
 from tieredctl.model.key_text import key_text
-from tieredctl.ports.layout import ExplainedKey, Layout
+from tieredctl.ports.layout import UNNAMED_OFFSET, ExplainedKey, Layout
 
 _DIGITS = 20
 _NAME_BYTES = _DIGITS + 1 + UUID_CHARACTERS
@@ -64,12 +64,19 @@ class KeyColumns:
         return stem._replace(start_offset=int(self.named_offsets[name]), segment_id=segment_id)
 
 
+def offsets_agree(named: Ints, start_offsets: Ints) -> Flags:
+    """Whether the offsets that keys name are those of segments, as far as keys name any."""
+    agree: Flags = (named == start_offsets) | (named == UNNAMED_OFFSET)
+    return agree
+
+
 class KeyExplainer:
     """Explains keys by a layout, and remembers what it said of each folder and suffix."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._stems: dict[tuple[bytes, bytes], int] = {}
+        self._others: dict[ExplainedKey, int] = {}
         self.explained: list[ExplainedKey | None] = [None]
 
     def explain(self, keys: pa.BinaryArray) -> KeyColumns:
@@ -137,8 +144,11 @@ class KeyExplainer:
         explained = self._layout.explain(key_text(key))
         if explained is None:
             return _NOTHING, 0, uuid_bytes(ZERO_UUID)
-        self.explained.append(explained)
-        return len(self.explained) - 1, explained.start_offset, uuid_bytes(explained.segment_id)
+        stem = explained._replace(start_offset=0, segment_id=ZERO_UUID)
+        number = self._others.setdefault(stem, len(self.explained))
+        if number == len(self.explained):
+            self.explained.append(stem)
+        return number, explained.start_offset, uuid_bytes(explained.segment_id)
 
 
 def _joined(parts: list[KeyColumns]) -> KeyColumns:

@@ -24,7 +24,7 @@ from tieredctl.model.finding_subjects import StoreSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.remote.inventory import Inventory, prefix_of
-from tieredctl.ops.remote.key_columns import KeyColumns, KeyExplainer
+from tieredctl.ops.remote.key_columns import KeyColumns, KeyExplainer, offsets_agree
 from tieredctl.ops.remote.listing import LISTING_SCHEMA, SpooledBatches, record_batches, stored_object
 from tieredctl.ops.verification.judged_partitions import (
     NO_PART,
@@ -149,7 +149,7 @@ class ListedObjects:
     def _are_under_their_keys(self, rows: Ints, explained: KeyColumns) -> Flags:
         named = np.flatnonzero(rows != NOT_FOUND)
         same = np.zeros(len(rows), np.bool_)
-        same[named] = self.metadata.start_offsets(rows[named]) == explained.start_offsets[named]
+        same[named] = offsets_agree(explained.start_offsets[named], self.metadata.start_offsets(rows[named]))
         return same
 
     def _note(self, rows: Ints, parts: NDArray[np.int8], batch: pa.RecordBatch) -> None:
