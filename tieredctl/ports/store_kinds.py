@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError, missing_package
 from tieredctl.plugins import PluginKind
 from tieredctl.ports.bucket_settings import BucketSettings
 from tieredctl.ports.object_store import Capability, WritableObjectStore
@@ -21,7 +21,12 @@ from tieredctl.ports.object_store import Capability, WritableObjectStore
 STORES = PluginKind("store", "tieredctl.stores", ErrorCode.NO_STORE)
 
 _CONTAINER = re.compile(r"([a-z0-9][a-z0-9-]{1,62})@([a-z0-9]{3,24})((?:\.[a-z0-9-]+)*)\.dfs\.([a-z0-9.-]+)")
+_PORT = re.compile(r":[0-9]{1,5}$")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
+
+
+_PACKAGES = dict.fromkeys(("hdfs", "webhdfs", "swebhdfs"), "tieredctl-hdfs")
+"""Of tieredctl's own packages, those that bring a store, by its scheme."""
 
 
 class Address(StrEnum):
@@ -31,6 +36,8 @@ class Address(StrEnum):
     """`//BUCKET` or `//BUCKET/PREFIX`."""
     CONTAINER = "container"
     """`//CONTAINER@ACCOUNT.dfs.core.windows.net`, and maybe `/PREFIX`: Azure's name for a bucket, and whose it is."""
+    SERVER = "server"
+    """`//HOST` or `//HOST:PORT`, and maybe `/FOLDER`."""
     FOLDER = "folder"
     """A folder of this host: `DIR`, or `//` and its absolute path."""
     NONE = "none"
@@ -99,6 +106,9 @@ def store_kind(url: str) -> StoreKind:
     kind = _named(url)
     if kind is None:
         STORES.demand_installed()
+        scheme = url.partition(":")[0]
+        if scheme in _PACKAGES:
+            raise missing_package(f"The store {scheme}:", _PACKAGES[scheme])
         forms = ", ".join(sorted(kind.form for kind in store_kinds()))
         raise TieredctlError(
             ErrorCode.NO_STORE, f"{url!r} is not a store that tieredctl can open; it can open {forms}."
@@ -140,6 +150,8 @@ def demand_no_credentials(url: str) -> None:
     if address is Address.FOLDER and (not rest.startswith("//") or rest.startswith("///")):
         return
     bucket = rest.removeprefix("//").partition("/")[0]
+    if address is Address.SERVER:
+        bucket = _PORT.sub("", bucket)
     is_name = is_bucket_name(bucket) or (address is Address.CONTAINER and container_parts(bucket) is not None)
     names_a_bucket = rest.startswith("//") and is_name
     if not names_a_bucket and ("@" in url or (address is Address.BUCKET and ":" in rest)):
