@@ -62,9 +62,11 @@ CAPTURED_CLUSTERS = sorted(
 """All whose brokers left log directories: of Inkless there is a bucket with its control plane alone."""
 KAFKA, KAFKA_OF_TIERING, OLDER_KAFKA = "kafka", "kafka of tiering", "kafka 3.9.1"
 """Two brokers of the newer release: what one is asked for, test after test, would be what the whole run waits for."""
-SERVERS = frozenset({"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator", "azurite", "postgres"})
+SERVERS = frozenset(
+    {"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator", "azurite", "hdfs_cluster", "postgres"}
+)
 """The fixtures that start one, and the parameters that choose one, with dashes for underscores."""
-SHARED_CLUSTERS = ("forgetful_4", "leftovers_4")
+SHARED_CLUSTERS = ("forgetful_4", "leftovers_4", "hdfs_cluster")
 """The fixtures of clusters that several files change one after another."""
 SPARK = "Spark's session"
 SHARING_SPARK = {

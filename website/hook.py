@@ -22,6 +22,7 @@ OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "examples/README.md": "examples/index.md",
     "plugins/tieredctl_aiven/README.md": "plugins/tieredctl_aiven/index.md",
+    "plugins/tieredctl_hdfs/README.md": "plugins/tieredctl_hdfs/index.md",
     "plugins/tieredctl_inkless/README.md": "plugins/tieredctl_inkless/index.md",
     "plugins/tieredctl_local/README.md": "plugins/tieredctl_local/index.md",
     "plugins/tieredctl_proposals/README.md": "plugins/tieredctl_proposals/index.md",

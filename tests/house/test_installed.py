@@ -235,6 +235,7 @@ def test_a_command_that_needs_more_says_how_to_install_it(tool: Path) -> None:
             1,
             "'tieredctl[report]'",
         ),
+        ("remote", "ls", "--store", "hdfs://namenode/base"): (2, "tieredctl --with tieredctl-hdfs"),
         ("diskless", "status"): (2, "tieredctl --with tieredctl-inkless"),
         ("wal", "inspect"): (2, "tieredctl --with tieredctl-proposals"),
     }

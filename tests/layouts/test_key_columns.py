@@ -12,7 +12,11 @@ from tieredctl.layouts.registry import layout_named
 from tieredctl.ops.remote.key_columns import KeyExplainer
 from tieredctl.ports.layout import ExplainedKey, Layout
 
-LAYOUTS = {"local": layout_named("local"), "aiven": layout_named("aiven", {"key-prefix": "tiered/"})}
+LAYOUTS = {
+    "local": layout_named("local"),
+    "aiven": layout_named("aiven", {"key-prefix": "tiered/"}),
+    "hdfs": layout_named("hdfs"),
+}
 IDS = st.sampled_from(
     ["Ex-aw3fEQIi3do0H9Y7cKQ", "_3fEQIi3do0H9Y7cKQEx-A", "Ex-aw3fEQIi3do0H9Y7cKZ", "Ex-aw3fEQIi3do0H9Y7cK", "é" * 22]
 )
@@ -26,7 +30,8 @@ LOCAL_KEYS = st.builds("{}-{}-{}/{}-{}{}".format, TOPICS, PARTITIONS, IDS, OFFSE
 AIVEN_KEYS = st.builds(
     "{}{}-{}/{}/{}-{}{}".format, st.sampled_from(["tiered/", "", "x"]), TOPICS, IDS, PARTITIONS, OFFSETS, IDS, SUFFIXES
 )
-KEYS = st.lists(st.one_of(LOCAL_KEYS, AIVEN_KEYS, st.text(max_size=70)), max_size=12)
+HDFS_KEYS = st.builds("{}-{}-{}/{}".format, TOPICS, PARTITIONS, IDS, IDS)
+KEYS = st.lists(st.one_of(LOCAL_KEYS, AIVEN_KEYS, HDFS_KEYS, st.text(max_size=70)), max_size=12)
 
 
 def explained_together(layout: Layout, keys: list[str]) -> list[ExplainedKey | None]:

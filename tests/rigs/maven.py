@@ -119,8 +119,12 @@ def _add_moved_classes(earlier: Path, later: Path) -> None:
 
 
 def _resolve(version: str, template: str, folder: Path) -> None:
+    copy_dependencies(template.replace("@KAFKA_VERSION@", version), f"the jars of Kafka {version}", folder)
+
+
+def copy_dependencies(pom: str, what: str, folder: Path) -> None:
+    """Copies all that a pom depends on into a folder. Raises RigMissing where Maven cannot resolve `what`."""
     maven = _maven_command()
-    pom = template.replace("@KAFKA_VERSION@", version)
     with tempfile.TemporaryDirectory(prefix="kafka-pom-") as project:
         Path(project, "pom.xml").write_text(pom, encoding="utf-8")
         completed = subprocess.run(
@@ -132,7 +136,7 @@ def _resolve(version: str, template: str, folder: Path) -> None:
             check=False,
         )
     if completed.returncode != 0:
-        raise RigMissing(f"Maven could not resolve the jars of Kafka {version}: {_first_error(completed)}")
+        raise RigMissing(f"Maven could not resolve {what}: {_first_error(completed)}")
 
 
 def _first_error(completed: subprocess.CompletedProcess[str]) -> str:

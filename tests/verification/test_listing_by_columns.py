@@ -66,7 +66,12 @@ class Scattered(LocalLayout):
         return {part: key.replace("/", f"/{part}/") for part, key in LocalLayout._keys(self, segment, suffixes).items()}
 
 
-LAYOUTS: dict[str, Layout] = {"local": LAYOUT, "aiven": layout_named("aiven"), "scattered": Scattered()}
+LAYOUTS: dict[str, Layout] = {
+    "local": LAYOUT,
+    "aiven": layout_named("aiven"),
+    "scattered": Scattered(),
+    "hdfs": layout_named("hdfs"),
+}
 each_layout = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 
 

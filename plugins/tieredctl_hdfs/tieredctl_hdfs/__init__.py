@@ -1,0 +1,1 @@
+"""HDFS: a store by its REST interface, and the layout of Uber's HDFSRemoteStorageManager."""
