@@ -1,5 +1,5 @@
-"""A server on the loopback that answers questions about a bucket's settings with the bodies that Amazon's API reference
-and Google's document. It decides nothing: what servers of object_servers lack is tried on it."""
+"""A server on the loopback that answers questions about a bucket's settings as the API references of Amazon, Google and
+Azure document it. It decides nothing: what servers of object_servers lack is tried on it."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.requests.append(self.command)
         if self.path.startswith(_GOOGLES):
             self._answer(self._question_of_google(parts.path))
+        elif "x-ms-version" in self.headers:
+            self._answer_as_azure(asked)
         elif parts.path.count("/") > 1 and self.command == "HEAD":
             self._answer("head")
         else:
@@ -70,6 +72,17 @@ class _Handler(BaseHTTPRequestHandler):
         if path.endswith("/o"):
             return "list"
         return "iam" if path.endswith("/iam") else "object" if "/o/" in path else "bucket"
+
+    def _answer_as_azure(self, asked: Mapping[str, str]) -> None:
+        of = "blob-" + self.command.lower() if "restype" not in asked else asked["restype"]
+        answer = self.answers.get("listing" if asked.get("comp") == "list" else of, 501)
+        told = {"ETag": '"e"', "Last-Modified": "Sat, 01 Nov 2025 00:00:00 GMT"}
+        if isinstance(answer, int):
+            self._send(answer, "", {"x-ms-error-code": "AuthorizationPermissionMismatch"})
+        elif isinstance(answer, str):
+            self._send(200, _XML + answer, told)
+        else:
+            self._send(200, "", {**told, **answer})
 
     def _answer(self, question: str) -> None:
         answer = self.answers.get(question, 501)

@@ -117,7 +117,8 @@ class BucketFacts:
     soft_delete_days: float | None = None
     """How long deleted objects are kept and paid for, apart from versions."""
     retention: DefaultRetention | None = None
-    holds_new_objects: bool = False
+    holds_new_objects: str | None = None
+    """What holds every new object until somebody releases it, in words."""
     lifecycle: Sequence[LifecycleRule] | None = None
     uploads_end_themselves: bool = False
     """Unfinished uploads are dropped without a rule."""

@@ -27,15 +27,20 @@ def container_retention(
     """Soft delete is the account's, locks are the container's. Versioning is told to the management API alone: it shows
     in the blobs."""
     told, service = _told(lambda: request("HEAD", {})), _told(lambda: request_service({"comp": "properties"}))
-    versioning = _versioning(request, address)
-    properties = None if service is None else _properties(service.body)
+    versioning = _versioning_if_told(request, address)
+    properties = None if service is None else service_properties(service.body)
     lock = None if told is None else _lock(told.headers)
     if properties is None:
         # What soft delete keeps is not known: only that more is kept is certain.
         return Retention(versioning if versioning is Versioning.ENABLED else Versioning.UNKNOWN, lock)
-    days = properties.findtext("DeleteRetentionPolicy/Days") or ""
-    is_kept = properties.findtext("DeleteRetentionPolicy/Enabled") == "true"
-    return Retention(versioning, lock, float(days) if is_kept and days.isdecimal() else None)
+    return Retention(versioning, lock, soft_delete_days(properties))
+
+
+def soft_delete_days(service: ElementTree.Element) -> float | None:
+    """For how many days the account keeps deleted blobs; None where it does not."""
+    days = service.findtext("DeleteRetentionPolicy/Days") or ""
+    is_kept = service.findtext("DeleteRetentionPolicy/Enabled") == "true"
+    return float(days) if is_kept and days.isdecimal() else None
 
 
 def _told(request: Callable[[], Answer]) -> Answer | None:
@@ -48,7 +53,8 @@ def _told(request: Callable[[], Answer]) -> Answer | None:
         return None
 
 
-def _properties(body: bytes) -> ElementTree.Element | None:
+def service_properties(body: bytes) -> ElementTree.Element | None:
+    """The answer to Get Blob Service Properties; None where it is none."""
     try:
         return ElementTree.fromstring(body.removeprefix(b"\xef\xbb\xbf"))
     except ElementTree.ParseError:
@@ -65,14 +71,18 @@ def _lock(container: Mapping[str, str]) -> str | None:
     return None
 
 
-def _versioning(request: RequestContainer, address: BucketAddress) -> Versioning:
-    """By the blob of one page that was written last: what it has, is told of new ones."""
+def _versioning_if_told(request: RequestContainer, address: BucketAddress) -> Versioning:
     try:
-        page = next(pages(request, address, {"prefix": address.root, "include": "versions"}))
+        return versioning_by_blobs(request, address)
     except AzureFailure as failure:
         if failure.code not in _UNTOLD:
             raise
         return Versioning.UNKNOWN
+
+
+def versioning_by_blobs(request: RequestContainer, address: BucketAddress) -> Versioning:
+    """By the blob of one page that was written last: what it has, is told of new ones. Raises AzureFailure."""
+    page = next(pages(request, address, {"prefix": address.root, "include": "versions"}))
     newest = max(page.blobs, key=lambda blob: blob.stored.last_modified_ms, default=None)
     if newest is not None and newest.version_id is not None:
         return Versioning.ENABLED

@@ -76,7 +76,7 @@ class GcsSettings:
             soft_delete_days=int(bucket.get("softDeletePolicy", {}).get("retentionDurationSeconds", 0))
             / _SECONDS_A_DAY,
             retention=_retention(bucket.get("retentionPolicy", {})),
-            holds_new_objects=bool(bucket.get("defaultEventBasedHold")),
+            holds_new_objects="event-based hold" if bucket.get("defaultEventBasedHold") else None,
             lifecycle=lifecycle_rules(bucket),
             uploads_end_themselves=True,
             moves_by_use=_coldest(bucket.get("autoclass", {})),

@@ -90,6 +90,12 @@ def _gcs_settings(store: GcsStore) -> BucketSettings:
     return GcsSettings(store.address, store.connection)
 
 
+def _azure_settings(store: AzureStore) -> BucketSettings:
+    from tieredctl.storage.azure_settings import AzureSettings
+
+    return AzureSettings(store.address, store.connection)
+
+
 FILE = StoreKind("file", "file:DIR", Address.FOLDER, _open_folder, _OF_THIS_HOST, is_proven=lambda _: True)
 MEMORY = StoreKind("memory", "memory:", Address.NONE, _open_memory, _OF_THIS_HOST, is_proven=lambda _: True)
 S3 = StoreKind(
@@ -146,6 +152,7 @@ AZURE = StoreKind(
         # Azure's others print the headers of requests and answers.
         loggers=("azure.identity",),
     ),
+    settings=_azure_settings,
 )
 AZURE_BY_ACCOUNT = replace(
     AZURE,

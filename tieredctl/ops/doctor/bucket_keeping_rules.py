@@ -66,8 +66,9 @@ def _retention(view: BucketView) -> Iterator[Finding]:
         severity = Severity.ERROR if rule.keeps_the_key else None
         yield view.finding(FindingCode.STORE_RETENTION_DEFAULT, message, evidence, severity)
     elif view.facts.holds_new_objects:
-        message = "every new object is held until somebody releases it: deletions are refused"
-        yield view.finding(FindingCode.STORE_RETENTION_DEFAULT, message, {"mode": "event-based hold"}, Severity.ERROR)
+        mode = view.facts.holds_new_objects
+        message = f"every new object is held ({mode}): deletions are refused"
+        yield view.finding(FindingCode.STORE_RETENTION_DEFAULT, message, {"mode": mode}, Severity.ERROR)
 
 
 def _days(view: BucketView) -> float | None:
