@@ -72,6 +72,8 @@ def test_a_look_into_few_events_loads_no_more_than_columns_take(words: tuple[str
     assert loaded.isdisjoint({"pyarrow", "confluent_kafka", "pyspark", "pandas", "numpy.ma"})
     # Nobody asked for a plugin, a live cluster or a store.
     assert loaded.isdisjoint({"importlib.metadata", "secrets", "tieredctl.ops.verification.report"})
+    # Nothing was found, nobody asked for a page or to be shown more, and no two clusters are compared.
+    assert loaded.isdisjoint({"logging", "tieredctl.cli.pages.report", "tieredctl.kraft.difference"})
     assert not any(name.startswith(("tieredctl.storage", "tieredctl.wiring.doctor")) for name in loaded)
 
 

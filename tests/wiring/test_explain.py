@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.metadata_logs import DELETED, DELETING, copied, updated, write_events
 from tests.tiering.model_cluster import ModelCluster
-from tieredctl.ops.explanation.explain import TopicPlace, explain_live
+from tieredctl.ops.explanation.explain_live import TopicPlace, explain_live
 from tieredctl.ops.explanation.explanation import Explanation, Place
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.wiring.explain import explained

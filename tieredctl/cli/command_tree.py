@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeVar
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM
 from tieredctl.cli.anywhere import CONTEXT, DEBUG, NO_COLOR, VERBOSE
-from tieredctl.model.command_packages import BEFORE_PACKAGES, package_nouns, verbs_added
 
 if TYPE_CHECKING:
     import typer
@@ -48,6 +47,8 @@ tieredctl.cli.commands has its name."""
 
 def nouns() -> dict[str, str]:
     """All nouns with their help, those of installed packages too, in the help's order."""
+    from tieredctl.model.command_packages import BEFORE_PACKAGES, package_nouns
+
     named: dict[str, str] = {}
     for noun, meaning in NOUNS.items():
         named[noun] = meaning
@@ -126,6 +127,8 @@ def _add_noun(app: typer.Typer, noun: str, words: Sequence[str]) -> None:
     if noun in NOUNS:
         import_module(f"tieredctl.cli.commands.{noun.replace('-', '_')}").add_to(app, noun, NOUNS[noun])
     else:
+        from tieredctl.model.command_packages import package_nouns
+
         own, commands = package_nouns()[noun], typer.Typer(no_args_is_help=True, rich_markup_mode=None)
         own.add_to(commands)
         app.add_typer(commands, name=noun, help=own.meaning)
@@ -134,6 +137,8 @@ def _add_noun(app: typer.Typer, noun: str, words: Sequence[str]) -> None:
         assert group.typer_instance
         # A verb of the noun's own is loaded without looking for packages.
         if all(own.name != verb for own in group.typer_instance.registered_commands):
+            from tieredctl.model.command_packages import verbs_added
+
             for added in verbs_added(noun):
                 added.add_to(group.typer_instance)
 

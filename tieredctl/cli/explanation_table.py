@@ -15,7 +15,6 @@ from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.printable import printable
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.explanation.explanation import Explanation, Place
-from tieredctl.ops.remote.inventory import iso_8601
 
 EXPLANATION_COLUMNS = (TableColumn("ABOUT", "about"), TableColumn("ANSWER", "answer", importance=2))
 EXPLANATION_FIELDS = (
@@ -132,6 +131,8 @@ def _facts(item: Item) -> Iterator[tuple[str, str]]:
         where = _IN_ANOTHER_EPOCH
     yield "offset", f"{item['offset']} is {where}"
     if item["timestampMs"] is not None:
+        from tieredctl.ops.remote.inventory import iso_8601
+
         yield "record time", f"{iso_8601(item['timestampMs']) or item['timestampMs']}"
     if item["leaderEpoch"] is not None:
         yield "leader epoch", f"{item['leaderEpoch']}"

@@ -21,7 +21,10 @@ _CHANGING_PARAMETER, _CHANGING_COMMANDS = "yes", ("orphans plan",)
 
 
 class OptionGroup:
-    """A dataclass whose fields are options. A command that has a parameter of such a type takes those options there."""
+    """A dataclass whose fields are options. A command that has a parameter of such a type takes those options there.
+
+    Groups that every command loads are not compared or printed: each method that is made for them takes time to start.
+    """
 
     __slots__ = ()
 

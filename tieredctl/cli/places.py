@@ -33,7 +33,6 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.metadata.as_of import AsOf
 from tieredctl.ports.layout import AUTO
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, PluginSource, StorePlace
-from tieredctl.wiring.topics_place import TopicsPlace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,9 +41,10 @@ if TYPE_CHECKING:
     from tieredctl.ops.metadata.event_filter import EventFilter
     from tieredctl.ops.metadata.selection import Selection
     from tieredctl.wiring.offline_cluster import OfflineClusterPlace
+    from tieredctl.wiring.topics_place import TopicsPlace
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResultOptions(OptionGroup):
     """What earlier runs left."""
 
@@ -55,7 +55,7 @@ class ResultOptions(OptionGroup):
         return self.result or ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ClusterOptions(OptionGroup):
     """A live cluster."""
 
@@ -81,7 +81,7 @@ class ClusterOptions(OptionGroup):
         return OfflineClusterPlace(kraft_snapshot)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MetadataOptions(OptionGroup):
     """A source of metadata."""
 
@@ -114,7 +114,7 @@ class MetadataOptions(OptionGroup):
         return MetadataPlace(tuple(self.log_dir or ()), cluster, self.export, point, plugin)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PastMetadataOptions(MetadataOptions):
     """A source of metadata, and the point up to which it is believed."""
 
@@ -125,7 +125,7 @@ class PastMetadataOptions(MetadataOptions):
         return self._up_to(None if self.as_of is None else AsOf.given(self.as_of))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RemoteOptions(OptionGroup):
     """A remote store and its layout."""
 
@@ -146,7 +146,7 @@ class RemoteOptions(OptionGroup):
         return None if self.store is None else self.place()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TopicListOptions(OptionGroup):
     """Which topics exist, where the cluster cannot be asked."""
 
@@ -160,10 +160,12 @@ class TopicListOptions(OptionGroup):
 
     def beside(self, metadata: MetadataPlace) -> TopicsPlace:
         """What was named; otherwise the cluster of the metadata. Raises TieredctlError as `TopicsPlace.beside` does."""
+        from tieredctl.wiring.topics_place import TopicsPlace
+
         return TopicsPlace.beside(metadata, self.live_topic_ids, self.kraft_snapshot)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PartitionOptions(OptionGroup):
     """The partitions that are meant."""
 
@@ -181,7 +183,7 @@ class PartitionOptions(OptionGroup):
         return Selection.given(self.topic, self.topic_id, self.partition, segment_ids)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class EventOptions(PartitionOptions):
     """The events that are meant."""
 
@@ -197,7 +199,7 @@ class EventOptions(PartitionOptions):
         return EventFilter.given(self.selection(), self.since, self.until)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SegmentOptions(PartitionOptions):
     """The segments that are meant."""
 

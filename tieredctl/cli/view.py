@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _Done = TypeVar("_Done")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Talk(OptionGroup):
     """What a command that takes long says besides its answer."""
 
@@ -32,7 +32,7 @@ class Talk(OptionGroup):
     progress: ProgressStyle = ProgressMode.AUTO
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class View(OptionGroup):
     """How output was requested."""
 
@@ -104,7 +104,7 @@ class View(OptionGroup):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ProgressView(View):
     """The view of a command that takes long."""
 
@@ -125,7 +125,7 @@ class ProgressView(View):
         return tell
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ToleranceOptions(OptionGroup):
     """What of the findings does not count for the exit code."""
 
@@ -138,7 +138,7 @@ class ToleranceOptions(OptionGroup):
         return Tolerance(Severity.WARNING if self.fail_on is None else self.fail_on, frozenset(self.ignore or ()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FindingsView(ProgressView):
     """How the output of a command that finds something was requested, and what of that is tolerated."""
 
@@ -150,7 +150,7 @@ class FindingsView(ProgressView):
         return ToleranceOptions(self.fail_on, self.ignore).tolerance
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FindingListView(FindingsView):
     """The view of a command whose answer is its findings."""
 

@@ -31,8 +31,7 @@ BOOTSTRAP_SNAPSHOT = SnapshotId(0, 0)
 """Holds the first voters (KIP-853); no follower is sent it (Snapshots.BOOTSTRAP_SNAPSHOT_ID)."""
 
 
-@dataclass(frozen=True, slots=True)
-class EpochStart:
+class EpochStart(NamedTuple):
     """Where a leader epoch begins in the log."""
 
     epoch: int

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 from tieredctl.errors import ExitCode, worst
 from tieredctl.model.bucket_finding_kinds import BUCKET_FINDING_KINDS
-from tieredctl.model.command_packages import command_packages
 from tieredctl.model.doctor_finding_kinds import DOCTOR_FINDING_KINDS
 from tieredctl.model.finding_codes import AnyFindingCode
 from tieredctl.model.finding_kind import FindingKind, Severity
@@ -51,6 +50,8 @@ class _FindingKinds(Mapping[AnyFindingCode, FindingKind]):
 
     def _whole(self) -> dict[AnyFindingCode, FindingKind]:
         if not self._is_whole:
+            from tieredctl.model.command_packages import command_packages  # most findings are of tieredctl's own kinds
+
             of_packages = {kind.code: kind for package in command_packages() for kind in package.finding_kinds()}
             # A package cannot mean something else by a code of tieredctl's.
             self._known |= {code: kind for code, kind in of_packages.items() if code not in self._known}

@@ -34,6 +34,11 @@ class ConsumerFetch:
     leader_epoch: int | None = None
     segment: KnownSegment | None = None
 
+    @property
+    def has_records(self) -> bool:
+        """Whether the consumer gets any."""
+        return self.outcome in (ConsumerFetchOutcome.LOCAL_READ, ConsumerFetchOutcome.REMOTE_READ)
+
 
 def consumer_fetch(
     leader: LeaderLog, remote: RemoteLogMetadataCache, offset: int, believed_epoch: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -14,14 +14,14 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.nearest import nearest_hint
 from tieredctl.ops.metadata.event_reading import decoded_chunks, selected_records
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.offset_owner import Lineage, LineageSource
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata.state import Lineage, LineageSource, partition_of_today, replayed
+from tieredctl.ops.metadata.state import partition_of_today, replayed
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedPartition:
+class OpenedPartition(NamedTuple):
     """A partition, and the metadata that was read to find it."""
 
     partition: TopicIdPartition

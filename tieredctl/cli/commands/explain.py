@@ -19,7 +19,7 @@ from tieredctl.cli.view import Talk, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import time_ms
-from tieredctl.ops.explanation.explain import TopicPlace, explain_live, explain_metadata
+from tieredctl.ops.explanation.explain import explain_metadata
 from tieredctl.ops.explanation.explanation import Explanation, explanation_document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
@@ -75,6 +75,8 @@ def explain(
     def look(stream: EventStream) -> Explanation | None:
         if offset is not None and metadata_options.bootstrap_server is None:
             return explain_metadata(stream, Selection.given([topic], topic_id, [partition]), offset, epoch)
+        from tieredctl.ops.explanation.explain_live import TopicPlace, explain_live
+
         with metadata_options.cluster().place().open() as cluster:
             return explain_live(cluster, stream, TopicPlace(topic, partition, offset, moment), epoch)
 

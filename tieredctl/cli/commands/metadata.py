@@ -217,17 +217,16 @@ def epochs(
     For example: tieredctl metadata epochs orders:0 --bootstrap-server broker:9092
     """
     from tieredctl.cli.result_listing import columns_of
-    from tieredctl.ops.metadata import state as metadata_state
+    from tieredctl.ops.metadata.epoch_rows import EpochRow, leader_epochs
     from tieredctl.wiring.metadata import opened_partition
 
     topic, number = topic_partition(where)
     selection = Selection.given([topic], topic_id, [number])
     place = metadata_options.place()
     with opened_partition(place, selection) as opened:
-        items = [row.document() for row in metadata_state.leader_epochs(opened.partition, opened.cache)]
-        row = metadata_state.EpochRow
-        columns = columns_of(row, gaps=ranges("gaps"), overlaps=ranges("overlaps"))
-        listing = metadata_listing("LeaderEpochs", opened.stream, items, columns, (*row.json_names().values(),))
+        items = [row.document() for row in leader_epochs(opened.partition, opened.cache)]
+        columns = columns_of(EpochRow, gaps=ranges("gaps"), overlaps=ranges("overlaps"))
+        listing = metadata_listing("LeaderEpochs", opened.stream, items, columns, (*EpochRow.json_names().values(),))
         return finish(listing, output, opened.stream.findings, quiet=talk.quiet, tolerance=tolerated.tolerance)
 
 

@@ -45,7 +45,7 @@ def lookup(
     For example: tieredctl metadata lookup orders:0 --epoch 3 --offset 4711 --bootstrap-server broker:9092
     """
     from tieredctl.ops.metadata import state as metadata_state
-    from tieredctl.ops.metadata.state import epochs_with, owner_of_offset
+    from tieredctl.ops.metadata.offset_owner import epochs_with, owner_of_offset
     from tieredctl.wiring.metadata import lineages, opened_partition
 
     topic, partition = topic_partition(where)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tieredctl.cli.pages.report import Reported
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ReportOptions(OptionGroup):
     """The file of the page, if one is wanted."""
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from tieredctl.drawing.timeline import Timeline
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.local_log import LeaderLog
 from tieredctl.ops.documents import Document, epochs_document, partition_document, segment_document
 from tieredctl.ops.timeline.partition_timeline import ranges_document
 from tieredctl.rlmm.cache import KnownSegment
-from tieredctl.rlmm.consumer_fetch import ConsumerFetch, ConsumerFetchOutcome
-from tieredctl.rlmm.follower_fetch import FollowerFetch, FollowerStep
 
-_READS = (ConsumerFetchOutcome.LOCAL_READ, ConsumerFetchOutcome.REMOTE_READ)
+if TYPE_CHECKING:
+    from tieredctl.model.local_log import LeaderLog
+    from tieredctl.rlmm.consumer_fetch import ConsumerFetch
+    from tieredctl.rlmm.follower_fetch import FollowerFetch, FollowerStep
 
 
 class Place(StrEnum):
@@ -72,7 +73,7 @@ class Explanation:
         """Whether a consumer gets a record of the offset, as far as known."""
         if self.live is None:
             return self.segment is not None
-        return self.live.consumer.outcome in _READS
+        return self.live.consumer.has_records
 
     @property
     def place(self) -> Place:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Annotated, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,16 +16,13 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.local_log import LeaderEpochs
 from tieredctl.model.quantities import age_text
-from tieredctl.model.result_row import Column, JsonOnly, ResultRow
 from tieredctl.ops.documents import partition_document, segment_document
 from tieredctl.ops.metadata.event_reading import read_events, selected_records
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection, one_partition
 from tieredctl.rlmm.cache import KnownSegment, RemoteLogMetadataCache
 from tieredctl.rlmm.failed_copies import FailingCopy
-from tieredctl.rlmm.lineage import epoch_for_offset
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.rlmm.segment_events import SegmentEvents
 
@@ -78,8 +74,7 @@ def history(stream: EventStream, segment_id: str) -> Iterator[EventRecord]:
     return selected_records(stream, Selection.of(segment_id=segment_id))
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
+class Lookup(NamedTuple):
     """The answer to a fetch: the segment that serves it, or why none does."""
 
     segment: KnownSegment | None
@@ -113,52 +108,6 @@ def _why_not(cache: RemoteLogMetadataCache, epoch: int, offset: int) -> str:
     if offset < min(held)[0]:
         return f"offset {offset} is below {min(held)[0]}, the first that leader epoch {epoch} still holds"
     return f"offset {offset} lies in a gap of leader epoch {epoch}"
-
-
-@dataclass(frozen=True, slots=True)
-class EpochRow(ResultRow):
-    """What a leader epoch has in remote storage. `gaps` and `overlaps` are lists of [first, last], offsets inclusive; a
-    gap lies between two segments of the same epoch."""
-
-    topic: JsonOnly[str]
-    topic_id: JsonOnly[str]
-    partition: JsonOnly[int]
-    leader_epoch: int
-    start_offset: Annotated[int | None, Column("START")]
-    end_offset: Annotated[int | None, Column("END")]
-    highest_offset_for_epoch: Annotated[int | None, Column("HIGHEST")]
-    segments: int
-    gaps: list[list[int]]
-    overlaps: list[list[int]]
-
-
-def leader_epochs(partition: TopicIdPartition, cache: RemoteLogMetadataCache) -> Iterator[EpochRow]:
-    """A row for each leader epoch of a partition."""
-    for epoch in cache.epochs():
-        of_epoch = cache.list_remote_log_segments(epoch)
-        ranges = sorted(
-            (start, end)
-            for segment in of_epoch
-            if segment.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-            for e, start, end in segment.metadata.epoch_ranges()
-            if e == epoch
-        )
-        start, end = ranges[0][0] if ranges else None, max((end for _, end in ranges), default=None)
-        highest = cache.highest_offset_for_epoch(epoch)
-        yield EpochRow(*partition.names, epoch, start, end, highest, len(of_epoch), *_gaps_and_overlaps(ranges))
-
-
-def _gaps_and_overlaps(ranges: list[tuple[int, int]]) -> tuple[list[list[int]], list[list[int]]]:
-    gaps: list[list[int]] = []
-    overlaps: list[list[int]] = []
-    reached: int | None = None
-    for start, end in ranges:
-        if reached is not None and start > reached + 1:
-            gaps.append([reached + 1, start - 1])
-        elif reached is not None and start <= reached:
-            overlaps.append([start, min(reached, end)])
-        reached = end if reached is None else max(reached, end)
-    return gaps, overlaps
 
 
 class Stuck(NamedTuple):
@@ -261,80 +210,3 @@ def failing_finding(copy: FailingCopy, now_ms: int) -> Finding:
         },
         about=PartitionSubject(copy.partition, (copy.start_offset, copy.end_offset)),
     )
-
-
-class LineageSource(StrEnum):
-    """Who knows the line of leaders."""
-
-    LEADER = "leader"
-    CHECKPOINT = "leader-epoch-checkpoint"
-    SEGMENTS = "segments"
-    """Those in remote storage, of which each knows its own offsets alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lineage:
-    """A partition's leader epochs, and who knows them."""
-
-    leader_epochs: LeaderEpochs
-    source: LineageSource
-
-
-@dataclass(frozen=True, slots=True)
-class OwnerOfOffset:
-    """The leader epoch that owns an offset; None with the reason why it cannot be told."""
-
-    leader_epoch: int | None
-    source: LineageSource
-    why_unknown: str | None = None
-
-
-def owner_of_offset(cache: RemoteLogMetadataCache, offset: int, lineages: Sequence[Lineage]) -> OwnerOfOffset:
-    """By the first of the lineages that reaches down to it, without one by the segments: where these leave a choice,
-    none is made. A checkpoint says nothing where segments have a later leader epoch: its replica was left behind."""
-    starts = _epoch_starts(cache)
-    for lineage in lineages:
-        epoch = epoch_for_offset(lineage.leader_epochs, offset)
-        if epoch is not None and not _is_outdated(lineage, offset, starts):
-            return OwnerOfOffset(epoch, lineage.source)
-    return _owner_by_segments(cache, offset, starts)
-
-
-def epochs_with(cache: RemoteLogMetadataCache, offset: int) -> list[int]:
-    """The leader epochs under which a segment serves a fetch of an offset, ascending."""
-    return [epoch for epoch in cache.epochs() if cache.remote_log_segment_metadata(epoch, offset) is not None]
-
-
-def _epoch_starts(cache: RemoteLogMetadataCache) -> dict[int, int]:
-    """The first offset that a segment has of each leader epoch."""
-    starts: dict[int, int] = {}
-    for segment in cache.list_remote_log_segments():
-        for epoch, start, _ in segment.metadata.epoch_ranges():
-            starts[epoch] = min(start, starts.get(epoch, start))
-    return starts
-
-
-def _is_outdated(lineage: Lineage, offset: int, starts: dict[int, int]) -> bool:
-    last, _ = lineage.leader_epochs[-1]
-    is_of_leader = lineage.source is LineageSource.LEADER
-    return not is_of_leader and any(epoch > last and start <= offset for epoch, start in starts.items())
-
-
-def _owner_by_segments(cache: RemoteLogMetadataCache, offset: int, starts: dict[int, int]) -> OwnerOfOffset:
-    latest = max((epoch for epoch, start in starts.items() if start <= offset), default=None)
-    why: str | None
-    holding = epochs_with(cache, offset)
-    if len(holding) > 1:
-        why = f"leader epochs {' and '.join(map(str, holding))} have segments with offset {offset}"
-    elif latest is None:
-        why = f"no segment begins at offset {offset} or below"
-    elif not holding:  # a leader epoch without segments may own it
-        why = lookup(cache, latest, offset).reason
-    elif holding != [latest]:
-        why = (
-            f"leader epoch {holding[0]} has a segment with offset {offset}, "
-            f"but leader epoch {latest} begins at {starts[latest]}"
-        )
-    else:
-        return OwnerOfOffset(latest, LineageSource.SEGMENTS)
-    return OwnerOfOffset(None, LineageSource.SEGMENTS, why)
