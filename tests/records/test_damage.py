@@ -6,7 +6,6 @@ import gzip
 import random
 import struct
 import zlib
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.conftest import inputs
 from tests.faults.segments_made import all_shapes
 from tests.records.kafka_records import rows_of
 from tests.records.one_segment import OneSegment, of_log
+from tests.shares import divided
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.compression import Codec
 from tieredctl.formats.record_batches import Record, RecordHeader, encode_batch
@@ -69,24 +69,23 @@ def demand_true(segment: OneSegment, isolation: Isolation, rows: list[Row], wher
     return records
 
 
-def mutants(data: bytes, seed: int) -> Iterator[bytes]:
-    """The bytes altered in ever other ways: a bit, some bytes, cut, longer, a part moved."""
-    draw = random.Random(seed)
+def altered(data: bytes, draw: random.Random) -> bytes:
+    """The bytes altered in some way: a bit, some bytes, cut, longer, a part moved."""
     while True:
         at = draw.randrange(len(data))
-        altered = bytearray(data)
+        mutant = bytearray(data)
         match draw.randrange(6):
             case 0 | 1 | 2:
-                altered[at] ^= 1 << draw.randrange(8)
+                mutant[at] ^= 1 << draw.randrange(8)
             case 3:
-                altered[at : at + draw.randrange(1, 40)] = draw.randbytes(draw.randrange(40))
+                mutant[at : at + draw.randrange(1, 40)] = draw.randbytes(draw.randrange(40))
             case 4:
-                del altered[at:]
+                del mutant[at:]
             case 5:
                 other = draw.randrange(len(data))
-                altered[at : at + 100] = data[other : other + 100]
-        if altered != data:
-            yield bytes(altered)
+                mutant[at : at + 100] = data[other : other + 100]
+        if mutant != data:
+            return bytes(mutant)
 
 
 @pytest.mark.parametrize("name", SEGMENTS)
@@ -94,12 +93,11 @@ def test_altered_parts_lose_nothing_in_silence(name: str, sound: dict[tuple[str,
     segment = SEGMENTS[name]
     parts = [part for part in segment.parts if segment.parts[part]]
     weights = [8 if part is Part.LOG else 1 for part in parts]
-    draw = random.Random(name)
-    altered = {part: mutants(segment.parts[part], number) for number, part in enumerate(parts)}
-    for number in range(inputs(MUTANTS // len(SEGMENTS))):
+    for number in divided(range(inputs(MUTANTS // len(SEGMENTS)))):
+        draw = random.Random(f"{name} {number}")
         (part,) = draw.choices(parts, weights)
         isolation = draw.choice(list(Isolation))
-        mutant = segment.with_part(part, next(altered[part]))
+        mutant = segment.with_part(part, altered(segment.parts[part], draw))
         demand_true(mutant, isolation, sound[name, isolation], (name, part, number))
 
 

@@ -19,7 +19,8 @@ from tests.faults.cluster import LAYOUT, key_of
 from tests.faults.segments_made import all_shapes, large_batches
 from tests.records.kafka_records import rows_of
 from tests.records.one_segment import OneSegment, of_log
-from tests.records.test_damage import mutants
+from tests.records.test_damage import altered
+from tests.shares import divided
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.record_batches import Record, encode_batch
 from tieredctl.ops.remote.log_bytes import LogBytes
@@ -198,9 +199,8 @@ def test_an_error_has_the_place_of_its_range() -> None:
 @pytest.mark.parametrize("name", SHAPES)
 def test_what_is_altered_is_found_as_without(name: str) -> None:
     segment = SHAPES[name]
-    altered = mutants(segment.parts[Part.LOG], 1)
-    for number in range(inputs(MUTANTS // len(SHAPES))):
-        mutant = segment.with_part(Part.LOG, next(altered))
+    for number in divided(range(inputs(MUTANTS // len(SHAPES)))):
+        mutant = segment.with_part(Part.LOG, altered(segment.parts[Part.LOG], random.Random(number)))
 
         ahead, plain = (
             mutant.read(RecordRequest(on_damage=OnDamage.SKIP), store)

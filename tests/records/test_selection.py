@@ -12,7 +12,8 @@ from tests.conftest import inputs
 from tests.faults.segments_made import all_shapes
 from tests.records.kafka_records import rows_of
 from tests.records.one_segment import OneSegment, of_log
-from tests.records.test_damage import missing, mutants
+from tests.records.test_damage import altered, missing
+from tests.shares import divided
 from tieredctl.formats.record_batches import Record, encode_batch
 from tieredctl.ports.layout import Part
 from tieredctl.records.request import GREATEST_OFFSET, Isolation, Moment, OnDamage, RecordRequest, record_place
@@ -54,10 +55,11 @@ class CountingStore(MemoryStore):
 @pytest.mark.parametrize("isolation", Isolation)
 @pytest.mark.parametrize("name", SEGMENTS)
 def test_any_range_of_offsets(name: str, isolation: Isolation) -> None:
-    segment, draw = SEGMENTS[name], random.Random(name)
+    segment = SEGMENTS[name]
     whole = rows_of(segment.read(RecordRequest(isolation=isolation)))
     first, last = segment.metadata.start_offset, segment.metadata.end_offset
-    for _ in range(inputs(40)):
+    for number in divided(range(inputs(40))):
+        draw = random.Random(f"{name} {number}")
         start, end = sorted(draw.randint(first - 2, last + 3) for _ in range(2))
 
         records = segment.read(RecordRequest(start, end, isolation))
@@ -68,10 +70,11 @@ def test_any_range_of_offsets(name: str, isolation: Isolation) -> None:
 
 @pytest.mark.parametrize("name", SEGMENTS)
 def test_any_range_of_times(name: str) -> None:
-    segment, draw = SEGMENTS[name], random.Random(name)
+    segment = SEGMENTS[name]
     whole = rows_of(segment.read())
     times = sorted(row[1] for row in whole)
-    for _ in range(inputs(30)):
+    for number in divided(range(inputs(30))):
+        draw = random.Random(f"{name} {number}")
         start, end = sorted(draw.randint(times[0] - 2, times[-1] + 3) for _ in range(2))
 
         records = segment.read(RecordRequest(Moment(start), Moment(end)))
@@ -99,13 +102,13 @@ def test_one_offset_takes_two_requests_and_two_index_intervals() -> None:
 @pytest.mark.parametrize("name", SEGMENTS)
 def test_altered_parts_lose_nothing_of_a_range_in_silence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tieredctl.records.segment_log.PIECE_BYTES", 1 << 16)  # of each piece, the same work is done
-    segment, draw = SEGMENTS[name], random.Random(name)
+    segment = SEGMENTS[name]
     whole = rows_of(segment.read())
     parts = [part for part in (Part.LOG, Part.OFFSET_INDEX, Part.TIME_INDEX) if segment.parts.get(part)]
-    altered = {part: mutants(segment.parts[part], number) for number, part in enumerate(parts)}
-    for number in range(inputs(MUTANTS // len(SEGMENTS))):
+    for number in divided(range(inputs(MUTANTS // len(SEGMENTS)))):
+        draw = random.Random(f"{name} {number}")
         part = draw.choice(parts)
-        mutant = segment.with_part(part, next(altered[part]))
+        mutant = segment.with_part(part, altered(segment.parts[part], draw))
         start, end = sorted(draw.choice(whole)[:2] for _ in range(2))
         by_time = draw.random() < 0.4
         places = (Moment(start[1]), None) if by_time else (start[0], end[0] + 1)
