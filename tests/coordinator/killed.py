@@ -1,7 +1,8 @@
 """Kills a coordinator's process at every statement that it gives to SQLite, one after the other, and recovers it.
 
-`python -m tests.coordinator.killed FOLDER` ends with 0 and prints how many statements it was killed at, if the
-state was the model's each time: after everything in the log, and with nothing lost that was answered.
+`python -m tests.coordinator.killed FOLDER` ends with 0 and prints how many statements there are, if the state was the
+model's each time: after everything in the log, and with nothing lost that was answered. With TIEREDCTL_SHARE the
+process is killed at a share of them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from tieredctl_proposals.model.diskless_requests import (
 from tests.coordinator.histories import TOPIC_IDS, RandomRequests
 from tests.coordinator.model_coordinator import ModelCoordinator
 from tests.coordinator.state_contents import state_contents
+from tests.shares import divided
 
 LOG = "cluster __diskless_metadata-0"
 NOW_MS = 1_000
@@ -86,24 +88,41 @@ def run(plan: Plan, folder: Path, answered: Callable[[int], object]) -> list[int
     return ends
 
 
-def killed_at(plan: Plan, folder: Path, statement: int) -> int | None:
+def statements_of(plan: Plan, folder: Path) -> int:
+    """How many there are once a process has done it before, as those have that are killed."""
+    folder.mkdir()
+    statements: list[str] = []
+    connect = sqlite3.connect
+    _call_before_statements(statements.append)
+    run(plan, folder, lambda _: None)
+    sqlite3.connect = connect
+    return len(statements)
+
+
+def kill_at(plan: Plan, folder: Path, statement: int) -> int:
     """Runs the plan in a process that is killed before its n-th statement. Returns how many operations had been
-    answered, or None where it came to its end before."""
+    answered."""
     heard, told = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(heard)
-        _kill_at(statement)
+        left = statement
+
+        def count(_: str) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        _call_before_statements(count)
         run(plan, folder, lambda number: os.write(told, bytes([number])))
         os._exit(0)
     os.close(told)
     with os.fdopen(heard, "rb") as answers:
         answered = answers.read()
     _, status = os.waitpid(child, 0)
-    if os.waitstatus_to_exitcode(status) == 0:
-        return None
     if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
-        raise SystemExit(f"the process killed at statement {statement} failed before")
+        raise SystemExit(f"the process was not killed at statement {statement}")
     return answered[-1] if answered else 0
 
 
@@ -120,22 +139,16 @@ def demand_recovered(plan: Plan, folder: Path, ends: list[int], answered: int) -
             (folder / "state").unlink()
 
 
-def _kill_at(statement: int) -> None:
-    left = statement
+def _call_before_statements(listener: Callable[[str], object]) -> None:
+    """Of every connection that is made from here on."""
     connect = sqlite3.connect
 
-    def count(_: str) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def counted(*words: Any, **options: Any) -> sqlite3.Connection:
+    def heard(*words: Any, **options: Any) -> sqlite3.Connection:
         connection: sqlite3.Connection = connect(*words, **options)
-        connection.set_trace_callback(count)
+        connection.set_trace_callback(listener)
         return connection
 
-    sqlite3.connect = counted  # type: ignore[assignment] # of one signature
+    sqlite3.connect = heard  # type: ignore[assignment] # of one signature
 
 
 def main(folder: Path) -> None:
@@ -144,20 +157,17 @@ def main(folder: Path) -> None:
     whole.mkdir()
     ends = run(plan, whole, lambda _: None)
     demand_recovered(plan, whole, ends, len(ends))
-    statement = 0
-    while True:
-        statement += 1
+    count = statements_of(plan, folder / "counted")
+    for statement in divided(range(1, count + 1)):
         place = folder / str(statement)
         place.mkdir()
-        answered = killed_at(plan, place, statement)
-        if answered is None:
-            break
+        answered = kill_at(plan, place, statement)
         try:
             demand_recovered(plan, place, ends, answered)
         except BaseException as failure:
             failure.add_note(f"killed at statement {statement}")
             raise
-    sys.stdout.write(str(statement - 1))
+    sys.stdout.write(str(count))
 
 
 if __name__ == "__main__":

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.divided  # by the process that it starts
 def test_killed_at_every_statement_in_turn_it_recovers_to_what_the_log_says(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.coordinator.killed", str(tmp_path)]
 
