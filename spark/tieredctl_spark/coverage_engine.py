@@ -45,9 +45,9 @@ class CoverageEngine:
         size, is_due = fn.col("segmentSizeInBytes").cast("long"), ~fn.col("isSound")
         topics = judged.groupBy("topic", "topicId").agg(
             fn.count("*").alias("segments"),
-            _known_sum(size).alias("bytes"),
+            known_sum_of(size).alias("bytes"),
             fn.count(fn.when(is_due, True)).alias("segmentsNotVerified"),
-            _known_sum(fn.when(is_due, size).otherwise(0)).alias("bytesNotVerified"),
+            known_sum_of(fn.when(is_due, size).otherwise(0)).alias("bytesNotVerified"),
             fn.count(fn.when(fn.col("lastRead").isNull(), True)).alias("segmentsNeverRead"),
             fn.unix_millis(fn.min("lastRead")).alias("oldestReadMs"),
         )
@@ -74,6 +74,6 @@ class CoverageEngine:
         return self._topics
 
 
-def _known_sum(size: Column) -> Column:
+def known_sum_of(size: Column) -> Column:
     """Of sizes that are negative where they are unknown; null where one is."""
     return fn.when(fn.min(size) >= 0, fn.sum(size))

@@ -45,6 +45,7 @@ def open_ledger(
     if isinstance(place, CatalogPlace):
         place.demand_release()
         rows = CatalogRows(place.open(output.session))
+        rows.create()
     else:
         demand_apart(place, store.from_everywhere())
         rows = FolderRows(output.session, opened(place))

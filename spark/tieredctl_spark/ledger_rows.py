@@ -178,9 +178,12 @@ class CatalogRows:
 
     catalog: Catalog
 
-    def take_over(self, earlier: EarlierLedger) -> None:
-        """Creates the table, and imports another ledger, once."""
+    def create(self) -> None:
+        """Makes the table, unless it is there."""
         self.catalog.create(READINGS.name, READINGS.schema)
+
+    def take_over(self, earlier: EarlierLedger) -> None:
+        """Imports another ledger, once."""
         if self.of_run(earlier.run_id).isEmpty():
             rows = earlier.rows()
             if not rows.isEmpty():

@@ -37,14 +37,14 @@ class OutputFolder:
             return self.session.createDataFrame(schema.empty_table(), spark_schema(schema))
         return self.session.read.schema(spark_schema(schema)).parquet(f"{self._url}/{name}").select(*schema.names)
 
-    def write_frame(self, name: str, frame: DataFrame, *, append: bool = False) -> None:
-        """Replaces a table, or adds rows to it."""
-        (frame.write.mode("append") if append else _replacing(frame)).parquet(f"{self._url}/{name}")
+    def write_frame(self, name: str, frame: DataFrame) -> None:
+        """Replaces a table."""
+        _replacing(frame).parquet(f"{self._url}/{name}")
 
     def write_table(self, name: str, table: pa.Table, *, append: bool = False) -> None:
-        """The same for rows that are here, in one file."""
+        """Replaces a table with rows that are here, in one file, or adds them to it."""
         rows = self.session.createDataFrame(table, spark_schema(table.schema)).coalesce(1)
-        self.write_frame(name, rows, append=append)
+        (rows.write.mode("append") if append else _replacing(rows)).parquet(f"{self._url}/{name}")
 
     def runs(self, name: str) -> set[str]:
         """The runs that have rows in a table that has a folder `run=ID` for each."""

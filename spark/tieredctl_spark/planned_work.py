@@ -1,15 +1,15 @@
-"""What a run is to read, as a table in its output folder: a checkpoint, cut into units."""
+"""What a run is to read, as a table: a checkpoint, cut into units."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from tieredctl.ops.verification.report import Level, SegmentTask
@@ -17,7 +17,6 @@ from tieredctl.ops.verification.tasks import TASK_SCHEMA, task_batches
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl_spark.ledger import Asked, Ledger, is_unchanged_since, with_fingerprint
-from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.work_units import UNIT_COLUMNS, UnitSize, estimated_seconds
 
@@ -28,6 +27,19 @@ _SUMMED_UP = ("sound_bytesRead", "sound_batches", "sound_records")
 DUE_SCHEMA = pa.schema([*TASK_SCHEMA, ("fingerprint", pa.string())])
 _WORK_SCHEMA = pa.schema([*DUE_SCHEMA, *UNIT_COLUMNS])
 _SLOTS = pa.schema({"slot": pa.int32(), "part": pa.int32(), "unit": pa.int64(), "first": pa.int64(), "end": pa.int64()})
+
+
+class WorkTables(Protocol):
+    """Where a run keeps what it is to read: an `OutputFolder`, or `KeptWork`."""
+
+    @property
+    def session(self) -> SparkSession: ...
+    def frame(self, name: str, schema: pa.Schema) -> DataFrame: ...
+    def write_frame(self, name: str, frame: DataFrame) -> None: ...
+    def write_table(self, name: str, table: pa.Table, *, append: bool = False) -> None: ...
+    def keep(self, frame: DataFrame, name: str) -> DataFrame: ...
+    def clear(self, name: str) -> None: ...
+    def runs(self, name: str) -> set[str]: ...
 
 
 class Unit(NamedTuple):
@@ -72,7 +84,7 @@ class Reused:
 class PlannedWork:
     """The tasks of a run, and those of them that are due. Other runs in the same folder have theirs."""
 
-    def __init__(self, output: OutputFolder, store: ObjectStore, layout: Layout, run: str) -> None:
+    def __init__(self, output: WorkTables, store: ObjectStore, layout: Layout, run: str) -> None:
         self._output = output
         self._store = store
         self._layout = layout
@@ -147,12 +159,12 @@ class PlannedWork:
         return f"{_WORK}/run={self._run}/{self._round}"
 
 
-def runs_at_work(output: OutputFolder) -> set[str]:
+def runs_at_work(output: WorkTables) -> set[str]:
     """The runs that have not ended, or were killed."""
     return output.runs(_TASKS)
 
 
-def clear_work(output: OutputFolder, run: str) -> None:
+def clear_work(output: WorkTables, run: str) -> None:
     """Removes what a run was to read."""
     output.clear(f"{_WORK}/run={run}")
     output.clear(f"{_TASKS}/run={run}")  # last: as long as these are there, the run counts as one at work

@@ -29,8 +29,7 @@ from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl_spark.engine import Answers, checked_frame
 from tieredctl_spark.failures import reason
 from tieredctl_spark.ledger import Asked, Ledger
-from tieredctl_spark.output_folder import OutputFolder
-from tieredctl_spark.planned_work import PlannedWork, Reused, Unit, clear_work, reused, runs_at_work
+from tieredctl_spark.planned_work import PlannedWork, Reused, Unit, WorkTables, clear_work, reused, runs_at_work
 from tieredctl_spark.read_rate import ReadRate
 from tieredctl_spark.run_id import new_run_id
 from tieredctl_spark.schemas import spark_schema
@@ -59,7 +58,7 @@ class RunOptions:
 class RecordedEngine:
     """Of what was read it gives the findings and the sums; results are in the ledger, committed every minute or two."""
 
-    output: OutputFolder
+    output: WorkTables
     ledger: Ledger
     options: RunOptions
     run: str = field(default_factory=new_run_id)

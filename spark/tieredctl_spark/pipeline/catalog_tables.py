@@ -16,6 +16,7 @@ from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.catalogs.place import Catalog
 from tieredctl_spark.catalogs.runs import claim, commit, demand_claim, ended_runs, head
 from tieredctl_spark.kept_frames import kept_by_executors
+from tieredctl_spark.ledger_rows import CatalogRows
 from tieredctl_spark.metadata_shares import Share
 from tieredctl_spark.pipeline.events import event_rows
 from tieredctl_spark.pipeline.kept_rows import lost_rows
@@ -40,6 +41,11 @@ class CatalogVersions:
     def current(self) -> Manifest | None:
         found = head(self.catalog)
         return None if found is None else found.manifest
+
+    def readings(self) -> CatalogRows:
+        rows = CatalogRows(self.catalog)
+        rows.create()
+        return rows
 
     def opened(self, before: Manifest | None, run: RunIdentity) -> CatalogTables:
         claim(self.catalog, head(self.catalog), run.run_id, 0 if before is None else before.version)
@@ -90,8 +96,8 @@ class CatalogTables:
             self._overwrite(kind, self._of_run(kind, rows), fn.lit(True))
         return sums
 
-    def history(self, columns: Sequence[str]) -> DataFrame:
-        return self._rows(SEGMENT_HISTORY).select(*columns)
+    def rows(self, kind: TableKind, columns: Sequence[str]) -> DataFrame:
+        return self._rows(kind).select(*columns)
 
     def known(self, kind: TableKind) -> pa.Table:
         return self._rows(kind).select(*kind.columns.names).toArrow().cast(kind.columns)

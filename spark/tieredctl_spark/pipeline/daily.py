@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime, timedelta
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
@@ -16,12 +15,11 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.cluster.topic_settings import RETENTION_MS
 from tieredctl.ops.estimates.cost import TopicFigures, cost_row
-from tieredctl.ops.verification.result import Verification
 from tieredctl.ports.cluster import Cluster
 from tieredctl_spark.pipeline.retention import DAY_MS
 from tieredctl_spark.pipeline.segments import Replayed
 from tieredctl_spark.tables.due import day_of
-from tieredctl_spark.tables.kinds import COPY_LAG_HOURLY, COST_DAILY, COVERAGE, RETENTION_FORECAST
+from tieredctl_spark.tables.kinds import COPY_LAG_HOURLY, COST_DAILY, RETENTION_FORECAST
 
 _FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 _HOUR_MS = 3_600_000
@@ -35,32 +33,6 @@ def costs(figures: Mapping[str, TopicFigures], price: StoragePrice | None, now_m
     ordered = sorted(figures.items(), key=lambda one: (one[1].name, one[0]))
     rows = [] if price is None else [cost_row(topic_id, one, price, now_ms).document() for topic_id, one in ordered]
     return pa.Table.from_pylist(rows, COST_DAILY.columns)
-
-
-def coverage(verified: Verification, now_ms: int) -> pa.Table:
-    """By `COVERAGE.columns`, which segments were compared with the store."""
-    metadata = verified.metadata
-    if metadata is None:
-        return COVERAGE.columns.empty_table()
-    finished = metadata.in_states([_FINISHED])
-    owners = metadata.rows.partitions[finished].astype(np.int64)
-    sizes = metadata.size_by(owners, finished, len(metadata.partitions))
-    counts: dict[tuple[str, str], int] = {}
-    totals: dict[tuple[str, str], int | None] = {}
-    for number in owners.tolist():
-        named = metadata.partitions[number].topic, metadata.partitions[number].topic_id
-        counts[named] = counts.get(named, 0) + 1
-    for number in sorted(set(owners.tolist())):
-        named, size = (metadata.partitions[number].topic, metadata.partitions[number].topic_id), sizes[number].known
-        before = totals.get(named, 0)
-        totals[named] = None if None in (before, size) else before + size
-    now = datetime.fromtimestamp(now_ms / 1000, UTC)
-    same = {"level": verified.level.value, "verified": now, "complete": verified.complete}
-    rows = [
-        {"topic": topic, "topicId": topic_id, "segments": count, "bytes": totals[topic, topic_id], **same}
-        for (topic, topic_id), count in sorted(counts.items())
-    ]
-    return pa.Table.from_pylist(rows, COVERAGE.columns)
 
 
 def forecast(replayed: Replayed) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.wiring.places import MetadataPlace
+from tieredctl_spark.ledger_rows import FolderRows
 from tieredctl_spark.metadata_shares import Share
 from tieredctl_spark.pipeline.events import append_events
 from tieredctl_spark.pipeline.kept_rows import lost_rows, write_kept_rows
@@ -30,6 +31,8 @@ class FolderVersions:
     """By manifests in a store."""
 
     store: WritableObjectStore
+    ledger: Callable[[], WritableObjectStore]
+    """Opens the folder of the verification ledger."""
 
     @property
     def url(self) -> str:
@@ -37,6 +40,9 @@ class FolderVersions:
 
     def current(self) -> Manifest | None:
         return current(self.store)
+
+    def readings(self) -> FolderRows:
+        return FolderRows(SparkSession.active(), self.ledger())
 
     def opened(self, before: Manifest | None, run: RunIdentity) -> FolderTables:
         return FolderTables(SparkSession.active(), self.store, before, run)
@@ -81,8 +87,8 @@ class FolderTables:
             self._files[name] = (*written, *kept)
         return sums
 
-    def history(self, columns: Sequence[str]) -> DataFrame:
-        return self._frame(SEGMENT_HISTORY, self._files[SEGMENT_HISTORY.name], columns)
+    def rows(self, kind: TableKind, columns: Sequence[str]) -> DataFrame:
+        return self._frame(kind, self._files[kind.name], columns)
 
     def known(self, kind: TableKind) -> pa.Table:
         return file_rows(self._store, kind, self._files.get(kind.name, ()))

@@ -10,7 +10,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tieredctl.config.file import storage_price
@@ -31,8 +33,12 @@ from tieredctl.wiring.verify import Verified, verify
 from tieredctl_spark.catalogs.place import CatalogPlace
 from tieredctl_spark.engine import SparkEngine
 from tieredctl_spark.failures import spark_failures
+from tieredctl_spark.kept_work import KeptWork
+from tieredctl_spark.ledger import Ledger
+from tieredctl_spark.ledger_place import ledger_beside
+from tieredctl_spark.ledger_rows import LedgerRows
 from tieredctl_spark.orphan_scan import SparkScan
-from tieredctl_spark.pipeline import daily, objects
+from tieredctl_spark.pipeline import coverage, daily, objects
 from tieredctl_spark.pipeline.catalog_tables import CatalogVersions
 from tieredctl_spark.pipeline.events import shares_between
 from tieredctl_spark.pipeline.finding_history import FindingsOfLook, LookKind, merged_findings
@@ -40,6 +46,7 @@ from tieredctl_spark.pipeline.folder_tables import FolderVersions
 from tieredctl_spark.pipeline.look import MetadataLook, demand_same_sources, first_unread, look_at
 from tieredctl_spark.pipeline.run_tables import RunIdentity, RunTables, Versions
 from tieredctl_spark.pipeline.segments import Replaying
+from tieredctl_spark.recorded_engine import RecordedEngine, RunOptions
 from tieredctl_spark.run_id import new_run_id
 from tieredctl_spark.session import spark_session
 from tieredctl_spark.tables.due import day_of
@@ -51,6 +58,8 @@ from tieredctl_spark.tables.kinds import (
     OBJECTS_DAILY,
     ORPHANS_DAILY,
     RETENTION_FORECAST,
+    SEGMENT_HISTORY,
+    SEGMENTS,
 )
 from tieredctl_spark.tables.manifest import Looked, Manifest, State
 from tieredctl_spark.tables.table_store import Opened, TablesPlace, demand_apart
@@ -67,6 +76,8 @@ class PipelineOptions:
     topics: TopicsPlace
     tables: TablesPlace | CatalogPlace
     level: Level = Level.LISTING
+    max_age_ms: int = 12 * _STUCK_AFTER_MS
+    """Segments that the ledger knows to be sound for longer are read again, where the level says so."""
     min_age_ms: int = 24 * _STUCK_AFTER_MS
     list_every_ms: int = _STUCK_AFTER_MS
     """Without news of the metadata, the store is listed again once the last listing is that old."""
@@ -108,7 +119,8 @@ def run_pipeline(
         with spark_session(settings) as session, spark_failures():
             return _run(begun, settings, CatalogVersions(options.tables.open(session)))
     demand_apart(options.tables, remote.store.url)
-    return _run(begun, settings, FolderVersions(opened(options.tables)))
+    ledger = ledger_beside(options.tables)
+    return _run(begun, settings, FolderVersions(opened(options.tables), lambda: opened(ledger)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +159,17 @@ def _looked(
     begun: _Begun, session: SparkSession, settings: Mapping[str, str], versions: Versions, before: Manifest | None
 ) -> PipelineRun:
     options, engine, seen = begun.options, SparkEngine(settings), begun.seen
+    readings, age = versions.readings(), timedelta(milliseconds=min(options.max_age_ms, options.now_ms))
+    reader = RecordedEngine(KeptWork(session), Ledger(readings), RunOptions(age), begun.run_id)
     verified = verify(
         options.metadata,
         options.store,
         VerifyOptions(level=options.level, clock=Clock(options.now_ms, _STUCK_AFTER_MS)),
         topics=options.topics,
-        make_engine=lambda: engine,
+        make_engine=lambda: reader,
     )
+    if options.level is not Level.LISTING:  # which reads nothing
+        reader.tidy()
     how = ScanOptions(options.now_ms, options.min_age_ms, key=usable_key(), price=storage_price(options.store.url))
     places = ScanPlaces(options.metadata, options.store, options.topics)
     with engine.opened_scan(places, how, lists_all=False) as opened:
@@ -162,7 +178,7 @@ def _looked(
         scan_complete = whole and scan.summary()["complete"] and opened.topics.silence is None
         run = RunIdentity(begun.run_id, seen.cluster_id, options.now_ms, options.keep_events_ms)
         tables = versions.opened(before, run)
-        look = _Look(begun, verified, scan, whole, scan_complete)
+        look = _Look(begun, verified, scan, whole, scan_complete, readings)
         look.write(session, tables, first_unread(None if before is None else before.looked, seen))
         states = tables.states()
         complete = scan_complete and verified.result.complete
@@ -197,6 +213,7 @@ class _Look:
     """Of the metadata."""
     scan_complete: bool
     """Whether the scan looked at everything."""
+    readings: LedgerRows
 
     def write(self, session: SparkSession, tables: RunTables, first_unread: Mapping[int, int]) -> None:
         """All tables. Events are new from the offsets `first_unread` on."""
@@ -208,12 +225,14 @@ class _Look:
         tables.replace(FINDINGS, merged_findings(tables.known(FINDINGS), self._findings(), options.now_ms))
         if earliest_ms is not None:  # hours before the first new event keep what they had
             first_day = day_of(earliest_ms)
-            lags = daily.copy_lags(tables.history(daily.LAG_COLUMNS), first_day)
+            lags = daily.copy_lags(tables.rows(SEGMENT_HISTORY, daily.LAG_COLUMNS), first_day)
             tables.replace_days(COPY_LAG_HOURLY, first_day, lags)
         tables.replace(OBJECTS_DAILY, objects.stored_objects(session, scan.remote))
         tables.replace(ORPHANS_DAILY, objects.orphaned_objects(scan.verdicts, options.now_ms))
         tables.replace(COST_DAILY, daily.costs(replayed.figures, scan.options.price, options.now_ms))
-        tables.replace(COVERAGE, daily.coverage(self.verified.result, options.now_ms))
+        segments = tables.rows(SEGMENTS, coverage.SEGMENT_COLUMNS)
+        read = coverage.read(segments, self.readings.rows(coverage.READING_COLUMNS))
+        tables.replace(COVERAGE, pa.concat_tables([coverage.compared(self.verified.result, options.now_ms), read]))
         tables.replace(RETENTION_FORECAST, daily.forecast(replayed))
 
     def _retention(self) -> dict[str, int | None]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tieredctl.wiring.places import MetadataPlace
+from tieredctl_spark.ledger_rows import LedgerRows
 from tieredctl_spark.metadata_shares import Share
 from tieredctl_spark.pipeline.segments import Replayed, Replaying
 from tieredctl_spark.tables.due import day_of
@@ -45,8 +46,8 @@ class RunTables(Protocol):
         """Replaces segments and their history; rows that metadata which is not whole no longer tells stay."""
         ...
 
-    def history(self, columns: Sequence[str]) -> DataFrame:
-        """Some columns of the history of segments, as it is now."""
+    def rows(self, kind: TableKind, columns: Sequence[str]) -> DataFrame:
+        """Some columns of a table, as it is now."""
         ...
 
     def known(self, kind: TableKind) -> pa.Table:
@@ -74,6 +75,10 @@ class Versions(Protocol):
 
     def current(self) -> Manifest | None:
         """The newest; None where no run ended."""
+        ...
+
+    def readings(self) -> LedgerRows:
+        """Those of the verification ledger that is kept beside the tables."""
         ...
 
     def opened(self, before: Manifest | None, run: RunIdentity) -> RunTables:

@@ -78,6 +78,9 @@ def run(
     level: Annotated[
         Level, typer.Option(help="Check the listing, the first and last batches too, or every byte.")
     ] = Level.LISTING,
+    max_age: Annotated[
+        str, typer.Option(metavar="DURATION", help="Read a segment again that was found sound longer ago than this.")
+    ] = "12h",
     min_age: MinAge = "24h",
     list_every: Annotated[
         str, typer.Option(metavar="DURATION", help="Without new events, list the store again after this time.")
@@ -104,6 +107,7 @@ def run(
         topic_lists.beside(metadata),
         _place(tables, tables_option, catalog, store),
         level,
+        duration_ms(max_age),
         duration_ms(min_age),
         duration_ms(list_every),
         duration_ms(keep_events),
