@@ -70,7 +70,7 @@ def reason(text: str) -> str:
         after = text.rpartition(_TRACEBACK)[2].splitlines()[1:]
         return next((line for line in after if not line.startswith(" ")), after[-1])
     causes = (_without_names(match["exceptions"]) for match in _JAVA_CAUSE.finditer(text))
-    first_line = next(iter(text.splitlines()), "it gave no reason")
+    first_line = next(iter(text.strip().splitlines()), "it gave no reason")
     return next((cause for cause in causes if cause and not cause.startswith(_HOLLOW)), first_line)
 
 

@@ -1,7 +1,7 @@
 """One run of a backfill: reads of a topic what is new in remote storage, and appends it to the table of its records.
 
-Files are written by tasks; a manifest makes those of about a minute's work current together, with the offsets up to
-which each partition was read. A run that is killed loses what was not current yet, and the next one reads it again.
+Files are written by tasks; those of about a minute's work become current together, with the offsets up to which each
+partition was read. A run that is killed loses what was not current yet, and the next one reads it again.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ from dataclasses import dataclass, field, replace
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ports.object_store import WritableObjectStore
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.records.request import Isolation, OnDamage, RecordRequest
 from tieredctl.records.transaction_indexes import TransactionIndexes
-from tieredctl.wiring.places import MetadataPlace, StorePlace
+from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
 from tieredctl.wiring.records import TopicRecords, topic_records
+from tieredctl_spark.backfill.history_tables import CatalogHistory, FolderHistory, HistoryTables
 from tieredctl_spark.backfill.written_shares import HistoryShare, WrittenShare, write_shares
+from tieredctl_spark.catalogs.claimed_tables import WritingRun
+from tieredctl_spark.catalogs.place import CatalogPlace
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.record_ends import Readable, readable
 from tieredctl_spark.record_shares import TASK_BYTES, RecordShare, record_shares
 from tieredctl_spark.run_id import new_run_id
 from tieredctl_spark.session import spark_session
-from tieredctl_spark.tables.due import day_of
 from tieredctl_spark.tables.kinds import BACKFILL_TABLES, RECORDS
 from tieredctl_spark.tables.manifest import BackfillManifest, DataFile, TableState
-from tieredctl_spark.tables.table_store import Opened, TablesPlace, commit, demand_apart, newest, remove_leftovers
+from tieredctl_spark.tables.table_store import Opened, TablesPlace, demand_apart, demand_no_tables, remove_leftovers
 from tieredctl_spark.tables.writing import TableWriter
 from tieredctl_spark.work_units import ChunkSize, estimated_seconds
 
@@ -44,6 +46,8 @@ class BackfillOptions:
     isolation: Isolation = Isolation.READ_UNCOMMITTED
     task_bytes: int = TASK_BYTES
     """Of logs, as brokers wrote them; a task reads about as many."""
+    catalog: CatalogPlace | None = None
+    """Where the tables are instead; `tables` then has files until their rows are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +74,27 @@ class BackfillRun:
 def run_backfill(
     options: BackfillOptions, settings: Mapping[str, str], opened: Opened = TablesPlace.open_writable
 ) -> BackfillRun:
-    """Runs once. `settings` are Spark's, for a session of its own, which starts only if there is anything to read.
+    """Runs once. `settings` are Spark's, for a session of its own, which files need only if there is anything to read.
 
-    Raises TieredctlError as the places do, `locked` where another run was faster, `usage` where the tables are of
-    another topic or isolation, and `world-changed` where the topic was recreated, or lost the end that was read.
+    Raises TieredctlError as the places and `CatalogPlace.open` do, `locked` where another run was faster, `usage` where
+    the tables are of another topic or isolation, and `world-changed` where the topic was recreated, or lost the end
+    that was read.
     """
     remote = options.store.open()
     options.metadata.demand_usable()
     demand_apart(options.tables, remote.store.url)
-    tables = opened(options.tables)
+    if options.catalog is None:
+        return _run(options, settings, remote, FolderHistory(opened(options.tables)))
+    options.catalog.demand_release()
+    files = opened(options.tables)
+    demand_no_tables(files)
+    with spark_session(settings) as session, spark_failures():
+        return _run(options, settings, remote, CatalogHistory(options.catalog.open(session), files))
+
+
+def _run(
+    options: BackfillOptions, settings: Mapping[str, str], remote: Remote[ObjectStore], tables: HistoryTables
+) -> BackfillRun:
     with topic_records(options.metadata, options.store, options.selection) as topic:
         history = _History.opened(options, tables, topic)
         shares = list(history.shares(topic))
@@ -92,7 +108,7 @@ def run_backfill(
                 history.append(chunk, written)
     elif not history.manifest.version:
         history.append([], [])
-    leftovers = remove_leftovers(tables, history.manifest)
+    leftovers = remove_leftovers(tables.files, history.manifest)
     findings = (*topic.findings, *(one for partition in topic.partitions for one in partition.findings))
     return BackfillRun(history.manifest, history.rows - before, findings, history.unstable | history.unread, leftovers)
 
@@ -114,7 +130,7 @@ class _History:
     """The tables as they grow."""
 
     options: BackfillOptions
-    store: WritableObjectStore
+    tables: HistoryTables
     cluster_id: str | None
     manifest: BackfillManifest
     """The newest version; its number is 0 where there is none yet."""
@@ -125,19 +141,21 @@ class _History:
     """By partition, why it is not known up to where its transactions have ended."""
 
     @classmethod
-    def opened(cls, options: BackfillOptions, store: WritableObjectStore, topic: TopicRecords) -> _History:
+    def opened(cls, options: BackfillOptions, tables: HistoryTables, topic: TopicRecords) -> _History:
         """As the last run left them."""
         partition = topic.partitions[0].partition
         empty = {name: TableState() for name in BACKFILL_TABLES}
         about = partition.topic, partition.topic_id, options.isolation.value
-        found = newest(store, BackfillManifest) or BackfillManifest(0, "", "", *about, {}, 0, 0, empty)
+        found = tables.current() or BackfillManifest(0, "", "", *about, {}, 0, 0, empty)
         if (found.topic, found.isolation) != (partition.topic, options.isolation):
-            message = f"The tables in {store.url} are of {found.topic} with {found.isolation}."
-            raise TieredctlError(ErrorCode.USAGE, message, hint="Name another folder.")
+            message = f"The tables in {tables.url} are of {found.topic} with {found.isolation}."
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Name another folder or namespace.")
         if found.topic_id != partition.topic_id:
             message = f"{found.topic} was recreated: its id is {partition.topic_id} now, and was {found.topic_id}."
-            raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Name another folder: one for each id.")
-        return cls(options, store, topic.stream.source.cluster_id, found)
+            raise TieredctlError(
+                ErrorCode.WORLD_CHANGED, message, hint="Name another folder or namespace: one for each id."
+            )
+        return cls(options, tables, topic.stream.source.cluster_id, found)
 
     @property
     def rows(self) -> int:
@@ -152,7 +170,7 @@ class _History:
             if end is not None and end < begin:
                 name = f"{self.manifest.topic}-{number}"
                 message = f"{name} ends at offset {end} in remote storage, but was read up to offset {begin}."
-                raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Begin in another folder.")
+                raise TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="Begin in another folder or namespace.")
         for number, partition in partitions.items():
             known = readable(partition, topic.store, topic.layout, self.options.isolation)
             if (reason := self._unstable(known, topic)) is not None:
@@ -191,26 +209,25 @@ class _History:
 
     def writer(self) -> TableWriter:
         """Of files for the next version."""
-        day = day_of(time.time_ns() // 1_000_000)
-        return TableWriter(self.store, self.manifest.version + 1, self.run_id, self.cluster_id, day)
+        run = self._writing()
+        return TableWriter(self.tables.files, self.manifest.version + 1, run.run_id, run.cluster_id, run.day)
 
     def append(self, shares: Sequence[HistoryShare], written: Sequence[WrittenShare]) -> None:
         """Makes the next version current, with what was written of some shares. What follows one in its partition that
         was not read to its end is left to the next run."""
         known = self.manifest
         offsets, lost, code = dict(known.next_offsets), known.lost_offsets, known.exit_code
-        files: dict[str, list[DataFile]] = {name: list(state.files) for name, state in known.tables.items()}
+        files: dict[str, list[DataFile]] = {}
         for share, one in zip(shares, written, strict=True):
             if share.number in self.unread:
                 continue
             offsets[str(share.number)], lost = one.next_offset, lost + one.lost_offsets
             code = int(worst(ExitCode(code), ExitCode(one.exit_code)))
             for name, some in one.files.items():
-                files[name] += some
+                files.setdefault(name, []).extend(some)
             if one.unread is not None:
                 self.unread[share.number] = one.unread
-        now_ms = time.time_ns() // 1_000_000
-        self.manifest = replace(
+        following = replace(
             known,
             version=known.version + 1,
             run_id=self.run_id,
@@ -218,9 +235,8 @@ class _History:
             next_offsets=offsets,
             lost_offsets=lost,
             exit_code=code,
-            tables={
-                name: TableState(tuple(files[name]), self.run_id, now_ms, kind.schema_version)
-                for name, kind in BACKFILL_TABLES.items()
-            },
         )
-        commit(self.store, self.manifest)
+        self.manifest = self.tables.append(following, files, self._writing())
+
+    def _writing(self) -> WritingRun:
+        return WritingRun(self.run_id, self.cluster_id, time.time_ns() // 1_000_000)

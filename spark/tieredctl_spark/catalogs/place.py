@@ -50,7 +50,7 @@ class CatalogPlace:
         release = ".".join(pyspark.__version__.split(".")[:2])
         if release not in RELEASES:
             message = f"Iceberg and Delta have no runtime for Spark {release}: --catalog needs {' or '.join(RELEASES)}."
-            hint = "Keep Parquet tables: give --tables with a folder or a bucket."
+            hint = "Keep Parquet tables in a folder or a bucket: leave --catalog out."
             raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
 
     def open(self, session: SparkSession) -> Catalog:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -16,11 +17,11 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.ops.documents import Document
 from tieredctl_spark.catalogs.place import Catalog, CatalogPlace
-from tieredctl_spark.catalogs.runs import RUNS, head
+from tieredctl_spark.catalogs.runs import RUNS, current, head
 from tieredctl_spark.tables.due import due_documents
 from tieredctl_spark.tables.files import kind_named
 from tieredctl_spark.tables.kinds import DAY, TABLES, TableKind
-from tieredctl_spark.tables.manifest import Manifest, SnapshotState
+from tieredctl_spark.tables.manifest import Manifest, SnapshotState, State, tables_in
 
 _KEPT_DAYS = 7
 """Versions that are older are due for removal: what Delta keeps, and two days more than Iceberg does."""
@@ -36,19 +37,13 @@ class CurrentTables:
     @classmethod
     def opened(cls, catalog: Catalog) -> CurrentTables:
         """Raises TieredctlError `path-missing` where no run ended."""
-        found = head(catalog)
-        if found is None or found.manifest is None:
-            hint = "Write them with `tieredctl pipeline run --catalog`."
-            raise TieredctlError(ErrorCode.PATH_MISSING, f"There are no tables in {catalog.place.url}.", hint=hint)
-        return cls(catalog, found.manifest)
-
-    def frame(self, name: str) -> DataFrame:
-        """A table as the last run left it, though another one may be writing to it."""
-        state = self.manifest.tables[name]
-        return self.catalog.frame(name, state.snapshot if isinstance(state, SnapshotState) else None)
+        found = current(catalog, Manifest)
+        if found is None:
+            raise _no_tables(catalog)
+        return cls(catalog, found)
 
     def newest(self, kind: TableKind, days: int) -> pa.Table:
-        frame = self.frame(kind.name)
+        frame = _frame(self.catalog, self.manifest.tables, kind)
         if kind.by_day:
             frame = frame.withColumn(DAY, fn.col(DAY).cast("string"))
             shown = frame.select(DAY).distinct().orderBy(DAY, ascending=False).limit(days)
@@ -68,5 +63,23 @@ class CurrentTables:
 
 
 def read_catalog_table(session: SparkSession, catalog: str, name: str) -> DataFrame:
-    """A table as the last run left it. Raises TieredctlError `path-missing` where no run ended."""
-    return CurrentTables.opened(CatalogPlace.given(catalog).open(session)).frame(kind_named(name).name)
+    """A pipeline's or a backfill's table as the last run left it, though another one may be writing to it. Raises
+    TieredctlError `path-missing` where no run ended."""
+    opened = CatalogPlace.given(catalog).open(session)
+    found = head(opened)
+    if found is None or not found.document:
+        raise _no_tables(opened)
+    return _frame(opened, tables_in(found.document.encode(), opened.full_name(RUNS)), kind_named(name))
+
+
+def _frame(catalog: Catalog, tables: Mapping[str, State], kind: TableKind) -> DataFrame:
+    state = tables.get(kind.name)
+    if not isinstance(state, SnapshotState):
+        message, hint = f"There is no table {kind.name} in {catalog.place.url}.", f"There are {', '.join(tables)}."
+        raise TieredctlError(ErrorCode.PATH_MISSING, message, hint=hint)
+    return catalog.frame(kind.name, state.snapshot)
+
+
+def _no_tables(catalog: Catalog) -> TieredctlError:
+    hint = "Write them with `tieredctl pipeline run --catalog`, or with the job backfill."
+    return TieredctlError(ErrorCode.PATH_MISSING, f"There are no tables in {catalog.place.url}.", hint=hint)

@@ -1,4 +1,4 @@
-"""The table `runs` of a catalog: a row for each run that ended, which makes versions of all other tables current.
+"""The table `runs` of a catalog: a row for each version that runs made, which makes those of all other tables current.
 
 A run first claims the newest row, by a conditional update, and writes after that; it ends with a conditional merge that
 adds the next row only while the claim is its own. Formats let one of several such commits succeed. A run that lost its
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl_spark.catalogs.place import Catalog
-from tieredctl_spark.tables.manifest import Manifest, SnapshotState
+from tieredctl_spark.tables.manifest import AnyManifest, SnapshotState
 
 RUNS = "runs"
 NO_RUN = 0
@@ -39,14 +40,35 @@ WHEN NOT MATCHED THEN INSERT
 """
 
 
+_Made = TypeVar("_Made", bound=AnyManifest)
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """The newest row."""
 
     version: int
     claimed_by: str
-    manifest: Manifest | None
-    """None where no run ended."""
+    run_id: str
+    document: str
+    """A manifest; empty, as `run_id` is, where no run ended."""
+
+
+class Ended(NamedTuple):
+    """What the row of a run says besides its tables."""
+
+    cluster_id: str | None
+    at_ms: int
+    complete: bool
+    exit_code: int
+
+
+def current(catalog: Catalog, form: type[_Made]) -> _Made | None:
+    """The newest version by manifests of this form; None where no run ended."""
+    found = head(catalog)
+    if found is None or not found.document:
+        return None
+    return form.read(found.document.encode(), f"{catalog.full_name(RUNS)}, version {found.version},")
 
 
 def head(catalog: Catalog) -> Head | None:
@@ -55,14 +77,12 @@ def head(catalog: Catalog) -> Head | None:
         return None
     table = catalog.full_name(RUNS)
     newest = catalog.frame(RUNS).orderBy("version", ascending=False).limit(1)
-    rows = newest.select("version", "claimedBy", "document").collect()
+    rows = newest.select("version", "claimedBy", "runId", "document").collect()
     if not rows:
         hint = f"`DROP TABLE {table}`; the next run then writes all tables anew."
         raise TieredctlError(ErrorCode.UNDECODABLE, f"{table} has no row, which each run leaves there.", hint=hint)
     (row,) = rows
-    name = f"{table}, version {row.version},"
-    manifest = Manifest.read(row.document.encode(), name) if row.document else None
-    return Head(row.version, row.claimedBy, manifest)
+    return Head(row.version, row.claimedBy, row.runId, row.document)
 
 
 def ended_runs(catalog: Catalog) -> set[str]:
@@ -78,7 +98,7 @@ def claim(catalog: Catalog, seen: Head | None, run_id: str, version: int) -> Non
         catalog.session.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog.place.url}")
         own = {"format": catalog.format.name, "properties": catalog.format.properties}
         _try(catalog, lambda: catalog.session.sql(_CREATED.format(table=table, no_run=NO_RUN, **own)), run_id, None)
-        seen = Head(NO_RUN, "", None)
+        seen = Head(NO_RUN, "", "", "")
     if seen.version != version:
         raise _lost(catalog)
     condition = f"version = {seen.version} AND claimedBy = {_text(seen.claimed_by)}"
@@ -94,26 +114,25 @@ def demand_claim(catalog: Catalog, run_id: str) -> None:
         raise _lost(catalog)
 
 
-def commit(catalog: Catalog, manifest: Manifest) -> None:
+def commit(catalog: Catalog, manifest: AnyManifest, ended: Ended) -> None:
     """Makes a version current. Raises TieredctlError `locked` where this run lost its claim."""
     states = {name: state for name, state in manifest.tables.items() if isinstance(state, SnapshotState)}
     pairs = ", ".join(f"{_text(name)}, {_text(state.snapshot)}" for name, state in sorted(states.items()))
-    looked = manifest.looked
     merge = _COMMITTED.format(
         table=catalog.full_name(RUNS),
         claimed=manifest.version - 1,
         run_id=_text(manifest.run_id),
         parent=_text(manifest.parent_run_id),
-        cluster="CAST(NULL AS STRING)" if looked.cluster_id is None else _text(looked.cluster_id),
-        looked_ms=manifest.looked_ms,
-        complete=str(looked.complete),
-        exit_code=looked.exit_code,
+        cluster="CAST(NULL AS STRING)" if ended.cluster_id is None else _text(ended.cluster_id),
+        looked_ms=ended.at_ms,
+        complete=str(ended.complete),
+        exit_code=ended.exit_code,
         snapshots=f"map({pairs})",
         document=_text(manifest.to_bytes().decode()),
     )
     _try(catalog, lambda: catalog.session.sql(merge), manifest.run_id, None)
     now = head(catalog)
-    if now is None or now.manifest is None or now.manifest.run_id != manifest.run_id:
+    if now is None or (now.version, now.run_id) != (manifest.version, manifest.run_id):
         raise _lost(catalog)
 
 
@@ -125,15 +144,15 @@ def _lost(catalog: Catalog) -> TieredctlError:
 
 def _try(catalog: Catalog, change: Callable[[], object], run_id: str, seen: Head | None) -> None:
     """What a format refuses because of another commit is a lost claim; anything else, which leaves the newest row as it
-    was `seen` or as this run's, is raised."""
+    was `seen` or as this run's, is raised. Whether the change is there, callers look."""
     try:
         change()
     except (PySparkException, Py4JError):
         now = head(catalog)
         if now is None or now == seen or now.claimed_by == run_id:
             raise
-        if now.manifest is not None and now.manifest.run_id == run_id:
-            return  # only the answer was lost
+        if now.run_id == run_id:
+            return  # perhaps only the answer was lost
         raise _lost(catalog) from None
 
 

@@ -7,6 +7,9 @@ the table `records`; what they could not read is in the table `unreadable` besid
 or gs://… as of `--store`, outside of that store. A manifest that is written last makes files current: each record is
 there once, wherever a run was killed. Run it again to go on, and to append what was copied since.
 
+With `--catalog NAME.NAMESPACE` both are Iceberg or Delta tables, in a namespace of their own; files are in `--output`
+only until their rows are there.
+
 Exit code 0; 4 if records are lost or damaged, or 5 if some could not be read, in this run or an earlier one; 5 too if
 something is left to the next run, as a key or a permission is missing.
 """
@@ -22,6 +25,7 @@ from tieredctl.ops.documents import Document
 from tieredctl.process.run_metrics import run_metrics
 from tieredctl.records.request import Isolation
 from tieredctl_spark.backfill.run import BackfillOptions, BackfillRun, run_backfill
+from tieredctl_spark.catalogs.place import CatalogPlace
 from tieredctl_spark.job_arguments import job_parser, places_of, run_job, selection_of
 from tieredctl_spark.output_folder import json_line
 from tieredctl_spark.tables.table_store import TablesPlace
@@ -32,23 +36,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = job_parser("backfill.py", "A topic's history as a table.")
     add = parser.add_argument
     add("--isolation", type=Isolation, choices=list(Isolation), default=Isolation.READ_UNCOMMITTED)
-    add("--catalog", metavar="NAME", help="Iceberg or Delta tables: not supported yet")
+    add("--catalog", metavar="NAME", help="Iceberg or Delta tables, as CATALOG.NAMESPACE")
     return run_job(parser, _run, arguments)
 
 
 def _run(options: argparse.Namespace) -> ExitCode:
-    if options.catalog is not None:
-        hint = "Keep Parquet tables: leave --catalog out."
-        raise TieredctlError(ErrorCode.USAGE, "Tables in a catalog (Iceberg, Delta) are not supported yet.", hint=hint)
     if len(options.topic or ()) != 1:
         raise TieredctlError(ErrorCode.USAGE, "A backfill is of one topic: name it with --topic.")
     metadata, store, _ = places_of(options)
     tables = TablesPlace.beside(store, options.output)
-    done = run_backfill(BackfillOptions(metadata, store, selection_of(options), tables, options.isolation), {})
-    document = _document(done, tables.url)
+    catalog = None if options.catalog is None else _namespace(options.catalog)
+    places = metadata, store, selection_of(options), tables
+    done = run_backfill(BackfillOptions(*places, options.isolation, catalog=catalog), {})
+    document = _document(done, tables.url if catalog is None else catalog.url)
     run_metrics.get().note(document["summary"], done.findings)
     sys.stdout.write(json_line(document))
     return done.exit_code
+
+
+def _namespace(text: str) -> CatalogPlace:
+    """Of its own: tables are of one topic."""
+    if "." not in text:
+        message = "A backfill has a namespace of its own: --catalog takes CATALOG.NAMESPACE."
+        raise TieredctlError(ErrorCode.USAGE, message)
+    return CatalogPlace.given(text)
 
 
 def _document(done: BackfillRun, tables: str) -> Document:
@@ -64,7 +75,7 @@ def _document(done: BackfillRun, tables: str) -> Document:
             "version": made.version,
             "appended": done.records,
             "records": records.rows,
-            "files": len(records.files),
+            "files": records.file_count,
             "bytes": records.bytes,
             "unreadable": unreadable.rows,
             "lostOffsets": made.lost_offsets,

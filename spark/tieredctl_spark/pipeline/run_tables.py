@@ -10,27 +10,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tieredctl.wiring.places import MetadataPlace
+from tieredctl_spark.catalogs.claimed_tables import WritingRun
 from tieredctl_spark.ledger_rows import LedgerRows
 from tieredctl_spark.metadata_shares import Share
 from tieredctl_spark.pipeline.segments import Replayed, Replaying
-from tieredctl_spark.tables.due import day_of
 from tieredctl_spark.tables.kinds import TableKind
 from tieredctl_spark.tables.manifest import Manifest, State
 
 
 @dataclass(frozen=True, slots=True)
-class RunIdentity:
+class RunIdentity(WritingRun):
     """The run that writes."""
 
-    run_id: str
-    cluster_id: str | None
-    now_ms: int
     keep_events_ms: int
-
-    @property
-    def day(self) -> str:
-        """As YYYY-MM-DD in UTC."""
-        return day_of(self.now_ms)
 
 
 class RunTables(Protocol):

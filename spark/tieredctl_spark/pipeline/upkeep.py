@@ -35,7 +35,8 @@ def _compacted(
 
     def written(number: int) -> Iterator[pa.Table]:
         day, files = days[number]
-        tables = (columns_of_file(writer.store, EVENTS, one, EVENTS.schema.names) for one in files)
+        names = EVENTS.schema.names
+        tables = (table for one in files for table in columns_of_file(writer.store, EVENTS, one, names))
         for rows in gathered(tables):
             yield pa.Table.from_pylist([file_row(writer.write_unchanged(EVENTS, rows, day))], FILE_SCHEMA)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
+import pyarrow.dataset as ds
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.nearest import nearest_hint
@@ -79,23 +79,25 @@ def folder_files(tables: Mapping[str, State], name: str) -> tuple[DataFile, ...]
 
 def file_rows(store: ObjectStore, kind: TableKind, files: Iterable[DataFile]) -> pa.Table:
     """The rows of some files of a table, here."""
-    read = [columns_of_file(store, kind, one, kind.read_schema.names) for one in files]
+    read = (table for one in files for table in columns_of_file(store, kind, one, kind.read_schema.names))
     return pa.concat_tables([kind.read_schema.empty_table(), *read])
 
 
 def columns_of_file(
     store: ObjectStore, kind: TableKind, file: DataFile, columns: Sequence[str], where: pc.Expression | None = None
-) -> pa.Table:
-    """Some columns of a file's rows, by `kind.read_schema`; of those that are meant alone."""
+) -> Iterator[pa.Table]:
+    """Some columns of a file's rows, by `kind.read_schema`, a group of rows at a time; of those that are meant
+    alone."""
     stored = [name for name in columns if name in kind.schema.names]
-    # Whatever column is asked for, one is read: without any, the number of rows would be lost.
-    table = pq.read_table(
-        pa.BufferReader(store.read(file.path)), columns=stored or kind.schema.names[:1], filters=where
-    )
-    if DAY in columns:
-        table = table.append_column(DAY, pa.repeat(pa.scalar(file.day, pa.string()), len(table)))
     schema = pa.schema([kind.read_schema.field(name) for name in columns])
-    return table.select(list(columns)).cast(schema)
+    # Whatever column is asked for, one is read: without any, the number of rows would be lost.
+    read = stored or kind.schema.names[:1]
+    whole = ds.ParquetFileFormat().make_fragment(pa.BufferReader(store.read(file.path)))
+    for group in whole.split_by_row_group(where):
+        table = group.to_table(columns=read, filter=where)
+        if DAY in columns:
+            table = table.append_column(DAY, pa.repeat(pa.scalar(file.day, pa.string()), len(table)))
+        yield table.select(list(columns)).cast(schema)
 
 
 def tables_place(tables: str | TablesPlace) -> TablesPlace:

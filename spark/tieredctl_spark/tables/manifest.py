@@ -160,7 +160,7 @@ class BackfillManifest:
     """How many of these offsets could not be read."""
     exit_code: int
     """The worst one of what could not be read."""
-    tables: Mapping[str, TableState] = field(default_factory=dict)
+    tables: Mapping[str, State] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """As JSON."""

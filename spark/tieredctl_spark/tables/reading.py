@@ -45,6 +45,6 @@ def files_frame(
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
 
     def read(number: int) -> Iterator[pa.Table]:
-        yield columns_of_file(store, kind, files[number], wanted.names, where)
+        return columns_of_file(store, kind, files[number], wanted.names, where)
 
     return task_rows(session, len(files), read, wanted, _MOST_TASKS)

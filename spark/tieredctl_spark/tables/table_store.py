@@ -93,6 +93,13 @@ def demand_apart(tables: TablesPlace, store_url: str) -> None:
         raise TieredctlError(ErrorCode.USAGE, message, hint="Name a folder or a prefix outside the store.")
 
 
+def demand_no_tables(store: ObjectStore) -> None:
+    """Raises TieredctlError `usage` where tables are, among whose files no others may be."""
+    if _versions(store):
+        message = f"{store.url} has tables of its own."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Name another folder for the files of a catalog's tables.")
+
+
 def current(store: ObjectStore) -> Manifest | None:
     """The newest version of the pipeline's tables; None where no run ended."""
     return newest(store, Manifest)

@@ -1,5 +1,4 @@
-"""The pipeline into Iceberg's, Delta's and Parquet tables, in one session of whatever PySpark this process has: what it
-gives, as JSON."""
+"""Pipeline and backfill into Iceberg's, Delta's and Parquet tables, in one session: what they give, as JSON."""
 
 from __future__ import annotations
 
@@ -29,6 +28,7 @@ from tieredctl_spark.session import spark_session
 from tieredctl_spark.tables.kinds import COPY_LAG_HOURLY, EVENTS, TABLES
 
 from tests.rigs.small_spark import INTERPRETED, SMALL
+from tests.spark.pipeline.backfill_trial import History, backfilled
 from tests.spark.pipeline.captured_pipeline import CapturedPipeline, comparable, contents, cut_copy, grow
 from tieredctl.cli.main import run as command_line
 from tieredctl.errors import TieredctlError
@@ -37,6 +37,8 @@ Row = dict[str, Any]
 
 ICEBERG, DELTA = "lake.kafka", "spark_catalog.kafka"
 CATALOGS = (ICEBERG, DELTA)
+HISTORIES = {ICEBERG: "lake.orders", DELTA: "spark_catalog.orders"}
+"""Where backfills keep theirs."""
 FIRST_WRITES, WRITES = 7, 11
 """After so many writes runs die: the first after the findings, and another one before the last write of all."""
 OTHER = "another run"
@@ -99,6 +101,28 @@ def dying_after(writes: int, die: Callable[[], None]) -> Iterator[None]:
         runs._try = commit
 
 
+def robbing(session: SparkSession, catalog: str, *, after: int) -> AbstractContextManager[None]:
+    """Has another run claim the tables after so many writes."""
+
+    def rob() -> None:
+        opened = CatalogPlace.given(catalog).open(session)
+        seen = runs.head(opened)
+        assert seen is not None
+        if seen.claimed_by != OTHER:
+            table = opened.full_name(runs.RUNS)
+            session.sql(f"UPDATE {table} SET claimedBy = '{OTHER}' WHERE version = {seen.version}")
+
+    return dying_after(after, rob)
+
+
+def has_died(run: Callable[[], object], writes: int) -> bool:
+    """Runs until it dies."""
+    with suppress(Killed), dying_after(writes, _raise):
+        run()
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class Trial:
     """A cluster whose metadata grows, and its tables in a catalog."""
@@ -113,10 +137,8 @@ class Trial:
 
     def died(self, writes: int) -> bool:
         """Runs a day before until it dies."""
-        with suppress(Killed), yesterday(), dying_after(writes, _raise):
-            self.run()
-            return False
-        return True
+        with yesterday():
+            return has_died(self.run, writes)
 
     def contents(self) -> dict[str, list[str]]:
         """What a reader gets of all tables."""
@@ -132,17 +154,7 @@ class Trial:
 
     def robbed(self) -> int:
         """Runs while another one claims the tables in the middle: the exit code."""
-
-        def rob() -> None:
-            opened = CatalogPlace.given(self.catalog).open(self.session)
-            seen = runs.head(opened)
-            assert seen is not None
-            if seen.claimed_by != OTHER:
-                opened.session.sql(
-                    f"UPDATE {opened.full_name(runs.RUNS)} SET claimedBy = '{OTHER}' WHERE version = {seen.version}"
-                )
-
-        with dying_after(3, rob):
+        with robbing(self.session, self.catalog, after=3):
             return self.pipeline.refused_into("--catalog", self.catalog)[0]
 
     def status(self) -> dict[str, Any]:
@@ -206,7 +218,7 @@ def yesterday() -> AbstractContextManager[object]:
 def without_a_row(session: SparkSession, pipeline: CapturedPipeline) -> int:
     """Runs where the table `runs` is empty: the exit code."""
     session.sql("CREATE NAMESPACE lake.empty")
-    columns = "version BIGINT, claimedBy STRING, document STRING"
+    columns = "version BIGINT, claimedBy STRING, runId STRING, document STRING"
     session.sql(f"CREATE TABLE lake.empty.{runs.RUNS} ({columns}) USING iceberg")
     return pipeline.refused_into("--catalog", "lake.empty")[0]
 
@@ -239,7 +251,11 @@ def tried(folder: Path, cluster: Path, session: SparkSession) -> Row:
             "later": trial.later(),
             "expiring": trial.expiring(),
         }
-    return found | {"refusedClaim": trials[DELTA].refused_claim()}
+    histories = {
+        catalog: backfilled(History.damaged(folder / name, cluster, session, name), has_died, robbing)
+        for catalog, name in HISTORIES.items()
+    }
+    return found | {"refusedClaim": trials[DELTA].refused_claim(), "backfill": histories}
 
 
 def differences(some: Mapping[str, list[str]], others: Mapping[str, list[str]]) -> dict[str, list[str]]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+from collections import Counter
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tieredctl_spark.jobs import backfill
 
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.catalog_jars import RELEASE, catalog_jars
@@ -22,7 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(3_600)]  # the first waits 
 
 SECONDS = 3_000
 exhaustive = pytest.mark.exhaustive("catalogs")
-"""Some twenty runs of the pipeline."""
+"""Some twenty runs of the pipeline, and some of backfills."""
 
 
 @pytest.fixture(scope="module")
@@ -100,12 +104,46 @@ def test_status_says_where_the_formats_procedure_is_due(trials: Any, catalog: st
     assert (was_due, is_due) == (True, catalog != DELTA)
 
 
+@exhaustive
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_a_topics_history_has_each_record_once_wherever_runs_died(trials: Any, catalog: str) -> None:
+    found = trials["backfill"][catalog]
+    first, whole = found["expected"]
+
+    assert found["ended"] == [first, whole]  # the rows that files have
+    counts = [len(seen["records"]) for seen in found["seen"]]
+    assert len(counts) > 2
+    assert counts == sorted(counts)
+    for seen in found["seen"]:
+        assert set(Counter(seen["records"]).values()) <= {1}
+        assert set(seen["records"]) <= set(first["records"])
+    assert len(whole["unreadable"]) == 1
+    assert found["newest"] == {name: len(rows) for name, rows in whole.items()}  # nothing of dead runs is left
+    assert found["left"] == []
+
+
+@exhaustive
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_of_two_backfills_at_once_one_is_refused_and_another_run_appends_what_is_new(trials: Any, catalog: str) -> None:
+    found = trials["backfill"][catalog]
+    ended, again = found["runs"]
+
+    assert (found["robbed"], found["kept"]) == (ExitCode.LOCKED, True)
+    assert (ended["code"], ended["records"]) == (ExitCode.CORRUPTION, len(found["expected"][1]["records"]))
+    assert (again["appended"], again["version"]) == (0, ended["version"])
+    assert set(found["refused"]) == {ExitCode.USAGE}  # among files of other tables, and another topic
+
+
 @pytest.mark.usefixtures("spark")
 def test_releases_without_a_runtime_refuse_a_catalog(kafka_4: Path, tmp_path: Path) -> None:
     pipeline = CapturedPipeline.of_kafka(kafka_4, tmp_path / "tables")
+    words = ["--topic", "orders7", "--output", str(tmp_path / "waiting")]
 
     code, sentence = pipeline.refused_into("--catalog", "lake")
+    with redirect_stderr(io.StringIO()) as said:
+        code_of_backfill = backfill.main([*pipeline.places, *words, "--catalog", "lake.orders"])
 
-    assert code == ExitCode.USAGE
-    assert "have no runtime for Spark" in sentence
+    assert code == code_of_backfill == ExitCode.USAGE
+    assert "have no runtime for Spark" in said.getvalue()
+    assert sentence.endswith(said.getvalue())
     assert os.listdir(tmp_path) == []
