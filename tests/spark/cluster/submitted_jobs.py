@@ -38,11 +38,22 @@ class Store:
             self.bucket.remove(key) if data is None else self.bucket.put(key, data)
         return len(changed)
 
+    @property
+    def url(self) -> str:
+        return f"s3://{BUCKET}/{self.prefix}"
+
+    def options(self, endpoint: str) -> dict[str, str]:
+        """At a server's address."""
+        return {**self.bucket.options, "endpoint": endpoint}
+
     def words(self, endpoint: str) -> list[str]:
-        """With which a command finds it at a server's address."""
-        options = self.bucket.options | {"endpoint": endpoint}
-        given = [word for name, value in options.items() for word in ("--store-option", f"{name}={value}")]
-        return ["--store", f"s3://{BUCKET}/{self.prefix}", *given]
+        """With which a command finds it."""
+        options = self.options(endpoint)
+        return ["--store", self.url, *(word for one in options.items() for word in ("--store-option", "=".join(one)))]
+
+    def source_options(self, endpoint: str) -> dict[str, str]:
+        """With which a data source does."""
+        return {"store": self.url} | {f"store-option.{name}": value for name, value in self.options(endpoint).items()}
 
 
 def content(path: Path) -> bytes | None:
