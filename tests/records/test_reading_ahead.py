@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -17,6 +17,7 @@ from tests.conftest import inputs
 from tests.faults.aiven_storage_manager import AivenStorageManager, private_key
 from tests.faults.cluster import LAYOUT, key_of
 from tests.faults.segments_made import all_shapes, large_batches
+from tests.metadata_logs import segment_id
 from tests.records.kafka_records import rows_of
 from tests.records.one_segment import OneSegment, of_log
 from tests.records.test_damage import altered
@@ -27,7 +28,7 @@ from tieredctl.ops.remote.log_bytes import LogBytes
 from tieredctl.ports.layout import Part, SegmentReader
 from tieredctl.records.partition_records import PartitionRecords
 from tieredctl.records.remote_partition import RemotePartition
-from tieredctl.records.request import OnDamage, RecordRequest
+from tieredctl.records.request import ALL_RECORDS, OnDamage, RecordRequest
 from tieredctl.records.served_spans import ServedSpan
 from tieredctl.records.topic_reading import TopicReading
 from tieredctl.rlmm.cache import NOTHING_DELETED
@@ -148,6 +149,64 @@ def test_a_request_may_have_less_asked_for_ahead(bytes_in_flight: int | None, pi
         most = max(most, store.asked_bytes - seen * len(batch(0)))
 
     assert pieces - 1 < most / PIECE_BYTES <= pieces
+
+
+def of_small_segments(
+    store: MemoryStore, request: RecordRequest = ALL_RECORDS, logs: Mapping[int, bytes | None] | None = None
+) -> tuple[RemotePartition, PartitionRecords]:
+    """Many segments of a batch each, with other logs for some of them, or none."""
+    spans = []
+    for number in range(20):
+        made = of_log(batch(number), number, number)
+        metadata = replace(made.metadata, segment_id=segment_id(number))
+        log = made.parts[Part.LOG] if logs is None else logs.get(number, made.parts[Part.LOG])
+        if log is not None:
+            store.put(key_of(metadata, Part.LOG), log)
+        spans.append(ServedSpan(metadata, number, number))
+    remote = RemotePartition(spans[0].segment.topic_id_partition, spans, None, NOTHING_DELETED)
+    return remote, PartitionRecords(remote, store, LAYOUT, request)
+
+
+def test_small_segments_are_in_flight_together() -> None:
+    class Together(DistantStore):
+        """Answers for the eighth log and those after it only when as many wait as may."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._waiting = threading.Barrier(self.parallel_reads)
+
+        def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+            if any(segment_id(number) in key for number in range(7, 7 + self.parallel_reads)):
+                self._waiting.wait(SECONDS)
+            return super().read(key, start, end)
+
+    store = Together()
+    _, records = of_small_segments(store)
+
+    assert [row[0] for row in rows_of(records)] == list(range(20))
+    assert len(store.asked) == 20
+    assert threads() == []
+
+
+def test_of_small_segments_no_more_are_asked_for_ahead_than_were_handed_out() -> None:
+    for wanted in range(1, 6):
+        remote, _ = of_small_segments(store := DistantStore())
+
+        list(TopicReading([remote], store, LAYOUT, RecordRequest(), most=wanted).batches())
+
+        assert len(store.asked) <= 2 * wanted - 1
+        assert threads() == []
+
+
+def test_small_segments_that_cannot_be_read_are_found_at_their_places() -> None:
+    logs = {3: None, 16: bytes(100)}
+    request = RecordRequest(on_damage=OnDamage.SKIP)
+    _, ahead = of_small_segments(DistantStore(), request, logs)
+    _, plain = of_small_segments(MemoryStore(), request, logs)
+
+    assert rows_of(ahead) == rows_of(plain)
+    assert ahead.findings == plain.findings
+    assert len(plain.findings) >= 2
 
 
 def batch(offset: int) -> bytes:

@@ -12,6 +12,7 @@ from tieredctl.formats.record_fields import MalformedBatch
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding
+from tieredctl.ops.guards.in_parallel import in_turn
 from tieredctl.ops.remote.log_bytes import MOST_BYTES_IN_FLIGHT
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import ObjectStore
@@ -35,6 +36,14 @@ class _Found(NamedTuple):
 
     batches: SoundBatches
     number: int
+
+
+class _Asked(NamedTuple):
+    """What is read of the span of that number."""
+
+    span: ServedSpan
+    number: int
+    log: SegmentLog
 
 
 _Parts = Iterator[_Found | Loss]
@@ -123,22 +132,39 @@ class PartitionRecords:
     def _sound(self, first: int, last: int) -> Iterator[tuple[SoundBatches | Loss, int, SegmentLosses | None]]:
         """What segments serve of some offsets, control batches too, and what is missing between them."""
         holes = list(self._remote.holes(first, last))
-        for number, span in enumerate(self._remote.spans):
-            for asked in clipped([span], first, last):
-                while holes and holes[0].offsets and holes[0].offsets[0] < asked.first:
-                    yield holes.pop(0), number, None
-                yield from self._of_segment(asked, number)
+        for asked in self._asked_ahead(first, last):
+            while holes and holes[0].offsets and holes[0].offsets[0] < asked.span.first:
+                yield holes.pop(0), asked.number, None
+            yield from self._of_segment(*asked)
         for hole in holes:  # before the span that follows what is asked for
             yield hole, sum(span.first <= last for span in self._remote.spans), None
 
+    def _asked_ahead(self, first: int, last: int) -> Iterator[_Asked]:
+        """What is asked for of each span. Where reads wait, small logs are read while what comes before them is: one
+        more with each that was handed out."""
+        spans = (
+            (one, number) for number, span in enumerate(self._remote.spans) for one in clipped([span], first, last)
+        )
+        most = self._store.parallel_reads
+        if most == 1:
+            return (_Asked(*one, self._log_of(one[0])) for one in spans)
+
+        def ask(one: tuple[ServedSpan, int]) -> _Asked:
+            asked = _Asked(*one, self._log_of(one[0]))
+            asked.log.ask()
+            return asked
+
+        return in_turn(ask, spans, most, most=most, at_first=1)
+
+    def _log_of(self, span: ServedSpan) -> SegmentLog:
+        reads_on = self.bytes_read >= MOST_BYTES_IN_FLIGHT
+        limit = self._request.bytes_in_flight
+        return SegmentLog(self._store, self._layout, span, reads_on=reads_on, bytes_in_flight=limit)
+
     def _of_segment(
-        self, asked: ServedSpan, number: int
+        self, asked: ServedSpan, number: int, log: SegmentLog
     ) -> Iterator[tuple[SoundBatches | Loss, int, SegmentLosses | None]]:
         losses = SegmentLosses(self._layout, asked.segment)
-        reads_on = self.bytes_read >= MOST_BYTES_IN_FLIGHT
-        log = SegmentLog(
-            *(self._store, self._layout, asked), reads_on=reads_on, bytes_in_flight=self._request.bytes_in_flight
-        )
         try:
             for part in log.batches():
                 if isinstance(part, Loss):

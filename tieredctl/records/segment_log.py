@@ -77,6 +77,12 @@ class SegmentLog:
         """Of the log as the broker wrote it."""
         return self._log.bytes_read
 
+    def ask(self) -> None:
+        """Reads a small log before it is its turn."""
+        size = self._metadata.known_size
+        if size and size <= min(INDEXED_FROM_BYTES, PIECE_BYTES) and not self._span.is_on_disk:
+            self._log.ask(size)
+
     def batches(self) -> Iterator[SoundBatches | Loss]:
         """Sound batches with offsets of the span, and perhaps others before and after them; and what is lost. Raises
         TieredctlError where nothing can be read from the store."""

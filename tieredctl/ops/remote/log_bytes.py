@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
+from tieredctl.errors import DecodeError, TieredctlError
 from tieredctl.ops.guards.in_parallel import in_turn
 from tieredctl.ports.layout import DamagedRange, Part, SegmentReader
 
@@ -41,11 +43,17 @@ class LogBytes:
         self._reads_on = reads_on
         self._bytes_in_flight = bytes_in_flight
         self._damages: dict[int, DamagedRange] = {}
+        self._asked: _Piece | None = None
 
     @property
     def damages(self) -> Sequence[DamagedRange]:
         """What could not be decoded so far, by position."""
         return sorted(self._damages.values(), key=lambda damage: damage.position)
+
+    def ask(self, size: int) -> None:
+        """Reads the whole of a small log, to be handed out as one piece. What fails is read again then."""
+        with suppress(DecodeError, TieredctlError):
+            self._asked = self._read_around_damage((0, size))
 
     def whole(self, size: int, piece_bytes: int) -> Iterator[bytes]:
         """The log from its first byte, in pieces; bytes beyond `size` are left out."""
@@ -82,6 +90,9 @@ class LogBytes:
             del piece, data  # as above
 
     def _read_pieces(self, start: int, end: int, piece_bytes: int) -> Iterator[_Piece]:
+        asked, self._asked = self._asked, None
+        if asked is not None and (start, end) == (0, asked.end):
+            return iter([asked])
         if self._parallel_reads == 1 or end - start <= piece_bytes:
             return map(self._read_around_damage, _ranges(start, end, piece_bytes, 1))
         unit = self._segment.chunk_bytes()
