@@ -30,6 +30,7 @@ from benchmarks.large_ledger import write_large_ledger
 from benchmarks.large_store import BUCKET, LargeStore, write_large_store
 from benchmarks.measure import python, tieredctl
 from benchmarks.process_tree import TreeRun, run_tree
+from benchmarks.records_on_a_cluster import read_on_a_cluster
 from benchmarks.remote_segment import RemoteSegments, remote_segments
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, versitygw
@@ -152,6 +153,8 @@ def main() -> None:
         _show(measured)
     if options.distant_segments:
         print(distant_requests(options.distant_segments))
+    if options.records_gigabytes:
+        print(read_on_a_cluster(options.records_gigabytes))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -166,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--s3-gigabytes", type=int, default=0, help="to verify in a store that speaks S3")
     parser.add_argument("--distant-segments", type=int, default=0, help="to verify in a store 30 ms away")
     parser.add_argument("--ledger-rows", type=int, default=0, help="that a job's ledger has about other segments")
+    parser.add_argument("--records-gigabytes", type=int, default=0, help="to read as records on a standalone cluster")
     parser.add_argument("--repetitions", type=int, default=3)
     return parser
 
