@@ -17,6 +17,7 @@ from tieredctl.ops.healing.index_diagnosis import (
 )
 from tieredctl.ops.healing.index_rebuilding import NOTHING_REBUILT, earlier_producers, rebuilt_parts
 from tieredctl.ops.healing.known_segments import KnownSegmentOfPartition
+from tieredctl.ops.remote.part_finding import key_holding
 from tieredctl.ports.layout import Layout, Part
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 
@@ -143,7 +144,7 @@ def _planned(
     planned = []
     for part in diagnosis.parts:
         data = rebuilt.get(part.part)
-        key, stored = keys.get(part.part, keys.get(Part.INDEXES)), diagnosis.stored.get(part.part)
+        key, stored = key_holding(part.part, keys), diagnosis.stored.get(part.part)
         action, obstacle = Action.REPLACE if stored else Action.PUT, None
         if part.condition is Condition.SOUND:
             action, data = Action.NONE, None

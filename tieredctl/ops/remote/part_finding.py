@@ -10,6 +10,13 @@ from tieredctl.model.findings import Finding, Severity
 from tieredctl.ports.layout import Part, SegmentIdentity
 
 
+def key_holding(part: Part, keys: Mapping[Part, str]) -> str | None:
+    """The key of the object that has a part, of the keys of a segment's objects: its own, that of all indexes, or the
+    only one."""
+    only = next(iter(keys.values())) if len(keys) == 1 else None
+    return keys.get(part, keys.get(Part.INDEXES, only))
+
+
 def part_finding(
     code: FindingCode,
     segment: SegmentIdentity,
@@ -24,7 +31,7 @@ def part_finding(
 ) -> Finding:
     """`keys` are of the segment's objects; `position` is a byte of the part, `offsets` the first and last (inclusive)
     at risk."""
-    partition, key = segment.topic_id_partition, keys.get(part, keys.get(Part.INDEXES))
+    partition, key = segment.topic_id_partition, key_holding(part, keys)
     facts: dict[str, object] = {
         "topic": partition.topic,
         "topicId": partition.topic_id,

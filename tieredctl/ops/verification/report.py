@@ -11,7 +11,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding, Severity
-from tieredctl.ops.remote.part_finding import part_finding
+from tieredctl.ops.remote.part_finding import key_holding, part_finding
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import StoredObject
 
@@ -119,7 +119,7 @@ def report_unread(error: TieredctlError, part: Part, findings: SegmentFindings) 
     """Why a part could not be read; once where several parts lie in one object that is archived."""
     code = _CODES.get(error.code, FindingCode.UNREADABLE)
     findings.unread.append(Unread.of(error))
-    key = findings.keys.get(part, findings.keys.get(Part.INDEXES))
+    key = key_holding(part, findings.keys)
     if code is FindingCode.OBJECT_ARCHIVED and any(one.code == code and _key(one) == key for one in findings.found):
         return
     if code == UNDECRYPTABLE:
