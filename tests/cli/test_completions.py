@@ -63,7 +63,10 @@ ANSWERS: list[tuple[tuple[str, ...], list[str]]] = [
     (("store", "inspect", "a", "--", "--b"), ["files"]),
     (("orphans", "show", "--", ""), ["files"]),
     (("metadata", "segments", "--export=a"), ["files\t--export="]),
-    (("verify", "--store", ""), ["unfinished", "abfss://", "az://", "file:", "gs://", "s3://"]),
+    (
+        ("verify", "--store", ""),
+        ["unfinished", "abfss://", "az://", "file:", "gs://", "hdfs://", "s3://", "swebhdfs://", "webhdfs://"],
+    ),
     (("verify", "--store=file:/v"), ["directories\t--store=file:"]),
     (("metadata", "segments", "--partition", ""), ["words"]),
     (("no-such-command", ""), ["words"]),

@@ -48,7 +48,7 @@ def test_other_urls_are_refused_as_wrong_usage() -> None:
         with pytest.raises(TieredctlError) as raised:
             open_store(url, {})
         assert (raised.value.code, raised.value.exit_code) == ("no-store", ExitCode.USAGE), url
-    with pytest.raises(TieredctlError, match=r"'ftp://host'.* file:DIR, gs://BUCKET/PREFIX, memory:, s3://"):
+    with pytest.raises(TieredctlError, match=r"'ftp://host'.* file:DIR, .*memory:, s3://"):
         open_store("ftp://host", {})
 
 
