@@ -282,6 +282,13 @@ DOCTOR_FINDING_KINDS = (
         moving=True,
     ),
     FindingKind(
+        FindingCode.COPY_QUOTA_TOO_LOW,
+        Severity.WARNING,
+        "a broker's quota lets it copy less than is written to the partitions that it leads",
+        "kafka-configs --bootstrap-server … --entity-type brokers --entity-default --alter --add-config {name}={value}",
+        moving=True,
+    ),
+    FindingKind(
         FindingCode.LOCAL_DISK_NOT_RECLAIMED,
         Severity.WARNING,
         "segments in remote storage and past local retention are still on the leader's disk",

@@ -91,6 +91,13 @@ class BrokerSettings:
         return None if self.release is None else self.release.line < line
 
     @property
+    def copy_quota(self) -> int | None:
+        """The bytes that this broker copies to remote storage in a second at most (KIP-956, since 3.8); None without a
+        limit, or where it is hidden."""
+        quota = self.number(COPY_QUOTA)
+        return None if quota is None or quota == UNLIMITED or quota < 1 else quota
+
+    @property
     def is_only_controller(self) -> bool:
         return self._entries("process.roles") == ["controller"]
 

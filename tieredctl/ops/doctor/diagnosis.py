@@ -19,6 +19,7 @@ from tieredctl.ops.cluster.topic_settings import (
     topic_defaults,
 )
 from tieredctl.ops.doctor.broker_rules import broker_findings, metadata_retention
+from tieredctl.ops.doctor.copy_quota_rules import copy_quota_findings
 from tieredctl.ops.doctor.looking import GROUPS, METADATA_RECORDS, OFFSETS, TOPIC_SETTINGS
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
 from tieredctl.ops.doctor.node_rules import disk_findings, node_findings, node_in_cluster, release_findings
@@ -80,6 +81,7 @@ def diagnose(cluster: ClusterSnapshot) -> Diagnosis:
         *_of_settings(cluster),
         *cluster.odd,
         *partition_findings(cluster),
+        *copy_quota_findings(cluster),
         *disk_findings(cluster),
         *quorum_findings(cluster),
         *group_findings(cluster),

@@ -188,6 +188,11 @@ def untiered(facts: PartitionFacts, settings: TopicSettings, tiered_end: int | N
     return Untiered(first, facts.latest, waits, size - waits, lag)
 
 
+def is_behind(waiting: Untiered, settings: TopicSettings) -> bool:
+    """Whether more waits than may: two segments are never too many."""
+    return waiting.behind > _TOLERATED_SEGMENTS * settings.number(names.SEGMENT_BYTES)
+
+
 def _behind(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]:
     waiting = None if settings.is_true(names.COPY_DISABLE) else untiered(facts, settings, facts.tiered_end)
     if waiting is None:
@@ -198,8 +203,7 @@ def _behind(facts: PartitionFacts, settings: TopicSettings) -> Iterator[Finding]
         yield _finding(
             FindingCode.COPY_LAG_WAITS, facts, message, {"bytes": waits, "lagMs": lag.ms, "lagBytes": lag.bytes}
         )
-    # Two segments are never too many.
-    if size > _TOLERATED_SEGMENTS * settings.number(names.SEGMENT_BYTES):
+    if is_behind(waiting, settings):
         message = f"about {size_text(size)} from offset {first} on is not tiered, more than an active segment holds"
         yield _finding(FindingCode.TIERING_BEHIND, facts, message, {"offsets": [first, end - 1], "bytes": size})
 

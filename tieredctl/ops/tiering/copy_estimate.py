@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tieredctl.model.prices import StoragePrice
 from tieredctl.model.size_sum import known_sum
-from tieredctl.ops.cluster.broker_settings import COPY_QUOTA, UNLIMITED, BrokerSettings
+from tieredctl.ops.cluster.broker_settings import BrokerSettings
 from tieredctl.ops.cluster.topic_settings import SEGMENT_BYTES, TopicSettings
 from tieredctl.ops.documents import Document
 from tieredctl.ops.tiering.partition_bytes import PartitionBytes
@@ -102,7 +102,7 @@ def copy_estimate(
             BrokerEstimate(
                 broker,
                 known_sum(one.bytes_to_copy for one in partitions if one.partition.leader == broker),
-                _copy_quota(brokers.get(broker)),
+                brokers[broker].copy_quota if broker in brokers else None,
                 known_sum(_freed(one, broker, settings, first_kept) for one in partitions),
                 broker in brokers,
             )
@@ -123,11 +123,6 @@ def first_kept_offsets(
     """The first offset of each partition that local retention by time keeps; None where it keeps all."""
     local_ms = settings.local_retention_ms
     return None if local_ms < 0 else cluster.list_offsets(topic, max(0, now_ms - local_ms))
-
-
-def _copy_quota(broker: BrokerSettings | None) -> int | None:
-    quota = None if broker is None else broker.number(COPY_QUOTA)
-    return None if quota is None or quota == UNLIMITED or quota < 1 else quota
 
 
 def _freed(
