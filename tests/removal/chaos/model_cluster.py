@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.record_batches import Record, encode_batch
@@ -75,21 +75,76 @@ class History:
     """The keys of objects whose events were lost, and whose records are nowhere else."""
 
 
-class ModelCluster:
-    """The cluster in a folder."""
+class Bucket(Protocol):
+    """Where a model's objects are, as brokers and passers-by see it."""
 
-    def __init__(self, folder: Path, history: History) -> None:
+    def upload(self, key: str, data: bytes, now_ms: int) -> None:
+        """Makes an object of that time."""
+
+    def remove(self, key: str) -> None:
+        """Deletes an object, if it is there."""
+
+    def read(self, key: str) -> bytes | None:
+        """The bytes of an object; None where there is none."""
+
+    def alter(self, key: str, data: bytes) -> None:
+        """Writes other bytes over an object, which is as old as it was where the store can have that."""
+
+    def keys(self) -> set[str]:
+        """All that is there but what is still being written."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A `Bucket` in a folder, which `FileStore` opens."""
+
+    root: Path
+
+    def upload(self, key: str, data: bytes, now_ms: int) -> None:
+        path = self.root / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = self.root.with_name("being-uploaded")
+        unfinished.write_bytes(data)
+        os.utime(unfinished, ns=(now_ms * 1_000_000, now_ms * 1_000_000))
+        unfinished.replace(path)
+
+    def remove(self, key: str) -> None:
+        (self.root / key).unlink(missing_ok=True)
+
+    def read(self, key: str) -> bytes | None:
+        try:
+            return (self.root / key).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def alter(self, key: str, data: bytes) -> None:
+        path = self.root / key
+        times = path.stat()
+        path.write_bytes(data)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    def keys(self) -> set[str]:
+        root = str(self.root)
+        keys = {f"{folder}/{name}"[len(root) + 1 :] for folder, _, names in os.walk(root) for name in names}
+        return {key for key in keys if not key.startswith(UNFINISHED_FOLDER)}
+
+
+class ModelCluster:
+    """The cluster in a folder, with its objects there, or in another bucket."""
+
+    def __init__(self, folder: Path, history: History, bucket: Bucket | None = None) -> None:
         self.history = history
         self.lost: set[str] = set()
         """The keys of promised objects that somebody deleted."""
         self.store_root = folder / "store"
+        self.bucket = bucket or Folder(self.store_root)
         self.log_dir = folder / "data"
         self._progress = folder / "broker-steps"
 
     @classmethod
-    def begun(cls, folder: Path, history: History, now_ms: int) -> Self:
+    def begun(cls, folder: Path, history: History, now_ms: int, bucket: Bucket | None = None) -> Self:
         """A cluster whose past has happened."""
-        cluster = cls(folder, history)
+        cluster = cls(folder, history, bucket)
         cluster.store_root.mkdir(parents=True)
         for number in range(METADATA_PARTITIONS):
             cluster._log(number).parent.mkdir(parents=True)
@@ -158,7 +213,7 @@ class ModelCluster:
 
     def lose(self, key: str) -> None:
         """An object is gone, and no broker deleted it."""
-        (self.store_root / key).unlink()
+        self.bucket.remove(key)
         self.lost.add(key)
 
     def promised_to_the_end(self) -> set[str]:
@@ -198,16 +253,11 @@ class ModelCluster:
 
     def read(self, key: str) -> bytes | None:
         """What the store has under a key."""
-        try:
-            return (self.store_root / key).read_bytes()
-        except FileNotFoundError:
-            return None
+        return self.bucket.read(key)
 
     def stored_keys(self) -> set[str]:
         """All that is in the store but what is still being written."""
-        root = str(self.store_root)
-        keys = {f"{folder}/{name}"[len(root) + 1 :] for folder, _, names in os.walk(root) for name in names}
-        return {key for key in keys if not key.startswith(UNFINISHED_FOLDER)}
+        return self.bucket.keys()
 
     def _readable_segments(self, read_up_to: ReadUpTo) -> set[str]:
         states: dict[str, RemoteLogSegmentState] = {}
@@ -248,9 +298,9 @@ class ModelCluster:
         records: list[list[Record]] = [[] for _ in ends]
         for step in steps:
             if isinstance(step, Uploaded):
-                self._upload(step.key, now_ms)
+                self.bucket.upload(step.key, self.content(step.key), now_ms)
             elif isinstance(step, Deleted):
-                (self.store_root / step.key).unlink(missing_ok=True)
+                self.bucket.remove(step.key)
             else:
                 number = step.metadata_partition
                 offset = ends[number] + len(records[number])
@@ -260,14 +310,6 @@ class ModelCluster:
             if added:
                 with self._log(number).open("ab") as log:
                     log.write(encode_batch(added))
-
-    def _upload(self, key: str, now_ms: int) -> None:
-        path = self.store_root / key
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.store_root.with_name("being-uploaded")
-        unfinished.write_bytes(self.content(key))
-        os.utime(unfinished, ns=(now_ms * 1_000_000, now_ms * 1_000_000))
-        unfinished.replace(path)
 
     def _log(self, number: int) -> Path:
         return self.log_dir / f"__remote_log_metadata-{number}" / f"{0:020d}.log"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.removal.chaos.azure_trial import AzureTrial
 from tests.removal.chaos.broken_builds import (
     BROKEN_BUILDS,
     BROKEN_BUILDS_OF_WAL,
@@ -25,10 +26,12 @@ from tests.removal.chaos.seeds import TrialOf, boundaries_of, try_kill_at, try_s
 from tests.removal.chaos.trial import Setting, Trial
 from tests.removal.chaos.wal_cluster import WalTrial
 from tests.removal.chaos.workers import failures_of
+from tests.rigs.object_servers import ObjectServer
 from tests.shares import divided
 from tieredctl.model.removal import RemovalMode
 
 SEEDS = int(os.environ.get("TIEREDCTL_CHAOS_SEEDS", "584"))
+SEEDS_FOR_ONE_ON_AZURITE = 40
 MOST_SEEDS_TO_FIND_OUT = 1_200
 
 QUARANTINE = Setting(seed=1)
@@ -69,6 +72,15 @@ def test_everything_at_random(folder: Path) -> None:
 
 def test_everything_at_random_with_combined_objects(folder: Path) -> None:
     failures = failures_of(divided(range(SEEDS // 20)), partial(try_seed, trial_of=WalTrial), folder)
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.integration
+def test_everything_at_random_on_azurite(folder: Path, azurite: ObjectServer) -> None:
+    attempt = partial(try_seed, trial_of=partial(AzureTrial, endpoint=azurite.endpoint))
+
+    failures = failures_of(divided(range(SEEDS // SEEDS_FOR_ONE_ON_AZURITE)), attempt, folder)
+
     assert not failures, "\n".join(failures)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,6 +34,7 @@ from tieredctl.ops.orphan_removal.restore import Restore, RestoreOutcome
 from tieredctl.ops.orphan_removal.use import PlanUser
 from tieredctl.ops.orphans.scan import Scan, ScanOptions
 from tieredctl.ops.remote.listing import SpooledListing
+from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.storage.file import FileStore
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -149,7 +149,7 @@ class Trial:
     @property
     def is_undone(self) -> bool:
         """Whether a restoration began: one that was killed put objects back without a receipt."""
-        record = plan_record(FileStore(str(self.cluster.store_root)), self.plan.header.plan_id)
+        record = plan_record(self.bare_store(), self.plan.header.plan_id)
         return record is not None and record.use is PlanUse.RESTORED
 
     @cached_property
@@ -170,10 +170,7 @@ class Trial:
             copy = quarantine_key(CLUSTER_ID, self.plan.header.plan_id, planned)
             data = self.cluster.read(copy)
             if data and chance.random() < 0.5:
-                path = self.cluster.store_root / copy
-                times = path.stat()
-                path.write_bytes(bytes([data[0] ^ 1]) + data[1:])
-                os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+                self.cluster.bucket.alter(copy, bytes([data[0] ^ 1]) + data[1:])
                 self.altered.add(key)
 
     def lose_promised(self, chance: Random) -> None:
@@ -185,11 +182,15 @@ class Trial:
     def receipts_file(self) -> Path:
         return self.folder / "plan.receipts"
 
+    def bare_store(self) -> WritableObjectStore:
+        """The store, with nobody looking."""
+        return FileStore(str(self.cluster.store_root))
+
     def _begun_cluster(self) -> ModelCluster:
         return ModelCluster.begun(self.folder, drawn_history(self.setting.seed), now_ms())
 
     def _planned(self, steps_meanwhile: int) -> PlanFile:
-        store, path = FileStore(str(self.cluster.store_root)), self.folder / "plan"
+        store, path = self.bare_store(), self.folder / "plan"
 
         def read_metadata() -> EventStream:
             for _ in range(steps_meanwhile):
@@ -205,7 +206,7 @@ class Trial:
         return read_plan(path, key)
 
     def _store(self, world: World) -> ObservedStore:
-        return ObservedStore(FileStore(str(self.cluster.store_root)), world)
+        return ObservedStore(self.bare_store(), world)
 
     def _topics(self) -> TopicSources:
         return TopicSources(topic_ids=self.cluster.history.live_topic_ids)
@@ -226,7 +227,7 @@ class Trial:
         return ObservedReceipts(ReceiptFile.begun(self.receipts_file, header), world, self.receipts_file)
 
     def _opened_receipts(self, world: World | None) -> Receipts:
-        store = FileStore(str(self.cluster.store_root))
+        store = self.bare_store()
         plan_id = self.plan.header.plan_id
         if world is None:
             if self.setting.receipts_in_store:
