@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.ports.object_store import StoredObject, Versioning
+from tieredctl.ports.object_store import KeptVersion, StoredObject, Versioning
 
 
 class Unanswered(NamedTuple):
@@ -142,6 +142,14 @@ class BucketFacts:
     unanswered: Sequence[Unanswered] = ()
 
 
+class KeptAmongFirst(NamedTuple):
+    """What a bucket keeps of replaced and deleted objects, among the first entries of its listing of versions."""
+
+    kept: Sequence[KeptVersion]
+    is_cut: bool
+    """Whether the listing has more entries."""
+
+
 class BucketSettings(Protocol):
     """Asks for the settings of one bucket. Changes nothing."""
 
@@ -164,6 +172,11 @@ class BucketSettings(Protocol):
     def reads_per_second(self) -> int | None:
         """How many reads of one prefix the store answers in a second before it throttles; None where it has no such
         limit or it is not known."""
+        ...
+
+    def kept_versions(self, most: int) -> KeptAmongFirst:
+        """The versions below the store's prefix that a listing of objects does not show. Looks at `most` entries, those
+        of current objects too, so that a large bucket is not listed to its end. Raises TieredctlError as stores do."""
         ...
 
     def ask(self, sample: Sequence[StoredObject]) -> BucketFacts:

@@ -27,7 +27,7 @@ from tieredctl.storage.azure_connection import Answer, AzureConnection, AzureFai
 from tieredctl.storage.azure_listing import blobs_below, first_page_headers
 from tieredctl.storage.azure_listing_page import is_folder, quoted, time_ms
 from tieredctl.storage.azure_upload import upload_blocks
-from tieredctl.storage.azure_versions import container_retention, delete_kept, kept_versions
+from tieredctl.storage.azure_versions import container_retention, delete_kept, version_entries
 from tieredctl.storage.bucket_store import BucketStore, concurrently, date_ms
 from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
 from tieredctl.storage.refusals import (
@@ -83,8 +83,12 @@ class AzureStore(NoMultipartUploads, BucketStore[AzureConnection]):
         return container_retention(self._request_container, self._request_service, self.address)
 
     def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
-        for kept in kept_versions(self._request_container, self.address, self.address.root + prefix):
-            yield kept._replace(key=self.address.key(kept.key))
+        return (kept for kept in self.version_entries(prefix) if kept is not None)
+
+    def version_entries(self, prefix: str = "") -> Iterator[KeptVersion | None]:
+        """As `kept_versions`, with None for each blob itself."""
+        for kept in version_entries(self._request_container, self.address, self.address.root + prefix):
+            yield kept and kept._replace(key=self.address.key(kept.key))
 
     def write(self, key: str, data: bytes) -> StoredObject:
         return self._put(key, data)

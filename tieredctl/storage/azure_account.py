@@ -7,6 +7,7 @@ login`).
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from dataclasses import dataclass, field, replace
@@ -149,6 +150,8 @@ def _identified(name: str | None, endpoint: str) -> AzureAccount:
     from azure.core.pipeline.policies import BearerTokenCredentialPolicy
     from azure.identity import DefaultAzureCredential
 
+    # It logs each way that did not work, as a warning; what is said of it is said once, by us.
+    logging.getLogger("azure.identity").addHandler(logging.NullHandler())
     signer = BearerTokenCredentialPolicy(DefaultAzureCredential(), _SCOPE)
     return AzureAccount(name, endpoint, signer, is_token_sent=True)
 

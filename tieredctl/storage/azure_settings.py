@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.ports.bucket_settings import BucketFacts, ClassTerms, ReplicationRule, SampledObject
+from tieredctl.ports.bucket_settings import BucketFacts, ClassTerms, KeptAmongFirst, ReplicationRule, SampledObject
 from tieredctl.ports.object_store import StoredObject, Versioning
+from tieredctl.storage.azure import AzureStore
 from tieredctl.storage.azure_connection import Answer, AzureConnection, AzureFailure
 from tieredctl.storage.azure_remedies import (
     AZURE_CLASSES,
@@ -32,6 +33,7 @@ from tieredctl.storage.azure_versions import service_properties, soft_delete_day
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.bucket_store import concurrently
 from tieredctl.storage.settings_asked import SettingsAsked
+from tieredctl.storage.versions_bound import kept_among_first
 
 _ACCOUNTS_SCOPE = "$account-encryption-key"
 _REPLICATED = "x-ms-or-"
@@ -69,6 +71,9 @@ class AzureSettings:
     def reads_per_second(self) -> int | None:
         """Azure's limit is of an account, and differs by its region."""
         return None
+
+    def kept_versions(self, most: int) -> KeptAmongFirst:
+        return kept_among_first(AzureStore(self.address, self.connection).version_entries, most)
 
     def ask(self, sample: Sequence[StoredObject]) -> BucketFacts:
         asked = SettingsAsked(self.address.url)

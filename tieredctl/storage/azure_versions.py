@@ -89,8 +89,8 @@ def versioning_by_blobs(request: RequestContainer, address: BucketAddress) -> Ve
     return Versioning.SUSPENDED if any(blob.version_id for blob in page.blobs) else Versioning.UNKNOWN
 
 
-def kept_versions(request: RequestContainer, address: BucketAddress, prefix: str) -> Iterator[KeptVersion]:
-    """Past versions and snapshots of blobs whose names begin so. Their keys are whole names."""
+def version_entries(request: RequestContainer, address: BucketAddress, prefix: str) -> Iterator[KeptVersion | None]:
+    """Past versions and snapshots of blobs whose names begin so, and None for the blobs. Their keys are whole names."""
     name, ids = "", set[str]()
     for page in pages(request, address, {"prefix": prefix, "include": "snapshots,versions"}):
         for blob in page.blobs:
@@ -104,6 +104,8 @@ def kept_versions(request: RequestContainer, address: BucketAddress, prefix: str
             ids.add(kept_id)
             if blob.snapshot is not None or (blob.version_id is not None and not blob.is_current_version):
                 yield KeptVersion(name, kept_id, found.size, found.last_modified_ms, False, found.storage_class)
+            else:
+                yield None
 
 
 def _kept_id(snapshot: str | None, version_id: str | None) -> str:

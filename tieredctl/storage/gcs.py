@@ -116,6 +116,10 @@ class GcsStore(NoMultipartUploads, BucketStore[GcsConnection]):
         )
 
     def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
+        return (kept for kept in self.version_entries(prefix) if kept is not None)
+
+    def version_entries(self, prefix: str = "") -> Iterator[KeptVersion | None]:
+        """As `kept_versions`, with None for each version that a listing shows too."""
         name, versions_listed = "", set[str]()
         for blob in self._blobs({"prefix": self.address.root + prefix, "versions": True}):
             stored = self._stored(blob)
@@ -126,9 +130,9 @@ class GcsStore(NoMultipartUploads, BucketStore[GcsConnection]):
             if not is_new:
                 raise GcsFailure(ErrorCode.UNREADABLE, f"{self.url} lists {stored.key!r} out of order, or twice.")
             versions_listed.add(stored.version)
-            if blob._properties.get("timeDeleted"):
-                modified_ms, storage_class = stored.last_modified_ms, stored.storage_class
-                yield KeptVersion(stored.key, stored.version, stored.size, modified_ms, False, storage_class)
+            modified_ms, storage_class = stored.last_modified_ms, stored.storage_class
+            kept = KeptVersion(stored.key, stored.version, stored.size, modified_ms, False, storage_class)
+            yield kept if blob._properties.get("timeDeleted") else None
 
     def write(self, key: str, data: bytes) -> StoredObject:
         return self._put(key, data)

@@ -9,14 +9,16 @@ from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.ports.bucket_settings import BucketFacts, ClassTerms, DefaultRetention, SampledObject
+from tieredctl.ports.bucket_settings import BucketFacts, ClassTerms, DefaultRetention, KeptAmongFirst, SampledObject
 from tieredctl.ports.object_store import StoredObject, Versioning
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.bucket_store import concurrently
+from tieredctl.storage.gcs import GcsStore
 from tieredctl.storage.gcs_connection import ONCE, GcsConnection, GcsFailure, failing_as_tieredctl
 from tieredctl.storage.gcs_lifecycle import lifecycle_rules
 from tieredctl.storage.gcs_remedies import GCS_CLASSES, GCS_RIGHTS, gcs_remedies
 from tieredctl.storage.settings_asked import SettingsAsked
+from tieredctl.storage.versions_bound import kept_among_first
 
 _EVERYBODY = {"allUsers", "allAuthenticatedUsers"}
 _ALWAYS_REPORTED = "iamConfiguration"
@@ -57,6 +59,9 @@ class GcsSettings:
     def reads_per_second(self) -> int | None:
         """Google's grows with use."""
         return None
+
+    def kept_versions(self, most: int) -> KeptAmongFirst:
+        return kept_among_first(GcsStore(self.address, self.connection).version_entries, most)
 
     def ask(self, sample: Sequence[StoredObject]) -> BucketFacts:
         asked = SettingsAsked(self.address.url)

@@ -34,7 +34,7 @@ from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3F
 from tieredctl.storage.s3_copy import copy_at_once, copy_in_parts
 from tieredctl.storage.s3_listing_page import LISTED, whole_seconds_ms
 from tieredctl.storage.s3_upload import content_md5, upload_in_parts
-from tieredctl.storage.s3_versions import bucket_retention, kept_versions
+from tieredctl.storage.s3_versions import bucket_retention, version_entries
 from tieredctl.storage.upload_parts import Upload
 
 _MISSING = {"NoSuchKey", "404", "KeyTooLongError"}
@@ -91,8 +91,12 @@ class S3Store(BucketStore[S3Connection]):
         return bucket_retention(self._request)
 
     def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
-        for kept in kept_versions(self._request, self.address, self.address.root + prefix):
-            yield kept._replace(key=self.address.key(kept.key))
+        return (kept for kept in self.version_entries(prefix) if kept is not None)
+
+    def version_entries(self, prefix: str = "") -> Iterator[KeptVersion | None]:
+        """As `kept_versions`, with None for each version that a listing shows too."""
+        for kept in version_entries(self._request, self.address, self.address.root + prefix):
+            yield kept and kept._replace(key=self.address.key(kept.key))
 
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         demand(Capability.MULTIPART_UPLOADS, self.capabilities, self.url)

@@ -13,6 +13,7 @@ from tieredctl.ports.bucket_settings import (
     BucketFacts,
     ClassTerms,
     DefaultRetention,
+    KeptAmongFirst,
     KeyState,
     ReplicationRule,
     SampledObject,
@@ -20,11 +21,13 @@ from tieredctl.ports.bucket_settings import (
 from tieredctl.ports.object_store import StoredObject, Versioning
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.bucket_store import concurrently
+from tieredctl.storage.s3 import S3Store
 from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure
 from tieredctl.storage.s3_lifecycle import archive_rules, lifecycle_rules
 from tieredctl.storage.s3_listing_page import ANSWERED_WITH
 from tieredctl.storage.s3_remedies import S3_CLASSES, S3_RIGHTS, s3_remedies
 from tieredctl.storage.settings_asked import SettingsAsked
+from tieredctl.storage.versions_bound import kept_among_first
 
 _NOT_SET = {
     "NoSuchConfiguration",
@@ -74,6 +77,9 @@ class S3Settings:
     @property
     def reads_per_second(self) -> int | None:
         return _READS_A_PREFIX if self.connection.is_aws else None
+
+    def kept_versions(self, most: int) -> KeptAmongFirst:
+        return kept_among_first(S3Store(self.address, self.connection).version_entries, most)
 
     def ask(self, sample: Sequence[StoredObject]) -> BucketFacts:
         asked = SettingsAsked(self.address.url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Any
 
 from tieredctl.errors import ErrorCode
@@ -23,13 +24,15 @@ def bucket_retention(request: Request) -> Retention:
     return Retention(kept, None if kept is Versioning.OFF else _lock(request))
 
 
-def kept_versions(request: Request, address: BucketAddress, prefix: str) -> Iterator[KeptVersion]:
-    """All versions and delete markers of names with this prefix, without the versions that a listing shows. Raises
+def version_entries(request: Request, address: BucketAddress, prefix: str) -> Iterator[KeptVersion | None]:
+    """All versions and delete markers of names with this prefix; None for a version that a listing shows. Raises
     S3Failure `unreadable` where the listing does not end."""
     for page in address.pages_that_end(_version_pages(request, address.url, prefix), _has_no_version):
-        older = (_kept(entry, entry["Size"]) for entry in page.get("Versions", ()) if not entry["IsLatest"])
+        versions = page.get("Versions", ())
+        older = [_kept(entry, entry["Size"]) for entry in versions if not entry["IsLatest"]]
         marks = (_kept(entry, None) for entry in page.get("DeleteMarkers", ()))
         yield from sorted([*older, *marks])
+        yield from repeat(None, len(versions) - len(older))
 
 
 def _version_pages(request: Request, url: str, prefix: str) -> Iterator[Answer]:

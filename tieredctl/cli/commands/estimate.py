@@ -33,6 +33,7 @@ from tieredctl.ops.estimates.metadata_growth import BrokerMemory, read_metadata,
 from tieredctl.ops.estimates.retention import RetentionChange, retention_estimate
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.wiring.kept_versions import kept_versions_of
 from tieredctl.wiring.metadata import demand_known
 from tieredctl.wiring.places import MetadataPlace, StorePlace
 from tieredctl.wiring.timelines import local_replicas
@@ -237,8 +238,8 @@ def cost(
     """Estimate what storage and copy requests cost a month, by topic.
 
     Prices are those of the configuration; without one, the list prices of S3, Google Cloud Storage and Azure, with
-    their date. Bytes are those of the logs, before the layout compresses them. Deletions and multipart uploads are not
-    included.
+    their date. Bytes are those of the logs, before the layout compresses them. What the store keeps of deleted objects
+    is included, by its listing of versions; deletions and multipart uploads are not.
 
     For example: tieredctl estimate cost --bootstrap-server broker:9092
     """
@@ -247,7 +248,10 @@ def cost(
     known_price, price_of = _price(remote, opened.url, price)
     place, selection = metadata_options.place(), Selection.given(topic, topic_id)
     with place.open() as stream:
-        estimate = cost_estimate(stream, selection, chosen, known_price, now_ms(now), reads_per_day=reads_per_day)
+        kept = kept_versions_of(remote, opened, chosen, selection, known_price)
+        estimate = cost_estimate(
+            *(stream, selection, chosen, known_price, now_ms(now)), kept=kept, reads_per_day=reads_per_day
+        )
         estimate.summary["priceOf"] = price_of
         demand_known(place, stream, selection)
         sentences = (

@@ -14,13 +14,15 @@ from tieredctl.ports.bucket_settings import BucketSettings, ClassTerms, Unanswer
 from tieredctl.ports.object_store import Capability, ObjectStore, StoredObject, Versioning
 
 MOST_LISTED = 100_000
-"""How many objects, and how many versions, are looked at: what is counted is at least so much."""
+"""How many objects are looked at, and how many entries of the listing of versions, which has current ones too: what is
+counted is at least so much."""
 MOST_UPLOADS = 1_000
 """The same of unfinished uploads, whose parts take a request each."""
 _SAMPLED_EACH = 5
 """How many of the oldest and of the newest objects are asked about one by one."""
 _NOT_ANSWERED = (ErrorCode.STORE_FORBIDDEN, ErrorCode.UNREADABLE)
 _Listed = TypeVar("_Listed")
+_Answer = TypeVar("_Answer")
 
 
 class Counts(NamedTuple):
@@ -92,14 +94,16 @@ class Lister:
         """The noncurrent versions, and how many delete markers there are."""
         if versioning in (Versioning.OFF, Versioning.UNKNOWN):
             return None, 0
-        listed = self._at("versions", self.store.kept_versions, MOST_LISTED)
-        if listed is None:
+        found = self._answered("versions", lambda: self.settings.kept_versions(MOST_LISTED))
+        if found is None:
             return None, 0
-        markers = sum(one.is_delete_marker for one in listed)
+        if found.is_cut:
+            self.cut.append("versions")
+        markers = sum(one.is_delete_marker for one in found.kept)
         sizes = Counter[str]()
-        for one in listed:
+        for one in found.kept:
             sizes[one.storage_class or ""] += one.size
-        return Counts(len(listed) - markers, sizes), markers
+        return Counts(len(found.kept) - markers, sizes), markers
 
     def uploads(self) -> Uploads | None:
         """The unfinished uploads; None where the store does not list them."""
@@ -112,17 +116,22 @@ class Lister:
         return Uploads(len(listed), None if sizes is None else sum(sizes), min(one.initiated_ms for one in listed))
 
     def _at(self, what: str, entries: Callable[[], Iterator[_Listed]], most: int) -> list[_Listed] | None:
+        listed = self._answered(what, lambda: list(islice(entries(), most + 1)))
+        if listed is None:
+            return None
+        if len(listed) > most:
+            self.cut.append(what)
+        return listed[:most]
+
+    def _answered(self, what: str, ask: Callable[[], _Answer]) -> _Answer | None:
         try:
-            listed = list(islice(entries(), most + 1))
+            return ask()
         except TieredctlError as error:
             if error.code not in _NOT_ANSWERED:
                 raise
             is_unsupported = error.code is not ErrorCode.STORE_FORBIDDEN
             self.unanswered.append(Unanswered(what, self.settings.rights[what], error.message, is_unsupported))
             return None
-        if len(listed) > most:
-            self.cut.append(what)
-        return listed[:most]
 
 
 def _by_class(objects: Sequence[StoredObject]) -> dict[str, Counts]:

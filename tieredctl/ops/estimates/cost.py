@@ -8,6 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
+from tieredctl.errors import TieredctlError
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
@@ -18,7 +19,9 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.orphans.noncurrent import MOST_ENTRIES, Noncurrent
 from tieredctl.ports.layout import Layout
+from tieredctl.ports.object_store import Versioning
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 DAYS_A_MONTH = 30
@@ -90,13 +93,15 @@ def cost_estimate(
     price: StoragePrice,
     now_ms: int,
     *,
+    kept: Noncurrent | TieredctlError,
     reads_per_day: int | None = None,
 ) -> CostEstimate:
     """What the selected topics cost for a month, as large as they are and copied at the last month's rate.
 
     Bytes are those of the logs as the brokers had them: compression by the layout is unknown. One write request is
     counted for each object that the layout promises per segment; multipart uploads take more. Reads are not in the
-    metadata: they are as `reads_per_day` states.
+    metadata: they are as `reads_per_day` states. `kept` is what the store keeps of deleted objects, or why that is
+    unknown.
     """
     figures = topic_figures(replayed(stream, selection), layout, now_ms)
     topics = sorted(figures.items(), key=lambda one: one[1].name)
@@ -106,15 +111,18 @@ def cost_estimate(
     least = [price.monthly_cost(topic.bytes) for _, topic in topics]
     parts = [cost for cost in (*least, *(row.puts_cost for row in rows)) if cost is not None]
     unknown = sum(topic.segments_of_unknown_size for _, topic in topics)
-    known_costs = [*parts, *([] if gets_cost is None else [gets_cost])]
+    noncurrent = {} if isinstance(kept, TieredctlError) else kept.document()
+    others = (gets_cost, noncurrent.get("monthlyCost"))
+    known_costs = [*parts, *(cost for cost in others if cost is not None)]
     summary = {
         "bytes": known_sum(row.bytes for row in rows),
         "puts": sum(row.puts for row in rows),
         "gets": gets,
         "getsCost": gets_cost,
+        "noncurrent": noncurrent or None,
         "cost": round(sum(known_costs), _DIGITS),
         "currency": price.currency,
-        "notKnown": _not_known(price, gets, unknown),
+        "notKnown": [*_not_known(price, gets, unknown), *_not_known_of_kept(kept)],
     }
     return CostEstimate(rows, summary)
 
@@ -160,6 +168,17 @@ def cost_row(topic_id: str, topic: TopicFigures, price: StoragePrice, now_ms: in
         *(price.monthly_cost(topic.bytes) if is_known else None, round(copies, _DIGITS), topic.objects, puts),
         *(price.puts_cost(puts), price.currency),
     )
+
+
+def _not_known_of_kept(kept: Noncurrent | TieredctlError) -> Iterator[str]:
+    if isinstance(kept, TieredctlError):
+        yield f"noncurrent versions: {kept.message.rstrip('.')}"
+    elif kept.versioning is Versioning.UNKNOWN:
+        yield "noncurrent versions: the store does not report whether it keeps any"
+    elif kept.versions is None:
+        yield "noncurrent versions: the store keeps them, but they may not be listed"
+    elif kept.is_cut:
+        yield f"noncurrent versions after the first {MOST_ENTRIES} entries of their listing"
 
 
 def _not_known(price: StoragePrice, gets: int | None, of_unknown_size: int) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.counted import counted
@@ -12,9 +12,12 @@ from tieredctl.model.prices import StoragePrice
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ports.bucket_settings import BucketSettings
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import KeptVersion, ObjectStore, Versioning
 
+MOST_ENTRIES = 100_000
+"""Of the listing of versions, which has current ones too."""
 _NOT_TOLD = (ErrorCode.STORE_FORBIDDEN, ErrorCode.UNREADABLE)
 
 
@@ -29,6 +32,8 @@ class Noncurrent:
     price: StoragePrice | None = None
     class_bytes: Mapping[str, int] = field(default_factory=dict)
     """The bytes by storage class."""
+    is_cut: bool = False
+    """Whether the listing of versions was only looked at up to a bound: then it is at least so much."""
 
     def document(self) -> Document:
         """For a summary."""
@@ -52,15 +57,41 @@ class Noncurrent:
         )
 
 
-def noncurrent(store: ObjectStore, layout: Layout, selection: Selection, price: StoragePrice | None) -> Noncurrent:
-    """Counts what the store keeps of the selected objects, or of all if nothing is selected."""
+def noncurrent_among_first(
+    store: ObjectStore,
+    settings: Callable[[], BucketSettings],
+    layout: Layout,
+    selection: Selection,
+    price: StoragePrice | None,
+) -> Noncurrent:
+    """As `noncurrent`, by the first entries of the listing of versions. Raises TieredctlError where the store does not
+    answer at all."""
+    is_cut = False
+
+    def among_first() -> Iterable[KeptVersion]:
+        nonlocal is_cut
+        kept, is_cut = settings().kept_versions(MOST_ENTRIES)
+        return kept
+
+    return replace(noncurrent(store, layout, selection, price, among_first), is_cut=is_cut)
+
+
+def noncurrent(
+    store: ObjectStore,
+    layout: Layout,
+    selection: Selection,
+    price: StoragePrice | None,
+    listed: Callable[[], Iterable[KeptVersion]] | None = None,
+) -> Noncurrent:
+    """Counts what the store keeps of the selected objects, or of all if nothing is selected: all that it lists, or what
+    was `listed` of that."""
     is_counted = _selected(layout, selection)
     versioning, versions, markers, class_bytes = Versioning.UNKNOWN, 0, 0, Counter[str]()
     try:
         versioning = store.retention().versioning
         if versioning is Versioning.OFF:
             return Noncurrent(versioning, 0, 0, 0, price)
-        for kept in store.kept_versions() if versioning is not Versioning.UNKNOWN else ():
+        for kept in (listed or store.kept_versions)() if versioning is not Versioning.UNKNOWN else ():
             if is_counted(kept):
                 versions += not kept.is_delete_marker
                 markers += kept.is_delete_marker
