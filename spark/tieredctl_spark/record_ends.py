@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.lost_records import Loss
 from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import Isolation
-from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.records.transaction_indexes import TransactionIndexes
 from tieredctl.rlmm.cache import DeletedOffsets
 

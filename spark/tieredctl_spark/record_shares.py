@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from tieredctl.model.findings import Finding
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.lost_records import LostRecords
 from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import GREATEST_OFFSET, Isolation, Moment, OnDamage, RecordPlace, RecordRequest
-from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.records.served_spans import ServedSpan, clipped
 from tieredctl.records.time_lookup import offset_of_time
 

@@ -90,6 +90,21 @@ def recovering(captures: Path, tmp_path: Path) -> Change:
 
 
 @pytest.fixture
+def healing(captures: Path, tmp_path: Path) -> Change:
+    capture, store = captures / "kafka-4.3.1", tmp_path / "store"
+    whole, folder = capture / "remote" / "kafka-tiered-storage", STEM.partition("/")[0]
+    shutil.copytree(whole / folder, store / folder)
+    missing = [store / f"{STEM}.{part}" for part in ("log", "index", "leader_epoch_checkpoint")]
+    for path in missing:
+        path.unlink()
+    words: list[str | Path] = ["heal", "--segment-id", SEGMENT_ID, "--store", f"file:{store}"]
+    words += ["--from-store", f"file:{whole}", "--log-dir", capture / "data", *CONFIRMED]
+    right = {path: (whole / path.relative_to(store)).read_bytes() for path in missing}
+    is_whole = lambda: all(not path.exists() or path.read_bytes() == right[path] for path in missing)  # noqa: E731
+    return Change(words, store, f"link .*{STEM}", is_whole, lambda: all(path.exists() for path in missing))
+
+
+@pytest.fixture
 def moving(tmp_path: Path) -> Change:
     node = tmp_path / "data"
     moved_node(node)
@@ -114,7 +129,7 @@ EXHAUSTIVE = pytest.mark.exhaustive
 
 
 @pytest.mark.parametrize("stop", [INT, pytest.param(TERM, marks=EXHAUSTIVE), TWICE])
-@pytest.mark.parametrize("name", ["restoring", "purging", "cleaning", "recovering", "moving"])
+@pytest.mark.parametrize("name", ["restoring", "purging", "cleaning", "recovering", "healing", "moving"])
 def test_what_is_said_finishes_the_work(name: str, stop: Stop, request: pytest.FixtureRequest) -> None:
     change: Change = request.getfixturevalue(name)
 

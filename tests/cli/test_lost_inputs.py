@@ -42,6 +42,7 @@ OF_METADATA = {
     "orphans scan": ("--min-age", "0s", "-o", "jsonl", *LOG, *STORE),
     "orphans plan": ("--to", "{folder}/plan", "--force", *LOG, *STORE),
     "partition remove": (TOPIC_ID, "--even-if-live", *LOG, *STORE, *IMAGE),
+    "heal": ("--segment-id", SEGMENT, *LOG, *STORE),
     "recover indexes": (SEGMENT, *LOG, *STORE),
     "recover metadata": (*LOG, *STORE),
     "topic list": (*LOG, *IMAGE),

@@ -51,6 +51,7 @@ REFUSALS = (
     "orphans plan {log} {store} --to {folder}/plan",
     "recover metadata {log} {store}",
     f"recover indexes {UNKNOWN_SEGMENT} {{log}} {{store}}",
+    f"heal --segment-id {UNKNOWN_SEGMENT} {{log}} {{store}}",
 )
 """They have no answer, and no plan: what was not found may be there."""
 

@@ -12,6 +12,7 @@ import pytest
 from tests.cli.command_line import Tieredctl
 from tests.cli.crashed_bucket import broker_of_bucket, crashed_contents
 from tests.cli.crashed_cluster import ENOUGH, NO_AGE, CrashedCluster, planned_keys
+from tests.cli.test_recover_indexes import CONFIRMED, SEGMENT_ID, STEM
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.faulty_proxy import Answer, FaultyProxy, Request
 from tests.rigs.object_servers import ObjectServer
@@ -153,3 +154,24 @@ def test_a_bucket_that_does_not_tell_may_keep_versions(
 
     assert applied.document()["summary"]["stays"]["bytesKept"] is None
     assert scanned.document()["summary"]["noncurrent"]["versions"] is None
+
+
+def test_lost_objects_come_back_from_the_versions_that_the_bucket_keeps(
+    tieredctl: Tieredctl, captures: Path, moto: ObjectServer
+) -> None:
+    """One that was deleted, and one that was overwritten, without any option that names a source."""
+    capture, folder = captures / "kafka-4.3.1", STEM.partition("/")[0]
+    root = capture / "remote" / "kafka-tiered-storage"
+    written = {path.relative_to(root).as_posix(): path.read_bytes() for path in (root / folder).iterdir()}
+    with VersionedBucket(S3Bucket(moto.endpoint).client, moto.endpoint) as bucket:
+        bucket.fill(written)
+        bucket.delete(f"{STEM}.log")
+        bucket.fill({f"{STEM}.timeindex": b"garbage"})
+        words = ("heal", "--segment-id", SEGMENT_ID, *bucket.store_words(), "--log-dir", capture / "data", *CONFIRMED)
+
+        healed = tieredctl(*words, "-o", "json")
+
+        sources = {one["part"]: (one["source"], one["healed"]) for one in healed.document()["items"]}
+        assert healed.exit_code == 0, healed.err
+        assert sources == {"log": ("kept-version", True), "time-index": ("kept-version", True)}
+        assert bucket.current() == written

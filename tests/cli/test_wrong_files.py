@@ -50,6 +50,7 @@ OTHERWISE: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("orphans scan", "--inventory"): (*LOG, *IN_S3),
     ("orphans plan", "--inventory"): ("--to", "{folder}/planned", *LOG, *IN_S3),
     ("recover indexes", "--verified"): (*LOG, *STORE),
+    ("heal", "--result"): (*LOG, *STORE),
     ("remote records", "--schema"): ("orders", "--value", "avro", *LOG, *STORE),
 }
 """The same, where an option needs other words than the rest of its command."""

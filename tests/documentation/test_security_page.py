@@ -170,6 +170,7 @@ def words(
         "explain": ("orders:0@5",),
         "recover metadata": store,
         "recover indexes": (*store, segment),
+        "heal": (*store, "--segment-id", segment),
         "topic status": ("orders",),
         "estimate retention": ("ledger", "--local-retention-bytes", "500000"),
         "estimate follower-bootstrap": ("ledger:0", "--throughput", "50kB"),
@@ -256,6 +257,7 @@ OF_NO_USE = Rule(ResourceType.TOPIC, "no such topic", AclOperation.DESCRIBE)
 SEEN_WITHOUT = {
     ("wal clean", AclOperation.DESCRIBE),
     ("recover indexes", AclOperation.DESCRIBE),
+    ("heal", AclOperation.DESCRIBE),
     ("estimate follower-bootstrap", AclOperation.DESCRIBE_CONFIGS),
     ("topic disable", AclOperation.DESCRIBE_CONFIGS),
     ("doctor config", AclOperation.DESCRIBE),

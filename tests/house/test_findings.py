@@ -19,6 +19,7 @@ from tieredctl.rlmm.states import Refusal
 ROOT = Path(__file__).parents[2]
 SHOWN_OR_WRITTEN = {
     "tieredctl/ops/guards/second_look.py",
+    "tieredctl/ops/verification/accepted_losses.py",
     "tieredctl/cli/commands/orphans_show.py",
     "tieredctl/cli/findings/finding_report.py",
     "tieredctl/model/findings.py",

@@ -20,6 +20,7 @@ from tests.rigs.faulty_proxy import FaultyProxy, Reply, Request, Rule, Server
 from tests.rigs.object_servers import AZURE_ACCOUNT, AZURE_KEY, ObjectServer
 from tests.rigs.ports import free_ports
 from tests.storage.missing_bucket import demand_missing
+from tieredctl.errors import TieredctlError
 from tieredctl.ports.object_store import Deletion, DeletionOutcome, Retention, StoredObject, Versioning
 from tieredctl.storage.azure import AzureStore
 from tieredctl.storage.azure_connection import AzureConnection
@@ -184,11 +185,15 @@ def test_snapshots_are_kept_versions_and_can_be_deleted(place: AzurePlace) -> No
         place.blob("a").create_snapshot()
 
     kept = list(place.store.kept_versions())
+    read = [place.store.read_version(one) for one in kept]
     for one in kept:
         place.store.delete_version(one)
         place.store.delete_version(one)
 
     assert [(one.key, one.size, one.is_delete_marker) for one in kept] == [("a", 1, False)] * 2
+    assert read == [place.store.read("a")] * 2
+    with pytest.raises(TieredctlError):
+        place.store.read_version(kept[0])
     assert list(place.store.kept_versions()) == []
     assert [stored.key for stored in place.store.list()] == ["a", "b"]
 

@@ -14,7 +14,7 @@ from tests.shares import divided
 from tests.verification.test_altered_indexes import MISLEADS
 from tieredctl.formats.record_batches import HEADER_BYTES
 from tieredctl.formats.segment_parts import offset_index_entries, time_index_entries
-from tieredctl.ops.healing.index_diagnosis import Condition
+from tieredctl.ops.healing.examination import Condition
 from tieredctl.ops.healing.index_plan import plan_index_recovery
 from tieredctl.ops.healing.known_segments import SegmentsOnce
 from tieredctl.ops.metadata.event_stream import EventStream

@@ -162,15 +162,16 @@ def read_local_replicas(log_dirs: Iterable[Path]) -> list[LocalReplica]:
             there = log_dir.exists()
             message = f"{log_dir} is a file, not a broker's log directory." if there else f"There is no {log_dir}."
             raise TieredctlError(ErrorCode.NOT_A_LOG_DIR if there else ErrorCode.PATH_MISSING, message)
-        of_log_dir = list(_replicas(log_dir))
+        of_log_dir = list(replicas_in(log_dir))
         if not of_log_dir and not (log_dir / META_PROPERTIES_FILE).exists():
             raise TieredctlError(ErrorCode.NOT_A_LOG_DIR, f"{log_dir} has no partition.")
         replicas += of_log_dir
     return replicas
 
 
-def _replicas(log_dir: Path) -> Iterator[LocalReplica]:
-    for partition, folder in partition_folders(log_dir):
+def replicas_in(log_dir: Path, only: Collection[tuple[str, int]] | None = None) -> Iterator[LocalReplica]:
+    """The partitions of one log directory, or `only` those of some topics and partitions."""
+    for partition, folder in partition_folders(log_dir, only):
         try:
             parsed = [name for file in folder.iterdir() if (name := parse_segment_file_name(file.name))]
             settled = [name for name in parsed if name.transition is None and name.segment_id is None]

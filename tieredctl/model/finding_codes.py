@@ -13,6 +13,7 @@ class FindingCode(AnyFindingCode):
     """What a finding is that tieredctl itself makes."""
 
     OBJECT_MISSING = "object-missing"
+    ACCEPTED_LOSS = "accepted-loss"
     SIZE_MISMATCH = "size-mismatch"
     BATCH_CORRUPT = "batch-corrupt"
     OFFSETS_OUT_OF_ORDER = "offsets-out-of-order"

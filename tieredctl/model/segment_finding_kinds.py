@@ -22,6 +22,13 @@ SEGMENT_FINDING_KINDS = (
         remedy_of_index=_MEND,
     ),
     FindingKind(
+        FindingCode.ACCEPTED_LOSS,
+        Severity.INFO,
+        "an object is lost, and `heal --accept-loss` recorded that nothing has its bytes",
+        "tieredctl heal --segment-id {segmentId} …",
+        many="lost objects whose loss was accepted",
+    ),
+    FindingKind(
         FindingCode.SIZE_MISMATCH,
         Severity.CRITICAL,
         "a segment's log is not as long as the metadata says",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from tieredctl.errors import DecodeError
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ports.object_store import STREAM_CHUNK_BYTES, ObjectStore
 
@@ -254,6 +255,22 @@ class Layout(Protocol):
 
     def open_segment(self, store: ObjectStore, segment: SegmentIdentity) -> SegmentReader:
         """A reader of one segment. Reads nothing until one of its methods is called."""
+        ...
+
+
+@runtime_checkable
+class WritingLayout(Protocol):
+    """A layout that can also build the objects that its manager would have stored. Those whose `verbatim_parts` are all
+    parts need not."""
+
+    def stored_objects(
+        self, store: ObjectStore, segment: RemoteLogSegmentMetadata, parts: Mapping[Part, bytes]
+    ) -> Mapping[Part, bytes]:
+        """The promised objects of a segment whose broker wrote these parts, all that it has.
+
+        Where a manifest is there, by that: with its sizes of chunks, its compression and its data key. Otherwise as
+        another segment of the partition is stored. Raises TieredctlError `usage` where neither shows how.
+        """
         ...
 
 

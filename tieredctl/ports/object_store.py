@@ -207,6 +207,10 @@ class ObjectStore(Protocol):
         """All that `retention` keeps as versions of keys that start with `prefix`, by ascending key. Streams."""
         ...
 
+    def read_version(self, kept: KeptVersion) -> bytes:
+        """All bytes of what `kept_versions` gave. Raises TieredctlError as `read` does."""
+        ...
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         """Every unfinished upload for a key that starts with `prefix`, by ascending key.
 

@@ -62,6 +62,9 @@ class StoreAround:
     def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
         return self.store.kept_versions(prefix)
 
+    def read_version(self, kept: KeptVersion) -> bytes:
+        return self.store.read_version(kept)
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         return self.store.multipart_uploads(prefix)
 

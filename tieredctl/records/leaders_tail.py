@@ -15,9 +15,9 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import ON_DISK, LeaderEpochs
 from tieredctl.ports.layout import Part, SegmentReader
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.process.progress import note_more
 from tieredctl.records.request import GREATEST_OFFSET
-from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.records.served_spans import ServedSpan
 from tieredctl.records.sound_batches import SoundBatches
 

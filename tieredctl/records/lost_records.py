@@ -10,7 +10,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ops.remote.part_finding import part_finding
 from tieredctl.ports.layout import Part
-from tieredctl.records.segment_objects import SegmentObjects
+from tieredctl.ports.segment_objects import SegmentObjects
 
 _CODES = {
     ErrorCode.OBJECT_MISSING: FindingCode.OBJECT_MISSING,

@@ -16,13 +16,13 @@ from tieredctl.ops.guards.in_parallel import in_turn
 from tieredctl.ops.remote.log_bytes import MOST_BYTES_IN_FLIGHT
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.arrow_records import arrow_records, chosen_schema, damage_row
 from tieredctl.records.committed import CommittedBatches
 from tieredctl.records.lost_records import Loss, LostRecords, SegmentLosses
 from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import GREATEST_OFFSET, Isolation, Moment, OnDamage, RecordPlace, RecordRequest
 from tieredctl.records.segment_log import SegmentLog
-from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.records.served_spans import ServedSpan, clipped
 from tieredctl.records.sound_batches import SoundBatches
 from tieredctl.records.time_lookup import offset_of_time

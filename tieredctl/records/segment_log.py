@@ -18,12 +18,12 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.remote.log_bytes import LogBytes
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
+from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.process.progress import note_more
 from tieredctl.records.batch_order import BatchOrder
 from tieredctl.records.leaders_tail import LayoutWithLeaders
 from tieredctl.records.legacy_log import begins_with_legacy, legacy_batches
 from tieredctl.records.lost_records import Loss, SegmentLosses
-from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.records.served_spans import ServedSpan
 from tieredctl.records.sound_batches import SoundBatches
 

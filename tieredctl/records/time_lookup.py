@@ -14,9 +14,9 @@ from tieredctl.formats.segment_parts import time_index_entries
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
+from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.lost_records import Loss, SegmentLosses
 from tieredctl.records.segment_log import INDEXED_FROM_BYTES, SegmentLog
-from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.records.served_spans import ServedSpan
 from tieredctl.records.sound_batches import SoundBatches
 

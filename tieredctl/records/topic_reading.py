@@ -11,13 +11,13 @@ from tieredctl.errors import TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.arrow_records import chosen_schema
 from tieredctl.records.asked_records import TextPattern, first_records, record_count
 from tieredctl.records.lost_records import LostRecords
 from tieredctl.records.partition_records import PartitionRecords
 from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import OnDamage, RecordRequest
-from tieredctl.records.segment_objects import SegmentObjects
 
 
 @dataclass(slots=True)

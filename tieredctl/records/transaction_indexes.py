@@ -14,10 +14,10 @@ from tieredctl.formats.segment_parts import transaction_index_entries
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
+from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.index_contradiction import index_contradiction
 from tieredctl.records.lost_records import Loss, SegmentLosses
 from tieredctl.records.segment_log import SegmentLog
-from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.records.served_spans import ServedSpan
 
 _Read = TypeVar("_Read")

@@ -27,7 +27,7 @@ from tieredctl.storage.azure_connection import Answer, AzureConnection, AzureFai
 from tieredctl.storage.azure_listing import blobs_below, first_page_headers
 from tieredctl.storage.azure_listing_page import is_folder, quoted, time_ms
 from tieredctl.storage.azure_upload import upload_blocks
-from tieredctl.storage.azure_versions import container_retention, delete_kept, version_entries
+from tieredctl.storage.azure_versions import container_retention, delete_kept, read_kept, version_entries
 from tieredctl.storage.bucket_store import BucketStore, concurrently, date_ms
 from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
 from tieredctl.storage.refusals import (
@@ -89,6 +89,16 @@ class AzureStore(NoMultipartUploads, BucketStore[AzureConnection]):
         """As `kept_versions`, with None for each blob itself."""
         for kept in version_entries(self._request_container, self.address, self.address.root + prefix):
             yield kept and kept._replace(key=self.address.key(kept.key))
+
+    def read_version(self, kept: KeptVersion) -> bytes:
+        try:
+            return read_kept(self._request, kept, self.address.root + kept.key).body
+        except AzureFailure as failure:
+            if failure.is_missing:
+                raise object_missing(self.url, kept.key) from None
+            if failure.reason in _ARCHIVED:
+                raise object_archived(self.url, kept.key) from None
+            raise
 
     def write(self, key: str, data: bytes) -> StoredObject:
         return self._put(key, data)

@@ -114,6 +114,14 @@ def _kept_id(snapshot: str | None, version_id: str | None) -> str:
 
 def delete_kept(request: _RequestBlob, kept: KeptVersion, name: str) -> None:
     """Deletes a past version or a snapshot; soft delete may keep it still. Raises AzureFailure."""
+    request("DELETE", name, _which(kept))
+
+
+def read_kept(request: _RequestBlob, kept: KeptVersion, name: str) -> Answer:
+    """The bytes of a past version or a snapshot. Raises AzureFailure."""
+    return request("GET", name, _which(kept))
+
+
+def _which(kept: KeptVersion) -> dict[str, str]:
     is_snapshot = kept.version_id.startswith(_SNAPSHOT)
-    which = "snapshot" if is_snapshot else "versionid"
-    request("DELETE", name, {which: kept.version_id.removeprefix(_SNAPSHOT)})
+    return {"snapshot" if is_snapshot else "versionid": kept.version_id.removeprefix(_SNAPSHOT)}

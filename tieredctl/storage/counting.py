@@ -85,6 +85,10 @@ class CountingReader(StoreAround):
         self._count("kept_versions")
         yield from self.store.kept_versions(prefix)
 
+    def read_version(self, kept: KeptVersion) -> bytes:
+        self._count("read_version")
+        return self.store.read_version(kept)
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         self._count("multipart_uploads")
         yield from self.store.multipart_uploads(prefix)

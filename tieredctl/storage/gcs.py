@@ -134,6 +134,18 @@ class GcsStore(NoMultipartUploads, BucketStore[GcsConnection]):
             kept = KeptVersion(stored.key, stored.version, stored.size, modified_ms, False, storage_class)
             yield kept if blob._properties.get("timeDeleted") else None
 
+    def read_version(self, kept: KeptVersion) -> bytes:
+        name, generation = self.address.root + kept.key, int(kept.version_id)
+        blob = self._client.bucket(self.address.bucket).blob(name, generation=generation)
+        try:
+            with failing_as_tieredctl(self.url):
+                data: bytes = blob.download_as_bytes(raw_download=True, **ONCE)
+        except GcsFailure as failure:
+            if failure.is_missing:
+                raise object_missing(self.url, kept.key) from None
+            raise
+        return data
+
     def write(self, key: str, data: bytes) -> StoredObject:
         return self._put(key, data)
 

@@ -140,6 +140,9 @@ class RetryingStore(StoreAround):
     def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
         return self._each_once(lambda: self.store.kept_versions(prefix))
 
+    def read_version(self, kept: KeptVersion) -> bytes:
+        return self.policy.run(lambda _: self.store.read_version(kept))
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         return self._each_once(lambda: self.store.multipart_uploads(prefix))
 

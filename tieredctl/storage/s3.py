@@ -98,6 +98,17 @@ class S3Store(BucketStore[S3Connection]):
         for kept in version_entries(self._request, self.address, self.address.root + prefix):
             yield kept and kept._replace(key=self.address.key(kept.key))
 
+    def read_version(self, kept: KeptVersion) -> bytes:
+        try:
+            answer = self._request("get_object", Key=self.address.root + kept.key, VersionId=kept.version_id)
+            return self.connection.body(answer, self.url)
+        except S3Failure as failure:
+            if failure.reason in (*_MISSING, "NoSuchVersion"):
+                raise object_missing(self.url, kept.key) from None
+            if failure.reason in _ARCHIVED:
+                raise object_archived(self.url, kept.key) from None
+            raise
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         demand(Capability.MULTIPART_UPLOADS, self.capabilities, self.url)
         parameters = {"Prefix": self.address.root + prefix, "EncodingType": "url"}

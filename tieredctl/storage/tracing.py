@@ -75,6 +75,12 @@ class TracingStore(StoreAround):
     def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
         return self._streamed(f"list versions {prefix}".strip(), self.store.kept_versions(prefix), "version")
 
+    def read_version(self, kept: KeptVersion) -> bytes:
+        with self._asked(f"get version {kept.version_id} of {kept.key}") as asked:
+            data = self.store.read_version(kept)
+            asked.answer = _bytes(len(data))
+        return data
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         return self._streamed(f"list uploads {prefix}".strip(), self.store.multipart_uploads(prefix), "upload")
 

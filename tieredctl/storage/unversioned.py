@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Self
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import KeptVersion, Retention, StoredObject
 
 
@@ -27,6 +28,9 @@ class UnversionedStore:
 
     def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:  # noqa: ARG002
         return iter(())
+
+    def read_version(self, kept: KeptVersion) -> bytes:
+        raise TieredctlError(ErrorCode.OBJECT_MISSING, f"This store keeps no version of {kept.key}.")
 
     def delete_version(self, kept: KeptVersion) -> None:
         """Nothing is kept here."""

@@ -14,6 +14,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.guards.lease import lease_held
+from tieredctl.ops.healing.examination import Condition
 from tieredctl.ops.healing.index_applying import (
     IndexRecovery,
     IndexRecoveryOutcome,
@@ -21,7 +22,6 @@ from tieredctl.ops.healing.index_applying import (
     cached_file_names,
     cached_files,
 )
-from tieredctl.ops.healing.index_diagnosis import Condition
 from tieredctl.ops.healing.index_plan import Action, IndexRecoveryPlan, plan_index_recovery
 from tieredctl.ops.healing.known_segments import SegmentsOnce
 from tieredctl.ops.healing.object_writing import demand_conditional_writes
@@ -37,7 +37,7 @@ from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
 _INDEX_INTERVAL = "index.interval.bytes"
 _MOST_BYTES = 512 << 20
 """Of rebuilt parts that a plan holds; segments after that are left for another run."""
-_PASSED_OVER = (ErrorCode.UNKNOWN_SEGMENT, ErrorCode.USAGE, ErrorCode.METADATA_INCOMPLETE)
+PASSED_OVER = (ErrorCode.UNKNOWN_SEGMENT, ErrorCode.USAGE, ErrorCode.METADATA_INCOMPLETE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,28 @@ class WantedSegments:
         ids = self.segment_ids or ()
         return next(iter(ids)) if len(ids) == 1 and self.cluster_id is None else None
 
+    def ids(self, segments: SegmentsOnce) -> list[str]:
+        """In the order in which one's producers are needed for the next. Raises TieredctlError as `SegmentsOnce`
+        does."""
+        return segments.ids(self.selection) if self.segment_ids is None else segments.in_order(self.segment_ids)
+
+
+@dataclass(slots=True)
+class IndexIntervals:
+    """The index interval of topics, in bytes."""
+
+    metadata: MetadataPlace
+    given: int | None
+    """None to ask the live cluster."""
+    known: dict[str, int] = field(default_factory=dict)
+    """Of each topic that was asked for."""
+
+    def of(self, topic: str) -> int:
+        """The one given, else the live cluster's setting; Kafka's default for a topic that it no longer has."""
+        if topic not in self.known:
+            self.known[topic] = _index_interval(topic, self.metadata) if self.given is None else self.given
+        return self.known[topic]
+
 
 @dataclass(slots=True)
 class IndexesRecovery:
@@ -68,9 +90,8 @@ class IndexesRecovery:
     _metadata: MetadataPlace
     _remote: Remote[WritableObjectStore] | None
     """None if the store was opened for reading only."""
+    _intervals: IndexIntervals
     plans: list[IndexRecoveryPlan] = field(default_factory=list)
-    intervals: dict[str, int] = field(default_factory=dict)
-    """The index interval of each topic, in bytes."""
     passed_over: dict[str, str] = field(default_factory=dict)
     """Segments of which nothing is rebuilt, and why: the metadata no longer promises their objects."""
     left_over: int = 0
@@ -118,7 +139,7 @@ class IndexesRecovery:
         cached = {"files": self.cached_file_names(), "found": [str(path) for path in self.cached_files()]}
         if self.wanted.the_one is not None:
             (plan,) = self.plans
-            (interval,) = self.intervals.values()
+            (interval,) = self._intervals.known.values()
             return {**plan.summary(), "indexIntervalBytes": interval, "brokerCache": cached}
         conditions = Counter(part.found.condition for one in self.plans for part in one.parts)
         return {
@@ -130,7 +151,7 @@ class IndexesRecovery:
             "impossible": self.impossible(),
             "passedOver": [{"segmentId": one, "reason": why} for one, why in self.passed_over.items()],
             "segmentsLeftOver": self.left_over,
-            "indexIntervalBytes": self.intervals,
+            "indexIntervalBytes": self._intervals.known,
             "brokerCache": cached,
         }
 
@@ -163,11 +184,11 @@ class IndexesRecovery:
         outcome.skipped = len(self.passed_over) + self.left_over
         return outcome
 
-    def plan(self, segments: SegmentsOnce, opened: Remote[ObjectStore], interval_bytes: Callable[[str], int]) -> None:
+    def plan(self, segments: SegmentsOnce, opened: Remote[ObjectStore]) -> None:
         """Plans each segment, in the order in which one's producers are needed for the next."""
         rebuilt: dict[str, bytes] = {}
         wanted, held = self.wanted, 0
-        ids = segments.ids(wanted.selection) if wanted.segment_ids is None else segments.in_order(wanted.segment_ids)
+        ids = wanted.ids(segments)
         for number, segment_id in enumerate(ids):
             if held > _MOST_BYTES:
                 self.left_over = len(ids) - number
@@ -175,14 +196,12 @@ class IndexesRecovery:
             try:
                 segment = segments.finished(segment_id)
             except TieredctlError as error:
-                if wanted.the_one is not None or error.code not in _PASSED_OVER:
+                if wanted.the_one is not None or error.code not in PASSED_OVER:
                     raise
                 self.passed_over[segment_id] = error.message
                 continue
-            topic = segment.metadata.topic_id_partition.topic
-            if topic not in self.intervals:
-                self.intervals[topic] = interval_bytes(topic)
-            plan = plan_index_recovery(segment, opened.store, opened.layout, self.intervals[topic], rebuilt)
+            interval = self._intervals.of(segment.metadata.topic_id_partition.topic)
+            plan = plan_index_recovery(segment, opened.store, opened.layout, interval, rebuilt)
             held += plan.rebuilt_bytes
             if plan.rebuilt_snapshot is not None:
                 rebuilt[segment_id] = plan.rebuilt_snapshot
@@ -224,12 +243,9 @@ def plan_recovery_of_indexes(
         demand_same_cluster(cluster_id, wanted.cluster_id)
         segments = SegmentsOnce.of(stream)
         source = {**stream.source.describe(), "store": opened.store.url, "layout": opened.layout.name}
-    recovery = IndexesRecovery(wanted, cluster_id, opened.store.url, source, metadata, remote)
-
-    def interval_bytes(topic: str) -> int:
-        return _index_interval(topic, metadata) if index_interval_bytes is None else index_interval_bytes
-
-    recovery.plan(segments, opened, interval_bytes)
+    intervals = IndexIntervals(metadata, index_interval_bytes)
+    recovery = IndexesRecovery(wanted, cluster_id, opened.store.url, source, metadata, remote, intervals)
+    recovery.plan(segments, opened)
     if remote is not None and recovery.to_write():
         demand_conditional_writes(remote.store)
     return recovery

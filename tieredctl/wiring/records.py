@@ -19,11 +19,11 @@ from tieredctl.ops.metadata.selection import Selection, one_partition
 from tieredctl.ops.metadata.state import replayed
 from tieredctl.ops.timeline.partition_timeline import KnownLog
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.leaders_tail import LayoutWithLeaders, leaders_segment
 from tieredctl.records.partition_records import PartitionRecords
 from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import ALL_RECORDS, KnownLine, RecordRequest
-from tieredctl.records.segment_objects import SegmentObjects
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.wiring.places import MetadataPlace, StorePlace
 from tieredctl.wiring.timelines import known_logs

@@ -14,6 +14,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.timeline.partition_timeline import KnownLog
+from tieredctl.ops.verification.accepted_losses import read_accepted_losses
 from tieredctl.ops.verification.engine import Engine, LocalEngine
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.removed_keys import read_removed_keys
@@ -49,9 +50,9 @@ def verify(
     Local logs are read first, then the metadata; then the cluster is asked which topics exist, and the store is listed.
     What was found is checked against the metadata again if that may have changed.
 
-    `options` say how deep and what: `local_logs`, `topic_sources` and `read_removed` are set here. Without `topics`,
-    the cluster that the metadata belongs to is asked, if it is live. `make_engine` is called once everything is open.
-    Raises TieredctlError as the places and `ops.verification.verify` do.
+    `options` say how deep and what: `local_logs`, `topic_sources`, `read_removed` and `read_accepted` are set here.
+    Without `topics`, the cluster that the metadata belongs to is asked, if it is live. `make_engine` is called once
+    everything is open. Raises TieredctlError as the places and `ops.verification.verify` do.
     """
     remote = store.open()
     if metadata.log_dirs and metadata.as_of is None:
@@ -66,7 +67,8 @@ def verify(
         metadata.demand_topic_based()
         topic_sources = stack.enter_context((topics or TopicsPlace.beside(metadata)).open(options.clock.now_ms))
         read_removed = partial(read_removed_keys, remote.store, usable_key())
-        options = replace(options, topic_sources=topic_sources, read_removed=read_removed)
+        read_accepted = partial(read_accepted_losses, remote.store, usable_key())
+        options = replace(options, topic_sources=topic_sources, read_removed=read_removed, read_accepted=read_accepted)
         read_again = None if metadata.export is not None else read
         result = run(stream, *remote, make_engine(), options, read_again=read_again)
         source = stream.source.describe() | {"store": remote.store.url, "layout": remote.layout.name}

@@ -5,6 +5,7 @@ The log is cut into chunks of one size; the last may be shorter. The chunks are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -126,6 +127,20 @@ def decode_chunk_sizes(data: bytes, count: int) -> Ints:
     digits = np.frombuffer(data, np.uint8, (count - 1) * width, position).reshape(-1, width)
     differences = digits.astype(np.int64) @ (1 << 8 * np.arange(width - 1, -1, -1, dtype=np.int64))
     return _checked(np.append(differences + base, _integer(data, end)), data, end + _VALUE_BYTES)
+
+
+def encode_chunk_sizes(sizes: Sequence[int]) -> bytes:
+    """The list as ChunkSizesBinaryCodec writes it: a base, and how much each size but the last is above it, in as few
+    bytes as they need."""
+    count = len(sizes).to_bytes(_COUNT_BYTES, "big")
+    if len(sizes) <= 1:
+        return count + b"".join(size.to_bytes(_VALUE_BYTES, "big") for size in sizes)
+    *others, last = sizes
+    base = min(others)
+    width = max((max(others) - base).bit_length() + 7, 8) // 8
+    listed = b"".join((size - base).to_bytes(width, "big") for size in others)
+    values = base.to_bytes(_VALUE_BYTES, "big") + bytes([width]) + listed + last.to_bytes(_VALUE_BYTES, "big")
+    return count + values
 
 
 def _checked(sizes: Ints, data: bytes, end: int) -> Ints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +52,17 @@ class PrivateKeys:
                 continue
             if len(unwrapped) == _DATA_KEY_BYTES:
                 return unwrapped
+        return None
+
+    def wrap(self, data_key: bytes, like: bytes) -> bytes | None:
+        """A data key, wrapped for the key pair that another was wrapped for; None where that is not one of these."""
+        from Crypto.Cipher import PKCS1_OAEP
+        from Crypto.Hash import SHA3_512
+
+        for text in self.texts:
+            if replace(self, texts=(text,)).unwrap(like) is not None:
+                wrapped: bytes = PKCS1_OAEP.new(_rsa_key(text).public_key(), hashAlgo=SHA3_512).encrypt(data_key)
+                return wrapped
         return None
 
 

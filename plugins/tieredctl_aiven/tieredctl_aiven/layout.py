@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ports.layout import (
     ExplainedKey,
@@ -129,6 +130,17 @@ class AivenLayout:
         objects = self.promised_objects(segment)
         manifest = objects[Part.MANIFEST]
         return ObjectsReader(store, objects, partial(open_data_key, self.keys, store, manifest, self.prefix or ""))
+
+    def stored_objects(
+        self, store: ObjectStore, segment: RemoteLogSegmentMetadata, parts: Mapping[Part, bytes]
+    ) -> Mapping[Part, bytes]:
+        from tieredctl_aiven.data_key import open_data_key
+        from tieredctl_aiven.storing import Storing
+
+        objects, prefix = self.promised_objects(segment), self.prefix or ""
+        data_key = partial(open_data_key, self.keys, store, objects[Part.MANIFEST], prefix)
+        beside = self.partition_prefix(segment.topic_id_partition)
+        return Storing(store, objects, beside, data_key, self.keys).objects(segment, parts)
 
     def _prefix_of(self, fields: CustomMetadata) -> str:
         """A segment keeps the prefix that it was copied under. Keys do not contain the part in the store's URL."""

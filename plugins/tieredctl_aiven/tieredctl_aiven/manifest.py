@@ -26,13 +26,14 @@ LARGEST_MANIFEST = 2 * LARGEST_LIST
 ENCRYPTED_EXTRA = 28
 """How many bytes a chunk grows by when it is encrypted: 12 of initialisation vector, 16 of authentication tag."""
 _VERSION = "1"
-_INDEXES = {
+INDEX_FIELDS = {
     Part.OFFSET_INDEX: "offset",
     Part.TIME_INDEX: "timestamp",
     Part.PRODUCER_SNAPSHOT: "producerSnapshot",
     Part.LEADER_EPOCH: "leaderEpoch",
     Part.TRANSACTION_INDEX: "transaction",
 }
+"""How a manifest names the indexes, in the order in which they are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def _variable(fields: JsonFields, count: int) -> VariableChunks:
 def _indexes(fields: JsonFields, extra: int) -> dict[Part, StoredIndex]:
     stored_indexes = {}
     end = 0
-    for part, name in _INDEXES.items():
+    for part, name in INDEX_FIELDS.items():
         if part is Part.TRANSACTION_INDEX and not fields.has(name):
             continue
         index = fields.fields(name)

@@ -191,6 +191,9 @@ class ObservedStore(NoUploads):
     def kept_versions(self, prefix: str = "") -> Iterator[KeptVersion]:
         return self.store.kept_versions(prefix)
 
+    def read_version(self, kept: KeptVersion) -> bytes:
+        return self.store.read_version(kept)
+
     def multipart_uploads(self, prefix: str = "") -> Iterator[MultipartUpload]:
         yield from self.store.multipart_uploads(prefix)
 

@@ -26,6 +26,7 @@ _RESUMED: dict[tuple[str, ...], str] = {
     ("orphans", "restore"): "",
     ("orphans", "purge"): "",
     ("partition", "remove"): "--apply",
+    ("heal",): "--apply",
     ("recover", "indexes"): "--apply",
     ("recover", "metadata"): "--apply",
     ("recover", "log-starts"): "--apply",

@@ -11,6 +11,8 @@ QUARANTINE = RESERVED_FOLDER + "quarantine/"
 LEDGER_FOLDER = RESERVED_FOLDER + "plans/"
 """Below it, by its id, the record of each plan that was used."""
 
+ACCEPTED_FOLDER = RESERVED_FOLDER + "accepted-losses/"
+"""Below it, which lost objects somebody accepted as lost."""
 REMOVED_FOLDER = RESERVED_FOLDER + "removed/"
 """Below it, by plan, the keys of removed objects."""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,24 +12,14 @@ from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.segment_parts import transaction_index_entries
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.finding_subjects import SegmentSubject
-from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import is_uuid
 from tieredctl.ops.file_reading import demand_size, reading, regular_size
-from tieredctl.ops.verification.report import Level, SegmentTask, private_key_error
-from tieredctl.ops.verification.segment_check import check_segment
+from tieredctl.ops.healing.examination import NOT_IN_THE_STORE, Condition, grave_findings, reasons_by_part
+from tieredctl.ops.verification.report import Level, SegmentTask
 from tieredctl.ports.layout import ORIGINAL_PARTS, Layout, Part, SegmentReader
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 
 _OF_THE_LOG = (Part.LOG, Part.MANIFEST)
-
-
-class Condition(StrEnum):
-    """The condition of a part."""
-
-    SOUND = "sound"
-    MISSING = "missing"
-    DAMAGED = "damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +51,12 @@ def diagnose(
     keys = layout.promised_objects(metadata) | layout.optional_objects(metadata)
     stored = {part: current for part, key in keys.items() if (current := store.head(key))}
     task = SegmentTask(metadata, {part: keys[part] for part in stored}, Level.FULL, index_interval_bytes)
-    report = check_segment(task, store, layout)
-    if no_key := private_key_error(report.unread):
-        raise no_key
-    grave = [one for one in report.findings if one.severity > Severity.WARNING]
-    unread = next((one for one in grave if one.kind.incomplete), None)
-    if unread:
-        raise TieredctlError(ErrorCode.UNREADABLE, f"{unread.subject}: {unread.message}")
+    reasons = reasons_by_part(grave_findings(task, store, layout))
     sizes = _sizes(metadata, store, layout)
-    reasons = _reasons(grave)
     parts = [_found(part, sizes.get(part), reasons.get(part)) for part in ORIGINAL_PARTS if part is not Part.LOG]
     log_damage = next((reasons[part] for part in _OF_THE_LOG if part in reasons), None)
     if Part.LOG not in sizes:
-        log_damage = log_damage or "it is not in the store"
+        log_damage = log_damage or NOT_IN_THE_STORE
     return IndexDiagnosis([part for part in parts if part], stored, log_damage)
 
 
@@ -108,21 +90,12 @@ def _sizes(metadata: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layou
         return {}
 
 
-def _reasons(findings: Sequence[Finding]) -> dict[Part, str]:
-    """The first finding for each part."""
-    reasons = {}
-    for finding in reversed(findings):
-        if isinstance(finding.about, SegmentSubject) and finding.about.part is not None:
-            reasons[Part(finding.about.part)] = finding.message
-    return reasons
-
-
 def _found(part: Part, size: int | None, reason: str | None) -> FoundPart | None:
     if size is not None:
         return FoundPart(part, Condition.DAMAGED if reason else Condition.SOUND, size, reason)
     if part is Part.TRANSACTION_INDEX and reason is None:
         return None
-    return FoundPart(part, Condition.MISSING, None, reason or "it is not in the store")
+    return FoundPart(part, Condition.MISSING, None, reason or NOT_IN_THE_STORE)
 
 
 def _transactions(data: bytes) -> set[tuple[int, int, int]]:
@@ -143,6 +116,16 @@ _MENDED = frozenset(
         FindingCode.TRANSACTION_INDEX_DAMAGED,
     }
 )
+LOST = _MENDED | {
+    FindingCode.ACCEPTED_LOSS,
+    FindingCode.BATCH_CORRUPT,
+    FindingCode.OFFSETS_OUT_OF_ORDER,
+    FindingCode.RECORDS_OUTSIDE_SEGMENT,
+    FindingCode.EPOCH_MISMATCH,
+    FindingCode.MANIFEST_DAMAGED,
+    FindingCode.LEADER_EPOCH_CHECKPOINT_DAMAGED,
+}
+"""The findings about any object of a segment."""
 _LARGEST_BYTES = 1 << 30
 _HINT = "Give what `tieredctl verify -o json` wrote."
 
@@ -155,8 +138,9 @@ class VerifiedSegments(NamedTuple):
     """Of the metadata that it was verified by."""
 
 
-def read_verified_segments(path: Path) -> VerifiedSegments:
-    """The segments of a file. Raises TieredctlError where it cannot be read, or is something else."""
+def read_verified_segments(path: Path, codes: Collection[str] = _MENDED) -> VerifiedSegments:
+    """The segments of a file with a finding of these codes. Raises TieredctlError where it cannot be read, or is
+    something else."""
     with reading(path):
         demand_size(path, regular_size(path), _LARGEST_BYTES, "It is not what verify wrote.")
         data = path.read_bytes()
@@ -164,15 +148,15 @@ def read_verified_segments(path: Path) -> VerifiedSegments:
         document = json.loads(data)
         if document["kind"] != _KIND:
             raise ValueError(document["kind"])
-        ids = frozenset(filter(None, map(_segment_id, document["items"])))
+        ids = frozenset(filter(None, (_segment_id(item, codes) for item in document["items"])))
         return VerifiedSegments(ids, document["source"].get("clusterId"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise TieredctlError(ErrorCode.USAGE, f"{path} is not a result of verify.", hint=_HINT) from None
 
 
-def _segment_id(item: dict[str, Any]) -> str | None:
+def _segment_id(item: dict[str, Any], codes: Collection[str]) -> str | None:
     """Of a finding about a part that may be made again; an id that is none is a fault of the file."""
-    segment_id = item["evidence"].get("segmentId") if item["code"] in _MENDED else None
+    segment_id = item["evidence"].get("segmentId") if item["code"] in codes else None
     if segment_id is not None and not (isinstance(segment_id, str) and is_uuid(segment_id)):
         raise ValueError(segment_id)
     return segment_id

@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.documents import Document, partition_document
+from tieredctl.ops.healing.examination import Condition
 from tieredctl.ops.healing.index_diagnosis import (
-    Condition,
     FoundPart,
     IndexDiagnosis,
     diagnose,

@@ -18,8 +18,9 @@ from tieredctl.formats.producer_state import ProducerState
 from tieredctl.formats.segment_parts import leader_epoch_entries
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.ops.verification.small_parts import leader_epoch_contradiction
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.process.progress import note
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 
@@ -29,7 +30,7 @@ _PIECE_BYTES = 1 << 22
 def rebuilt_parts(
     metadata: RemoteLogSegmentMetadata,
     store: ObjectStore,
-    layout: Layout,
+    layout: SegmentObjects,
     index_interval_bytes: int,
     producers_before: Sequence[ProducerEntry] | None,
 ) -> dict[Part, bytes]:
@@ -78,7 +79,7 @@ def earlier_producers(
     metadata: RemoteLogSegmentMetadata,
     cache: RemoteLogMetadataCache,
     store: ObjectStore,
-    layout: Layout,
+    layout: SegmentObjects,
     rebuilt: Mapping[str, bytes] = NOTHING_REBUILT,
 ) -> EarlierProducers:
     """A broker copies with each segment the snapshot that it took after the segment's last offset. So this is the
@@ -107,7 +108,7 @@ def earlier_producers(
 
 
 def _snapshot_of(
-    segment: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout, rebuilt: bytes | None
+    segment: RemoteLogSegmentMetadata, store: ObjectStore, layout: SegmentObjects, rebuilt: bytes | None
 ) -> EarlierProducers:
     snapshot = f"the producer snapshot of segment {segment.segment_id}, which must be rebuilt first,"
     try:
@@ -125,7 +126,7 @@ def _snapshot_of(
     return EarlierProducers(entries)
 
 
-def _epoch_before(metadata: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout) -> int | None:
+def _epoch_before(metadata: RemoteLogSegmentMetadata, store: ObjectStore, layout: SegmentObjects) -> int | None:
     """The leader epoch of the offset before the segment's first, by the checkpoint copied with it; None where that is
     missing, damaged, or does not reach back that far."""
     try:

@@ -31,6 +31,7 @@ from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.model.local_log import LocalLog
 from tieredctl.ops.cluster.live_topics import NO_TOPIC_SOURCES, TopicSources
 from tieredctl.ops.metadata.selection import Selection
+from tieredctl.ops.verification.accepted_losses import AcceptedLosses, NothingAccepted
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 
 
@@ -156,5 +157,7 @@ class VerifyOptions:
     local_logs: Mapping[TopicIdPartition, LocalLog] = field(default_factory=dict)
     topic_sources: TopicSources = NO_TOPIC_SOURCES
     """Knows which topics were deleted: of their segments nothing is missing."""
+    read_accepted: Callable[[], AcceptedLosses] = NothingAccepted
+    """Gives which lost objects were accepted as lost; asked only where something is lost."""
     read_removed: Callable[[], RemovedObjects] = NothingRemoved
     """Gives what tieredctl removed from the store, which is not missing either."""

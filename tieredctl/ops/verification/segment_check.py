@@ -41,14 +41,15 @@ from tieredctl.ops.verification.small_parts import (
     sizes_are_possible,
 )
 from tieredctl.ops.verification.transactions import AbortedTransactions, TransactionIndexCheck
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.ports.read_only_store import AsListed
+from tieredctl.ports.segment_objects import SegmentObjects
 
 _MOST_READS = 3
 
 
-def check_segment(task: SegmentTask, store: ObjectStore, layout: Layout) -> SegmentReport:
+def check_segment(task: SegmentTask, store: ObjectStore, layout: SegmentObjects) -> SegmentReport:
     """Everything that is wrong with a segment's objects. A store that fails, or a segment that cannot be decrypted, is
     a finding, never an exception: the other segments are still checked. A segment whose headers look wrong is read in
     full, to find what is wrong.
@@ -81,7 +82,7 @@ def _lacks_an_object(report: SegmentReport) -> bool:
     return any(one.code is ErrorCode.OBJECT_MISSING for one in report.unread)
 
 
-def _without_missing(task: SegmentTask, store: ObjectStore, layout: Layout) -> SegmentReport:
+def _without_missing(task: SegmentTask, store: ObjectStore, layout: SegmentObjects) -> SegmentReport:
     """What is left of a segment that lost an object since it was listed."""
     report = check_segment(replace(task, listed={}), store, layout)
     keys = layout.promised_objects(task.metadata) | layout.optional_objects(task.metadata)
@@ -103,7 +104,7 @@ def _agree(reports: list[SegmentReport]) -> bool:
     return len(reports) > 1 and reports[-1].findings == reports[-2].findings
 
 
-def _believed(reports: list[SegmentReport], task: SegmentTask, layout: Layout) -> tuple[Finding, ...]:
+def _believed(reports: list[SegmentReport], task: SegmentTask, layout: SegmentObjects) -> tuple[Finding, ...]:
     """The last read's result, if it is sound or equal to the one before; else the results of both."""
     *_, last = reports
     if all(report.findings == last.findings for report in reports):
@@ -118,7 +119,7 @@ def _believed(reports: list[SegmentReport], task: SegmentTask, layout: Layout) -
     return tuple(findings.found)
 
 
-def _read(task: SegmentTask, store: ObjectStore, layout: Layout) -> SegmentReport:
+def _read(task: SegmentTask, store: ObjectStore, layout: SegmentObjects) -> SegmentReport:
     metadata = task.metadata
     keys = layout.promised_objects(metadata) | layout.optional_objects(metadata)
     segment = OpenedSegment(task, layout.open_segment(store, metadata), SegmentFindings(metadata, keys))

@@ -19,6 +19,7 @@ from tieredctl.ops.metadata.coverage import MISSING
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata.state import ages_unknown, replayed
+from tieredctl.ops.verification.accepted_losses import without_accepted
 from tieredctl.ops.verification.engine import Engine, not_looked_at
 from tieredctl.ops.verification.gone_topics import GoneTopics, believable_topics
 from tieredctl.ops.verification.object_check import JudgedBy, PromisedTransactionIndexes
@@ -76,7 +77,7 @@ def verify(
     result.findings += options.topic_sources.findings()
     if result.not_looked_at:
         result.findings.append(not_looked_at(store.url, result.not_looked_at, result.silent))
-    result.findings = in_order(result.findings)
+    result.findings = without_accepted(in_order(result.findings), store, options.read_accepted)
     result.metadata = metadata
     return result
 

@@ -1,4 +1,4 @@
-"""What readers of records need of a layout."""
+"""What readers of whole segments need of a layout."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tieredctl.ports.object_store import ObjectStore
 
 
 class SegmentObjects(Protocol):
-    """A layout, or what adds the segments on a broker's disk to one."""
+    """A layout, or what adds segments from elsewhere to one, such as those on a broker's disk."""
 
     @property
     def name(self) -> str: ...

@@ -1,0 +1,178 @@
+"""`heal` on captured stores: what it shows, what it asks for, what it records, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Outcome, Tieredctl
+from tests.cli.test_recover_indexes import CONFIRMED, SEGMENT_ID, STEM
+from tieredctl.ops.guards.own_objects import ACCEPTED_FOLDER
+
+Heal = Callable[..., Outcome]
+FOLDER = STEM.partition("/")[0]
+
+
+@pytest.fixture
+def whole(capture: Path) -> Path:
+    return capture / "remote" / "kafka-tiered-storage"
+
+
+@pytest.fixture
+def store(whole: Path, tmp_path: Path) -> Path:
+    """A copy of the partition's folder."""
+    shutil.copytree(whole / FOLDER, tmp_path / "store" / FOLDER)
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def lost(store: Path) -> Path:
+    """The log of a segment, which is gone."""
+    log = store / f"{STEM}.log"
+    log.unlink()
+    return log
+
+
+@pytest.fixture
+def words(data: Path, store: Path) -> list[str | Path]:
+    return ["--store", f"file:{store}", "--log-dir", data, "-o", "json"]
+
+
+@pytest.fixture
+def heal(words: list[str | Path], tieredctl: Tieredctl) -> Heal:
+    return lambda *more: tieredctl("heal", *words, *more)
+
+
+@pytest.fixture
+def verify(words: list[str | Path], tieredctl: Tieredctl) -> Heal:
+    return lambda *more: tieredctl("verify", "--level", "full", "--topic", "orders7", "--partition", "0", *words, *more)
+
+
+def test_sound_segments_are_clean(heal: Heal) -> None:
+    outcome = heal("--topic", "orders7", "--partition", "0")
+
+    document = outcome.document()
+    assert (outcome.exit_code, document["kind"], document["items"]) == (0, "HealingPlan", [])
+    assert (document["summary"]["segments"], document["summary"]["toWrite"]) == (30, 0)
+
+
+def test_segments_are_named_in_exactly_one_way(heal: Heal, tmp_path: Path) -> None:
+    for more in ((), ("--all", "--segment-id", SEGMENT_ID), ("--all", "--result", tmp_path / "result.json")):
+        assert heal(*more).exit_code == 2, more
+
+
+def test_a_plan_names_source_and_place_and_changes_nothing(heal: Heal, lost: Path, whole: Path, store: Path) -> None:
+    before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
+    for more in ((), (*CONFIRMED, "--dry-run")):
+        outcome = heal("--segment-id", SEGMENT_ID, "--from-store", f"file:{whole}", *more)
+
+        (item,) = outcome.document()["items"]
+        assert (outcome.exit_code, item["part"], item["condition"], item["action"]) == (3, "log", "missing", "put")
+        assert (item["source"], item["from"]) == ("store", f"file:{whole}/{STEM}.log")
+        assert {path: path.read_bytes() for path in store.rglob("*") if path.is_file()} == before
+
+
+def test_what_verify_reported_is_healed_from_a_replicas_disk(
+    heal: Heal, verify: Heal, lost: Path, whole: Path, tmp_path: Path
+) -> None:
+    replica = tmp_path / "disk" / "orders7-0"
+    replica.mkdir(parents=True)
+    shutil.copy(whole / f"{STEM}.log", replica / f"{39:020}.log")
+    (replica / "partition.metadata").write_text("version: 0\ntopic_id: Ex-aw3fEQIi3do0H9Y7cKQ")
+    result = tmp_path / "verified.json"
+    result.write_text(verify().out)
+
+    outcome = heal("--result", result, "--from-log-dir", tmp_path / "disk", *CONFIRMED)
+
+    (item,) = outcome.document()["items"]
+    assert (outcome.exit_code, item["source"], item["healed"]) == (0, "disk", True), outcome.err
+    assert lost.read_bytes() == (whole / f"{STEM}.log").read_bytes()
+    assert verify().exit_code == 0
+
+
+def test_what_nothing_has_stays_lost_until_that_is_accepted(heal: Heal, verify: Heal, lost: Path, store: Path) -> None:
+    planned = heal("--segment-id", SEGMENT_ID, *CONFIRMED)
+    unaccepted = verify()
+
+    outcome = heal("--segment-id", SEGMENT_ID, "--accept-loss", *CONFIRMED)
+
+    accepted = verify()
+    assert (planned.exit_code, unaccepted.exit_code) == (4, 4)
+    assert (outcome.exit_code, [one["accepted"] for one in outcome.document()["items"]]) == (0, [True]), outcome.err
+    assert (accepted.exit_code, [one["code"] for one in accepted.document()["items"]]) == (0, ["accepted-loss"])
+    assert not lost.exists()
+    assert heal("--segment-id", SEGMENT_ID).exit_code == 0
+    assert len([*(store / ACCEPTED_FOLDER).iterdir()]) == 1
+
+
+def test_a_loss_is_believed_for_exactly_what_was_accepted(heal: Heal, verify: Heal, lost: Path, store: Path) -> None:
+    heal("--segment-id", SEGMENT_ID, "--accept-loss", *CONFIRMED)
+    (record,) = (store / ACCEPTED_FOLDER).iterdir()
+    sealed, other = record.read_bytes(), next(one for one in (store / FOLDER).glob("*.log") if one != lost)
+    body, _, _ = sealed.partition(b"\n")
+
+    # Another condition of the same object.
+    lost.write_bytes(b"garbage")
+    damaged = verify()
+    lost.unlink()
+    # The same condition of another object.
+    other_log = other.read_bytes()
+    other.unlink()
+    of_another = verify()
+    other.write_bytes(other_log)
+    # A record that somebody altered, and one without a seal.
+    document = json.loads(body)
+    record.write_bytes(sealed.replace(document["losses"][0]["segment_id"].encode(), b"A" * 22))
+    altered = verify()
+    record.write_bytes(body + b"\n")
+    unsealed = verify()
+    record.write_bytes(sealed)
+
+    assert [one.exit_code for one in (damaged, of_another, altered, unsealed)] == [4, 4, 4, 4]
+    assert verify().exit_code == 0
+
+
+def test_damaged_bytes_that_were_accepted_are_healed_when_they_turn_up(
+    heal: Heal, verify: Heal, store: Path, whole: Path
+) -> None:
+    log = store / f"{STEM}.log"
+    log.write_bytes(log.read_bytes()[:500])
+    heal("--segment-id", SEGMENT_ID, "--accept-loss", *CONFIRMED)
+    assert verify().exit_code == 0
+
+    outcome = heal("--segment-id", SEGMENT_ID, "--from-store", f"file:{whole}", *CONFIRMED)
+
+    (item,) = outcome.document()["items"]
+    assert (outcome.exit_code, item["source"]) == (0, "store"), outcome.err
+    assert len((store / item["quarantinedAs"]).read_bytes()) == 500
+    assert log.read_bytes() == (whole / f"{STEM}.log").read_bytes()
+
+
+def test_a_removed_copy_in_quarantine_needs_no_option(heal: Heal, lost: Path, whole: Path, store: Path) -> None:
+    log = whole / f"{STEM}.log"
+    size, name = log.stat().st_size, f"{STEM}.log"
+    copy = store / f".tieredctl/quarantine/clusters/-/plan/{name}~{size}~1~v"
+    copy.parent.mkdir(parents=True)
+    shutil.copy(log, copy)
+
+    outcome = heal("--segment-id", SEGMENT_ID, *CONFIRMED)
+
+    assert (outcome.exit_code, outcome.document()["items"][0]["source"]) == (0, "quarantine"), outcome.err
+    assert lost.read_bytes() == log.read_bytes()
+
+
+def test_what_cannot_be_a_source_is_refused(heal: Heal, store: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for more in (
+        ("--from-store", f"file:{store}"),
+        ("--from-store-option", "a=b"),
+        ("--from-log-dir", tmp_path / "empty"),
+        ("--from-log-dir", tmp_path / "none"),
+    ):
+        outcome = heal("--segment-id", SEGMENT_ID, *more)
+
+        assert (outcome.exit_code, outcome.out) == (2, ""), (more, outcome.err)

@@ -1,0 +1,254 @@
+"""Lost objects of captured clusters come back from each place that has their bytes, as the manager had written them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.recovery.segments_to_heal import (
+    CAPTURES,
+    FAULTS,
+    CapturedCluster,
+    in_quarantine,
+    own_objects,
+    parts_in,
+)
+from tests.shares import divided
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.log_scan import LogBlock, OneByOne, scan_log
+from tieredctl.formats.record_batches import LOG_OVERHEAD
+from tieredctl.kafka.replica_segments import ReplicaDirectories
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.ops.healing.sources import LARGEST_BYTES, demand_small
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import RESERVED_FOLDER
+from tieredctl.storage.memory import MemoryStore
+
+OBJECTS = 1_000
+PLACES = ("kept-version", "quarantine", "store", "disk", "nowhere")
+
+
+@pytest.fixture(scope="module", params=CAPTURES)
+def cluster(request: pytest.FixtureRequest, captures: Path) -> CapturedCluster:
+    return CapturedCluster(captures / request.param, request.param)
+
+
+@pytest.fixture(scope="module")
+def disk(cluster: CapturedCluster, tmp_path_factory: pytest.TempPathFactory) -> ReplicaDirectories:
+    return ReplicaDirectories.of([cluster.disk(tmp_path_factory.mktemp("disk"))])
+
+
+def test_whatever_is_done_to_any_object_it_comes_back_from_each_place_that_has_it(
+    cluster: CapturedCluster, disk: ReplicaDirectories
+) -> None:
+    seen = Counter[tuple[str, str]]()
+    for seed in divided(range(OBJECTS)):
+        random = Random(seed)
+        place, fault = PLACES[seed % len(PLACES)], [*FAULTS][seed // len(PLACES) % len(FAULTS)]
+        metadata, another = random.sample(cluster.finished, 2)
+        part, key = random.choice([*cluster.keys(metadata).items()])
+        whole, other_key = cluster.objects[key], cluster.keys(another).get(part, key)
+        broken = FAULTS[fault](whole, cluster.objects[other_key], random)
+        store = cluster.store()
+        if place == "kept-version":
+            store.kept[key] = [whole, *([broken] if broken is not None else [])]
+        if place == "quarantine":
+            in_quarantine(store, key, whole)
+        if broken is None:
+            del store._objects[key]
+        else:
+            store.put(key, broken)
+        healer = cluster.healer(
+            store, *([cluster.elsewhere()] if place == "store" else []), disks=disk if place == "disk" else None
+        )
+        case = (cluster.name, seed, place, fault, part.value, metadata.segment_id)
+
+        planned = cluster.plan(healer, metadata)
+        outcome = cluster.heal(healer, store, planned)
+
+        if not planned.objects:
+            # What verify's full check calls sound needs no healing.
+            assert broken == whole or fault in ("bit flip", "of another segment", "cut"), case
+        elif place == "nowhere" and planned.impossible():
+            assert part is Part.LOG or (part is Part.MANIFEST and "encrypted" in cluster.name), case
+            assert own_objects(store) == own_objects(MemoryStore()) | {
+                one: data for one, data in cluster.objects.items() if one != key
+            } | ({} if broken is None else {key: broken}), case
+        else:
+            assert outcome.is_complete, (case, outcome.stopped, planned.rows())
+            assert parts_in(store, cluster.layout, metadata) == cluster.parts(metadata), case
+            if place in ("kept-version", "quarantine", "store"):
+                assert own_objects(store) == cluster.objects, case
+            kept = [store.read(one.key) for one in store.list(f"{RESERVED_FOLDER}quarantine/")]
+            assert broken is None or broken in kept, case
+        seen[place, planned.objects[0].action if planned.objects else "sound"] += 1
+    assert {one for one, _ in seen} <= {*PLACES}
+
+
+@pytest.fixture(scope="module")
+def local(captures: Path) -> CapturedCluster:
+    return CapturedCluster(captures / "kafka-4.3.1", "kafka-4.3.1")
+
+
+def longest_chain(cluster: CapturedCluster) -> list[RemoteLogSegmentMetadata]:
+    """The segments of the partition that has most."""
+    counts = Counter(one.topic_id_partition for one in cluster.finished)
+    partition, _ = counts.most_common(1)[0]
+    return [one for one in cluster.finished if one.topic_id_partition == partition]
+
+
+def without_logs(cluster: CapturedCluster, *segments: RemoteLogSegmentMetadata) -> MemoryStore:
+    store = cluster.store()
+    for one in segments:
+        del store._objects[cluster.keys(one)[Part.LOG]]
+    return store
+
+
+def test_a_replica_whose_leader_epochs_contradict_the_lineage_gives_nothing(
+    local: CapturedCluster, tmp_path: Path
+) -> None:
+    metadata = longest_chain(local)[3]
+    disk = local.disk(tmp_path)
+    for log in disk.glob(f"*/{metadata.start_offset:020}.log"):
+        log.write_bytes(with_epoch(log.read_bytes(), metadata.segment_leader_epochs[-1][0] + 1))
+    store = without_logs(local, metadata)
+    healer = local.healer(store, disks=ReplicaDirectories.of([disk]))
+
+    planned = local.plan(healer, metadata)
+
+    (lost,) = planned.impossible()
+    assert (lost.part, planned.to_write()) == (Part.LOG, [])
+    assert "leader epoch" in (lost.obstacle or "")
+
+
+def with_epoch(log: bytes, epoch: int) -> bytes:
+    """The same batches as another leader would have appended them: the epoch is outside their CRCs."""
+    changed = bytearray(log)
+    for block in scan_log([log], len(log), OneByOne()):
+        assert isinstance(block, LogBlock)
+        for position in block.positions:
+            at = block.file_position + position + LOG_OVERHEAD
+            changed[at : at + 4] = epoch.to_bytes(4, "big")
+    return bytes(changed)
+
+
+def test_a_replica_with_other_bytes_at_the_same_offsets_gives_nothing(local: CapturedCluster, tmp_path: Path) -> None:
+    """Of another partition, which by chance has the same offsets, epochs and size: only what is stored beside the log
+    shows it."""
+    segments = {(one.start_offset, one.end_offset, one.segment_leader_epochs): one for one in local.finished}
+    metadata, other = next(
+        (one, twin)
+        for one in local.finished
+        if (twin := segments[one.start_offset, one.end_offset, one.segment_leader_epochs]) is not one
+        and local.parts(twin)[Part.LOG] != local.parts(one)[Part.LOG]
+    )
+    disk = local.disk(tmp_path)
+    partition = metadata.topic_id_partition
+    log = disk / f"{partition.topic}-{partition.partition}" / f"{metadata.start_offset:020}.log"
+    log.write_bytes(local.parts(other)[Part.LOG])
+    store = without_logs(local, metadata)
+
+    planned = local.plan(local.healer(store, disks=ReplicaDirectories.of([disk])), metadata)
+
+    assert [one.part for one in planned.impossible()] == [Part.LOG]
+
+
+@pytest.mark.parametrize("files", [[0], [0, 5], [0, 2, 3]], ids=str)
+def test_a_replica_that_rolled_its_segments_elsewhere_has_the_bytes_too(
+    local: CapturedCluster, tmp_path: Path, files: list[int]
+) -> None:
+    """Ten remote segments, in files that begin with these of them."""
+    segments = longest_chain(local)[:10]
+    name = f"{segments[0].topic_id_partition.topic}-{segments[0].topic_id_partition.partition}"
+    replica = local.disk(tmp_path) / name
+    for path in replica.glob("*.log"):
+        path.unlink()
+    for first, end in pairwise([*files, len(segments)]):
+        logs = (local.parts(one)[Part.LOG] for one in segments[first:end])
+        (replica / f"{segments[first].start_offset:020}.log").write_bytes(b"".join(logs))
+    store = without_logs(local, *segments)
+    healer = local.healer(store, disks=ReplicaDirectories.of([tmp_path]))
+
+    outcome = local.heal(healer, store, *(local.plan(healer, one) for one in segments))
+
+    assert (outcome.is_complete, outcome.healed) == (True, len(segments))
+    assert own_objects(store) == local.objects
+
+
+def test_a_manifest_is_written_again_as_the_plugin_writes_it(captures: Path) -> None:
+    """But for the time of the event, of which the metadata keeps the last alone, and nobody reads it."""
+    plain = CapturedCluster(captures / "aiven-plain-4.3.1", "aiven-plain-4.3.1")
+    for metadata in plain.finished[::7]:
+        store, key = plain.store(), plain.keys(metadata)[Part.MANIFEST]
+        del store._objects[key]
+        healer = plain.healer(store)
+
+        outcome = plain.heal(healer, store, plain.plan(healer, metadata))
+
+        assert outcome.is_complete
+        written, original = json.loads(store.read(key)), json.loads(plain.objects[key])
+        for one in (written, original):
+            del one["remoteLogSegmentMetadata"]["eventTimestampMs"]
+        assert json.dumps(written) == json.dumps(original)
+        assert {one: data for one, data in own_objects(store).items() if one != key} == {
+            one: data for one, data in plain.objects.items() if one != key
+        }
+
+
+def test_an_encrypted_segment_without_its_data_key_is_encrypted_again_from_a_disk(
+    captures: Path, tmp_path: Path
+) -> None:
+    encrypted = CapturedCluster(captures / "aiven-zstd-encrypted-4.3.1", "aiven-zstd-encrypted-4.3.1")
+    metadata = next(one for one in encrypted.finished if one.topic_id_partition.topic == "keep32")
+    store, keys = encrypted.store(), encrypted.keys(metadata)
+    del store._objects[keys[Part.MANIFEST]]
+    healer = encrypted.healer(store, disks=ReplicaDirectories.of([encrypted.folder / "data"]))
+
+    outcome = encrypted.heal(healer, store, encrypted.plan(healer, metadata))
+
+    assert (outcome.is_complete, outcome.written) == (True, 3)
+    assert parts_in(store, encrypted.layout, metadata) == encrypted.parts(metadata)
+    assert store.read(keys[Part.LOG]) != encrypted.objects[keys[Part.LOG]]
+
+
+def test_bytes_that_would_need_too_much_memory_are_refused(local: CapturedCluster) -> None:
+    metadata = replace(local.finished[0], segment_size_in_bytes=LARGEST_BYTES + 1)
+
+    with pytest.raises(TieredctlError) as refused:
+        demand_small(metadata)
+
+    assert refused.value.code is ErrorCode.USAGE
+
+
+def test_what_changes_between_plan_and_writing_is_left_alone(local: CapturedCluster) -> None:
+    metadata = longest_chain(local)[2]
+    store = without_logs(local, metadata)
+    healer = local.healer(store, local.elsewhere())
+    planned = local.plan(healer, metadata)
+    store.put(local.keys(metadata)[Part.LOG], b"somebody else's")
+    before = own_objects(store)
+
+    outcome = local.heal(healer, store, planned)
+
+    assert outcome.stopped is not None
+    assert (outcome.stopped.code, outcome.written) == (ErrorCode.WORLD_CHANGED, 0)
+    assert own_objects(store) == before
+
+
+def test_a_segment_whose_metadata_changed_since_the_plan_is_left_alone(local: CapturedCluster) -> None:
+    metadata = longest_chain(local)[2]
+    store = without_logs(local, metadata)
+    healer = local.healer(store, local.elsewhere())
+    planned = local.plan(healer, metadata)
+    other = replace(planned, metadata=replace(metadata, max_timestamp_ms=metadata.max_timestamp_ms + 1))
+
+    outcome = local.heal(healer, store, other)
+
+    assert outcome.stopped is not None
+    assert (outcome.stopped.code, outcome.written) == (ErrorCode.WORLD_CHANGED, 0)
