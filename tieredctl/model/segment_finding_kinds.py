@@ -7,6 +7,7 @@ from tieredctl.model.finding_kind import FindingKind, Severity
 
 _HISTORY = "tieredctl metadata history {segmentId} …"
 _READ = "tieredctl store inspect {file}"
+_HEAL = "tieredctl heal --segment-id {segmentId} …"
 _MEND = "tieredctl recover indexes {segmentId} …"
 _RECOVER = "tieredctl recover metadata --bootstrap-server HOST:PORT --store URL …"
 _EPOCHS = "tieredctl metadata epochs {topic}:{partition} …"
@@ -16,7 +17,7 @@ SEGMENT_FINDING_KINDS = (
         FindingCode.OBJECT_MISSING,
         Severity.CRITICAL,
         "an object that the metadata promises is not in the store",
-        _HISTORY,
+        _HEAL,
         many="objects that the metadata promises are not in the store",
         moving=True,
         remedy_of_index=_MEND,
@@ -25,14 +26,14 @@ SEGMENT_FINDING_KINDS = (
         FindingCode.ACCEPTED_LOSS,
         Severity.INFO,
         "an object is lost, and `heal --accept-loss` recorded that nothing has its bytes",
-        "tieredctl heal --segment-id {segmentId} …",
+        _HEAL,
         many="lost objects whose loss was accepted",
     ),
     FindingKind(
         FindingCode.SIZE_MISMATCH,
         Severity.CRITICAL,
         "a segment's log is not as long as the metadata says",
-        _HISTORY,
+        _HEAL,
         many="segments whose logs are not as long as the metadata says",
     ),
     FindingKind(
@@ -41,7 +42,7 @@ SEGMENT_FINDING_KINDS = (
         "a record batch's length, magic or CRC-32C is wrong",
         "kafka-dump-log --deep-iteration --files {file}",
         many="record batches with a wrong length, magic or CRC-32C",
-        remedy_of_segment=_HISTORY,
+        remedy_of_segment=_HEAL,
     ),
     FindingKind(
         FindingCode.OFFSETS_OUT_OF_ORDER,
@@ -49,13 +50,13 @@ SEGMENT_FINDING_KINDS = (
         "a batch's base offset does not rise",
         "kafka-dump-log --files {file}",
         many="batches whose base offsets do not rise",
-        remedy_of_segment=_HISTORY,
+        remedy_of_segment=_HEAL,
     ),
     FindingKind(
         FindingCode.RECORDS_OUTSIDE_SEGMENT,
         Severity.CRITICAL,
         "a batch holds offsets outside the segment's claim, or the log ends before an index proves",
-        _HISTORY,
+        _HEAL,
         many="batches with offsets outside their segments' claims, or logs that end too early",
     ),
     FindingKind(
@@ -77,7 +78,7 @@ SEGMENT_FINDING_KINDS = (
         FindingCode.MANIFEST_DAMAGED,
         Severity.CRITICAL,
         "a segment's manifest cannot be used: without it, the segment cannot be read",
-        "tieredctl remote ls --segment-id {segmentId} …",
+        _HEAL,
         many="manifests that cannot be used: without them, their segments cannot be read",
     ),
     FindingKind(
@@ -102,7 +103,7 @@ SEGMENT_FINDING_KINDS = (
         _READ,
         altered=True,
         many="leader-epoch checkpoints that cannot be used, or contradict the metadata",
-        remedy_of_segment=_HISTORY,
+        remedy_of_segment=_HEAL,
     ),
     FindingKind(
         FindingCode.TRANSACTION_INDEX_MISSING,
