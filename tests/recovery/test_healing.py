@@ -14,6 +14,7 @@ import pytest
 from tests.recovery.segments_to_heal import (
     CAPTURES,
     FAULTS,
+    INTERVAL,
     CapturedCluster,
     in_quarantine,
     own_objects,
@@ -91,6 +92,21 @@ def test_whatever_is_done_to_any_object_it_comes_back_from_each_place_that_has_i
     assert {one for one, _ in seen} <= {*PLACES}
 
 
+def test_a_segment_of_which_every_object_is_gone_comes_back_from_a_disk(
+    cluster: CapturedCluster, disk: ReplicaDirectories
+) -> None:
+    for metadata in cluster.finished[3::37]:
+        store = cluster.store()
+        for key in cluster.keys(metadata).values():
+            del store._objects[key]
+        healer = cluster.healer(store, disks=disk)
+
+        outcome = cluster.heal(healer, store, cluster.plan(healer, metadata))
+
+        assert outcome.is_complete, (metadata, outcome.stopped)
+        assert parts_in(store, cluster.layout, metadata) == cluster.parts(metadata)
+
+
 @pytest.fixture(scope="module")
 def local(captures: Path) -> CapturedCluster:
     return CapturedCluster(captures / "kafka-4.3.1", "kafka-4.3.1")
@@ -114,7 +130,7 @@ def test_a_replica_whose_leader_epochs_contradict_the_lineage_gives_nothing(
     local: CapturedCluster, tmp_path: Path
 ) -> None:
     metadata = longest_chain(local)[3]
-    disk = local.disk(tmp_path)
+    disk = local.disk(tmp_path / "diverged")
     for log in disk.glob(f"*/{metadata.start_offset:020}.log"):
         log.write_bytes(with_epoch(log.read_bytes(), metadata.segment_leader_epochs[-1][0] + 1))
     store = without_logs(local, metadata)
@@ -125,6 +141,12 @@ def test_a_replica_whose_leader_epochs_contradict_the_lineage_gives_nothing(
     (lost,) = planned.impossible()
     assert (lost.part, planned.to_write()) == (Part.LOG, [])
     assert "leader epoch" in (lost.obstacle or "")
+    # Another replica beside it did not diverge.
+    sound = local.disk(tmp_path / "sound")
+    both = local.healer(store, disks=ReplicaDirectories.of([disk, sound]))
+    (healed,) = local.plan(both, metadata).to_write()
+    assert healed.found is not None
+    assert healed.found.place.startswith(str(sound))
 
 
 def with_epoch(log: bytes, epoch: int) -> bytes:
@@ -181,6 +203,27 @@ def test_a_replica_that_rolled_its_segments_elsewhere_has_the_bytes_too(
     assert own_objects(store) == local.objects
 
 
+def test_a_partition_of_which_every_object_is_gone_comes_back_from_a_disk(
+    local: CapturedCluster, tmp_path: Path
+) -> None:
+    """One segment after the other: producers and leader epochs of each follow from those before."""
+    segments = longest_chain(local)
+    store = local.store()
+    for key in [key for one in segments for key in local.keys(one).values()]:
+        del store._objects[key]
+    healer, rebuilt = local.healer(store, disks=ReplicaDirectories.of([local.disk(tmp_path)])), dict[str, bytes]()
+    plans = []
+    for metadata in segments:
+        plan = healer.plan(local.segments.finished(metadata.segment_id), INTERVAL, rebuilt)
+        rebuilt[metadata.segment_id] = plan.rebuilt_snapshot or b""
+        plans.append(plan.without_bytes())
+
+    outcome = local.heal(healer, store, *plans)
+
+    assert outcome.is_complete, outcome.stopped
+    assert own_objects(store) == local.objects
+
+
 def test_a_manifest_is_written_again_as_the_plugin_writes_it(captures: Path) -> None:
     """But for the time of the event, of which the metadata keeps the last alone, and nobody reads it."""
     plain = CapturedCluster(captures / "aiven-plain-4.3.1", "aiven-plain-4.3.1")
@@ -215,6 +258,11 @@ def test_an_encrypted_segment_without_its_data_key_is_encrypted_again_from_a_dis
     assert (outcome.is_complete, outcome.written) == (True, 3)
     assert parts_in(store, encrypted.layout, metadata) == encrypted.parts(metadata)
     assert store.read(keys[Part.LOG]) != encrypted.objects[keys[Part.LOG]]
+    written, original = (json.loads(one[keys[Part.MANIFEST]]) for one in (own_objects(store), encrypted.objects))
+    for one in (written, original):
+        del one["remoteLogSegmentMetadata"]["eventTimestampMs"]
+        assert one.pop("encryption").keys() == {"dataKey", "aad"}
+    assert json.dumps(written) == json.dumps(original)
 
 
 def test_bytes_that_would_need_too_much_memory_are_refused(local: CapturedCluster) -> None:

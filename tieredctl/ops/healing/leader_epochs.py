@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkpoint
@@ -21,14 +21,13 @@ def leader_epoch_checkpoint(
     metadata: RemoteLogSegmentMetadata, cache: RemoteLogMetadataCache, store: ObjectStore, layout: SegmentObjects
 ) -> bytes | None:
     """What a broker copies with a segment: the lineage up to the segment's end, from where the log began then. None
-    where neither the segment before nor one after it shows that.
+    where nothing shows that.
 
     The segment's own epochs are in its metadata. Those before it are in the checkpoint of the segment before, or of a
-    later one that holds the same epochs for this segment. Source: RemoteLogManager.getLeaderEpochEntries.
+    later one that holds the same epochs for this segment; else in the metadata of all segments from offset 0 on.
+    Source: RemoteLogManager.getLeaderEpochEntries.
     """
     own = [EpochEntry(epoch, offset) for epoch, offset in metadata.segment_leader_epochs]
-    if metadata.start_offset == 0:
-        return encode_leader_epoch_checkpoint(own)
     for entries in _checkpoints_beside(metadata, cache, store, layout):
         earlier = [entry for entry in entries if entry.start_offset < metadata.start_offset]
         continues = bool(earlier) and earlier[-1].epoch == own[0].epoch
@@ -37,17 +36,45 @@ def leader_epoch_checkpoint(
         whole = [*earlier, *(own[1:] if continues else own)]
         if leader_epoch_contradiction(whole, metadata) is None:
             return encode_leader_epoch_checkpoint(whole)
-    return None
+    lineage = _lineage_from_the_start(metadata, _finished(cache))
+    return None if lineage is None else encode_leader_epoch_checkpoint(lineage)
+
+
+def _lineage_from_the_start(
+    metadata: RemoteLogSegmentMetadata, finished: Sequence[RemoteLogSegmentMetadata]
+) -> list[EpochEntry] | None:
+    """By the segments that follow one another from offset 0 to this one; None where one is missing, or where it is open
+    which of two it is."""
+    ending_at: dict[int, list[RemoteLogSegmentMetadata]] = {}
+    for one in finished:
+        ending_at.setdefault(one.end_offset, []).append(one)
+    chain = [metadata]
+    while chain[-1].start_offset > 0:
+        before = ending_at.get(chain[-1].start_offset - 1, [])
+        if len(before) != 1:
+            return None
+        chain.append(before[0])
+    lineage: list[EpochEntry] = []
+    for epoch, offset in (entry for one in reversed(chain) for entry in one.segment_leader_epochs):
+        if lineage and epoch < lineage[-1].epoch:
+            return None
+        if not lineage or epoch > lineage[-1].epoch:
+            lineage.append(EpochEntry(epoch, offset))
+    return lineage
+
+
+def _finished(cache: RemoteLogMetadataCache) -> list[RemoteLogSegmentMetadata]:
+    return [
+        one.metadata
+        for one in cache.list_remote_log_segments()
+        if one.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+    ]
 
 
 def _checkpoints_beside(
     metadata: RemoteLogSegmentMetadata, cache: RemoteLogMetadataCache, store: ObjectStore, layout: SegmentObjects
 ) -> Iterator[list[EpochEntry]]:
-    finished = [
-        one.metadata
-        for one in cache.list_remote_log_segments()
-        if one.metadata.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-    ]
+    finished = _finished(cache)
     before = [one for one in finished if one.end_offset == metadata.start_offset - 1]
     after = sorted(
         (one for one in finished if one.start_offset > metadata.end_offset), key=lambda one: one.start_offset
