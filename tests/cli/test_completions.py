@@ -42,7 +42,7 @@ def test_the_scripts_that_packagers_take_are_not_stale(tieredctl: Tieredctl) -> 
 ANSWERS: list[tuple[tuple[str, ...], list[str]]] = [
     (("rem",), ["words", "remote"]),
     (("metadata", "se"), ["words", "segments"]),
-    (("--no-color", "store", ""), ["words", "inspect", "check"]),
+    (("--no-color", "store", ""), ["words", "inspect", "check", "compare", "copy"]),
     (("--context", "store", "metadata", "se"), ["words", "segments"]),
     (("metadata", "segments", "--topic"), ["words", "--topic", "--topic-id"]),
     (("metadata", "segments", "--topic", "a", "--topi"), ["words", "--topic", "--topic-id"]),

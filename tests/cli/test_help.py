@@ -17,7 +17,15 @@ READING = {
     *("status", "exporter", "verify", "offsets", "explain", "explain-code", "completions"),
     *(f"metadata {verb}" for verb in ("format", "segments", "history", "lookup", "epochs", "stuck", "stats")),
     *("pipeline run", "pipeline status"),
-    *("metadata partition-of", "store inspect", "store check", "remote ls", "remote du", "remote multipart"),
+    *(
+        "metadata partition-of",
+        "store inspect",
+        "store check",
+        "store compare",
+        "remote ls",
+        "remote du",
+        "remote multipart",
+    ),
     "remote records",
     *(f"{orphans} {verb}" for orphans in ("orphans", "diskless orphans") for verb in ("scan", "show", "quarantine ls")),
     *("topic list", "topic status", "wal inspect", "wal verify", "wal explain"),
@@ -83,7 +91,9 @@ def test_whatever_writes_something_takes_dry_run(known: dict[tuple[str, ...], An
 
 def test_what_changes_something_is_not_among_those_that_only_read(known: dict[tuple[str, ...], Any]) -> None:
     for words, command in known.items():
-        to = {"--to"} if words != ("remote", "records") else set[str]()  # there, an offset or a time
+        # An offset or a time; a store that is only read.
+        reads = words in (("remote", "records"), ("store", "compare"))
+        to = set[str]() if reads else {"--to"}
         if ({"--apply", "--yes", "--no-lease", "--force"} | to) & options_of(command):
             assert " ".join(words) not in READING
 

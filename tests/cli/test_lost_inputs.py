@@ -36,6 +36,8 @@ OF_METADATA = {
     "metadata stats": LOG,
     "metadata export": ("{folder}/events.jsonl", "--force", *LOG),
     "store check": ("{data}",),
+    "store compare": ("--to", "file:{data}", "--by", "size", *LOG, *STORE),
+    "store copy": ("--to", "file:{data}", *LOG, *STORE),
     "remote read": (SEGMENT, "--to", "{folder}/segment", "--force", *LOG, *STORE),
     "remote records": ("orders7:0", "-o", "jsonl", *LOG, *STORE),
     "verify": ("--level", "listing", *LOG, *STORE),

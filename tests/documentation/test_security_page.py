@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -142,6 +143,7 @@ def words(
     plan = str(tmp_path / "plan")
     purged = ("--older-than", "14d", "--yes", "--cluster-id", broker.cluster_id)
     wal = uploaded(topics["orders"].topic_id, tmp_path)
+    copied_to = ("--to", f"file:{copytree(broker.remote_dir, tmp_path / 'copy')}")
     return {
         "metadata history": (segment,),
         "metadata lookup --epoch": ("0", "orders:0", "--offset", "5"),
@@ -149,6 +151,8 @@ def words(
         "metadata partition-of": ("orders:0",),
         "metadata export": (str(tmp_path / "events.parquet"),),
         "store check": (str(broker.log_dir), *store),
+        "store compare": (*store, *copied_to),
+        "store copy": (*store, *copied_to),
         "remote read": (segment, *store, "--to", str(tmp_path / "segment.log")),
         "remote records": ("orders", *store),
         "estimate cost": store,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tieredctl.ops.orphan_removal.limits import Pace
+from tieredctl.ops.guards.pace import Pace
 
 
 @dataclass

@@ -23,7 +23,7 @@ NOUNS = {
     "status": "Show a cluster on one screen: what is tiered and where, what lags, is stuck, orphaned or wrong.",
     "exporter": "Serve metrics of a cluster to Prometheus: what is tiered, lags, is stuck, orphaned or wrong.",
     "metadata": "Read __remote_log_metadata: events, segments, look-ups.",
-    "store": "Read the local files of brokers and remote log stores.",
+    "store": "Read the local files of brokers and remote log stores; compare and copy remote stores.",
     "remote": "List and read what is in the remote store.",
     "verify": "Prove that the remote store holds what the metadata promises.",
     "heal": "Bring lost objects of segments back, from wherever their bytes still are.",

@@ -83,7 +83,7 @@ def apply_plan(
     view: ProgressView,
 ) -> ExitCode:
     """Asks, applies it or only looks whether it could be, and shows what was done."""
-    from tieredctl.ops.orphan_removal.limits import Pace
+    from tieredctl.ops.guards.pace import Pace
     from tieredctl.wiring.orphan_removal import PlanApplication, ReceiptPlace
 
     plan, header = chosen.plan, chosen.header

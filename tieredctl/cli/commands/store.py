@@ -1,4 +1,4 @@
-"""`tieredctl store …`: the local files that brokers and remote-log stores leave."""
+"""`tieredctl store …`: local files that brokers and remote-log stores leave, and one remote store beside another."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tieredctl.cli.arguments import given_path, pairs
+from tieredctl.cli.commands.store_copy import compare, copy
 from tieredctl.cli.context_in_use import Role
 from tieredctl.cli.file_description import describe
 from tieredctl.cli.options import Output, StoreOptions
@@ -176,3 +177,7 @@ def _headline(result: StoreCheck) -> str:
     what = f"{counted(result.partitions, 'partition')}, {counted(result.snapshots, 'snapshot')}"
     what += f", {counted(result.cached_files, 'cached index file')}"
     return f"Checked {what}: {counted(len(result.findings), 'finding') if result.findings else 'all agree'}."
+
+
+_commands.command("compare")(compare)
+_commands.command("copy")(copy)

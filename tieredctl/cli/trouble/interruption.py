@@ -31,6 +31,7 @@ _RESUMED: dict[tuple[str, ...], str] = {
     ("recover", "metadata"): "--apply",
     ("recover", "log-starts"): "--apply",
     ("snapshot", "clean"): "--apply",
+    ("store", "copy"): "--apply",
     ("snapshot", "fetch"): "",
 }
 """The commands that go on where they stopped, and the option without which they only show a plan."""

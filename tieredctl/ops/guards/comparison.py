@@ -1,4 +1,5 @@
-"""Whether objects of a store hold the same bytes, or those that were taken down earlier, and how that was established.
+"""Whether objects of one store or of two hold the same bytes, or those that were taken down earlier, and how that was
+established.
 
 Nothing is compared with itself: what comes back is compared with what was removed.
 """
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.ports.object_store import ObjectStore, StoredObject, WritableObjectStore
+from tieredctl.ports.object_store import Capability, DeletionOutcome, ObjectStore, StoredObject, WritableObjectStore
 
 BYTES = "bytes"
 """All bytes of both were read and compared."""
@@ -80,27 +81,45 @@ def demand_same(store: WritableObjectStore, original: StoredObject, copy: Stored
     return sameness
 
 
-def same_bytes(store: ObjectStore, one: StoredObject, other: StoredObject) -> Sameness | None:
-    """How both were found to hold the same bytes; None if they do not, or changed meanwhile.
+class _Held(NamedTuple):
+    """An object and the store that it is in."""
+
+    store: ObjectStore
+    stored: StoredObject
+
+
+def same_bytes(
+    store: ObjectStore, one: StoredObject, other: StoredObject, other_store: ObjectStore | None = None
+) -> Sameness | None:
+    """How both were found to hold the same bytes; None if they do not, or changed meanwhile. `other` is in the same
+    store, unless another is given.
 
     A multipart upload and its copy have different ETags, although their bytes are the same: different checksums prove
     nothing, so both are read. Raises TieredctlError as reading does.
     """
     if one.size != other.size:
         return None
-    kept, kept_of_other = store.checksums(one), store.checksums(other)
+    other_store = store if other_store is None else other_store
+    kept, kept_of_other = store.checksums(one), other_store.checksums(other)
     checksums = {**kept, **kept_of_other}
     for name in kept:
         if kept[name] == kept_of_other.get(name):
             by, computed = name, None
             break
     else:
-        by, computed = _same_by_reading(store, one, other, kept, kept_of_other)
+        by, computed = _same_by_reading(_Held(store, one), _Held(other_store, other), kept, kept_of_other)
         if computed is None:
             return None
-    if computed is not None and not (is_there(store, one) and is_there(store, other)):
+    if computed is not None and not (is_there(store, one) and is_there(other_store, other)):
         return None
     return Sameness(by, {**checksums, **(computed or {})})
+
+
+def same_when_read(store: ObjectStore, one: StoredObject, other_store: ObjectStore, other: StoredObject) -> bool:
+    """Whether all bytes of both were read and are the same; False too if one of them changed meanwhile."""
+    if one.size != other.size or _digest_if_same(_Held(store, one), _Held(other_store, other)) is None:
+        return False
+    return is_there(store, one) and is_there(other_store, other)
 
 
 def held_by(store: ObjectStore, stored: StoredObject, expected: KnownBytes, *, must_be_untouched: bool) -> str | None:
@@ -141,30 +160,35 @@ def digest_of(store: ObjectStore, stored: StoredObject, name: str) -> str | None
 
 
 def _same_by_reading(
-    store: ObjectStore,
-    one: StoredObject,
-    other: StoredObject,
-    kept: Mapping[str, str],
-    kept_of_other: Mapping[str, str],
+    one: _Held, other: _Held, kept: Mapping[str, str], kept_of_other: Mapping[str, str]
 ) -> tuple[str, Mapping[str, str] | None]:
     """How, and what was computed of the bytes; None for that if they differ."""
     for read, md5 in ((one, kept_of_other.get("md5")), (other, kept.get("md5"))):
-        if md5 is not None and digest_of(store, read, "md5") == md5:
+        if md5 is not None and digest_of(*read, "md5") == md5:
             return "md5" + _READ, {"md5": md5}
-    sha256 = _digest_if_same(store, one, other)
+    sha256 = _digest_if_same(one, other)
     return BYTES, None if sha256 is None else {"sha256": sha256}
 
 
-def _digest_if_same(store: ObjectStore, one: StoredObject, other: StoredObject) -> str | None:
+def _digest_if_same(one: _Held, other: _Held) -> str | None:
     """The SHA-256 of the bytes of both, as S3 writes it; None if they differ."""
     digest = hashlib.sha256()
-    for start in range(0, one.size, _READ_AT_ONCE):
-        end = min(start + _READ_AT_ONCE, one.size)
-        data = store.read(one.key, start, end)
-        if len(data) != end - start or data != store.read(other.key, start, end):
+    size = one.stored.size
+    for start in range(0, size, _READ_AT_ONCE):
+        end = min(start + _READ_AT_ONCE, size)
+        data = one.store.read(one.stored.key, start, end)
+        if len(data) != end - start or data != other.store.read(other.stored.key, start, end):
             return None
         digest.update(data)
     return _in_base64(digest)
+
+
+def take_back(store: WritableObjectStore, copy: StoredObject) -> bool:
+    """Deletes a copy just made that does not hold the bytes of its original; whether it is gone. It stays where the
+    store might delete what others have put there meanwhile."""
+    if Capability.CONDITIONAL_DELETE not in store.capabilities:
+        return False
+    return store.delete([copy])[0].outcome is DeletionOutcome.GONE
 
 
 def is_there(store: ObjectStore, stored: StoredObject) -> bool:

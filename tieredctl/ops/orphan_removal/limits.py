@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -13,7 +12,6 @@ from tieredctl.ops.orphan_removal.plan_file import PlanFile, PlanWriter
 from tieredctl.ops.orphans.object_columns import ObjectColumns
 from tieredctl.ops.orphans.promised_segments import lacks_promised
 from tieredctl.ops.remote.inventory import Totals
-from tieredctl.process.interruption import pause
 
 DEFAULT_AGE_MS = 24 * 3_600_000
 LEAST_AGE_MS = 3_600_000
@@ -213,23 +211,3 @@ class PlannedSoFar:
         return (options.max_objects is not None and writer.objects >= options.max_objects) or (
             options.max_bytes is not None and writer.bytes + planned.size > options.max_bytes
         )
-
-
-class Pace:
-    """At most this many objects per second, over the whole run."""
-
-    def __init__(
-        self,
-        objects_a_second: float,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = pause,
-    ) -> None:
-        self._rate = objects_a_second
-        self._clock = clock
-        self._sleep = sleep
-        self._next = clock()
-
-    def __call__(self, objects: int) -> None:
-        """Waits until this many more objects may be started."""
-        self._sleep(max(0.0, self._next - self._clock()))
-        self._next = max(self._next, self._clock()) + objects / self._rate

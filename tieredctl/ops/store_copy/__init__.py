@@ -1,0 +1,1 @@
+"""One store beside another: what differs, and copies of what is missing."""

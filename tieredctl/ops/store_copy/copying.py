@@ -1,0 +1,137 @@
+"""Copies one object from store to store: written only where the key has none, then looked at again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from tieredctl.errors import TieredctlError
+from tieredctl.model.result_row import Main, ResultRow, Size, Wide
+from tieredctl.ops.guards.comparison import KnownBytes, held_by, is_there, take_back
+from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject, WritableObjectStore
+from tieredctl.process.interruption import is_requested
+
+_READ_AT_ONCE = 8 << 20
+"""An object below this size is read by one request."""
+
+
+class CopyResult(StrEnum):
+    """What became of an object."""
+
+    PLANNED = "planned"
+    COPIED = "copied"
+    EXISTS = "exists"
+    """Others have put something under its key since it was missing: it was left alone."""
+    CHANGED = "changed"
+    """The source has replaced or deleted it since it was listed."""
+    FAILED = "failed"
+    WRONG = "wrong"
+    """Other bytes than the source's are under its key, and were not removed again: the store has another version by
+    now, or cannot be trusted to delete this one alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedObject(ResultRow):
+    """An object of the source. Size in bytes."""
+
+    result: Main[str]
+    key: Main[str]
+    size: Size[int]
+    checked_by: Wide[str | None]
+    """How the copy was found to hold the same bytes: the name of a checksum, with `-read` where it was read again."""
+    reason: Wide[str | None]
+    """Why it was not copied."""
+
+    @classmethod
+    def planned(cls, stored: StoredObject) -> CopiedObject:
+        """One that is only to be copied."""
+        return cls(CopyResult.PLANNED.value, stored.key, stored.size, None, None)
+
+
+class _NotCopied(Exception):
+    """Why an object is not called copied."""
+
+    def __init__(self, result: CopyResult, reason: str) -> None:
+        super().__init__(reason)
+        self.result = result
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCopier:
+    """A source that is only read, and a destination in which nothing is replaced."""
+
+    source: ObjectStore
+    destination: WritableObjectStore
+    pace: Callable[[int], None]
+    """Waits until so many bytes more may be sent."""
+
+    def copy(self, stored: StoredObject) -> CopiedObject:
+        """Copies this version of an object. Raises TieredctlError for what concerns every other object too."""
+        try:
+            how = self._copied(stored)
+        except _NotCopied as left:
+            return CopiedObject(left.result.value, stored.key, stored.size, None, left.reason)
+        except TieredctlError as error:
+            if error.code in CONCERN_EVERY_OBJECT:
+                raise
+            return CopiedObject(CopyResult.FAILED.value, stored.key, stored.size, None, error.message)
+        return CopiedObject(CopyResult.COPIED.value, stored.key, stored.size, how, None)
+
+    def _copied(self, stored: StoredObject) -> str:
+        digest = hashlib.md5(usedforsecurity=False)
+
+        def pieces() -> Iterator[bytes]:
+            nonlocal digest
+            digest = hashlib.md5(usedforsecurity=False)
+            for piece in self._read(stored):
+                if is_requested():
+                    raise KeyboardInterrupt
+                self.pace(len(piece))
+                digest.update(piece)
+                yield piece
+
+        try:
+            made = self.destination.upload(stored.key, stored.size, pieces)
+        except TieredctlError:
+            if not is_there(self.source, stored):
+                raise self._changed() from None
+            raise
+        if made is None:
+            raise _NotCopied(CopyResult.EXISTS, "something is under this key by now")
+        return self._checked(stored, made, digest)
+
+    def _read(self, stored: StoredObject) -> Iterator[bytes]:
+        if stored.size < _READ_AT_ONCE:
+            return iter((self.source.read(stored.key),))
+        return self.source.stream(stored.key)
+
+    def _checked(self, stored: StoredObject, made: StoredObject, digest: Any) -> str:
+        """How the copy was found to hold what the source still has under that version."""
+        md5 = digest.hexdigest()
+        kept = self.source.checksums(stored)
+        if not kept and not is_there(self.source, stored):
+            if self.source.head(stored.key) is not None:
+                self._take_back(made)
+            raise self._changed()
+        if kept.get("md5", md5) != md5:
+            self._take_back(made)
+            raise _NotCopied(CopyResult.FAILED, "what was read is not what the source has a checksum of")
+        known = KnownBytes(stored.size, {"md5": md5}, None, None)
+        how = held_by(self.destination, made, known, must_be_untouched=False)
+        if how is None:
+            self._take_back(made)
+            raise _NotCopied(CopyResult.FAILED, "the copy does not hold the same bytes")
+        return how
+
+    def _take_back(self, made: StoredObject) -> None:
+        """Raises `_NotCopied` where the wrong copy stays."""
+        if not take_back(self.destination, made):
+            raise _NotCopied(CopyResult.WRONG, "other bytes are under its key, and were not removed again")
+
+    @staticmethod
+    def _changed() -> _NotCopied:
+        return _NotCopied(CopyResult.CHANGED, "the source has another object there by now, or none")

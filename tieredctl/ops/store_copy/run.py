@@ -1,0 +1,107 @@
+"""Copies what a destination lacks, then what was added meanwhile, until nothing is missing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
+from tieredctl.ops.change import Outcome
+from tieredctl.ops.documents import Document
+from tieredctl.ops.guards.in_parallel import in_turn
+from tieredctl.ops.guards.lease import Hold
+from tieredctl.ops.store_copy.comparison import Mark, StoreComparison
+from tieredctl.ops.store_copy.copying import CopiedObject, CopyResult, ObjectCopier
+from tieredctl.ops.store_copy.difference import Difference, Turns
+from tieredctl.ports.object_store import Capability, WritableObjectStore
+from tieredctl.process.progress import note
+
+MOST_PASSES = 10
+"""A source that grows faster than it is copied would never be done with."""
+_RENEW_SECONDS = 60.0
+
+
+def demand_uploads(store: WritableObjectStore) -> None:
+    """Raises TieredctlError `store-incapable` for a store that would replace what others write meanwhile."""
+    lacking = {Capability.CONDITIONAL_WRITE, Capability.CONDITIONAL_UPLOAD} - store.capabilities
+    if lacking:
+        message = f"{store.url} cannot be copied to: it does not honour conditions of writes ({min(lacking)})."
+        raise TieredctlError(ErrorCode.STORE_INCAPABLE, message)
+
+
+def difference(comparison: StoreComparison, turns: Turns) -> Difference:
+    """What only the source has. Reads both listings when it is entered."""
+    missing = (pair.source for pair, row in comparison.compared() if row.mark == Mark.ONLY_IN_SOURCE)
+    return Difference((stored for stored in missing if stored is not None), turns)
+
+
+@dataclass(slots=True)
+class CopyRun:
+    """One run that begins with a difference which was shown."""
+
+    comparison: StoreComparison
+    planned: Difference
+    turns: Turns
+    copier: ObjectCopier
+    lease: Hold
+    outcome: Outcome = field(default_factory=Outcome)
+    passes: int = 0
+    is_whole: bool = False
+    """Whether the last look found nothing missing."""
+    wrong: int = 0
+    """How many objects are there with other bytes: the last look may take them for the same."""
+    clock: Callable[[], float] = time.monotonic
+
+    def copied(self) -> Iterator[CopiedObject]:
+        """Each object that was copied or could not be, of all passes. What stops it is in the outcome."""
+        with ExitStack() as stack:
+            todo = self.planned
+            try:
+                while todo.objects and self.passes < MOST_PASSES:
+                    done_before = self.outcome.done
+                    yield from self._pass(todo)
+                    todo = stack.enter_context(difference(self.comparison, self.turns))
+                    if self.outcome.done == done_before:
+                        break
+                self.is_whole = not todo.objects
+            except TieredctlError as error:
+                self.outcome.stopped = error
+
+    def summary(self) -> Document:
+        """What was done, and what the last look found."""
+        return {
+            **self.outcome.counts(),
+            "passes": self.passes,
+            "isWhole": self.is_whole,
+            "wrong": self.wrong,
+        } | self.comparison.summary()
+
+    def exit_code(self) -> ExitCode:
+        """An object that failed in one pass may have been copied in another: what is missing in the end counts."""
+        if self.outcome.stopped is not None:
+            return worst(ExitCode.INCOMPLETE, self.outcome.stopped.exit_code)
+        left = self.comparison.exit_code(besides=(Mark.ONLY_IN_SOURCE, Mark.ONLY_IN_DESTINATION))
+        return worst(left, ExitCode.CLEAN if self.is_whole and not self.wrong else ExitCode.INCOMPLETE)
+
+    def _pass(self, todo: Difference) -> Iterator[CopiedObject]:
+        outcome = self.outcome
+        self.passes += 1
+        outcome.planned = outcome.done + todo.objects
+        outcome.failed = outcome.skipped = 0
+        renewed, stores = self.clock(), (self.copier.source, self.copier.destination)
+        threads = max(store.parallel_reads for store in stores)
+        for number, row in enumerate(in_turn(self.copier.copy, todo.in_turn(), threads, most=2 * threads), 1):
+            if row.result == CopyResult.COPIED:
+                outcome.done += 1
+                outcome.bytes += row.size
+            else:
+                self.wrong += row.result == CopyResult.WRONG
+                outcome.failed += row.result in (CopyResult.FAILED, CopyResult.WRONG)
+                outcome.skipped += row.result not in (CopyResult.FAILED, CopyResult.WRONG)
+            note("objects copied", number, todo.objects)
+            yield row
+            if self.clock() - renewed > _RENEW_SECONDS:
+                self.lease.renew()
+                renewed = self.clock()
