@@ -35,6 +35,7 @@ READING = {
     *("doctor config", "doctor connect", "doctor store", "doctor upgrade", "doctor downgrade"),
     *("context list", "context show"),
     *(f"snapshot {verb}" for verb in ("compare", "inspect", "ls", "verify")),
+    *("backup status", "backup verify", "restore plan"),
     "demo",  # its files are its own, in a folder that is new
 }
 """Commands that write nothing but the answers that were asked for: pages, metrics, checkpoints of listings."""

@@ -85,9 +85,11 @@ OF_FILES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "metadata segments": ("export", ("--export", "{folder}/export")),
 }
 """What reads one file or folder: which is damaged, and what the command is given."""
-ELSEWHERE = {"orphans show", "orphans apply", "orphans restore", "snapshot ls", "pipeline run", "pipeline status"}
+ELSEWHERE = {"orphans show", "orphans apply", "orphans restore", "snapshot ls", "pipeline run", "pipeline status"} | {
+    *("backup status", "backup verify", "restore plan", "restore apply"),
+}
 """`test_altered_inputs.py`, `test_forged_plans.py`, `test_restore_refusals.py`, `test_snapshot_verify_and_ls.py`; of
-what starts Spark, `spark/pipeline`."""
+what starts Spark, `spark/pipeline`; of backup sets, `backup/test_sets.py`."""
 BY_METADATA_ALONE = "estimate cost"
 """Takes the store for its price."""
 LIVE_ONLY = {
@@ -98,6 +100,7 @@ LIVE_ONLY = {
     "topic enable",
     "topic disable",
     "snapshot fetch",
+    "backup run",
     "orphans unlock",
 } | {
     "estimate follower-bootstrap",

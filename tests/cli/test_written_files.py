@@ -18,7 +18,16 @@ from tieredctl.cli.command_rows import _kind, _metavar
 WRITTEN = {"--metrics-file", "--output-dir", "--report", "--to", "--receipts", "--resume", "--keep", "--tables"}
 """Options that name what is written."""
 READ = {
-    *("--as-of", "--broker-files-from", "--command-config", "--export", "--from", "--inventory", "--key-list"),
+    *(
+        "--as-of",
+        "--broker-files-from",
+        "--command-config",
+        "--controller-config",
+        "--export",
+        "--from",
+        "--inventory",
+        "--key-list",
+    ),
     *(
         "--kraft-snapshot",
         "--live-topic-ids",
@@ -30,6 +39,7 @@ READ = {
         "--verified",
     ),
     *("after", "before", "directories", "folder", "key", "paths", "plan", "receipts"),
+    "--node",  # new folders: what else is in one is in backup/test_restored_nodes.py
 }
 WRITTEN_ARGUMENTS = {("metadata", "export")}
 """Commands whose argument `file` is written; that of others is read."""

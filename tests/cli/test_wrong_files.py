@@ -64,7 +64,7 @@ NOT_REFUSED = {"exporter", "context show", "support-bundle"}
 """The first serves until it is ended, while others write what it reads; the second reads nothing that it shows; and a
 bundle has all that could be had, with what is wrong with the rest (exit 5)."""
 WRITTEN = {"--to", "--receipts", "--report", "--metrics-file"}
-OF_CLIENTS = {"--command-config"}
+OF_CLIENTS = {"--command-config", "--controller-config"}
 NAMED = re.compile(r"wrong|list of topic ids")
 """What the sentence is about: it is this file that is refused, and not another word of the line."""
 INSTEAD_OF_LOGS = {"--export"}
@@ -95,6 +95,8 @@ def taken() -> Iterator[tuple[str, str]]:
         for one in command.params:
             metavar = one.metavar or ""
             name = "" if one.param_type_name == "argument" else max(one.opts, key=len)
+            if metavar == "URL":
+                continue
             if name in OPTIONS or (not name and metavar in ARGUMENTS and words != ("metadata", "export")):
                 yield " ".join(words), name
             elif name and ("FILE" in metavar or metavar == "PLAN"):

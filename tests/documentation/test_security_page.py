@@ -101,7 +101,7 @@ def test_every_command_has_a_row_or_asks_no_broker() -> None:
     every |= {
         noun: command for noun in nouns() if getattr(command := command_at((noun,)), "invoke_without_command", None)
     }
-    with_rights = {name.partition(" --")[0] for row in ROWS for name in row.commands} | {"snapshot fetch"}
+    with_rights = {name.partition(" --")[0] for row in ROWS for name in row.commands} | {"snapshot fetch", "backup run"}
     without = commands_without_a_broker()
 
     assert with_rights | without == set(every)

@@ -30,6 +30,8 @@ NOUNS = {
     "orphans": "Find and remove orphaned objects in the remote store.",
     "partition": "Remove what partitions of deleted topics left in remote storage.",
     "recover": "Rebuild what was lost, from what the remote store still has.",
+    "backup": "Keep what a cluster can be made again from, beside its bucket.",
+    "restore": "Bring a cluster back on new nodes, from its bucket and a backup set.",
     "topic": "Show what is tiered, how much is where and how far tiering lags; turn tiering on and off.",
     "offsets": "Show where a topic's logs begin and end, locally and in remote storage.",
     "explain": "Show where a record lives, and how a consumer or a follower would get it.",

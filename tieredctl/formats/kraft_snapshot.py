@@ -5,17 +5,21 @@ A snapshot consists of record batches: the first is a control batch with the hea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
 
 from tieredctl.errors import DecodeError
-from tieredctl.formats.control_records import decode_control_record
+from tieredctl.formats.control_records import decode_control_record, encode_control_record
 from tieredctl.formats.kraft_log import KraftLogRecord, demanded_records, sound_batches
 from tieredctl.formats.log_scan import Damage
 from tieredctl.formats.record_batches import (
+    Attributes,
     BatchHeader,
     ControlType,
+    Record,
     crc_matches,
+    encode_batch,
     read_batch_header,
     read_control_type,
     read_records,
@@ -127,3 +131,33 @@ def first_record_ms(beginning: bytes) -> int | None:
         return read_batch_header(beginning, 0, len(beginning)).base_timestamp
     except DecodeError:
         return None
+
+
+_RECORDS_A_BATCH = 1_000
+
+
+def encode_kraft_snapshot(
+    values: Iterable[bytes],
+    controls: Sequence[tuple[ControlType, Mapping[str, Any]]],
+    *,
+    epoch: int,
+    last_contained_ms: int,
+) -> Iterator[bytes]:
+    """The batches of a snapshot: `values` are those of its records, and `controls` KRaft's version and voters, if they
+    are in it. The epoch is that of the last record contained."""
+
+    def control_batch(offset: int, records: Sequence[tuple[ControlType, Mapping[str, Any]]]) -> bytes:
+        encoded = [
+            encode_control_record(kind, fields, offset=offset + number, timestamp=last_contained_ms)
+            for number, (kind, fields) in enumerate(records)
+        ]
+        return encode_batch(encoded, partition_leader_epoch=epoch, attributes=Attributes.CONTROL)
+
+    header = (ControlType.SNAPSHOT_HEADER, {"Version": 0, "LastContainedLogTimestamp": last_contained_ms})
+    yield control_batch(0, [header, *controls])
+    offset, left = 1 + len(controls), iter(values)
+    while some := list(islice(left, _RECORDS_A_BATCH)):
+        records = [Record(offset + number, last_contained_ms, None, value) for number, value in enumerate(some)]
+        yield encode_batch(records, partition_leader_epoch=epoch)
+        offset += len(some)
+    yield control_batch(offset, [(ControlType.SNAPSHOT_FOOTER, {"Version": 0})])

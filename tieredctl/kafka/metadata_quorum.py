@@ -8,15 +8,16 @@ It asks as a client that is not a replica (id -1), of which the leader remembers
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.file_names import KraftSnapshotName
 from tieredctl.formats.kraft_snapshot import first_record_ms
+from tieredctl.formats.record_batches import HEADER_BYTES, BatchHeader, crc_matches, read_batch_header
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds
 from tieredctl.kafka.connection_settings import server_addresses
@@ -33,6 +34,7 @@ _SECONDS_BETWEEN_TRIES = 0.1
 _SECONDS_FOR_A_START = 3.0
 """How long to look for the first leader: the controllers may be starting, or electing one."""
 _TRIES_AT_ONCE = 3
+_LOG_BYTES_AT_ONCE = 8 << 20
 
 
 class _Error(IntEnum):
@@ -183,7 +185,30 @@ class MetadataQuorum:
                 return _out_of_range(leader, snapshot, position)
         return _not_found(leader, snapshot)
 
-    def _fetch(self, epoch: int, offset: int = 0, last_fetched_epoch: int = 0) -> Any:
+    def log_after(self, snapshot: KraftSnapshotName | None) -> Iterator[bytes]:
+        leader = self.leader()
+        offset, epoch = (0, 0) if snapshot is None else (snapshot.end_offset, snapshot.epoch)
+        while offset < leader.high_watermark:
+            try:
+                answer = self._fetch(leader.epoch, offset, epoch, _LOG_BYTES_AT_ONCE)
+            except Unreachable as error:
+                raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, f"The leader did not answer: {error}.") from None
+            partition = _partition(answer.responses)
+            error_code = answer.error_code or (partition.error_code if partition is not None else 0)
+            if partition is None or error_code in _LEADER_ERRORS:
+                raise LeaderChanged
+            if error_code:
+                raise self._refusal(error_code)
+            before = offset
+            for header, batch in _whole_batches(bytes(partition.records or b"")):
+                if header.last_offset >= leader.high_watermark:
+                    return
+                yield batch
+                offset, epoch = header.last_offset + 1, header.partition_leader_epoch
+            if offset == before:  # it answered with a newer snapshot, or with where the logs part
+                raise LeaderChanged
+
+    def _fetch(self, epoch: int, offset: int = 0, last_fetched_epoch: int = 0, max_bytes: int = 1) -> Any:
         from kafka.protocol.consumer import FetchRequest
 
         topics = FetchRequest.FetchTopic
@@ -193,7 +218,7 @@ class MetadataQuorum:
             fetch_offset=offset,
             last_fetched_epoch=last_fetched_epoch,
             log_start_offset=-1,
-            partition_max_bytes=1,
+            partition_max_bytes=max_bytes,
         )
         connection = self._connected()
         request = FetchRequest(
@@ -202,7 +227,7 @@ class MetadataQuorum:
             replica_id=_NO_REPLICA,
             max_wait_ms=0,
             min_bytes=0,
-            max_bytes=1,
+            max_bytes=max_bytes,
             isolation_level=0,
             session_id=0,
             session_epoch=-1,
@@ -286,6 +311,19 @@ class MetadataQuorum:
             message = f"{self._server} knows no version of the request that tieredctl knows."
             return TieredctlError(ErrorCode.BROKER_REFUSED, message, hint="Kafka 3.3 and later are supported.")
         return TieredctlError(ErrorCode.BROKER_REFUSED, f"{self._server} answered {_name(error_code)}.", hint="")
+
+
+def _whole_batches(data: bytes) -> Iterator[tuple[BatchHeader, bytes]]:
+    """The batches that arrived whole. Raises DecodeError where one is damaged."""
+    position = 0
+    while len(data) - position >= HEADER_BYTES:
+        header = read_batch_header(data, position, len(data))
+        if header.size > len(data) - position:
+            return
+        if not crc_matches(data, position, header):
+            raise DecodeError("CRC-32C does not match, in the leader's metadata log", position)
+        yield header, data[position : position + header.size]
+        position += header.size
 
 
 class _Passing(Exception):

@@ -105,7 +105,7 @@ def _access(image: ClusterImage) -> Iterator[Entry]:
 def shown(entry: Entry, values: Mapping[str, Any]) -> dict[str, Any]:
     """Some values of an entry as JSON, under Kafka's names in camel case: ids as text, secrets hidden."""
     hidden = set(_SECRET_FIELDS)
-    if isinstance(entry.key, SettingKey) and _is_hidden(entry.key):
+    if is_secret_setting(entry.key):
         hidden.add("Value")
     return {
         json_name(name): HIDDEN if name in hidden else _plain(value)
@@ -114,8 +114,11 @@ def shown(entry: Entry, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _is_hidden(key: SettingKey) -> bool:
-    """Kafka takes broker settings that it does not know, such as a plugin's, for sensitive (KafkaConfig)."""
+def is_secret_setting(key: object) -> bool:
+    """Whether an entry's key is that of a sensitive setting. Kafka takes broker settings that it does not know, such as
+    a plugin's, for sensitive (KafkaConfig)."""
+    if not isinstance(key, SettingKey):
+        return False
     is_unknown = key.resource_type == BROKER_RESOURCE and not is_dynamic_broker_setting(key.setting)
     return is_unknown or is_secret(key.setting)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from tieredctl.errors import ExitCode, worst
+from tieredctl.model.backup_finding_kinds import BACKUP_FINDING_KINDS
 from tieredctl.model.bucket_finding_kinds import BUCKET_FINDING_KINDS
 from tieredctl.model.doctor_finding_kinds import DOCTOR_FINDING_KINDS
 from tieredctl.model.finding_codes import AnyFindingCode
@@ -29,6 +30,7 @@ _TABLES = (
     TIERING_FINDING_KINDS,
     QUORUM_FINDING_KINDS,
     BUCKET_FINDING_KINDS,
+    BACKUP_FINDING_KINDS,
 )
 
 

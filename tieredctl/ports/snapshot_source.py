@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from tieredctl.formats.file_names import KraftSnapshotName
@@ -54,4 +55,13 @@ class SnapshotSource(Protocol):
 
     def describe(self) -> dict[str, object]:
         """The `source` of a JSON document."""
+        ...
+
+
+class MetadataLogSource(SnapshotSource, Protocol):
+    """The leader of a metadata quorum, also for the log after its snapshot."""
+
+    def log_after(self, snapshot: KraftSnapshotName | None) -> Iterator[bytes]:
+        """The batches of the leader's log after a snapshot, or from the beginning where there is none, up to what is
+        committed when this is called. Raises LeaderChanged where the log no longer follows that snapshot."""
         ...

@@ -93,7 +93,7 @@ class EventStream:
         """Records that are not decoded yet, each chunk with its metadata partition."""
         for metadata_partition in self._metadata_partitions:
             from_offset = self._from_offsets.get(metadata_partition, 0)
-            start = max(self.source.offset_range(metadata_partition).start, from_offset)
+            start = self.start_offset(metadata_partition)
             is_damaged = any(_is_damage(finding, metadata_partition) for finding in self.findings)
             compaction = self.compaction.begin(metadata_partition, start, is_damaged=is_damaged)
             for chunk in self.source.chunks(metadata_partition, from_offset):
@@ -109,6 +109,10 @@ class EventStream:
                 self.findings.append(finding)
         self._say_what_is_missing()
         self._say_whose_events_are_lost()
+
+    def start_offset(self, metadata_partition: int) -> int:
+        """From where (inclusive) its events are read: the start of the log, or where they are to begin."""
+        return max(self.source.offset_range(metadata_partition).start, self._from_offsets.get(metadata_partition, 0))
 
     def end_offset(self, metadata_partition: int) -> int:
         """Up to where (exclusive) its events go, once they were read: the end of the log, or of what was there at the

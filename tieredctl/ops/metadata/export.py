@@ -67,7 +67,7 @@ def _write(stream: EventStream, writer: _Writer) -> list[ExportedPartition]:
         counts[metadata_partition] += len(chunk)
         writer.write(stream, metadata_partition, chunk)
     partitions = [
-        ExportedPartition(number, *stream.source.offset_range(number), counts[number])
+        ExportedPartition(number, stream.start_offset(number), stream.source.offset_range(number).end, counts[number])
         for number in stream.source.metadata_partitions()
     ]
     findings = [finding for finding in stream.findings if finding.code not in _FOUND_AGAIN]

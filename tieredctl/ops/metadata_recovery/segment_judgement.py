@@ -83,6 +83,8 @@ class SegmentJudge:
     store: ObjectStore
     layout: Layout
     traits: BrokerTraits
+    brokers_are_gone: bool = False
+    """Whether no broker is left that may finish a copy which it began: then one that is whole counts."""
 
     def judge(
         self, partition: TopicIdPartition, segments: Sequence[StoredSegment], live: LivePartition | None
@@ -111,7 +113,8 @@ class SegmentJudge:
     ) -> JudgedSegment:
         if recorded is not None and _is_finished(recorded):
             return JudgedSegment(stored, Fate.IN_METADATA, metadata=recorded)
-        if recorded is not None and recorded.author != NO_BROKER and not _must_have_finished(recorded, live):
+        may_go_on = not (self.brokers_are_gone or (recorded is not None and _must_have_finished(recorded, live)))
+        if recorded is not None and recorded.author != NO_BROKER and may_go_on:
             reason = f"broker {recorded.author} began to copy it, and has not recorded that the copy finished"
             return JudgedSegment(stored, Fate.COPY_NOT_FINISHED, reason)
         missing = stored.missing(self.layout)

@@ -1,0 +1,123 @@
+"""Backup sets of a captured cluster: what `backup run` reads of a live one is read from its files here."""
+
+from __future__ import annotations
+
+import shutil
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kafka.local_logs import log_dir_owner
+from tieredctl.kafka.log_directory import LogDirectories
+from tieredctl.kafka.metadata_log import MetadataLog, logged_records, snapshot_records
+from tieredctl.kraft.image_records import note_versions
+from tieredctl.kraft.replay import MetadataReplay
+from tieredctl.model.ids import uuid_text
+from tieredctl.ops.backup.cluster_state import ClusterState
+from tieredctl.ops.backup.run import Backup, BackupRun
+from tieredctl.ops.backup.sets import ClusterSets, KnownSet
+from tieredctl.ports.cluster import CommittedOffset, ConfigValue, ListedOffset, OffsetSpec, TopicDescription
+from tieredctl.storage.registry import open_writable_store
+
+EPOCH = 2
+CREATED_MS = 1_795_000_000_000
+GROUP, COMMITTED = "billing", 5
+
+
+def captured_state(data: Path) -> ClusterState:
+    """The cluster by a node's metadata log."""
+    log, replay, versions = MetadataLog.opened(data / "__cluster_metadata-0"), MetadataReplay(), dict[int, int]()
+    start = 0
+    if log.snapshots:
+        newest = max(log.snapshots, key=lambda one: one.end_offset)
+        replay.load_snapshot(note_versions(snapshot_records(newest), versions), newest.end_offset)
+        start = newest.end_offset
+    for batch in log.batches(start):
+        replay.load_log(note_versions(logged_records(batch), versions))
+    return ClusterState(replay.image, EPOCH, versions)
+
+
+@dataclass
+class CapturedCluster:
+    """What a live cluster answers of its logs, groups and settings; `denied` are topics that the user may not see."""
+
+    ids: Mapping[str, str]
+    ends: Mapping[str, tuple[int, int]]
+    """By topic, where each of its partitions begins and ends."""
+    denied: Sequence[str] = ()
+
+    def topic(self, name: str) -> TopicDescription:
+        if name in self.denied:
+            raise TieredctlError(ErrorCode.BROKER_REFUSED, f"The user may not look at topic {name}.")
+        return TopicDescription(name, self.ids[name], ())
+
+    def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
+        ends = self.ends.get(topic.topic)
+        return {} if ends is None else {0: ListedOffset(ends[timestamp == OffsetSpec.LATEST])}
+
+    def quorum(self) -> None:
+        """May be asked."""
+
+    def committed_offsets(self) -> Sequence[CommittedOffset]:
+        return [CommittedOffset(GROUP, name, 0, COMMITTED * (1 + 1000 * place)) for place, name in enumerate(self.ends)]
+
+    def broker_configs(self) -> Mapping[int, Mapping[str, ConfigValue]]:
+        return {1: {"remote.log.storage.system.enable": ConfigValue("true", "STATIC_BROKER_CONFIG")}}
+
+
+@dataclass
+class CapturedSets:
+    """Sets of a captured cluster in a folder, and its remote store."""
+
+    folder: Path
+    store: Path
+    data: Path
+    """Of the captured node."""
+    denied: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, captures: Path, folder: Path, denied: Sequence[str] = ()) -> CapturedSets:
+        """One set, of a capture whose topics are named with a 7."""
+        capture = captures / "kafka-4.3.1"
+        (folder / "sets").mkdir(parents=True)
+        shutil.copytree(capture / "remote/kafka-tiered-storage", folder / "remote")
+        made = cls(folder / "sets", folder / "remote", capture / "data", denied)
+        made.add()
+        return made
+
+    @property
+    def cluster_id(self) -> str:
+        cluster_id = log_dir_owner(self.data).cluster_id
+        assert cluster_id is not None
+        return cluster_id
+
+    def add(self) -> Backup:
+        """One set more."""
+        sets = ClusterSets(open_writable_store(f"file:{self.folder}", {}), self.cluster_id)
+        numbers = sets.numbers()
+        before: KnownSet | None = sets.read(numbers[-1]) if numbers else None
+        state = captured_state(self.data)
+        ids = {topic.name: uuid_text(topic_id) for topic_id, topic in state.image.topics.items()}
+        cluster = CapturedCluster(ids, {name: (0, 500) for name in ids if not name.startswith("__")}, self.denied)
+        with TemporaryDirectory() as folder:
+            run = BackupRun(sets, before, Path(folder), lambda: CREATED_MS)
+            events = LogDirectories([self.data])
+            for number in events.metadata_partitions():
+                deque(events.chunks(number), maxlen=0)  # until then it does not know its ends, which a live topic does
+            return run.run(state, events, cluster)  # type: ignore[arg-type]
+
+    def words(self, *nodes: str) -> list[str]:
+        """The places of a restore."""
+        given = [word for node in nodes for word in ("--node", node)]
+        return ["--from", f"file:{self.folder}", "--store", f"file:{self.store}", *given]
+
+    @property
+    def confirmed(self) -> list[str]:
+        return ["--yes", "--cluster-id", self.cluster_id]
+
+    def files(self) -> list[Path]:
+        """Of all sets, manifests included."""
+        return sorted(path for path in self.folder.rglob("*") if path.is_file())

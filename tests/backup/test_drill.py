@@ -1,0 +1,256 @@
+"""The drill: three brokers and their disks are lost, and come back from the bucket and a backup set."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.cimpl import NewTopic
+
+from tests.cli.command_line import Outcome, this_process
+from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC
+from tests.rigs.driven_brokers import jars_of
+from tests.rigs.remote_segments import COPIED, RemoteSegments
+from tests.rigs.three_brokers import Node, ThreeBrokers, three_brokers
+from tests.rigs.topics import create_topics, topic_ids
+from tests.rigs.waiting import wait_until
+from tieredctl.errors import ExitCode
+
+pytestmark = pytest.mark.integration
+
+SECONDS = 60
+ORDERS, LEDGER, CLICKS, NOTES = "orders", "ledger", "clicks", "notes"
+GROUPS = ("billing", "grüße")
+FAR = 1_000_000
+_TIERED = {"remote.storage.enable": "true", "segment.ms": "400", "local.retention.ms": "500", "retention.ms": "-1"}
+TOPICS: Mapping[str, tuple[int, dict[str, str]]] = {
+    ORDERS: (2, _TIERED),
+    LEDGER: (1, _TIERED),
+    CLICKS: (1, _TIERED | {"retention.ms": "6000"}),
+    NOTES: (1, {}),
+}
+Rows = dict[tuple[str, int], tuple[int, int, list[tuple[Any, ...]]]]
+"""By partition: where its log begins and ends, and the records that a consumer gets, in order."""
+
+
+def rows(server: str, isolation: str) -> Rows:
+    settings: dict[str, Any] = {"bootstrap.servers": server, "group.id": "reader", "isolation.level": isolation}
+    settings["auto.offset.reset"] = "earliest"  # retention goes on
+    with closing(Consumer(settings | {"enable.auto.commit": False, "enable.partition.eof": True})) as consumer:
+        places = [TopicPartition(topic, number) for topic, (count, _) in TOPICS.items() for number in range(count)]
+        ends = {(one.topic, one.partition): consumer.get_watermark_offsets(one, timeout=30) for one in places}
+        found: dict[tuple[str, int], list[tuple[Any, ...]]] = {place: [] for place in ends}
+        consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in ends])
+        left = set(ends)
+
+        def all_read() -> bool:
+            for message in consumer.consume(500, 0.2):
+                place = str(message.topic()), int(message.partition() or 0)
+                if (error := message.error()) is None:
+                    content = (message.key(), message.value(), message.timestamp(), message.headers())
+                    found[place].append((message.offset(), *content))
+                else:
+                    assert error.code() == KafkaError._PARTITION_EOF, error
+                    left.discard(place)
+            return not left
+
+        wait_until(all_read, "a consumer has read everything", SECONDS)
+    return {place: (*ends[place], found[place]) for place in ends}
+
+
+def both(server: str) -> dict[str, Rows]:
+    return {isolation: rows(server, isolation) for isolation in ("read_uncommitted", "read_committed")}
+
+
+def produce_until(server: str, stop: Event) -> None:
+    """Plain records, and transactions of which every other is aborted."""
+    plain = Producer({"bootstrap.servers": server, "enable.idempotence": True, "linger.ms": 0})
+    transactional = Producer({"bootstrap.servers": server, "transactional.id": "ledger", "linger.ms": 0})
+    transactional.init_transactions(SECONDS)
+    turn = 0
+    while not stop.wait(0.12):
+        turn += 1
+        for topic in (ORDERS, CLICKS, NOTES):
+            for partition in range(TOPICS[topic][0]):
+                plain.produce(topic, f"{topic} {turn}", str(turn), partition=partition, headers={"turn": str(turn)})
+        plain.flush(SECONDS)
+        transactional.begin_transaction()
+        transactional.produce(LEDGER, f"entry {turn}", str(turn), partition=0)
+        transactional.flush(SECONDS)
+        (transactional.commit_transaction if turn % 2 else transactional.abort_transaction)(SECONDS)
+
+
+def member(server: str, group: str) -> Consumer:
+    return Consumer({"bootstrap.servers": server, "group.id": group, "enable.auto.commit": False})
+
+
+def commit(server: str, **offsets: int) -> None:
+    for group in GROUPS:
+        with closing(member(server, group)) as consumer:
+            places = [TopicPartition(topic, 0, offset) for topic, offset in offsets.items()]
+            consumer.commit(offsets=places, asynchronous=False)
+
+
+def committed(server: str, *topics: str) -> list[dict[str, int]]:
+    """Of each group."""
+    found = []
+    for group in GROUPS:
+        with closing(member(server, group)) as consumer:
+            places = consumer.committed([TopicPartition(topic, 0) for topic in topics], timeout=SECONDS)
+            found.append({one.topic: one.offset for one in places})
+    return found
+
+
+def objects(bucket: Path) -> dict[str, str]:
+    files = (path for path in bucket.rglob("*") if path.is_file())
+    return {str(path.relative_to(bucket)): sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@dataclass
+class Drill:
+    brokers: ThreeBrokers
+    sets: Path
+
+    @property
+    def server(self) -> str:
+        return self.brokers.bootstrap_servers
+
+    @property
+    def first(self) -> Node:
+        return self.brokers.nodes[1]
+
+    def backup(self) -> Outcome:
+        return this_process(
+            "backup", "run", "--bootstrap-server", self.server, "--to", f"file:{self.sets}", "-o", "json"
+        )
+
+    def restore(self, verb: str, *more: str) -> Outcome:
+        nodes = [word for one in self.brokers.nodes.values() for word in ("--node", f"{one.node_id}={one.log_dir}")]
+        places = ("--from", f"file:{self.sets}", "--store", f"file:{self.first.remote_dir}", "-o", "json")
+        return this_process("restore", verb, *places, *nodes, *more)
+
+    def lose_disks(self) -> None:
+        for node in self.brokers.nodes.values():
+            node.kill()
+        for node in self.brokers.nodes.values():
+            shutil.rmtree(node.log_dir)
+
+    def come_back(self) -> dict[tuple[str, int], dict[str, Any]]:
+        """Restores and starts all nodes; the plan's items by partition."""
+        before = objects(self.first.remote_dir)
+        planned = self.restore("plan")
+        assert planned.exit_code == ExitCode.FINDINGS, planned.err
+        done = self.restore("apply", "--yes", "--cluster-id", self.first.cluster_id)
+        assert done.exit_code == ExitCode.CLEAN, done.err
+        again = self.restore("apply", "--yes", "--cluster-id", self.first.cluster_id)
+        assert again.document()["items"] == done.document()["items"] == planned.document()["items"]
+        assert objects(self.first.remote_dir) == before
+        for node in self.brokers.nodes.values():
+            node.launch()
+        for node in self.brokers.nodes.values():
+            node.await_ready()
+        self.brokers.await_whole()
+        return {(one["topic"], one["partition"]): one for one in planned.document()["items"]}
+
+    def copied(self) -> set[tuple[str, int, int]]:
+        with RemoteSegments(self.server, METADATA_TOPIC, METADATA_PARTITIONS) as segments:
+            return {(one.topic, one.partition, one.end_offset) for one in segments.refresh() if one.state == COPIED}
+
+
+@pytest.fixture
+def drill(tmp_path: Path) -> Iterator[Drill]:
+    with three_brokers(jars_of("4.3.1"), {"offsets.topic.num.partitions": "7"}) as brokers:
+        topics = [
+            NewTopic(name, partitions, replication_factor=3, config=config)
+            for name, (partitions, config) in TOPICS.items()
+        ]
+        create_topics(brokers.bootstrap_servers, *topics)
+        yield Drill(brokers, tmp_path)
+
+
+def test_a_cluster_that_lost_all_disks_comes_back_with_every_record_of_its_bucket(drill: Drill) -> None:
+    ids = topic_ids(drill.server, TOPICS)
+    stop = Event()
+    producing = Thread(target=produce_until, args=(drill.server, stop))
+    producing.start()
+    wait_until(lambda: len(drill.copied()) > 6, "segments are copied", SECONDS)
+    commit(drill.server, orders=3, clicks=FAR)
+    sets = [drill.backup(), drill.backup()]
+    known = drill.copied()
+    wait_until(lambda: len(drill.copied() - known) > 6, "segments are copied that no set knows", SECONDS)
+    stop.set()
+    producing.join()
+    before = both(drill.server)
+    drill.lose_disks()
+
+    plan = drill.come_back()
+
+    assert [one.exit_code for one in sets] == [ExitCode.CLEAN] * 2, [one.err for one in sets]
+    assert this_process("backup", "verify", "--from", f"file:{drill.sets}").exit_code == ExitCode.CLEAN
+    assert topic_ids(drill.server, TOPICS) == ids
+    assert sum(one["recovered"] for one in plan.values()) > 6
+    assert plan[NOTES, 0]["origin"] == "backup"
+    demand_same_rows(before, both(drill.server), plan)
+    cut = {ORDERS: 3, CLICKS: plan[CLICKS, 0]["nextOffset"]}
+    assert committed(drill.server, ORDERS, CLICKS) == [cut] * len(GROUPS)
+
+    produced = produce_one_each(drill.server)
+    assert produced == {place: one["nextOffset"] for place, one in plan.items()}
+    tiered = {place for place in produced if place[0] != NOTES}
+    wait_until(lambda: _copied_places(drill, produced) >= tiered, "new segments are copied", SECONDS)
+    verified = this_process(
+        *("verify", "--bootstrap-server", drill.server, "--store", f"file:{drill.first.remote_dir}"),
+        *("--level", "full"),
+    )
+    assert verified.exit_code == ExitCode.CLEAN, verified.err
+
+    assert drill.backup().exit_code == ExitCode.CLEAN
+    before = both(drill.server)
+    drill.lose_disks()
+
+    plan = drill.come_back()
+
+    demand_same_rows(before, both(drill.server), plan)
+
+
+def demand_same_rows(
+    before: dict[str, Rows], after: dict[str, Rows], plan: Mapping[tuple[str, int], Mapping[str, Any]]
+) -> None:
+    for isolation, then in before.items():
+        for place, (start, _, records) in then.items():
+            start_now, end_now, records_now = after[isolation][place]
+            assert end_now == plan[place]["nextOffset"], (isolation, place)
+            if place[0] in (ORDERS, LEDGER):
+                assert start_now == start == 0, (isolation, place)
+            elif records_now:
+                start_now = records_now[0][0]
+            else:
+                start_now = end_now
+            assert records_now == [one for one in records if start_now <= one[0] < end_now], (isolation, place)
+
+
+def produce_one_each(server: str) -> dict[tuple[str, int], int]:
+    producer = Producer({"bootstrap.servers": server, "enable.idempotence": True})
+    offsets: dict[tuple[str, int], int] = {}
+
+    def note(error: KafkaError | None, message: Any) -> None:
+        assert error is None
+        offsets[message.topic(), message.partition()] = message.offset()
+
+    for topic, (partitions, _) in TOPICS.items():
+        for partition in range(partitions):
+            producer.produce(topic, b"new", partition=partition, on_delivery=note)
+    producer.flush(SECONDS)
+    return offsets
+
+
+def _copied_places(drill: Drill, produced: Mapping[tuple[str, int], int]) -> set[tuple[str, int]]:
+    return {(topic, number) for topic, number, end in drill.copied() if end >= produced[topic, number]}

@@ -1,0 +1,55 @@
+"""`backup run` on a real cluster: what a user may not read is named, and secrets stay where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin._acl import AclOperation
+from confluent_kafka.admin._resource import ResourceType
+
+from tests.cli.command_line import Tieredctl
+from tests.rigs.access_rules import Rule, allowed
+from tests.rigs.driven_brokers import DrivenBroker
+from tieredctl.errors import ExitCode
+
+METADATA = [
+    Rule(ResourceType.TOPIC, "__remote_log_metadata", one) for one in (AclOperation.READ, AclOperation.DESCRIBE)
+]
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Path:
+    (tmp_path / "bucket").mkdir()
+    return tmp_path / "bucket"
+
+
+def test_everything_is_read_and_no_secret(driven: DrivenBroker, bucket: Path, tieredctl: Tieredctl) -> None:
+    code, _, told = tieredctl(
+        "backup", "run", "--bootstrap-server", driven.broker.bootstrap_server, "--to", f"file:{bucket}"
+    )
+
+    assert code == ExitCode.CLEAN, told
+    secure = driven.broker.secure_listeners
+    assert f"the password of {secure.username}, SCRAM-SHA-512" in told
+    for file in (path for path in bucket.rglob("*") if path.is_file()):
+        assert secure.password.encode() not in file.read_bytes(), file
+        assert file.name == "cluster.json" or b"USER_SCRAM" not in file.read_bytes(), file
+    assert tieredctl("backup", "verify", "--from", f"file:{bucket}").exit_code == ExitCode.CLEAN
+
+
+def test_what_the_user_may_not_read_is_named_and_the_rest_is_there(
+    driven: DrivenBroker, bucket: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    broker, plain = driven.broker, tmp_path / "controllers.properties"
+    plain.write_text("security.protocol=PLAINTEXT\n")
+    controllers = ("--bootstrap-controller", broker.controller_address, "--controller-config", plain)
+    places = ("--bootstrap-server", broker.secure_listeners.sasl_ssl, *controllers, "--to", f"file:{bucket}")
+    with allowed(broker, tmp_path, METADATA) as config:
+        done = tieredctl("backup", "run", *places, "--command-config", config, "-o", "json")
+
+    status = tieredctl("backup", "status", "--from", f"file:{bucket}", "-o", "json").document()
+    assert done.exit_code == ExitCode.INCOMPLETE, done.err
+    files = {one["file"] for one in done.document()["items"]}
+    assert files == {"cluster.checkpoint", "cluster.json", "remote-log-metadata.parquet", "offsets.json"}
+    assert status["items"][0]["unread"] == done.document()["summary"]["unread"] > 3

@@ -1,0 +1,194 @@
+"""Restored nodes: what is in their folders, whenever a restore is stopped, and what it refuses to begin."""
+
+from __future__ import annotations
+
+import shutil
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from tests.backup.captured_sets import CapturedSets
+from tests.cli.command_line import Outcome, Tieredctl
+from tests.rigs.stopped_process import FULL_DISK, KILL, Moment, Stop, run_until
+from tieredctl.errors import ExitCode
+from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
+from tieredctl.kraft.replay import MetadataReplay
+
+META = "meta.properties"
+TIERED = ("orders7", "payments7", "slow7")
+
+
+def restored(tieredctl: Tieredctl, sets: CapturedSets, node: Path, *more: str) -> Outcome:
+    return tieredctl("restore", "apply", *sets.words(f"1={node}"), *sets.confirmed, "-o", "json", *more)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def events(tieredctl: Tieredctl, data: Path) -> list[dict[str, Any]]:
+    read = tieredctl("metadata", "format", "--log-dir", data, "-o", "jsonl")
+    assert read.exit_code == ExitCode.CLEAN, read.err
+    return read.lines()
+
+
+def test_a_node_has_the_clusters_topics_and_ids_and_every_event_at_its_offset(
+    sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    node = tmp_path / "node"
+
+    done = restored(tieredctl, sets, node)
+
+    assert done.exit_code == ExitCode.CLEAN, done.err
+    before = tieredctl("metadata", "format", "--log-dir", sets.data, "-o", "jsonl").lines()
+    assert events(tieredctl, node) == before
+    (checkpoint,) = (node / "__cluster_metadata-0").iterdir()
+    data, replay = checkpoint.read_bytes(), MetadataReplay()
+    replay.load_snapshot(read_kraft_snapshot([data], len(data)), 1)
+    assert {topic.name for topic in replay.image.topics.values()} >= {*TIERED}
+    items = {(one["topic"], one["partition"]): one for one in done.document()["items"]}
+    for (topic, partition), one in items.items():
+        log = node / f"{topic}-{partition}" / f"{one['nextOffset']:020}.log"
+        assert one["nextOffset"] == 0 or log.stat().st_size == 0, log
+    assert any(one["lost"] for one in items.values())
+
+
+def test_segments_that_no_set_knows_are_registered_and_those_that_are_gone_end_no_log(
+    sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    everything = restored(tieredctl, sets, tmp_path / "all").document()
+    ends = {(one["topic"], one["partition"]): one["nextOffset"] for one in everything["items"]}
+    last = max((sets.store.rglob("*orders7-0*/*.log")), key=lambda path: path.name)
+    start = int(last.name[:20])
+    for part in last.parent.glob(f"{start:020}-*"):
+        part.unlink()
+
+    done = restored(tieredctl, sets, tmp_path / "less").document()
+
+    now = {(one["topic"], one["partition"]): one for one in done["items"]}
+    assert now["orders7", 0]["nextOffset"] == start < ends["orders7", 0]
+    assert now["orders7", 0]["lost"][-1][0] == start
+
+
+def test_killed_at_any_moment_nothing_starts_and_another_run_gives_the_same(
+    sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    whole = tmp_path / "whole" / "node"
+    assert restored(tieredctl, sets, whole).exit_code == ExitCode.CLEAN
+    expected, before = contents(whole), contents(sets.store)
+    changes = len(expected) + len([*whole.iterdir()])
+
+    for number in (1, 2, 5, *range(changes // 3, changes + 1, changes // 8)):
+        node = tmp_path / "killed" / str(number) / "node"
+        node.mkdir(parents=True)
+        stopped = stopped_at(number, KILL, sets, node)
+
+        assert stopped.exit_code == -KILL, (number, stopped.err)
+        assert not (node / META).exists(), number
+        again = restored(tieredctl, sets, node)
+        assert (again.exit_code, contents(node)) == (ExitCode.CLEAN, expected), (number, again.err)
+    assert contents(sets.store) == before
+
+
+def test_on_a_full_disk_nothing_is_left(sets: CapturedSets, tmp_path: Path) -> None:
+    for number in (1, 20):
+        node = tmp_path / str(number) / "node"
+        node.mkdir(parents=True)
+
+        stopped = stopped_at(number, FULL_DISK, sets, node)
+
+        assert (stopped.exit_code, [*node.iterdir()]) == (ExitCode.FAILURE, []), stopped.err
+
+
+def stopped_at(number: int, stop: Stop, sets: CapturedSets, node: Path) -> Outcome:
+    words = ("restore", "apply", *sets.words(f"1={node}"), *sets.confirmed)
+    return run_until(Moment("", number), stop, node, words)
+
+
+def test_a_second_run_leaves_a_restored_node_and_one_that_was_started_is_refused(
+    sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    node = tmp_path / "node"
+    restored(tieredctl, sets, node)
+    before = contents(node)
+
+    assert restored(tieredctl, sets, node).exit_code == ExitCode.CLEAN
+    assert contents(node) == before
+    (node / ".lock").touch()
+    assert restored(tieredctl, sets, node).exit_code == ExitCode.FAILURE
+    assert contents(node).items() >= before.items()
+
+
+def test_a_folder_with_anything_in_it_is_refused_before_any_node_is_written(
+    sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second" / META).write_text("version=1")
+
+    refused = tieredctl(
+        *("restore", "apply", *sets.words(f"1={tmp_path}/first", f"2={tmp_path}/second"), *sets.confirmed)
+    )
+
+    assert refused.exit_code == ExitCode.FAILURE
+    assert not (tmp_path / "first").exists()
+
+
+def test_a_log_of_which_nothing_is_known_is_never_begun_at_0(
+    captures: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    sets = CapturedSets.of(captures, tmp_path, denied=("events7",))
+    for folder in sets.store.glob("events7-*"):
+        shutil.rmtree(folder)
+    node = tmp_path / "node"
+
+    planned = tieredctl("restore", "plan", *sets.words(f"1={node}"), "-o", "json")
+    refused = restored(tieredctl, sets, node)
+    unknown = [one for one in planned.document()["items"] if one["origin"] == "unknown"]
+    given = [word for one in unknown for word in ("--begin-at", f"{one['topic']}:{one['partition']}=700")]
+    done = restored(tieredctl, sets, node, *given)
+
+    assert planned.exit_code == ExitCode.INCOMPLETE
+    assert {one["topic"] for one in unknown} == {"events7"}
+    assert all(one["nextOffset"] is None for one in unknown)
+    assert (refused.exit_code, "--begin-at events7" in refused.err) == (ExitCode.USAGE, True)
+    assert (node / "events7-0" / f"{700:020}.log").exists(), done.err
+
+
+def test_selected_topics_come_back_alone(sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    node = tmp_path / "node"
+
+    done = restored(tieredctl, sets, node, "--topic", "orders7")
+
+    assert {one["topic"] for one in done.document()["items"]} == {"orders7"}
+    assert {one["topic"] for one in events(tieredctl, node)} == {"orders7"}
+    assert not [*node.glob("payments7-*")]
+    assert restored(tieredctl, sets, tmp_path / "x", "--topic", "nothing").exit_code == ExitCode.USAGE
+
+
+def test_replicas_of_nodes_that_are_no_more_are_placed_on_others_and_all_machines_write_the_same(
+    sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    together = sets.words(f"7={tmp_path}/a7", f"8={tmp_path}/a8")
+    first, second = sets.words(f"7={tmp_path}/b7", "8"), sets.words("7", f"8={tmp_path}/b8")
+
+    for words in (together, first, second):
+        assert tieredctl("restore", "apply", *words, *sets.confirmed).exit_code == ExitCode.CLEAN
+
+    assert contents(tmp_path / "a7") == contents(tmp_path / "b7")
+    assert contents(tmp_path / "a8") == contents(tmp_path / "b8")
+    logs = {path.parent.name for node in ("a7", "a8") for path in (tmp_path / node).glob("*7-*/*.log")}
+    assert len(logs) > 6
+    assert contents(tmp_path / "a7").keys() != contents(tmp_path / "a8").keys()
+
+
+def test_usage_errors_name_the_option(sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    wrong = {
+        "--node": ("--node", "one=x"),
+        "given twice": ("--node", f"1={tmp_path}/other"),
+        "--begin-at": ("--begin-at", "orders7=3"),
+        "no partition": ("--begin-at", "orders7:99=3"),
+    }
+    for expected, more in wrong.items():
+        refused = tieredctl("restore", "plan", *sets.words(f"1={tmp_path}/node"), *more)
+        assert (refused.exit_code, expected in refused.err) == (ExitCode.USAGE, True), (more, refused.err)

@@ -1,0 +1,172 @@
+"""Backup sets are immutable, dated and chained: what is missing, altered, cut or swapped is named with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.backup.captured_sets import CREATED_MS, CapturedSets, captured_state
+from tests.cli.command_line import Tieredctl
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.kraft.difference import changes
+from tieredctl.kraft.entries import Kind
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.ops.backup.cluster_state import read_cluster_state
+from tieredctl.ops.backup.manifests import CLUSTER_FILE, EVENTS_FILE, read_manifest
+from tieredctl.ops.backup.sets import ClusterSets, publish
+from tieredctl.ports.object_store import WritableObjectStore
+from tieredctl.storage.registry import open_writable_store
+
+
+def known(sets: CapturedSets) -> ClusterSets[WritableObjectStore]:
+    return ClusterSets(open_writable_store(f"file:{sets.folder}", {}), sets.cluster_id)
+
+
+def altered(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def test_a_set_holds_the_cluster_as_its_log_says(sets: CapturedSets) -> None:
+    one = known(sets).read(1).manifest
+
+    state = read_cluster_state(known(sets).read_file(one, CLUSTER_FILE), one.metadata_log_end)
+
+    assert [*changes(captured_state(sets.data).image, state.image)] == []
+    assert (one.created_ms, one.unread, one.base) == (CREATED_MS, (), 1)
+
+
+def test_a_second_set_has_only_what_is_new(sets: CapturedSets) -> None:
+    first, second = (known(sets).read(number).manifest for number in (1, 2))
+
+    assert all(one.start_offset == one.end_offset for one in second.events.values())
+    assert {number: one.end_offset for number, one in first.events.items()} == {
+        number: one.end_offset for number, one in second.events.items()
+    }
+    assert second.base == 1
+    first_file, second_file = first.file(EVENTS_FILE), second.file(EVENTS_FILE)
+    assert first_file is not None
+    assert second_file is not None
+    assert second_file.size < first_file.size
+
+
+def test_damage_to_any_file_is_found_at_its_place(sets: CapturedSets, tieredctl: Tieredctl) -> None:
+    damages: list[Callable[[Path], None]] = [altered, cut, Path.unlink]
+    for file, damage in product(sets.files(), damages):
+        data = file.read_bytes()
+        damage(file)
+
+        verified = tieredctl("backup", "verify", "--from", f"file:{sets.folder}", "-o", "json")
+
+        found = verified.document()["items"]
+        if file.name == "00000002.json" and not file.exists():
+            assert verified.document()["summary"]["newest"] == 1  # nothing tells that there was a newer one
+        else:
+            assert verified.exit_code == ExitCode.CORRUPTION, file
+            assert {one["code"] for one in found} == {FindingCode.BACKUP_DAMAGED}
+            assert str(file.relative_to(sets.folder)) in {one["evidence"]["key"] for one in found}
+        file.write_bytes(data)
+    assert tieredctl("backup", "verify", "--from", f"file:{sets.folder}").exit_code == ExitCode.CLEAN
+
+
+def test_no_restore_begins_with_a_damaged_set(sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    manifest = known(sets).read(2).manifest
+    needed = [known(sets).file_key(manifest, name) for name in (CLUSTER_FILE, EVENTS_FILE)]
+    for key in (*needed, known(sets).manifest_key(1), known(sets).manifest_key(2)):
+        file = sets.folder / key
+        data = file.read_bytes()
+        altered(file)
+
+        refused = tieredctl("restore", "apply", *sets.words(f"1={tmp_path}/node"), *sets.confirmed)
+
+        assert refused.exit_code == ExitCode.CORRUPTION, key
+        assert not (tmp_path / "node").exists()
+        file.write_bytes(data)
+
+
+def test_swapped_manifests_and_files_are_found(sets: CapturedSets, tieredctl: Tieredctl) -> None:
+    first, second = (sets.folder / known(sets).manifest_key(number) for number in (1, 2))
+    before = first.read_bytes(), second.read_bytes()
+    first.write_bytes(before[1])
+    second.write_bytes(before[0])
+
+    swapped = tieredctl("backup", "verify", "--from", f"file:{sets.folder}", "-o", "json")
+
+    assert (swapped.exit_code, len(swapped.document()["items"])) == (ExitCode.CORRUPTION, 2)
+
+
+def test_a_set_made_after_another_history_does_not_follow(sets: CapturedSets, tieredctl: Tieredctl) -> None:
+    first = sets.folder / known(sets).manifest_key(1)
+    first.write_bytes(replace(read_manifest(first.read_bytes()), created_ms=CREATED_MS + 1).encode())
+
+    verified = tieredctl("backup", "verify", "--from", f"file:{sets.folder}", "-o", "json")
+
+    assert [one["evidence"]["set"] for one in verified.document()["items"]] == [2]
+
+
+def test_of_two_runs_at_once_one_has_the_number(sets: CapturedSets) -> None:
+    manifest = known(sets).read(2).manifest
+
+    with pytest.raises(TieredctlError) as refused:
+        publish(known(sets), manifest, [])
+
+    assert refused.value.code is ErrorCode.LOCKED
+
+
+def test_another_clusters_sets_are_refused(sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    words = [word if word != sets.cluster_id else "AAAAAAAAAAAAAAAAAAAAAQ" for word in sets.confirmed]
+
+    refused = tieredctl("restore", "apply", *sets.words(f"1={tmp_path}/node"), *words)
+
+    assert refused.exit_code == ExitCode.USAGE
+    assert not (tmp_path / "node").exists()
+
+
+def test_status_has_the_age_of_the_newest_that_can_be_restored(sets: CapturedSets, tieredctl: Tieredctl) -> None:
+    metrics = sets.folder.parent / "metrics"
+    words = ("backup", "status", "--from", f"file:{sets.folder}", "-o", "json")
+    young = tieredctl(*words, "--max-age", "30000d", "--metrics-file", metrics)
+    old = tieredctl(*words, "--max-age", "1h")
+    manifest = known(sets).read(2).manifest
+    (sets.folder / known(sets).file_key(manifest, CLUSTER_FILE)).unlink()
+
+    behind = tieredctl(*words, "--max-age", "30000d")
+
+    assert young.exit_code == ExitCode.CLEAN
+    assert young.document()["summary"]["newestRestorable"] == 2
+    assert "age" in metrics.read_text()
+    assert old.exit_code == ExitCode.FINDINGS
+    assert behind.document()["summary"]["newestRestorable"] == 1
+
+
+def test_what_the_user_may_not_see_is_named(captures: Path, tmp_path: Path) -> None:
+    made = CapturedSets.of(captures, tmp_path, denied=("orders7",))
+
+    backup = made.add()
+
+    assert FindingCode.BACKUP_INCOMPLETE in {one.code for one in backup.findings}
+    assert "orders7" in backup.manifest.unread[-1]
+
+
+def test_secrets_are_left_out_and_named(captures: Path) -> None:
+    state = captured_state(captures / "kafka-4.3.1/data")
+    credential = {"Name": "alice", "Mechanism": 2, "Salt": b"s", "StoredKey": b"k", "ServerKey": b"k", "Iterations": 1}
+    state.image.credentials[2, "alice"] = credential
+    state.image.configs[4, "1"] = {"rsm.config.s3.secret": "hush", "log.retention.ms": "7"}
+
+    kept = state.without_secrets()
+
+    assert [*kept.image.credentials] == []
+    assert kept.image.configs[4, "1"] == {"log.retention.ms": "7"}
+    assert len(kept.left_out) == 2
+    assert b"hush" not in kept.checkpoint()
+    assert Kind.CREDENTIAL not in {one["kind"] for one in kept.document()}

@@ -1,0 +1,147 @@
+"""`tieredctl backup …`: what a cluster can be made again from, in sets beside its bucket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.arguments import clock_ms, given_path, pairs
+from tieredctl.cli.options import BootstrapController, ClusterId, DryRun, StoreOptions
+from tieredctl.cli.places import ClusterOptions
+from tieredctl.cli.result_listing import result_listing
+from tieredctl.cli.view import FindingListView, ProgressView
+from tieredctl.errors import ExitCode
+from tieredctl.model.counted import counted
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.model.quantities import age_text, duration_ms
+from tieredctl.ops.backup.run import BackupRow, BackupSetRow, events_in
+from tieredctl.wiring.backup import backup_sets, damage_in, newest_restorable, run_backup
+from tieredctl.wiring.places import QuorumPlace, StorePlace
+
+To = Annotated[
+    str, typer.Option("--to", metavar="URL", help="Where backup sets are written, such as s3://BUCKET/PREFIX.")
+]
+From = Annotated[str, typer.Option("--from", metavar="URL", help="Where `backup run` wrote its sets.")]
+
+
+def run(
+    *,
+    to: To,
+    store_option: StoreOptions = None,
+    bootstrap_controller: BootstrapController = None,
+    controller_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            parser=given_path,
+            help="Client properties for the controllers' listener, if other than --command-config.",
+        ),
+    ] = None,
+    cluster_options: ClusterOptions,
+    cluster_id: ClusterId = None,
+    dry_run: DryRun = False,
+    view: ProgressView,
+) -> ExitCode:
+    """Write a backup set of a live cluster: topics with their ids, settings, users, ACLs, quotas, features, consumer
+    groups' offsets, and what is new in __remote_log_metadata. Without records: those are in the remote store.
+
+    Passwords, tokens and sensitive settings are left out, and named. Exit 5 if something could not be read.
+
+    For example: tieredctl backup run --bootstrap-server broker:9092 --to s3://backups/kafka
+    """
+    del cluster_id  # whatever turns out to be another cluster is refused
+    cluster = cluster_options.place()
+    quorum = QuorumPlace(bootstrap_controller, cluster, controller_config or cluster_options.command_config)
+    place = StorePlace(to, pairs("--store-option", store_option))
+    backup = run_backup(cluster, quorum, place, clock_ms, dry_run=dry_run)
+    manifest = backup.manifest
+    view.say(*(f"Left out: {one}." for one in manifest.left_out))
+    source = {"clusterId": manifest.cluster_id, "bootstrapServer": cluster.bootstrap_server, "to": to}
+    listing = result_listing("BackupSet", source, BackupRow, backup.rows(), backup.summary() | {"dryRun": dry_run})
+    code = view.show(listing, backup.findings)
+    wrote = "Would write" if dry_run else "Wrote"
+    view.say(f"{wrote} set {manifest.number}, with {counted(events_in(manifest), 'new event')}.")
+    return code
+
+
+def status(
+    *,
+    source: From,
+    store_option: StoreOptions = None,
+    max_age: Annotated[
+        str, typer.Option(metavar="DURATION", help="Exit 3 if the newest restorable set is older than this.")
+    ] = "26h",
+    cluster_id: ClusterId = None,
+    view: ProgressView,
+) -> ExitCode:
+    """List a cluster's backup sets, and the age of the newest that can be restored; --metrics-file has it too.
+
+    Files are looked for, and not read: `backup verify` reads them.
+
+    For example: tieredctl backup status --from s3://backups/kafka --max-age 26h
+    """
+    limit_ms, now_ms = duration_ms(max_age), clock_ms()
+    sets = backup_sets(StorePlace(source, pairs("--store-option", store_option)), cluster_id)
+    manifests, newest = newest_restorable(sets)
+    rows = [
+        BackupSetRow(
+            one.number,
+            one.created_ms,
+            now_ms - one.created_ms,
+            sum(file.size for file in one.files),
+            events_in(one),
+            one.base,
+            len(one.unread),
+        )
+        for one in manifests
+    ]
+    restorable = next((one for one in manifests if one.number == newest), None)
+    age_ms = None if restorable is None else now_ms - restorable.created_ms
+    findings = []
+    if age_ms is None:
+        findings.append(Finding(FindingCode.BACKUP_OLD, sets.cluster_id, "no set can be restored", {"ageMs": None}))
+    elif age_ms > limit_ms:
+        message = f"the newest set that can be restored is {age_text(age_ms)} old"
+        findings.append(Finding(FindingCode.BACKUP_OLD, sets.cluster_id, message, {"ageMs": age_ms, "set": newest}))
+    summary = {"sets": len(sets.numbers()), "newestRestorable": newest, "ageMs": age_ms}
+    document = {"clusterId": sets.cluster_id, "from": source}
+    return view.show(result_listing("BackupStatus", document, BackupSetRow, rows, summary), findings)
+
+
+def verify(
+    *,
+    source: From,
+    store_option: StoreOptions = None,
+    cluster_id: ClusterId = None,
+    view: FindingListView,
+) -> ExitCode:
+    """Check every byte of a cluster's backup sets, and that they follow each other; no cluster is asked.
+
+    The newest set's removal with its manifest cannot be seen: compare the number of sets with what `backup run` wrote.
+
+    For example: tieredctl backup verify --from s3://backups/kafka
+    """
+    sets = backup_sets(StorePlace(source, pairs("--store-option", store_option)), cluster_id)
+    numbers = sets.numbers()
+    findings = damage_in(sets)
+    outcome = f"{counted(len(findings), 'finding')}." if findings else "all are whole."
+    document = {"clusterId": sets.cluster_id, "from": source}
+    summary = {"sets": len(numbers), "newest": numbers[-1] if numbers else None}
+    headline = f"Read {counted(len(numbers), 'backup set')}: {outcome}"
+    if not view.is_table:
+        view.say(headline)
+    return view.show_findings("BackupCheck", document, findings, summary, headline)
+
+
+_commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+_commands.command("run")(run)
+_commands.command("status")(status)
+_commands.command("verify")(verify)
+
+
+def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Adds this noun's commands."""
+    app.add_typer(_commands, name=noun, help=meaning)

@@ -1,0 +1,174 @@
+"""`tieredctl restore …`: a cluster brought back on new nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tieredctl.cli.arguments import pairs
+from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.option_groups import OptionGroup
+from tieredctl.cli.options import ClusterId, DryRun, Topics, Yes
+from tieredctl.cli.places import RemoteOptions
+from tieredctl.cli.result_listing import result_listing
+from tieredctl.cli.view import ProgressView
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.counted import counted
+from tieredctl.ops.restore.restore_plan import RestoreOutcome, RestorePlan
+from tieredctl.ops.restore.restored_cluster import NewNode
+from tieredctl.ops.restore.restored_logs import RestoredLogRow
+from tieredctl.wiring.places import StorePlace
+from tieredctl.wiring.restore import Restore, restore
+
+_NODE = re.compile(r"([0-9]{1,10})(?:=(.+))?", re.DOTALL)
+_BEGINNING = re.compile(r"([A-Za-z0-9._-]{1,249}):([0-9]{1,10})=([0-9]{1,18})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreOptions(OptionGroup):
+    """The set, the nodes and the topics that are meant."""
+
+    source: Annotated[str, typer.Option("--from", metavar="URL", help="Where `backup run` wrote its sets.")]
+    node: Annotated[
+        list[str],
+        typer.Option(
+            metavar="ID[=DIR]",
+            help="A node and its new, empty log directory; without DIR, one on another machine. Repeat it for several.",
+        ),
+    ]
+    source_option: Annotated[
+        list[str] | None,
+        typer.Option("--from-option", metavar="NAME=VALUE", help="A setting of --from; repeat it for several."),
+    ] = None
+    set_: Annotated[int | None, typer.Option("--set", metavar="NUMBER", help="This set, instead of the newest.")] = None
+    topic: Topics = None
+    begin_at: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOPIC:PARTITION=OFFSET",
+            help="Where a log begins of which nothing is known; repeat it for several.",
+        ),
+    ] = None
+
+    def sets(self) -> StorePlace:
+        """Where the sets are."""
+        return StorePlace(self.source, pairs("--from-option", self.source_option))
+
+    def nodes(self) -> list[NewNode]:
+        """Raises TieredctlError `usage` for what is not ID or ID=DIR, and for a node or folder given twice."""
+        nodes = [_node(text) for text in self.node]
+        folders = [one.folder.resolve() for one in nodes if one.folder is not None]
+        if len({one.node_id for one in nodes}) != len(nodes) or len({*folders}) != len(folders):
+            raise TieredctlError(ErrorCode.USAGE, "A node, or a folder, is given twice with --node.")
+        return nodes
+
+    def beginnings(self) -> dict[tuple[str, int], int]:
+        """Raises TieredctlError `usage` for what is not TOPIC:PARTITION=OFFSET."""
+        matches = [(text, _BEGINNING.fullmatch(text)) for text in self.begin_at or ()]
+        for text, match in matches:
+            if match is None:
+                raise TieredctlError(ErrorCode.USAGE, f"--begin-at {text!r} is not TOPIC:PARTITION=OFFSET.")
+        return {(match[1], int(match[2])): int(match[3]) for _, match in matches if match is not None}
+
+
+def _node(text: str) -> NewNode:
+    match = _NODE.fullmatch(text)
+    if match is None or int(match[1]) >= 1 << 31:
+        raise TieredctlError(ErrorCode.USAGE, f"--node {text!r} is not ID=DIR.")
+    return NewNode(int(match[1]), None if match[2] is None else Path(match[2]))
+
+
+def plan(
+    *, options: RestoreOptions, remote: RemoteOptions, cluster_id: ClusterId = None, view: ProgressView
+) -> ExitCode:
+    """Show what would come back of a cluster, and which offsets are lost; change nothing.
+
+    Exit 3 if offsets are lost, 5 if nothing says where a partition's log went on.
+
+    For example: tieredctl restore plan --from s3://backups/kafka --store s3://tiered --node 1=/var/lib/kafka/data
+    """
+    with _restore(options, remote, cluster_id) as found:
+        view.say(*_sentences(found))
+        return view.plan("RestorePlan", found.plan, RestoredLogRow, _code(found.plan))
+
+
+def apply(
+    *,
+    options: RestoreOptions,
+    remote: RemoteOptions,
+    cluster_id: ClusterId = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    view: ProgressView,
+) -> ExitCode:
+    """Write the log directories of a cluster's new nodes: the same topics and ids, their logs empty at the end of
+    remote storage. Never run it while the old cluster lives: both would own the same objects.
+
+    For example: tieredctl restore apply --from s3://backups/kafka --store s3://tiered --node 1=/var/lib/kafka/data
+    """
+    with _restore(options, remote, cluster_id) as found:
+        shown = found.plan
+        view.say(*_sentences(found))
+        shown.demand_applicable()
+        if dry_run:
+            return _end(shown, RestoreOutcome(planned=len(shown.folders())), view, dry_run=True)
+        what = f"Writing {counted(len(shown.folders()), 'node')} of a cluster that no longer runs"
+        demand_confirmation(what, shown.manifest.cluster_id, yes=yes, typed_cluster_id=cluster_id)
+        outcome = found.apply()
+    code = _end(shown, outcome, view, dry_run=False)
+    view.say("Start the nodes with the properties that they had. Then: tieredctl status, verify, and new passwords.")
+    return code
+
+
+def _end(shown: RestorePlan, outcome: RestoreOutcome, view: ProgressView, *, dry_run: bool) -> ExitCode:
+    ended = shown.summary() | outcome.counts() | {"applied": not dry_run, "dryRun": dry_run}
+    listing = result_listing("Restore", shown.source(), RestoredLogRow, shown.rows(), ended)
+    return view.end(listing, outcome, shown.findings())
+
+
+def _restore(options: RestoreOptions, remote: RemoteOptions, cluster_id: str | None) -> AbstractContextManager[Restore]:
+    return restore(
+        options.sets(),
+        remote.place(),
+        options.nodes(),
+        cluster_id=cluster_id,
+        number=options.set_,
+        topics=options.topic or (),
+        begin_at=options.beginnings(),
+    )
+
+
+def _code(shown: RestorePlan) -> ExitCode:
+    summary = shown.summary()
+    if summary["unknown"] or summary["unread"]:
+        return ExitCode.INCOMPLETE
+    return ExitCode.FINDINGS if summary["lostOffsets"] else ExitCode.CLEAN
+
+
+def _sentences(found: Restore) -> Iterator[str]:
+    shown = found.plan
+    summary = shown.summary()
+    if found.newer_sets:
+        yield f"Set {shown.manifest.number} is not the newest: there are {found.newer_sets} after it."
+    yield from (f"Not in the set: {one}." for one in shown.manifest.unread)
+    yield from (f"To be given again: {one}." for one in shown.manifest.left_out)
+    back = f"{counted(summary['segments'], 'segment')} of {counted(summary['partitions'], 'partition')}"
+    yield f"What comes back: {back}, {summary['recovered']} of them copied after the set was made."
+    lost = counted(summary["lostOffsets"], "offset")
+    yield f"Lost: {lost} in the ranges below, and whatever was on disks alone after the set was made."
+
+
+_commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+_commands.command("plan")(plan)
+_commands.command("apply")(apply)
+
+
+def add_to(app: typer.Typer, noun: str, meaning: str) -> None:
+    """Adds this noun's commands."""
+    app.add_typer(_commands, name=noun, help=meaning)

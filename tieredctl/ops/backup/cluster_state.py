@@ -1,0 +1,112 @@
+"""The cluster's own metadata for a backup: its latest snapshot and the log after it, as one without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.file_names import KraftSnapshotName
+from tieredctl.formats.kraft_log import KraftLogRecord, demanded_records
+from tieredctl.formats.kraft_snapshot import encode_kraft_snapshot, read_kraft_snapshot
+from tieredctl.formats.record_batches import read_batch_header
+from tieredctl.kraft.entries import Entry, Kind, entries, is_secret_setting, shown
+from tieredctl.kraft.image import ClusterImage
+from tieredctl.kraft.image_records import image_controls, image_records, note_versions
+from tieredctl.kraft.replay import MetadataReplay
+from tieredctl.ops.documents import Document
+from tieredctl.ops.file_reading import file_chunks, regular_size
+from tieredctl.ops.snapshots.fetching import fetch_snapshot
+from tieredctl.ports.snapshot_source import LeaderChanged, MetadataLogSource
+
+
+@dataclass(slots=True)
+class ClusterState:
+    """A cluster at an offset of its metadata log: `epoch` is the leader's of the last record, `versions` those in which
+    the cluster writes its records."""
+
+    image: ClusterImage
+    epoch: int
+    versions: Mapping[int, int]
+    left_out: list[str] = field(default_factory=list)
+
+    def checkpoint(self) -> bytes:
+        """The snapshot."""
+        batches = encode_kraft_snapshot(
+            image_records(self.image, self.versions),
+            image_controls(self.image),
+            epoch=self.epoch,
+            last_contained_ms=self.image.as_of_ms,
+        )
+        return b"".join(batches)
+
+    def document(self) -> list[Document]:
+        """All that it has, for people; the kinds and subjects of `snapshot inspect --cluster`."""
+        return [{"kind": one.kind, "subject": one.subject, **shown(one, one.values)} for one in entries(self.image)]
+
+    def without_secrets(self) -> ClusterState:
+        """The same without SCRAM keys, delegation tokens and sensitive settings; these are named."""
+        left_out = [
+            *(f"the password of {one.subject}" for one in _of(self.image, Kind.CREDENTIAL)),
+            *(f"delegation token {one.subject}" for one in _of(self.image, Kind.TOKEN)),
+            *(f"the value of {one.subject}" for one in _of(self.image, Kind.CONFIG) if is_secret_setting(one.key)),
+            *(f"records of a later release: {name}" for name in sorted(self.image.unknown_records)),
+        ]
+        self.image.credentials, self.image.tokens = {}, {}
+        for one in [*_of(self.image, Kind.CONFIG)]:
+            if is_secret_setting(one.key):
+                del self.image.configs[one.key.resource_type, one.key.resource][one.key.setting]  # type: ignore[attr-defined]
+        return ClusterState(self.image, self.epoch, self.versions, left_out)
+
+
+def _of(image: ClusterImage, kind: Kind) -> Iterator[Entry]:
+    return (one for one in entries(image) if one.kind is kind)
+
+
+def fetch_cluster_state(source: MetadataLogSource, folder: Path) -> ClusterState:
+    """The cluster as of now, by the leader of its metadata quorum. `folder` is for the snapshot on its way. Raises
+    TieredctlError as the source does, and `undecodable` where a record contradicts those before it."""
+    while True:
+        snapshot = source.leader().latest_snapshot
+        try:
+            return _fetched(source, folder, snapshot)
+        except LeaderChanged:
+            continue
+
+
+def _fetched(source: MetadataLogSource, folder: Path, snapshot: KraftSnapshotName | None) -> ClusterState:
+    replay, versions, epoch = MetadataReplay(), dict[int, int](), 0
+    if snapshot is not None:
+        fetched = fetch_snapshot(source, folder, snapshot, force=True)
+        records = _records_of(Path(fetched.file))
+        replay.load_snapshot(note_versions(records, versions), snapshot.end_offset)
+        epoch = snapshot.epoch
+    for batch in source.log_after(snapshot):
+        header = read_batch_header(batch, 0, len(batch))
+        epoch = header.partition_leader_epoch
+        replay.load_log(note_versions(demanded_records(0, header, batch), versions))
+    return _demanded(replay.image, epoch, versions)
+
+
+def read_cluster_state(data: bytes, end_offset: int) -> ClusterState:
+    """The state that `ClusterState.checkpoint` wrote. Raises DecodeError."""
+    replay, versions = MetadataReplay(), dict[int, int]()
+    records = read_kraft_snapshot([data], len(data))
+    first = next(records)
+    replay.load_snapshot(note_versions(chain([first], records), versions), end_offset)
+    return _demanded(replay.image, first.epoch, versions)
+
+
+def _demanded(image: ClusterImage, epoch: int, versions: Mapping[int, int]) -> ClusterState:
+    if image.refused:
+        first = image.refused[0]
+        message = f"The metadata log contradicts itself at {first.offset}: {first.type_name}, {first.reason}."
+        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint="See `tieredctl snapshot verify`.")
+    return ClusterState(image, epoch, versions)
+
+
+def _records_of(file: Path) -> Iterator[KraftLogRecord]:
+    size = regular_size(file)
+    return read_kraft_snapshot(file_chunks(file, size), size)

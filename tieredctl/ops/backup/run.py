@@ -1,0 +1,242 @@
+"""`backup run`: reads what a cluster can be made again from, and writes it as a set."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import Annotated, Any, Protocol
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import uuid_text
+from tieredctl.model.result_row import Column, ResultRow, Size, Wide
+from tieredctl.ops.backup.cluster_state import ClusterState
+from tieredctl.ops.backup.manifests import (
+    CLUSTER_DOCUMENT,
+    CLUSTER_FILE,
+    EVENTS_FILE,
+    GROUPS_FILE,
+    OFFSETS_FILE,
+    SETTINGS_FILE,
+    EventRange,
+    Manifest,
+    SetFile,
+)
+from tieredctl.ops.backup.sets import ClusterSets, KnownSet, publish
+from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.completeness import doubts
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.export import export_metadata
+from tieredctl.ports.cluster import Cluster, ConsumerGroups, OffsetSpec
+from tieredctl.ports.metadata_source import MetadataSource
+from tieredctl.ports.object_store import WritableObjectStore
+from tieredctl.process.interruption import critical_section, mark_complete
+from tieredctl.process.progress import note
+
+_REMOTE_SETTINGS = ("remote.", "log.local.retention.", "log.retention.", "log.dir")
+_PASSING_RIGHTS = (ErrorCode.BROKER_REFUSED, ErrorCode.BROKER_UNREACHABLE, ErrorCode.UNKNOWN_TOPIC)
+
+
+class LiveSource(Cluster, ConsumerGroups, Protocol):
+    """A live cluster, its consumer groups too."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupRow(ResultRow):
+    """A file of a set."""
+
+    file: str
+    bytes: Size[int]
+    sha256: Wide[str]
+
+
+@dataclass(frozen=True, slots=True)
+class BackupSetRow(ResultRow):
+    """A set, as `backup status` lists it."""
+
+    set_: Annotated[int, Column("SET")]
+    created_ms: int
+    age_ms: int
+    bytes: Size[int]
+    events: int
+    """New ones in this set."""
+    base: Wide[int]
+    unread: int
+
+
+@dataclass(slots=True)
+class Backup:
+    """A set that was written, and what of the cluster could not be read."""
+
+    manifest: Manifest
+    findings: list[Finding] = field(default_factory=list)
+
+    def rows(self) -> list[BackupRow]:
+        """One for each file."""
+        return [BackupRow(one.name, one.size, one.sha256) for one in self.manifest.files]
+
+    def summary(self) -> Document:
+        """The set."""
+        return set_summary(self.manifest)
+
+
+def set_summary(manifest: Manifest) -> Document:
+    """What a set has, in numbers."""
+    return {
+        "set": manifest.number,
+        "createdMs": manifest.created_ms,
+        "bytes": sum(one.size for one in manifest.files),
+        "events": events_in(manifest),
+        "base": manifest.base,
+        "unread": len(manifest.unread),
+        "leftOut": list(manifest.left_out),
+    }
+
+
+def events_in(manifest: Manifest) -> int:
+    """How many offsets of the metadata topic a set adds."""
+    return sum(one.end_offset - one.start_offset for one in manifest.events.values())
+
+
+@dataclass(slots=True)
+class BackupRun:
+    """One run. `before` is the newest set, None for the first."""
+
+    sets: ClusterSets[WritableObjectStore]
+    before: KnownSet | None
+    folder: Path
+    """For files on their way."""
+    clock_ms: Callable[[], int]
+    dry_run: bool = False
+    findings: list[Finding] = field(default_factory=list)
+    _unread: list[str] = field(default_factory=list)
+
+    def run(self, state: ClusterState, events: MetadataSource, cluster: LiveSource) -> Backup:
+        """Reads the rest, in an order in which nothing promises what is not there, and writes the set. Raises
+        TieredctlError where it cannot be written."""
+        created_ms = self.clock_ms()
+        kept = state.without_secrets()
+        files: list[tuple[str, bytes]] = [
+            (CLUSTER_FILE, kept.checkpoint()),
+            (CLUSTER_DOCUMENT, _json({"items": kept.document()})),
+        ]
+        ranges, base, exported = self._events(events)
+        files.append((EVENTS_FILE, exported))
+        files.append((OFFSETS_FILE, _json(self._offsets(state, cluster))))
+        with self._named("the committed offsets of consumer groups"):
+            cluster.quorum()  # needs the right without which brokers leave out groups, and do not say so
+            committed = [one._asdict() for one in cluster.committed_offsets()]
+            files.append((GROUPS_FILE, _json({"items": committed})))
+        with self._named("the brokers' settings"):
+            files.append((SETTINGS_FILE, _json(_settings(cluster))))
+        number = 1 if self.before is None else self.before.manifest.number + 1
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(created_ms / 1000))
+        manifest = Manifest(
+            cluster_id=self.sets.cluster_id,
+            number=number,
+            folder=f"sets/{number:08}-{stamp}-{token_hex(4)}",
+            created_ms=created_ms,
+            previous=None if self.before is None else self.before.sha256,
+            base=base,
+            metadata_topic_id=events.metadata_topic_id,
+            events=ranges,
+            metadata_log_end=state.image.end_offset,
+            unread=tuple(self._unread),
+            left_out=tuple(kept.left_out),
+            files=tuple(SetFile.of(name, data) for name, data in files),
+        )
+        if not self.dry_run:
+            with critical_section():
+                publish(self.sets, manifest, files)
+                mark_complete()
+        return Backup(manifest, self.findings)
+
+    def _events(self, source: MetadataSource) -> tuple[Mapping[int, EventRange], int, bytes]:
+        """What is new since the set before, or all where nothing fits that."""
+        from_offsets = self._read_before(source)
+        stream = EventStream(source, from_offsets=from_offsets)
+        file = self.folder / EVENTS_FILE
+        rows = export_metadata(stream, file, force=True).rows
+        self.findings += [*doubts(stream.findings)]
+        self._unread += [f"{one.subject}: {one.message}" for one in doubts(stream.findings)]
+        ranges = {row["metadataPartition"]: EventRange(row["startOffset"], row["endOffset"]) for row in rows}
+        base = 1 if self.before is None else self.before.manifest.number + 1
+        if from_offsets and self.before is not None:
+            base = self.before.manifest.base
+        return ranges, base, file.read_bytes()
+
+    def _read_before(self, source: MetadataSource) -> Mapping[int, int]:
+        before = None if self.before is None else self.before.manifest
+        if before is None or before.metadata_topic_id != source.metadata_topic_id:
+            return {}
+        ends = {number: one.end_offset for number, one in before.events.items()}
+        now = {number: source.offset_range(number) for number in source.metadata_partitions()}
+        follows = ends.keys() == now.keys() and all(now[one].start <= ends[one] <= now[one].end for one in ends)
+        return ends if follows else {}
+
+    def _offsets(self, state: ClusterState, cluster: Cluster) -> Document:
+        """Where each partition begins and ends: of a partition without remote segments nothing else is known."""
+        items: list[Document] = []
+        names = sorted((topic.name, uuid_text(topic_id)) for topic_id, topic in state.image.topics.items())
+        for done, (name, topic_id) in enumerate(names, 1):
+            with self._named(f"where the logs of topic {name} begin and end"):
+                items += _log_ends(cluster, name, topic_id)
+            note("topics", done, len(names))
+        return {"items": items}
+
+    @contextmanager
+    def _named(self, what: str) -> Iterator[None]:
+        """What cannot be read for want of rights, or since it has gone, is named, and the rest is read."""
+        try:
+            yield
+        except TieredctlError as error:
+            if error.code not in _PASSING_RIGHTS:
+                raise
+            self._unread.append(f"{what}: {error.message}")
+            evidence = {"what": what, "error": error.code.value}
+            self.findings.append(Finding(FindingCode.BACKUP_INCOMPLETE, what, error.message.rstrip("."), evidence))
+
+
+def _log_ends(cluster: Cluster, name: str, topic_id: str) -> list[Document]:
+    topic = cluster.topic(name)
+    if topic.topic_id != topic_id:
+        return []  # made again since: the next set has it
+    earliest = cluster.list_offsets(topic, OffsetSpec.EARLIEST)
+    latest = cluster.list_offsets(topic, OffsetSpec.LATEST)
+    lacking = [number for number, one in {**earliest, **latest}.items() if one.offset is None]
+    if lacking:
+        message = f"The leaders of partitions {', '.join(map(str, lacking))} of topic {name} gave no offset."
+        raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message)
+    return [
+        {
+            "topic": name,
+            "topicId": topic_id,
+            "partition": number,
+            "earliest": earliest[number].offset,
+            "latest": one.offset,
+        }
+        for number, one in latest.items()
+    ]
+
+
+def _settings(cluster: Cluster) -> Document:
+    """What a broker needs to find the remote store again; brokers do not tell the values of secrets, nor of settings
+    that they do not know."""
+    return {
+        "items": [
+            {"brokerId": broker, "name": name, "value": value.value, "source": value.source}
+            for broker, settings in sorted(cluster.broker_configs().items())
+            for name, value in sorted(settings.items())
+            if name.startswith(_REMOTE_SETTINGS)
+        ]
+    }
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, indent=1).encode("ascii")

@@ -1,0 +1,193 @@
+"""Backup sets in a store: a folder for each cluster, with numbered manifests, and the files that they name.
+
+A manifest is written last, and only where there is none of its number: of two runs at once one has the number, and what
+has no manifest is no set.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Generic, TypeVar
+
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
+from tieredctl.ops.backup.manifests import Manifest, SetFile, manifest_sha256, read_manifest
+from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
+
+_MANIFEST = re.compile(r"([A-Za-z0-9_-]{22})/manifests/([0-9]{8})\.json", re.ASCII)
+_FOLDER = re.compile(r"sets/[0-9]{8}-[0-9TZ]{16}-[0-9a-f]{8}", re.ASCII)
+_LARGEST_MANIFEST = 1 << 26
+_Store = TypeVar("_Store", bound=ObjectStore)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSet:
+    """A manifest, and its checksum."""
+
+    manifest: Manifest
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSets(Generic[_Store]):
+    """The sets of one cluster in a store."""
+
+    store: _Store
+    cluster_id: str
+
+    def numbers(self) -> list[int]:
+        """Of the manifests that are there, ascending."""
+        matches = (_MANIFEST.fullmatch(one.key) for one in self.store.list(f"{self.cluster_id}/manifests/"))
+        return [int(match[2]) for match in matches if match is not None]
+
+    def read(self, number: int) -> KnownSet:
+        """A set by its number. Raises TieredctlError `undecodable` where its manifest was altered, or is another's,
+        `object-missing` where there is none."""
+        key = self.manifest_key(number)
+        data = self.store.read(key, 0, _LARGEST_MANIFEST)
+        try:
+            manifest = read_manifest(data)
+        except DecodeError as error:
+            raise _damaged(key, error.reason) from None
+        if manifest.cluster_id != self.cluster_id:
+            raise _damaged(key, f"it is of cluster {manifest.cluster_id}")
+        if manifest.number != number:
+            raise _damaged(key, f"it is that of set {manifest.number}")
+        if not _FOLDER.fullmatch(manifest.folder) or not 1 <= manifest.base <= number:
+            raise _damaged(key, "its folder, or the set that it begins with, cannot be right")
+        return KnownSet(manifest, manifest_sha256(data))
+
+    def chain(self, number: int) -> list[KnownSet]:
+        """The sets from which one is restored, from the one that its events begin with up to itself. Raises
+        TieredctlError `undecodable` where one is missing or altered, or does not follow the one before."""
+        last = self.read(number)
+        chain = [last]
+        for before in range(number - 1, last.manifest.base - 1, -1):
+            try:
+                earlier = self.read(before)
+            except TieredctlError as error:
+                if error.code is not ErrorCode.OBJECT_MISSING:
+                    raise
+                raise _damaged(self.manifest_key(before), f"it is missing, and set {number} needs it") from None
+            if earlier.sha256 != chain[0].manifest.previous:
+                raise _damaged(self.manifest_key(before), f"set {before + 1} was made after another one")
+            chain.insert(0, earlier)
+        return chain
+
+    def file_key(self, manifest: Manifest, name: str) -> str:
+        """Where a file of a set is."""
+        return f"{self.cluster_id}/{manifest.folder}/{name}"
+
+    def read_file(self, manifest: Manifest, name: str) -> bytes:
+        """All bytes of a file of a set. Raises TieredctlError `undecodable` where they are not those that were
+        written, or are missing."""
+        file = manifest.file(name)
+        key = self.file_key(manifest, name)
+        if file is None:
+            raise _damaged(key, "its set has no such file")
+        data = self._bytes(key, file)
+        fault = _fault(file, data)
+        if fault is not None:
+            raise _damaged(key, fault)
+        assert data is not None
+        return data
+
+    def findings(self) -> Iterator[Finding]:
+        """What is missing, altered, cut or swapped in these sets, with its place. Reads every byte. Raises
+        TieredctlError as the store does."""
+        before: KnownSet | None = None
+        expected = 1
+        for number in self.numbers():
+            for lost in range(expected, number):
+                yield _finding(self.manifest_key(lost), "the manifest is missing", lost)
+            try:
+                one = self.read(number)
+            except TieredctlError as error:
+                if error.code is not ErrorCode.UNDECODABLE:
+                    raise
+                yield _finding(self.manifest_key(number), error.message, number)
+                before, expected = None, number + 1
+                continue
+            follows = before is not None and expected == number
+            if follows and before is not None and one.manifest.previous != before.sha256:
+                what = f"it was made after another manifest than that of set {number - 1}"
+                yield _finding(self.manifest_key(number), what, number)
+            yield from self._file_findings(one.manifest)
+            before, expected = one, number + 1
+
+    def has_files(self, manifest: Manifest) -> bool:
+        """Whether every file of a set is there with its size; reads none."""
+        stored = {one.key: one.size for one in self.store.list(f"{self.cluster_id}/{manifest.folder}/")}
+        return all(stored.get(self.file_key(manifest, one.name)) == one.size for one in manifest.files)
+
+    def manifest_key(self, number: int) -> str:
+        """Where the manifest of a set is."""
+        return f"{self.cluster_id}/manifests/{number:08}.json"
+
+    def _file_findings(self, manifest: Manifest) -> Iterator[Finding]:
+        for file in manifest.files:
+            key = self.file_key(manifest, file.name)
+            fault = _fault(file, self._bytes(key, file))
+            if fault is not None:
+                yield _finding(key, fault, manifest.number)
+
+    def _bytes(self, key: str, file: SetFile) -> bytes | None:
+        try:
+            return self.store.read(key, 0, file.size + 1)
+        except TieredctlError as error:
+            if error.code is not ErrorCode.OBJECT_MISSING:
+                raise
+            return None
+
+
+def publish(sets: ClusterSets[WritableObjectStore], manifest: Manifest, files: Sequence[tuple[str, bytes]]) -> None:
+    """Writes a set: its files, which are read back, and last its manifest. Raises TieredctlError `locked` where another
+    run has made a set of this number meanwhile."""
+    for name, data in files:
+        if sets.store.put_if_absent(sets.file_key(manifest, name), data) is None:
+            raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{sets.file_key(manifest, name)} is there already.")
+        sets.read_file(manifest, name)
+    if sets.store.put_if_absent(sets.manifest_key(manifest.number), manifest.encode()) is None:
+        message = f"Another backup of cluster {manifest.cluster_id} made set {manifest.number} meanwhile."
+        raise TieredctlError(ErrorCode.LOCKED, message, hint="That set is there; nothing else is to be done.")
+
+
+def clusters_in(store: ObjectStore) -> list[str]:
+    """The ids of the clusters that have sets in a store."""
+    return sorted({match[1] for one in store.list() if (match := _MANIFEST.fullmatch(one.key)) is not None})
+
+
+def the_cluster(store: ObjectStore, named: str | None) -> str:
+    """The cluster that is named, or the only one. Raises TieredctlError `usage` where there is none, or a choice."""
+    found = clusters_in(store)
+    if named is not None and named in found:
+        return named
+    if not found:
+        raise TieredctlError(ErrorCode.USAGE, f"{store.url} has no backup set.", hint="Check the URL.")
+    if named is not None or len(found) > 1:
+        which = "these clusters" if len(found) > 1 else "this cluster"
+        code = ErrorCode.USAGE if named is None else ErrorCode.ANOTHER_CLUSTER
+        message = f"{store.url} has sets of {which}: {', '.join(found)}."
+        raise TieredctlError(code, message, hint="Choose one with --cluster-id.")
+    return found[0]
+
+
+def _fault(file: SetFile, data: bytes | None) -> str | None:
+    if data is None:
+        return "it is missing"
+    if len(data) != file.size:
+        return f"it has {'more than' if len(data) > file.size else f'{len(data)} of'} {file.size} bytes"
+    return None if sha256(data).hexdigest() == file.sha256 else "its bytes are not those that were written"
+
+
+def _finding(key: str, what: str, number: int) -> Finding:
+    return Finding(FindingCode.BACKUP_DAMAGED, key, what, {"key": key, "set": number})
+
+
+def _damaged(key: str, reason: str) -> TieredctlError:
+    hint = "See what else is damaged with `tieredctl backup verify`, and restore from an earlier set with --set."
+    return TieredctlError(ErrorCode.UNDECODABLE, f"{key} cannot be used: {reason}.", hint=hint)

@@ -1,0 +1,1 @@
+"""A cluster brought back on new nodes, from its bucket and a backup set, with the same topic ids."""

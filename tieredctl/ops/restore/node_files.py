@@ -1,0 +1,228 @@
+"""The files of a new node: written beside each other in a folder of their own, and moved into their place at the end.
+
+A broker starts from no folder without `meta.properties`, which is moved last.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.checkpoints import (
+    CheckpointedOffset,
+    EpochEntry,
+    encode_leader_epoch_checkpoint,
+    encode_offset_checkpoint,
+)
+from tieredctl.formats.clean_shutdown import CLEAN_SHUTDOWN_FILE, CleanShutdown, encode_clean_shutdown
+from tieredctl.formats.file_names import (
+    BOOTSTRAP_CHECKPOINT,
+    CLUSTER_METADATA_FOLDER,
+    LEADER_EPOCH_CHECKPOINT,
+    LOCK_FILE,
+    LOG_START_OFFSET_CHECKPOINT,
+    SegmentPart,
+    partition_folder_name,
+    segment_file_name,
+)
+from tieredctl.formats.meta_properties import (
+    KRAFT_VERSION,
+    META_PROPERTIES_FILE,
+    MetaProperties,
+    encode_meta_properties,
+)
+from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, PartitionMetadata, encode_partition_metadata
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ports.object_store import UNFINISHED
+from tieredctl.process.interruption import critical_section, mark_complete
+
+_STAGING = f"{UNFINISHED}restore"
+_IS_NOTHING = (_STAGING, "lost+found")
+RESTORED_MARK = ".tieredctl-restored"
+"""Beside a restored node's files: by it, a run that is repeated knows its own."""
+_CLEAN_SHUTDOWN_VERSION = 0
+_RECOVERY_POINT, _HIGH_WATERMARK = "recovery-point-offset-checkpoint", "replication-offset-checkpoint"
+
+
+@dataclass(slots=True)
+class NodeWriter:
+    """Writes one node's files."""
+
+    folder: Path
+    """The staging folder."""
+    _checkpoints: dict[str, list[CheckpointedOffset]] = field(default_factory=dict)
+
+    def identity(self, cluster_id: str, node_id: int, directory_id: str, broker_epoch: int | None) -> None:
+        """`meta.properties`, and for a broker the mark that it stopped in good order."""
+        if broker_epoch is not None:
+            stopped = encode_clean_shutdown(CleanShutdown(_CLEAN_SHUTDOWN_VERSION, broker_epoch))
+            (self.folder / CLEAN_SHUTDOWN_FILE).write_bytes(stopped)
+        meta = MetaProperties(KRAFT_VERSION, cluster_id, node_id, directory_id)
+        (self.folder / META_PROPERTIES_FILE).write_bytes(encode_meta_properties(meta))
+
+    def cluster_metadata(self, snapshot: str, data: bytes, bootstrap: bytes) -> None:
+        """The metadata log's snapshot under its name, without a log, and what a node was formatted with."""
+        folder = self.folder / CLUSTER_METADATA_FOLDER
+        folder.mkdir()
+        (folder / snapshot).write_bytes(data)
+        (self.folder / BOOTSTRAP_CHECKPOINT).write_bytes(bootstrap)
+
+    def empty_log(
+        self, partition: TopicIdPartition, log_start_offset: int, next_offset: int, epochs: Sequence[EpochEntry]
+    ) -> None:
+        """A replica whose records are all in remote storage, or lost."""
+        folder = self._partition(partition, epochs)
+        (folder / segment_file_name(next_offset, SegmentPart.LOG)).touch()
+        self._note(partition, log_start_offset, next_offset, next_offset)
+
+    def log(self, partition: TopicIdPartition, segments: Mapping[int, bytes], end_offset: int, epoch: int) -> None:
+        """A replica with segments by their base offsets; the broker makes their indexes when it starts."""
+        start = min(segments)
+        folder = self._partition(partition, [EpochEntry(epoch, start)])
+        for base_offset, data in segments.items():
+            (folder / segment_file_name(base_offset, SegmentPart.LOG)).write_bytes(data)
+        self._note(partition, start, start, end_offset)
+
+    def finish(self) -> None:
+        """The log directory's checkpoints of offsets."""
+        for name, entries in self._checkpoints.items():
+            (self.folder / name).write_bytes(encode_offset_checkpoint(entries))
+
+    def _partition(self, partition: TopicIdPartition, epochs: Sequence[EpochEntry]) -> Path:
+        folder = self.folder / partition_folder_name(partition.topic, partition.partition)
+        folder.mkdir()
+        metadata = PartitionMetadata(0, partition.topic_id)
+        (folder / PARTITION_METADATA_FILE).write_bytes(encode_partition_metadata(metadata))
+        (folder / LEADER_EPOCH_CHECKPOINT).write_bytes(encode_leader_epoch_checkpoint(epochs))
+        return folder
+
+    def _note(self, partition: TopicIdPartition, log_start: int, recovery_point: int, high_watermark: int) -> None:
+        offsets = {
+            LOG_START_OFFSET_CHECKPOINT: log_start,
+            _RECOVERY_POINT: recovery_point,
+            _HIGH_WATERMARK: high_watermark,
+        }
+        for name, offset in offsets.items():
+            entry = CheckpointedOffset(partition.topic, partition.partition, offset)
+            self._checkpoints.setdefault(name, []).append(entry)
+
+
+@contextmanager
+def new_nodes(folders: Mapping[int, Path], mark: str) -> Iterator[dict[int, NodeWriter]]:
+    """A writer for each node whose folder is still to be filled, which takes its files once everything is written; a
+    failure leaves nothing. `mark` names what is restored: a folder that has it already is left as it is.
+
+    Raises TieredctlError `unwritable` where a folder has anything but what an interrupted restore left, or nothing can
+    be written.
+    """
+    writers: dict[int, NodeWriter] = {}
+    with _written():
+        for folder in folders.values():
+            demand_usable(folder, mark)
+        try:
+            for node_id, folder in folders.items():
+                if not is_restored(folder, mark):
+                    staging = folder / _STAGING
+                    shutil.rmtree(staging, ignore_errors=True)
+                    staging.mkdir(parents=True)
+                    writers[node_id] = NodeWriter(staging)
+            yield writers
+            for writer in writers.values():
+                writer.finish()
+                (writer.folder / RESTORED_MARK).write_text(mark, encoding="ascii")
+                _demand_own(writer.folder)
+            os.sync()
+            with critical_section():
+                for writer in writers.values():
+                    _move(writer.folder)
+                mark_complete()
+        finally:
+            for writer in writers.values():
+                shutil.rmtree(writer.folder, ignore_errors=True)
+
+
+def is_restored(folder: Path, mark: str) -> bool:
+    """Whether a folder has exactly this restored node, on which no broker was started yet."""
+    try:
+        is_same = (folder / RESTORED_MARK).read_text(encoding="ascii") == mark
+    except (OSError, ValueError):
+        return False
+    return is_same and (folder / META_PROPERTIES_FILE).exists() and not (folder / LOCK_FILE).exists()
+
+
+def demand_usable(folder: Path, mark: str) -> None:
+    """Raises TieredctlError `unwritable` for a folder with another node's files, or anything else."""
+    if is_restored(folder, mark):
+        return
+    try:
+        names = {one.name for one in folder.iterdir()}
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"{folder} cannot be read: {error.strerror}.") from None
+    if META_PROPERTIES_FILE not in names and _STAGING in names:
+        return  # an interrupted restore, which may have moved some of its files
+    left = sorted(names.difference(_IS_NOTHING))
+    if left:
+        raise _not_empty(folder, left)
+
+
+def _not_empty(folder: Path, left: Sequence[str]) -> TieredctlError:
+    message = f"{folder} is not empty: it has {left[0]}{f' and {len(left) - 1} more' if len(left) > 1 else ''}."
+    hint = "A cluster is only restored into new folders: name an empty one, or one that does not exist."
+    return TieredctlError(ErrorCode.UNWRITABLE, message, hint=hint)
+
+
+def _move(staging: Path) -> None:
+    """The node's files into their place, those first whose presence starts nothing."""
+    for one in _left_by_earlier(staging):
+        _remove(one)
+    for one in sorted(staging.iterdir(), key=lambda path: path.name == META_PROPERTIES_FILE):
+        if one.name == META_PROPERTIES_FILE:
+            os.sync()
+        one.rename(staging.parent / one.name)
+    staging.rmdir()
+    os.sync()
+
+
+def _left_by_earlier(staging: Path) -> list[Path]:
+    return [one for one in staging.parent.iterdir() if one.name not in _IS_NOTHING]
+
+
+def _demand_own(staging: Path) -> None:
+    """Raises TieredctlError `unwritable` unless all that an interrupted restore moved is written again."""
+    foreign = sorted(one.name for one in _left_by_earlier(staging) if not (staging / one.name).exists())
+    if foreign:
+        raise _not_empty(staging.parent, foreign)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+@contextmanager
+def _written() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        message = f"{error.filename or 'The node'} cannot be written: {error.strerror}."
+        raise TieredctlError(ErrorCode.UNWRITABLE, message) from None
+
+
+def in_segments(batches: Iterable[tuple[int, bytes]], start: int, most_bytes: int) -> dict[int, bytes]:
+    """Batches with their base offsets, as segments of a log that starts at an offset."""
+    segments, base, body = dict[int, bytes](), start, bytearray()
+    for base_offset, batch in batches:
+        if body and len(body) + len(batch) > most_bytes:
+            segments[base], base, body = bytes(body), base_offset, bytearray()
+        body += batch
+    segments[base] = bytes(body)
+    return segments

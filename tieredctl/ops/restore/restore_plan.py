@@ -1,0 +1,184 @@
+"""What comes back of a cluster, what is lost, and the files of its new nodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.file_names import kraft_snapshot_name
+from tieredctl.formats.kraft_log import KraftRecordType, encode_kraft_record
+from tieredctl.formats.kraft_snapshot import encode_kraft_snapshot
+from tieredctl.kraft.image import METADATA_VERSION
+from tieredctl.model.events import MetadataEvent
+from tieredctl.model.findings import Finding
+from tieredctl.model.ids import TopicIdPartition, uuid_bytes
+from tieredctl.ops.backup.cluster_state import ClusterState
+from tieredctl.ops.backup.manifests import Manifest
+from tieredctl.ops.change import Outcome
+from tieredctl.ops.documents import Document
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata_recovery.recovery_plan import Recovery
+from tieredctl.ops.restore.metadata_logs import RESTORED_EPOCH, WrittenLog, event_logs, group_logs, new_events
+from tieredctl.ops.restore.node_files import NodeWriter, demand_usable, in_segments, is_restored, new_nodes
+from tieredctl.ops.restore.restored_cluster import NewNode, Placement
+from tieredctl.ops.restore.restored_logs import Origin, RestoredLog, RestoredLogRow, unknown_logs
+from tieredctl.ports.cluster import CommittedOffset
+from tieredctl.ports.metadata_source import METADATA_TOPIC
+from tieredctl.process.progress import note
+
+GROUPS_TOPIC = "__consumer_offsets"
+_SEGMENT_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """A plan, made of a set and a store."""
+
+    manifest: Manifest
+    set_sha256: str
+    store_url: str
+    nodes: Sequence[NewNode]
+    placement: Placement
+    state: ClusterState
+    """As the new nodes begin with it."""
+    logs: Mapping[TopicIdPartition, RestoredLog]
+    committed: Sequence[CommittedOffset]
+    """Of groups, cut to where logs go on."""
+    recovery: Recovery | None
+    """Of the store's segments; None where the set knows none."""
+
+    def source(self) -> Document:
+        """What it is about."""
+        return {"clusterId": self.manifest.cluster_id, "set": self.manifest.number, "store": self.store_url}
+
+    def rows(self) -> list[RestoredLogRow]:
+        """One for each partition whose log does not begin at 0, or that loses something."""
+        return [one.row() for _, one in sorted(self.logs.items()) if one.origin is not Origin.INTERNAL]
+
+    def summary(self) -> Document:
+        """Totals."""
+        logs = [one for one in self.logs.values() if one.origin is not Origin.INTERNAL]
+        return {
+            "topics": len({one.partition.topic_id for one in logs}),
+            "partitions": len(logs),
+            "segments": sum(one.segments for one in logs),
+            "recovered": sum(one.recovered for one in logs),
+            "bytes": sum(one.bytes for one in logs),
+            "lostOffsets": sum(last - first + 1 for one in logs for first, last in one.lost),
+            "unknown": len(unknown_logs(self.logs)),
+            "groupOffsets": len(self.committed),
+            "nodes": [node.node_id for node in self.nodes],
+            "createdMs": self.manifest.created_ms,
+            "leftOut": list(self.manifest.left_out),
+            "unread": list(self.manifest.unread),
+        }
+
+    def findings(self) -> list[Finding]:
+        """About segments that are left out, and gaps between them."""
+        return [] if self.recovery is None else self.recovery.all_findings()
+
+    def folders(self) -> dict[int, Path]:
+        """Of the nodes that are restored on this machine."""
+        return {node.node_id: node.folder for node in self.nodes if node.folder is not None}
+
+    @property
+    def mark(self) -> str:
+        """What is restored, as one word: the same plan has the same."""
+        rows = [one.document() for one in self.rows()]
+        told = [self.set_sha256, sorted(self.placement.directories.items()), rows, [*map(list, self.committed)]]
+        return sha256(json.dumps(told).encode()).hexdigest()
+
+    def demand_applicable(self) -> None:
+        """Raises TieredctlError where a log's beginning is not known, and where a folder cannot take a node."""
+        unknown = unknown_logs(self.logs)
+        if unknown:
+            one = unknown[0]
+            others = f" and of {len(unknown) - 1} more" if len(unknown) > 1 else ""
+            message = (
+                f"Nothing says where the log of {one.topic}-{one.partition}{others} went on; it is not begun at 0."
+            )
+            hint = f"Give --begin-at {one.topic}:{one.partition}=OFFSET, beyond every offset that it had."
+            raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
+        for folder in self.folders().values():
+            demand_usable(folder, self.mark)
+
+
+@dataclass(slots=True, kw_only=True)
+class RestoreOutcome(Outcome):
+    """What became of a plan; done are nodes."""
+
+
+def apply_restore(plan: RestorePlan, stream: EventStream, *, is_cut: bool) -> RestoreOutcome:
+    """Writes the nodes' files; `stream` has the set's events, or some topics' where `is_cut`.
+
+    Raises TieredctlError, and then no node has anything."""
+    plan.demand_applicable()
+    folders = plan.folders()
+    done = sum(is_restored(folder, plan.mark) for folder in folders.values())
+    with new_nodes(folders, plan.mark) as writers:
+        if writers:
+            _Writing(plan, writers).write(stream, is_cut=is_cut)
+    return RestoreOutcome(planned=len(folders), done=done + len(writers))
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    plan: RestorePlan
+    writers: Mapping[int, NodeWriter]
+
+    def write(self, stream: EventStream, *, is_cut: bool) -> None:
+        self._write_cluster()
+        for number, written in event_logs(stream, self._new_events(), is_cut=is_cut):
+            self._write_log(METADATA_TOPIC, number, written)
+            note("metadata partitions", number + 1)
+        for number, written in self._group_logs().items():
+            self._write_log(GROUPS_TOPIC, number, written)
+        logs = [one for one in self.plan.logs.values() if one.next_offset]
+        for done, log in enumerate(logs, 1):
+            for writer in self._writers_of(log.partition):
+                writer.empty_log(log.partition, log.log_start_offset, log.next_offset, log.leader_epochs)
+            note("partitions", done, len(logs))
+
+    def _write_cluster(self) -> None:
+        state, directories = self.plan.state, self.plan.placement.directories
+        name = kraft_snapshot_name(state.image.end_offset, state.epoch)
+        level = {"Name": METADATA_VERSION, "FeatureLevel": state.image.features[METADATA_VERSION]}
+        values = [encode_kraft_record(KraftRecordType.FEATURE_LEVEL, 0, level)]
+        bootstrap = b"".join(encode_kraft_snapshot(values, [], epoch=0, last_contained_ms=0))
+        snapshot = state.checkpoint()
+        for node_id, writer in self.writers.items():
+            broker = state.image.brokers.get(node_id)
+            epoch = None if broker is None else broker["BrokerEpoch"]
+            writer.identity(self.plan.manifest.cluster_id, node_id, directories[node_id], epoch)
+            writer.cluster_metadata(name, snapshot, bootstrap)
+
+    def _new_events(self) -> Mapping[int, Sequence[MetadataEvent]]:
+        return {} if self.plan.recovery is None else new_events(self.plan.recovery.partitions)
+
+    def _group_logs(self) -> Mapping[int, WrittenLog]:
+        partitions = sum(one.topic == GROUPS_TOPIC for one in self.plan.logs)
+        if not partitions:
+            return {}
+        return group_logs(self.plan.committed, partitions, self.plan.manifest.created_ms)
+
+    def _write_log(self, topic: str, number: int, log: WrittenLog) -> None:
+        partition = next((one for one in self.plan.logs if (one.topic, one.partition) == (topic, number)), None)
+        if partition is None:
+            return
+        segments = in_segments(log.batches, log.start_offset, _SEGMENT_BYTES)
+        for writer in self._writers_of(partition):
+            writer.log(partition, segments, log.end_offset, RESTORED_EPOCH)
+
+    def _writers_of(self, partition: TopicIdPartition) -> list[NodeWriter]:
+        replicas = _replicas(self.plan.state, partition)
+        return [self.writers[one] for one in replicas if one in self.writers]
+
+
+def _replicas(state: ClusterState, partition: TopicIdPartition) -> Sequence[int]:
+    topic = state.image.topics[uuid_bytes(partition.topic_id)]
+    replicas: Sequence[int] = topic.partitions[partition.partition]["Replicas"]
+    return replicas

@@ -1,0 +1,215 @@
+"""Where each partition's log goes on after a restore: what is in remote storage is its past, and the rest is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, NamedTuple
+
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.formats.checkpoints import EpochEntry
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.result_row import Column, JsonOnly, ResultRow, Size, Wide
+from tieredctl.ops.metadata_recovery.event_rebuilding import Unfit, epochs_within, read_lineage
+from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery
+from tieredctl.ops.metadata_recovery.restored_log_start import demand_ascending
+from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment
+from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.object_store import ObjectStore
+from tieredctl.rlmm.cache import DeletedOffsets
+from tieredctl.rlmm.remote_retention import is_within_leader_epochs
+
+_NEEDED = (Part.LOG, Part.MANIFEST)
+"""Parts without which nothing of a segment can be read."""
+_LINEAGE_UNREADABLE = (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING, ErrorCode.PRIVATE_KEY)
+
+
+class Origin(StrEnum):
+    """What says where a log goes on."""
+
+    SEGMENTS = "segments"
+    """The last segment in remote storage."""
+    BACKUP = "backup"
+    """Where it ended when the set was made: nothing of it is in remote storage."""
+    GIVEN = "begin-at"
+    """The user."""
+    INTERNAL = "internal"
+    """It is Kafka's own topic, and begins again."""
+    UNKNOWN = "unknown"
+    """Nothing: it cannot be restored."""
+
+
+class LogEnds(NamedTuple):
+    """Where a log began and ended, exclusive, when the set was made."""
+
+    earliest: int
+    latest: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredLogRow(ResultRow):
+    """A partition of the plan; `lost` are the known ranges of lost offsets, [first, last], inclusive."""
+
+    topic: str
+    topic_id: Wide[str]
+    partition: int
+    origin: str
+    log_start_offset: Annotated[int | None, Column("LOG-START")]
+    next_offset: Annotated[int | None, Column("NEXT")]
+    segments: int
+    recovered: int
+    bytes: Size[int]
+    lost: list[list[int]]
+    leader_epochs: JsonOnly[list[list[int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredLog:
+    """A partition's log as it will begin: empty, at `next_offset`. All offsets below are in remote storage, or lost."""
+
+    partition: TopicIdPartition
+    origin: Origin
+    log_start_offset: int = 0
+    next_offset: int = 0
+    leader_epochs: Sequence[EpochEntry] = ()
+    """Up to the next offset; empty where nothing is in remote storage."""
+    segments: int = 0
+    """In remote storage, of the leaders' lineage."""
+    recovered: int = 0
+    """Of these, the ones that the set does not know: they were copied later."""
+    bytes: int = 0
+    lost: Sequence[tuple[int, int]] = ()
+
+    def row(self) -> RestoredLogRow:
+        """As a result shows it."""
+        is_known = self.origin is not Origin.UNKNOWN
+        return RestoredLogRow(
+            *(*self.partition.names, self.origin),
+            self.log_start_offset if is_known else None,
+            self.next_offset if is_known else None,
+            *(self.segments, self.recovered, self.bytes, [list(one) for one in self.lost]),
+            [list(one) for one in self.leader_epochs],
+        )
+
+
+def log_without_segments(partition: TopicIdPartition, ends: LogEnds | None, given: int | None) -> RestoredLog:
+    """The log of a partition of which remote storage has nothing: never at 0 where its end is not known."""
+    if given is not None:
+        return RestoredLog(partition, Origin.GIVEN, given, given, lost=_lost_before(ends, given))
+    if ends is None:
+        return RestoredLog(partition, Origin.UNKNOWN)
+    return RestoredLog(partition, Origin.BACKUP, ends.latest, ends.latest, lost=_lost_before(ends, ends.latest))
+
+
+def _lost_before(ends: LogEnds | None, end: int) -> list[tuple[int, int]]:
+    return [(ends.earliest, end - 1)] if ends is not None and ends.earliest < end else []
+
+
+@dataclass(frozen=True, slots=True)
+class LogsInStore:
+    """Makes logs of what a store has."""
+
+    store: ObjectStore
+    layout: Layout
+
+    def log(self, recovery: PartitionRecovery, deleted: DeletedOffsets, ends: LogEnds | None) -> RestoredLog | None:
+        """The log whose past is in the store; None where nothing of it is there. Raises TieredctlError as the store
+        does."""
+        present = [one for one in recovery.segments if self._is_present(one)]
+        if not present:
+            return None
+        last = max(present, key=lambda one: _epoch_and_end(_metadata(one)))
+        next_offset = _metadata(last).end_offset + 1
+        lineage = self._lineage(last, list(map(_metadata, present)))
+        epochs = dict(lineage)
+        line = [one for one in present if is_within_leader_epochs(_metadata(one), next_offset, epochs)]
+        start = min(_metadata(one).start_offset for one in line or [last])
+        if ends is not None:
+            start = max(start, min(ends.earliest, next_offset))
+        return RestoredLog(
+            recovery.partition,
+            Origin.SEGMENTS,
+            start,
+            next_offset,
+            tuple(_from(lineage, start)),
+            len(line),
+            sum(one.fate is Fate.RECOVER for one in line),
+            sum(_metadata(one).segment_size_in_bytes for one in line),
+            tuple(_lost(list(map(_metadata, line)), start, next_offset, deleted, ends)),
+        )
+
+    def _is_present(self, segment: JudgedSegment) -> bool:
+        if segment.fate not in (Fate.RECOVER, Fate.IN_METADATA) or segment.metadata is None:
+            return False
+        return not any(part in _NEEDED for part in segment.stored.missing(self.layout))
+
+    def _lineage(self, last: JudgedSegment, segments: Sequence[RemoteLogSegmentMetadata]) -> Sequence[EpochEntry]:
+        """The leader epochs up to the end of the last segment, by the checkpoint that was copied with it; by the
+        metadata of all segments where that cannot be read, or contradicts the last one's."""
+        metadata = _metadata(last)
+        try:
+            entries = read_lineage(last.stored, self.store, self.layout)
+            demand_ascending(entries)
+            if epochs_within(entries, metadata.start_offset, metadata.end_offset) == metadata.segment_leader_epochs:
+                return [one for one in entries if one.start_offset <= metadata.end_offset]
+        except (DecodeError, Unfit, ValueError):
+            pass
+        except TieredctlError as error:
+            if error.code not in _LINEAGE_UNREADABLE:
+                raise
+        return _joined(sorted(segments, key=_epoch_and_end))
+
+
+def _epoch_and_end(metadata: RemoteLogSegmentMetadata) -> tuple[int, int]:
+    return metadata.segment_leader_epochs[-1][0], metadata.end_offset
+
+
+def _metadata(segment: JudgedSegment) -> RemoteLogSegmentMetadata:
+    assert segment.metadata is not None
+    return segment.metadata
+
+
+def _joined(segments: Iterable[RemoteLogSegmentMetadata]) -> Sequence[EpochEntry]:
+    """The epochs of segments, as LeaderEpochFileCache.assign joins them: a later leader's take the place of those that
+    its log no longer had."""
+    entries: list[EpochEntry] = []
+    for metadata in segments:
+        for epoch, offset in metadata.segment_leader_epochs:
+            if entries and epoch <= entries[-1].epoch:
+                continue
+            while entries and entries[-1].start_offset >= offset:
+                entries.pop()
+            entries.append(EpochEntry(epoch, offset))
+    return entries
+
+
+def _from(lineage: Sequence[EpochEntry], start: int) -> Iterator[EpochEntry]:
+    """The epochs from an offset on, the first cut to it (LeaderEpochFileCache.truncateFromStartAsyncFlush)."""
+    before = [one for one in lineage if one.start_offset <= start]
+    if before:
+        yield EpochEntry(before[-1].epoch, start)
+    yield from (one for one in lineage if one.start_offset > start)
+
+
+def _lost(
+    segments: Sequence[RemoteLogSegmentMetadata],
+    start: int,
+    next_offset: int,
+    deleted: DeletedOffsets,
+    ends: LogEnds | None,
+) -> Iterator[tuple[int, int]]:
+    """The offsets between segments that nothing deleted, and those that were on disks alone when the set was made."""
+    covered = start - 1
+    for one in sorted(segments, key=lambda segment: segment.start_offset):
+        if one.start_offset > covered + 1:
+            yield from deleted.not_among(covered + 1, one.start_offset - 1)
+        covered = max(covered, one.end_offset)
+    if ends is not None and ends.latest > next_offset:
+        yield next_offset, ends.latest - 1
+
+
+def unknown_logs(logs: Mapping[TopicIdPartition, RestoredLog]) -> list[TopicIdPartition]:
+    """The partitions whose logs cannot begin, since nothing says where."""
+    return [one.partition for one in logs.values() if one.origin is Origin.UNKNOWN]

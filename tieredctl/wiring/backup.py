@@ -1,0 +1,77 @@
+"""`backup run`, `status` and `verify`: a cluster kept beside its bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.findings import Finding
+from tieredctl.ops.backup.cluster_state import fetch_cluster_state
+from tieredctl.ops.backup.manifests import Manifest
+from tieredctl.ops.backup.run import Backup, BackupRun
+from tieredctl.ops.backup.sets import ClusterSets, the_cluster
+from tieredctl.ports.object_store import Capability, ObjectStore, WritableObjectStore
+from tieredctl.wiring.places import ClusterPlace, MetadataPlace, QuorumPlace, StorePlace
+
+
+def run_backup(
+    cluster: ClusterPlace, quorum: QuorumPlace, to: StorePlace, clock_ms: Callable[[], int], *, dry_run: bool = False
+) -> Backup:
+    """Writes a set of a live cluster; a dry run only reads all that would be in it.
+
+    The cluster's own metadata is read first, and the events after it: of a topic that is made meanwhile there are
+    events, and the next set has the topic. Raises TieredctlError where either cannot be read, or nothing be written.
+    """
+    store = to.open_writable_store()
+    if Capability.CONDITIONAL_WRITE not in store.capabilities:
+        message = f"{store.url} cannot keep two runs apart: it has no conditional writes."
+        raise TieredctlError(ErrorCode.STORE_INCAPABLE, message)
+    with cluster.open_with_groups() as live, TemporaryDirectory(prefix="tieredctl-backup-") as folder:
+        if live.cluster_id is None:
+            raise TieredctlError(ErrorCode.BROKER_REFUSED, "The cluster does not report its id.", hint="")
+        sets: ClusterSets[WritableObjectStore] = ClusterSets(store, live.cluster_id)
+        numbers = sets.numbers()
+        before = sets.read(numbers[-1]) if numbers else None
+        run = BackupRun(sets, before, Path(folder), clock_ms, dry_run)
+        with quorum.open(live.cluster_id) as source:
+            state = fetch_cluster_state(source, Path(folder))
+        with closing(MetadataPlace(cluster=cluster).open_source()) as events:
+            return run.run(state, events, live)
+
+
+def backup_sets(place: StorePlace, cluster_id: str | None) -> ClusterSets[ObjectStore]:
+    """The sets of the cluster that is named, or of the only one. Raises TieredctlError as `the_cluster` does."""
+    store = place.open_store()
+    return ClusterSets(store, the_cluster(store, cluster_id))
+
+
+def newest_restorable(sets: ClusterSets[ObjectStore]) -> tuple[list[Manifest], int | None]:
+    """The manifests that can be read, and the number of the newest set whose chain is whole, by the manifests alone;
+    None where there is none."""
+    numbers, manifests = sets.numbers(), list[Manifest]()
+    newest: int | None = None
+    for number in numbers:
+        try:
+            manifests.append(sets.read(number).manifest)
+        except TieredctlError as error:
+            if error.code is not ErrorCode.UNDECODABLE:
+                raise
+    for one in reversed(manifests):
+        try:
+            chain = sets.chain(one.number)
+        except TieredctlError as error:
+            if error.code is not ErrorCode.UNDECODABLE:
+                raise
+            continue
+        if all(sets.has_files(known.manifest) for known in chain):
+            newest = one.number
+            break
+    return manifests, newest
+
+
+def damage_in(sets: ClusterSets[ObjectStore]) -> Sequence[Finding]:
+    """What is missing, altered, cut or swapped. Reads every byte."""
+    return list(sets.findings())
