@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from tieredctl_spark.arrow.instants import instants
 from tieredctl_spark.backfill.run import BackfillOptions, BackfillRun, run_backfill
 from tieredctl_spark.jobs import backfill as job
-from tieredctl_spark.tables.files import read_rows
+from tieredctl_spark.tables.files import folder_files, read_rows
 from tieredctl_spark.tables.kinds import PROVENANCE
 from tieredctl_spark.tables.reading import read_table
 from tieredctl_spark.tables.table_store import Opened, TablesPlace
@@ -137,7 +137,7 @@ def test_no_row_is_there_twice_or_missing_wherever_runs_are_killed(backfill: Bac
     assert seen == sorted(seen)
     assert seen[-1] > 0
     # And nothing that a killed run left is in the folder.
-    named = {one.path for one in done[0].manifest.tables["records"].files}
+    named = {one.path for one in folder_files(done[0].manifest.tables, "records")}
     files = {path.relative_to(backfill.tables).as_posix() for path in backfill.tables.rglob("*.parquet")}
     assert files == named
 

@@ -16,6 +16,7 @@ from tieredctl.storage.bucket_store import BucketStore, concurrently, date_ms
 from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
 from tieredctl.storage.refusals import demand_batch, incapable, key_impossible, object_missing, replaced_while_read
 from tieredctl.storage.unversioned import UnversionedStore
+from tieredctl.storage.upload_parts import NoUploads
 from tieredctl_hdfs.connection import (
     NO_PARAMETERS,
     Answer,
@@ -36,7 +37,7 @@ _IMPOSSIBLE = (":", "\0")
 
 
 @dataclass(frozen=True, slots=True)
-class HdfsStore(NoMultipartUploads, BucketStore[HdfsConnection], UnversionedStore):
+class HdfsStore(NoMultipartUploads, NoUploads, BucketStore[HdfsConnection], UnversionedStore):
     """The files below a folder; the address's bucket is the namenode.
 
     A file's version is its inode with its length and time. Bytes are written under another name and then renamed, so
