@@ -21,6 +21,7 @@ from pyspark.sql import functions as fn
 from tieredctl_spark.catalogs import place, runs
 from tieredctl_spark.catalogs.place import CatalogPlace
 from tieredctl_spark.catalogs.reading import read_catalog_table
+from tieredctl_spark.jobs import verify
 from tieredctl_spark.pipeline import run
 from tieredctl_spark.pipeline.catalog_tables import CatalogVersions
 from tieredctl_spark.pipeline.run_tables import RunIdentity
@@ -193,6 +194,19 @@ class Trial:
             "isNew": put_together != named,
         }
 
+    def verified(self, output: Path) -> Row:
+        """What the job `verify` finds in the ledger of the catalog, run twice, and what coverage counts after that."""
+        resumed, ledger = [], ["--catalog", self.catalog, "--output", str(output / self.catalog)]
+        for _ in range(2):
+            out = io.StringIO()
+            with redirect_stdout(out):
+                verify.main([*self.pipeline.places, "--level", "headers", "--subset", "1/2", *ledger])
+            summary = json.loads(out.getvalue())["summary"]
+            resumed.append(summary["resumed"])
+        self.pipeline.run_into("--catalog", self.catalog, "--list-every", "0s")
+        counted = sum(row["segments"] for row in self.rows("coverage") if row["level"] == "headers")
+        return {"segments": summary["segments"], "resumed": resumed, "counted": counted}
+
     def refused_claim(self) -> str:
         """What is raised where Delta itself refuses to claim a row that nobody else claims."""
         opened = CatalogPlace.given(self.catalog).open(self.session)
@@ -251,6 +265,8 @@ def tried(folder: Path, cluster: Path, session: SparkSession) -> Row:
             "later": trial.later(),
             "expiring": trial.expiring(),
         }
+    for catalog, trial in trials.items():
+        found[catalog] |= {"verified": trial.verified(folder / "verify")}
     histories = {
         catalog: backfilled(History.damaged(folder / name, cluster, session, name), has_died, robbing)
         for catalog, name in HISTORIES.items()

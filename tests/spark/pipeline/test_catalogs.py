@@ -77,6 +77,15 @@ def test_a_run_names_the_newest_version_of_a_table_whose_files_were_put_together
 
 
 @exhaustive
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_the_verification_ledger_is_a_table_of_the_catalog(trials: Any, catalog: str) -> None:
+    verified = trials[catalog]["verified"]
+
+    assert verified["resumed"] == [0, verified["segments"]]
+    assert verified["counted"] == verified["segments"] > 0
+
+
+@exhaustive
 def test_a_claim_that_the_format_refuses_is_not_taken_for_a_lost_one(trials: Any) -> None:
     assert trials["refusedClaim"] not in ("nothing", "TieredctlError")
 
