@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -13,6 +14,13 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl_spark.worker_failures import one_sentence
 
 _STREAMS_SINCE = "4.2"
+
+
+def demand_streams(source: str) -> None:
+    """Raises TieredctlError `missing-extra` where this release has none."""
+    if find_spec("pyspark.sql.streaming.datasource") is None:
+        hint = "Leave --stream out, and let a scheduler begin each run."
+        raise TieredctlError(ErrorCode.MISSING_EXTRA, _missing(source), hint=hint)
 
 
 class NoStream(DataSourceStreamReader):
@@ -33,6 +41,9 @@ class NoStream(DataSourceStreamReader):
 
     def _refuse(self) -> NoReturn:
         hint = "Read it in batches: spark.read instead of spark.readStream."
-        message = f"A stream of {self._source} needs PySpark {_STREAMS_SINCE} or later; this is {pyspark.__version__}."
         with one_sentence():
-            raise TieredctlError(ErrorCode.MISSING_EXTRA, f"{message} {hint}", hint=hint)
+            raise TieredctlError(ErrorCode.MISSING_EXTRA, f"{_missing(self._source)} {hint}", hint=hint)
+
+
+def _missing(source: str) -> str:
+    return f"A stream of {source} needs PySpark {_STREAMS_SINCE} or later; this is {pyspark.__version__}."

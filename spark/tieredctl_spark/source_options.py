@@ -35,6 +35,21 @@ _OFFSETS = re.compile(r"([0-9]{1,10}:[0-9]{1,18}(,[0-9]{1,10}:[0-9]{1,18})*)?")
 _LARGEST_INT32 = (1 << 31) - 1
 
 
+def options_of(place: MetadataPlace) -> dict[str, str]:
+    """Those that name a place, of which nothing is as of a point in the past."""
+    config = None if place.cluster is None else place.cluster.command_config
+    given = {
+        "log-dir": ",".join(map(str, place.log_dirs)) or None,
+        "bootstrap-server": None if place.cluster is None else place.cluster.bootstrap_server,
+        "command-config": None if config is None else str(config),
+        "export": None if place.export is None else str(place.export),
+    }
+    if place.plugin is not None:
+        given["metadata-source"] = f"{place.plugin.name}:{place.plugin.location}"
+        given |= {f"metadata-source-option.{name}": value for name, value in place.plugin.options.items()}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 class SourceOptions:
     """What `spark.read.option` gave. An option may be written without its dashes: `logDir` is `log-dir`. Spark makes
     names lower case, those of `store-option.NAME` and its like too."""

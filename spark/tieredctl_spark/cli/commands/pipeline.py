@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from tieredctl.cli.pages.report import Reported
 from tieredctl.cli.pages.report_options import ReportOptions
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, TopicListOptions
 from tieredctl.cli.shown_quantities import moment_column, size_column
+from tieredctl.cli.trouble.interruption import clear_interrupt
 from tieredctl.cli.view import View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
@@ -20,10 +22,13 @@ from tieredctl.model.quantities import duration_ms
 from tieredctl.ops.documents import Document
 from tieredctl.ops.remote.inventory import iso_8601
 from tieredctl.ops.verification.report import Level
+from tieredctl.process.run_metrics import run_metrics
 
 if TYPE_CHECKING:
     from tieredctl.wiring.places import StorePlace
     from tieredctl_spark.catalogs.place import CatalogPlace
+    from tieredctl_spark.pipeline.following import Following
+    from tieredctl_spark.pipeline.run import PipelineOptions, PipelineRun
     from tieredctl_spark.tables.files import ReadableTables
     from tieredctl_spark.tables.manifest import Manifest
     from tieredctl_spark.tables.table_store import TablesPlace
@@ -88,16 +93,26 @@ def run(
     keep_events: Annotated[
         str, typer.Option(metavar="DURATION", help="Keep rows of the table of events this long, by whole days.")
     ] = "365d",
+    stream: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER", help="Follow the metadata until Ctrl-C, with Spark's checkpoint in this folder."
+        ),
+    ] = None,
+    interval: Annotated[
+        str, typer.Option(metavar="DURATION", help="With --stream, begin no run for news sooner after another.")
+    ] = "1m",
     spark_conf: SparkConf = None,
     view: View,
 ) -> ExitCode:
     """Bring the tables up to date: new events, segments, objects, costs, findings, orphans, lags and forecasts.
 
     The store and the metadata are only read. All tables change together, when a run ends; an interrupted one changes
-    nothing, and is run again. Exit codes are those of `verify` and `orphans scan`.
+    nothing, and is run again. Exit codes are those of `verify` and `orphans scan`; with --stream, of the last run.
 
     For example: tieredctl pipeline run --bootstrap-server broker:9092 --store s3://kafka-tiered --tables s3://lake/tiered
     """
+    from tieredctl_spark.pipeline.following import Following
     from tieredctl_spark.pipeline.run import PipelineOptions, run_pipeline
 
     metadata, store = metadata_options.place(), remote_options.place()
@@ -113,14 +128,39 @@ def run(
         duration_ms(keep_events),
         clock_ms(),
     )
-    done = run_pipeline(options, pairs("--spark-conf", spark_conf))
+    settings = pairs("--spark-conf", spark_conf)
+    if stream is None:
+        return _show(run_pipeline(options, settings), options.tables.url, view)
+    return _followed(options, Following(stream, duration_ms(interval)), settings, view)
+
+
+def _followed(options: PipelineOptions, following: Following, settings: dict[str, str], view: View) -> ExitCode:
+    """Shows each run until Ctrl-C; the exit code of the last."""
+    from tieredctl_spark.pipeline.following import follow_pipeline
+
+    code: ExitCode | None = None
+
+    def ended(done: PipelineRun) -> None:
+        nonlocal code
+        code = _show(done, options.tables.url, view)
+        run_metrics.get().write(code)
+        sys.stdout.flush()
+
+    try:
+        follow_pipeline(options, following, settings, ended)
+    except KeyboardInterrupt:
+        if code is None:
+            raise
+        clear_interrupt()  # this is how it ends
+    return code or ExitCode.CLEAN
+
+
+def _show(done: PipelineRun, tables: str, view: View) -> ExitCode:
     sentence = f"Version {done.manifest.version} of {counted(len(done.manifest.tables), 'table')} is current."
     if not done.had_news:
         sentence = f"Nothing is new since {iso_8601(done.manifest.looked.listed_ms)}. {sentence}"
     summary = _summary(done.manifest) | {"news": done.had_news, "leftoversRemoved": done.leftovers}
-    return view.show(
-        _listing("PipelineRun", options.tables.url, done.manifest, summary), (), done.exit_code, [sentence]
-    )
+    return view.show(_listing("PipelineRun", tables, done.manifest, summary), (), done.exit_code, [sentence])
 
 
 def status(
