@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.rigs.availability import rig_unavailable
 from tests.rigs.captured_inkless import capture, captured_server, inkless, postgres  # noqa: F401
 from tests.rigs.class_archives import share_spark_classes
 from tests.rigs.driven_brokers import driven, forgetful_4, kafka_3, kafka_4, leftovers_4  # noqa: F401
+from tests.rigs.memory import IN_MEMORY
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.prerequisites import RigMissing
 from tests.shares import chosen_share
@@ -50,6 +52,10 @@ settings.load_profile("without deadlines")
 # What runs the tests in the background may ignore these signals, and every process that a test starts would, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Whatever a test or a process that it starts writes is synced again and again, and lives for seconds.
+if IN_MEMORY is not None and "TMPDIR" not in os.environ:
+    os.environ["TMPDIR"] = tempfile.tempdir = IN_MEMORY
 
 # On a slow machine, what takes seconds would say so, among what a test compares.
 os.environ["TIEREDCTL_PROGRESS"] = "none"
