@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl, environment
 from tieredctl.cli import progress
+from tieredctl.cli.main import run
 from tieredctl.errors import ExitCode
 
 TOPIC = "orders7"
@@ -33,8 +35,11 @@ def places(capture: Path) -> Sequence[str]:
 
 
 def raw(*words: str | Path) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "tieredctl", "remote", "records", *map(str, words)]
-    return subprocess.run(command, capture_output=True, env=environment(), timeout=SECONDS, check=False)
+    """What is printed need not be text."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(err):
+        exit_code = run(["remote", "records", *map(str, words)])
+    return subprocess.CompletedProcess(words, exit_code, *(text.buffer.getvalue() for text in (out, err)))
 
 
 @pytest.fixture
