@@ -37,6 +37,7 @@ def open_ledger(
     place: TablesPlace | CatalogPlace,
     output: OutputFolder,
     store: StorePlace,
+    cluster_id: str | None = None,
     opened: Opened = TablesPlace.open_writable,
 ) -> Ledger:
     """The ledger at a place, with what an earlier tieredctl left in the output folder. Raises TieredctlError as
@@ -44,10 +45,10 @@ def open_ledger(
     rows: CatalogRows | FolderRows
     if isinstance(place, CatalogPlace):
         place.demand_release()
-        rows = CatalogRows(place.open(output.session))
+        rows = CatalogRows(place.open(output.session), cluster_id)
         rows.create()
     else:
         demand_apart(place, store.from_everywhere())
-        rows = FolderRows(output.session, opened(place))
+        rows = FolderRows(output.session, opened(place), cluster_id)
     rows.take_over(EarlierLedger(output))
     return Ledger(rows)

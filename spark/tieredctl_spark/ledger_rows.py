@@ -72,6 +72,8 @@ class FolderRows:
 
     session: SparkSession
     store: WritableObjectStore
+    cluster_id: str | None = None
+    """Of what the rows are about, as far as it is known."""
     _one_at_a_time: Lock = field(default_factory=Lock)
 
     def take_over(self, earlier: EarlierLedger) -> None:
@@ -144,7 +146,7 @@ class FolderRows:
 
     def _writer(self, run: str) -> TableWriter:
         version = self._current().version + _MOST_COMMITS_AHEAD
-        return TableWriter(self.store, version, run, None, "")
+        return TableWriter(self.store, version, run, self.cluster_id, "")
 
     def _commit(self, change: Callable[[LedgerManifest], LedgerManifest], writer: TableWriter) -> LedgerManifest:
         """Makes the next version current, whoever made others meanwhile."""
@@ -177,6 +179,7 @@ class CatalogRows:
     """A table of Iceberg's or Delta's, to which runs append at once; upkeep is left to the format's own procedures."""
 
     catalog: Catalog
+    cluster_id: str | None = None
 
     def create(self) -> None:
         """Makes the table, unless it is there."""
@@ -200,7 +203,7 @@ class CatalogRows:
         return rows.select(*READINGS.columns.names)
 
     def append(self, rows: DataFrame, run: str, now: datetime | None = None) -> None:  # noqa: ARG002 - rows say it
-        own = {"clusterId": None, "runId": run, "schemaVersion": READINGS.schema_version}
+        own = {"clusterId": self.cluster_id, "runId": run, "schemaVersion": READINGS.schema_version}
         types = {one.name: one.dataType for one in spark_schema(PROVENANCE)}
         whole = rows.withColumns({name: fn.lit(value).cast(types[name]) for name, value in own.items()})
         whole.writeTo(self.catalog.full_name(READINGS.name)).append()

@@ -15,7 +15,10 @@ from pyspark.sql import SparkSession
 from tieredctl_spark.finding_rows import read_finding
 from tieredctl_spark.jobs import verify as job
 
+from tests.rigs.buckets import BUCKET, S3Bucket
+from tests.rigs.object_servers import ObjectServer
 from tests.rigs.small_spark import SMALL, conf_words
+from tests.spark.cluster.submitted_jobs import DRIVER_CREDENTIALS
 from tests.spark.damage import REMOTE, damaged, with_unknown_size
 from tests.wiring.reading_order import COMMAND_LINE, LOCAL_LOGS, METADATA, SPARK_JOB, STORE_LISTED, read_in_order
 from tieredctl.cli.main import run as run_command
@@ -117,6 +120,30 @@ def test_a_budget_that_leaves_segments_unread_makes_the_answer_incomplete(
     counts = json.loads(capsys.readouterr().out)["summary"]
     assert (code, counts["exitCode"], counts["complete"]) == (ExitCode.INCOMPLETE, ExitCode.INCOMPLETE, False)
     assert counts["segments"] > 0 < counts["postponed"]
+
+
+@pytest.mark.integration
+def test_the_ledger_may_be_in_a_bucket(
+    spark: SparkSession,
+    kafka_4: Path,
+    tmp_path: Path,
+    versitygw: ObjectServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in DRIVER_CREDENTIALS.items():  # Java began without them
+        monkeypatch.setitem(spark.sparkContext.environment, name, value)
+    options = S3Bucket(versitygw.endpoint).options
+    ledger = [word for name, value in options.items() for word in ("--tables-option", f"{name}={value}")]
+    words = [*arguments(kafka_4, tmp_path), "--subset", "1/4", "--tables", f"s3://{BUCKET}/tables", *ledger]
+
+    codes = [job.main(words) for _ in range(2)]
+
+    said = capsys.readouterr()
+    assert codes == [ExitCode.CLEAN] * 2, said.err
+    first, second = (json.loads(line)["summary"] for line in said.out.splitlines())
+    assert (first["resumed"], second["resumed"]) == (0, first["segments"])
+    assert not (tmp_path / "ledger").exists()
 
 
 def test_coverage_has_no_sum_of_a_topic_with_a_segment_of_unknown_size(

@@ -20,7 +20,7 @@ from tieredctl_spark.catalogs.place import Catalog, CatalogPlace
 from tieredctl_spark.catalogs.runs import RUNS, current, head
 from tieredctl_spark.tables.due import due_documents
 from tieredctl_spark.tables.files import kind_named
-from tieredctl_spark.tables.kinds import DAY, TABLES, TableKind
+from tieredctl_spark.tables.kinds import DAY, LEDGER_TABLES, TABLES, TableKind
 from tieredctl_spark.tables.manifest import Manifest, SnapshotState, State, tables_in
 
 _KEPT_DAYS = 7
@@ -53,7 +53,8 @@ class CurrentTables:
     def due(self, now_ms: int) -> list[Document]:
         found, place, own = due_documents(self.manifest, now_ms), self.catalog.place, self.catalog.format
         before = datetime.fromtimestamp(now_ms / 1000, UTC) - timedelta(days=_KEPT_DAYS)
-        for name in (RUNS, *TABLES):
+        ledger = filter(self.catalog.has, LEDGER_TABLES)
+        for name in (RUNS, *TABLES, *ledger):
             old = own.old_versions(self.catalog.session, self.catalog.full_name(name), before)
             if old is not None:
                 why = f"{name} has {counted(old.count, 'version')} of more than {_KEPT_DAYS} days"
@@ -63,9 +64,11 @@ class CurrentTables:
 
 
 def read_catalog_table(session: SparkSession, catalog: str, name: str) -> DataFrame:
-    """A pipeline's or a backfill's table as the last run left it, though another one may be writing to it. Raises
-    TieredctlError `path-missing` where no run ended."""
+    """A pipeline's or a backfill's table as the last run left it, though another one may be writing to it; a ledger's
+    as it is now. Raises TieredctlError `path-missing` where no run ended."""
     opened = CatalogPlace.given(catalog).open(session)
+    if name in LEDGER_TABLES and opened.has(name):
+        return opened.frame(name, None)
     found = head(opened)
     if found is None or not found.document:
         raise _no_tables(opened)

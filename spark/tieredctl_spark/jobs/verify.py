@@ -18,7 +18,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import timedelta
 from typing import Any
 
@@ -30,7 +30,7 @@ from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.options import Subset, VerifyOptions
 from tieredctl.ops.verification.report import DEFAULT_INDEX_INTERVAL_BYTES, Level
 from tieredctl.process.run_metrics import run_metrics
-from tieredctl.wiring.places import StorePlace
+from tieredctl.wiring.places import MetadataPlace, StorePlace
 from tieredctl.wiring.verify import Verified, verify
 from tieredctl_spark.catalogs.place import CatalogPlace, tables_or_catalog
 from tieredctl_spark.coverage_engine import CoverageEngine
@@ -88,7 +88,7 @@ def _run(options: argparse.Namespace) -> ExitCode:
     )
     with ExitStack() as stack:
         named = tables_or_catalog(options.tables, dict(options.tables_option), options.catalog, store)
-        started = _Started(stack, options, store, named)
+        started = _Started(stack, options, metadata, store, named)
         verified = verify(metadata, store, how, topics=topics, make_engine=started.engine)
         return _write(verified, started, how.selection)
 
@@ -100,11 +100,13 @@ class _Started:
         self,
         stack: ExitStack,
         options: argparse.Namespace,
+        metadata: MetadataPlace,
         store: StorePlace,
         tables: TablesPlace | CatalogPlace | None,
     ) -> None:
         self._stack = stack
         self._options = options
+        self._metadata = metadata
         self._store = store
         self._tables = tables
         self.output: OutputFolder
@@ -114,7 +116,9 @@ class _Started:
         session = self._stack.enter_context(spark_session({}))
         self._stack.enter_context(spark_failures())
         self.output = OutputFolder(session, self._options.output)
-        ledger = open_ledger(self._ledger_place(), self.output, self._store)
+        with closing(self._metadata.open_source()) as source:
+            cluster_id = source.cluster_id
+        ledger = open_ledger(self._ledger_place(), self.output, self._store, cluster_id)
         # No reading is older than the epoch, nor could dates tell.
         max_age = timedelta(milliseconds=min(self._options.max_age, time.time_ns() // 1_000_000))
         if self._options.coverage:

@@ -39,8 +39,8 @@ class CatalogVersions:
     def current(self) -> Manifest | None:
         return current(self.catalog, Manifest)
 
-    def readings(self) -> CatalogRows:
-        rows = CatalogRows(self.catalog)
+    def readings(self, cluster_id: str | None) -> CatalogRows:
+        rows = CatalogRows(self.catalog, cluster_id)
         rows.create()
         return rows
 

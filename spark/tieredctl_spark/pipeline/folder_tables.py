@@ -41,8 +41,8 @@ class FolderVersions:
     def current(self) -> Manifest | None:
         return current(self.store)
 
-    def readings(self) -> FolderRows:
-        return FolderRows(SparkSession.active(), self.ledger())
+    def readings(self, cluster_id: str | None) -> FolderRows:
+        return FolderRows(SparkSession.active(), self.ledger(), cluster_id)
 
     def opened(self, before: Manifest | None, run: RunIdentity) -> FolderTables:
         return FolderTables(SparkSession.active(), self.store, before, run)

@@ -159,7 +159,7 @@ def _looked(
     begun: _Begun, session: SparkSession, settings: Mapping[str, str], versions: Versions, before: Manifest | None
 ) -> PipelineRun:
     options, engine, seen = begun.options, SparkEngine(settings), begun.seen
-    readings, age = versions.readings(), timedelta(milliseconds=min(options.max_age_ms, options.now_ms))
+    readings, age = versions.readings(seen.cluster_id), timedelta(milliseconds=min(options.max_age_ms, options.now_ms))
     reader = RecordedEngine(KeptWork(session), Ledger(readings), RunOptions(age), begun.run_id)
     verified = verify(
         options.metadata,

@@ -69,8 +69,8 @@ class Versions(Protocol):
         """The newest; None where no run ended."""
         ...
 
-    def readings(self) -> LedgerRows:
-        """Those of the verification ledger that is kept beside the tables."""
+    def readings(self, cluster_id: str | None) -> LedgerRows:
+        """Those of the verification ledger that is kept beside the tables, to which ones of this cluster are added."""
         ...
 
     def opened(self, before: Manifest | None, run: RunIdentity) -> RunTables:

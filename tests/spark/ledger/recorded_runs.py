@@ -49,7 +49,7 @@ class Runs:
 
     @property
     def ledger(self) -> Ledger:
-        return open_ledger(self.place, self.output, StorePlace(self.store.url), self.opened)
+        return open_ledger(self.place, self.output, StorePlace(self.store.url), opened=self.opened)
 
     @property
     def place(self) -> TablesPlace:

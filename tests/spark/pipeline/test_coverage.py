@@ -38,6 +38,7 @@ def test_coverage_counts_what_the_ledger_knows_and_what_is_known_is_not_read_aga
     assert code == ExitCode.CLEAN
     assert counted == {"listing": len(finished), "headers": len(finished), "full": half}
     assert len(readings) == len(finished) + half
+    assert {one["clusterId"] for one in readings} == {one["clusterId"] for one in rows} != {None}
     assert sum(row["bytes"] for row in rows if row["level"] == "headers") == sum(
         one["segmentSizeInBytes"] for one in finished
     )
