@@ -28,6 +28,8 @@ from tieredctl.records.served_spans import ServedSpan
 from tieredctl.records.sound_batches import SoundBatches
 
 PIECE_BYTES = 1 << 23
+_PIECES_IN_FLIGHT = 8
+"""At least, where a request says how much of a log is in flight: memory follows the pieces, too."""
 INDEXED_FROM_BYTES = 1 << 20
 """Of smaller logs the index is not asked for: it would take longer than the rest of the log."""
 _ENTRY_BYTES = 8
@@ -69,6 +71,8 @@ class SegmentLog:
         self._reader = layout.open_segment(store, span.segment)
         at_once = 1 if span.is_on_disk else store.parallel_reads
         self._log = LogBytes(self._reader, at_once, reads_on=reads_on, bytes_in_flight=bytes_in_flight)
+        own = PIECE_BYTES if bytes_in_flight is None else bytes_in_flight // _PIECES_IN_FLIGHT
+        self._piece_bytes = min(PIECE_BYTES, own)
         self._losses = SegmentLosses(layout, span.segment)
         self._order = BatchOrder(span, self._losses, self._log)
 
@@ -80,7 +84,7 @@ class SegmentLog:
     def ask(self) -> None:
         """Reads a small log before it is its turn."""
         size = self._metadata.known_size
-        if size and size <= min(INDEXED_FROM_BYTES, PIECE_BYTES) and not self._span.is_on_disk:
+        if size and size <= min(INDEXED_FROM_BYTES, self._piece_bytes) and not self._span.is_on_disk:
             self._log.ask(size)
 
     def batches(self) -> Iterator[SoundBatches | Loss]:
@@ -153,7 +157,8 @@ class SegmentLog:
     def _from(self, place: _Place, size: int, suspect: _Place | None = None) -> Iterator[SoundBatches | Loss]:
         """Raises _DoubtfulEntry, before anything is handed out, where the place does not fit the log. `suspect` is one
         that did not, to be reported unless the log itself is to blame."""
-        order, pieces = self._order, _Pieces(self._log, size, place, is_whole=place.position == 0 and self._is_to_end)
+        is_whole = place.position == 0 and self._is_to_end
+        order, pieces = self._order, _Pieces(self._log, size, place, self._piece_bytes, is_whole=is_whole)
         order.restart()
         there: int | None = None
         is_enough = False
@@ -247,14 +252,15 @@ def _offset_at(batches: SoundBatches, position: int, known: int | None) -> int |
 class _Pieces:
     """The log's bytes from a place on, as far as they are asked for."""
 
-    def __init__(self, log: LogBytes, size: int, place: _Place, *, is_whole: bool) -> None:
+    def __init__(self, log: LogBytes, size: int, place: _Place, piece_bytes: int, *, is_whole: bool) -> None:
         self._log, self._size, self._place, self._is_whole = log, size, place, is_whole
+        self._piece_bytes = piece_bytes
         self._last = b""
         self.reached = place.position
         """Up to where the log was read."""
 
     def __iter__(self) -> Iterator[bytes]:
-        for piece in self._log.whole(self._size, PIECE_BYTES) if self._is_whole else self._ranges():
+        for piece in self._log.whole(self._size, self._piece_bytes) if self._is_whole else self._ranges():
             note_more("bytes read", len(piece))
             self.reached += len(piece)
             self._last = piece
@@ -265,11 +271,11 @@ class _Pieces:
         while self.reached < self._size:
             begin = self.reached
             until = self._size if end is None else min(self._size, end)
-            yield from self._log.pieces(begin, until, PIECE_BYTES)
+            yield from self._log.pieces(begin, until, self._piece_bytes)
             if self.reached < until:
                 return  # the log ends before its size
             if end is not None:
-                end, more = until + more, min(more * 4, PIECE_BYTES)
+                end, more = until + more, min(more * 4, self._piece_bytes)
 
     def base_offset_at(self, position: int) -> int:
         """The offset with which the header of a batch there begins; -1 where it was not read."""
