@@ -64,6 +64,29 @@ def test_a_namenode_on_standby_alone_answers_nothing(filled: WritableObjectStore
             ask()
 
 
+def test_a_store_goes_on_when_the_other_namenode_becomes_active(
+    filled: WritableObjectStore, hdfs_cluster: HdfsCluster
+) -> None:
+    assert filled.read("a/1") == b"a/1"
+
+    hdfs_cluster.fail_over()
+
+    assert (keys_of(filled), filled.read("a/1")) == (["a/1", "a/2"], b"a/1")
+    assert filled.write("a/3", b"since") == filled.head("a/3")
+
+
+def test_a_damaged_block_concerns_its_file_alone(filled: WritableObjectStore, hdfs_cluster: HdfsCluster) -> None:
+    filled.write("damaged", bytes(12_345))
+    (block,) = hdfs_cluster.blocks(12_345)
+    data = bytearray(block.read_bytes())
+    data[-1] ^= 1
+    block.write_bytes(data)
+
+    with refused_with("unreadable"):
+        filled.read("damaged")
+    assert filled.read("a/1") == b"a/1"
+
+
 def test_a_namenode_that_is_down_is_passed_over(filled: WritableObjectStore, hdfs_cluster: HdfsCluster) -> None:
     (nobody,) = free_ports(1)
 
@@ -144,7 +167,9 @@ def test_a_datanode_that_is_down_is_excluded(filled: WritableObjectStore, hdfs_c
 def test_the_answer_of_another_server_is_neither_empty_nor_missing(
     filled: WritableObjectStore, hdfs_cluster: HdfsCluster
 ) -> None:
-    for status, body in ((404, b"nginx"), (200, b"<html>"), (200, b"{}"), (200, b"[]")):
+    odd = b'{"DirectoryListing": {"partialListing": {"FileStatuses": {"FileStatus": [%s]}}, "remainingEntries": 0}}'
+    odd_children = [(200, odd % child) for child in (b"1", b"{}", b'{"pathSuffix": 1, "type": "FILE"}')]
+    for status, body in ((404, b"nginx"), (200, b"<html>"), (200, b"{}"), (200, b"[]"), *odd_children):
         with FaultyProxy(hdfs_cluster.active, faults=[Answer(status, body)] * 2) as proxy:
             store = reached_by(filled, proxy.endpoint)
             with refused_with("unreadable"):

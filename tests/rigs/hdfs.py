@@ -78,6 +78,20 @@ class HdfsCluster:
         assert answer.status == 200, answer.data
         return answer.json() if answer.data else None
 
+    def fail_over(self) -> None:
+        """Makes the other namenode the active one."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline() == "changed\n"
+        self.active, self.standby = self.standby, self.active
+
+    def blocks(self, size: int) -> list[Path]:
+        """The datanode's files of blocks of that size in bytes."""
+        found = Path(self._folder.name, "data").rglob("blk_*")
+        return [path for path in found if path.suffix != ".meta" and path.stat().st_size == size]
+
     def _stop(self) -> None:
         self._process.kill()
         self._process.communicate()

@@ -27,6 +27,8 @@ _CONNECT_SECONDS, _READ_SECONDS = 10, 120
 _MOST_CONNECTIONS = 32
 _MOST_DATANODES = 3
 """How many are asked for the same bytes in one attempt."""
+_MOST_BROKEN_OFF = 3
+"""Answers to the same question that end too early."""
 _ROOT = "/webhdfs/v1"
 _NO_FOLDER = "ParentNotDirectoryException"
 """The reason where a path leads through a file."""
@@ -82,6 +84,10 @@ class _NotReached(HdfsFailure):
         return True
 
 
+class _BrokenOff(HdfsFailure):
+    """The answer ended before its end."""
+
+
 class Answer(NamedTuple):
     """What a namenode or a datanode answered. Names of headers are in small letters."""
 
@@ -120,8 +126,9 @@ class HdfsConnection:
 
     def _ask(self, client: _Client, namenode: str, asked: Operation, url: str) -> Answer:
         address = f"{namenode}{_ROOT}{quote(asked.path)}"
-        parameters = {"op": asked.name, **self._signature(), **asked.parameters}
+        parameters = {"op": asked.name, **self._signature(url), **asked.parameters}
         silent: list[str] = []
+        broken_off = 0
         while True:
             more = {"excludedatanodes": ",".join(silent)} if silent else {}
             answer = client.send(asked.method, f"{address}?{urlencode({**parameters, **more})}", url)
@@ -134,12 +141,24 @@ class HdfsConnection:
                 silent.append(urlsplit(datanode).netloc)
                 if len(silent) == _MOST_DATANODES:
                     raise HdfsFailure(failure.code, str(failure)) from None
+            except _BrokenOff:
+                # So ends whatever a datanode can read of no replica: that concerns this file alone.
+                broken_off += 1
+                if asked.body is not None:
+                    raise
+                if broken_off == _MOST_BROKEN_OFF:
+                    message = f"{url} breaks off each time while it reads {asked.path}: a block may be damaged or lost."
+                    raise HdfsFailure(ErrorCode.UNREADABLE, message) from None
 
-    def _signature(self) -> dict[str, str]:
+    def _signature(self, url: str) -> dict[str, str]:
         token = os.environ.get(TOKEN_VARIABLE)
         if token:
             return {"delegation": token}
-        return {"user.name": self.user or os.environ.get(USER_VARIABLE) or getpass.getuser()}
+        try:
+            return {"user.name": self.user or os.environ.get(USER_VARIABLE) or getpass.getuser()}
+        except (KeyError, OSError):
+            message = f"It is not known who asks {url}: this process's user has no name."
+            raise HdfsFailure(ErrorCode.NO_CREDENTIALS, message, hint="Give --store-option user=NAME.") from None
 
 
 class _Client:
@@ -174,6 +193,9 @@ class _Client:
         except (wrong.NewConnectionError, wrong.ConnectTimeoutError) as error:
             message = f"{url} does not answer at {where} ({type(error).__name__})."
             raise _NotReached(ErrorCode.STORE_UNREACHABLE, message) from None
+        except wrong.ProtocolError as error:
+            message = f"{url} breaks off at {where} ({type(error).__name__})."
+            raise _BrokenOff(ErrorCode.STORE_UNREACHABLE, message) from None
         except (wrong.HTTPError, OSError) as error:
             message = f"{url} does not answer at {where} ({type(error).__name__})."
             raise HdfsFailure(ErrorCode.STORE_UNREACHABLE, message) from None

@@ -64,8 +64,7 @@ class HdfsStore(NoMultipartUploads, NoUploads, BucketStore[HdfsConnection], Unve
         """The objects of a folder, and its folders, each with None, that a listing visits; the last one first."""
         found: list[tuple[str, StoredObject | None]] = []
         try:
-            for status in self._statuses(folder):
-                name, kind = status["pathSuffix"], status["type"]
+            for name, kind, status in self._children(folder):
                 if kind == "DIRECTORY":
                     found.append((f"{folder}{name}/", None))
                 elif kind == "FILE" and name and not name.startswith(UNFINISHED):
@@ -77,18 +76,22 @@ class HdfsStore(NoMultipartUploads, NoUploads, BucketStore[HdfsConnection], Unve
         found = [(key, stored) for key, stored in found if _is_wanted(key, prefix, start_after)]
         return sorted(found, key=lambda one: one[0].encode("utf-8", "surrogatepass"), reverse=True)
 
-    def _statuses(self, folder: str) -> Iterator[dict[str, Any]]:
-        """What HDFS says of each child, page by page."""
+    def _children(self, folder: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """The name and the type of each child, and all that HDFS says of it; page by page."""
         asked: dict[str, str | int] = {}
-        remaining = 1
+        remaining = True
         while remaining:
             answer = self._told("LISTSTATUS_BATCH", folder, asked)
             try:
                 listing = answer["DirectoryListing"]
-                page, remaining = listing["partialListing"]["FileStatuses"]["FileStatus"], listing["remainingEntries"]
-                last = page[-1]["pathSuffix"] if page else ""
-            except (KeyError, TypeError):
+                page = [
+                    (str(status["pathSuffix"]), str(status["type"]), status)
+                    for status in listing["partialListing"]["FileStatuses"]["FileStatus"]
+                ]
+                remaining = int(listing["remainingEntries"]) > 0
+            except (KeyError, TypeError, ValueError):
                 raise not_understood(self.url) from None
+            last = page[-1][0] if page else ""
             if remaining and (not last or last == asked.get("startafter")):
                 raise not_understood(self.url)
             note_listed(len(page))
@@ -146,8 +149,8 @@ class HdfsStore(NoMultipartUploads, NoUploads, BucketStore[HdfsConnection], Unve
         try:
             asked = {"overwrite": "false", **parameters}
             self._request("PUT", "CREATE", unfinished, asked, body, size)
-            status = self._status(unfinished)
-            if status is None or status["length"] != size:
+            written = self.head(unfinished)
+            if written is None or written.size != size:
                 raise HdfsFailure(ErrorCode.STORE_UNREACHABLE, f"{self.url} did not keep all bytes of {key!r}.")
             asked = {"destination": f"/{name}", "renameoptions": "OVERWRITE"}
             self._request("PUT", "RENAME", unfinished, asked)
@@ -157,7 +160,7 @@ class HdfsStore(NoMultipartUploads, NoUploads, BucketStore[HdfsConnection], Unve
             if isinstance(error, HdfsFailure) and error.code is ErrorCode.UNREADABLE:
                 raise key_impossible(self.url, key) from None
             raise
-        return self._stored(key, status)
+        return written._replace(key=key)
 
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         demand_batch(objects)

@@ -1,4 +1,7 @@
+import java.io.BufferedReader;
 import java.io.File;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.stream.Collectors;
 
@@ -10,7 +13,8 @@ import org.apache.hadoop.hdfs.MiniDFSNNTopology;
 
 /**
  * Hadoop's own mini cluster: two namenodes, of which the first is active and the other on standby, and a datanode. Says
- * the ports of both namenodes' WebHDFS in one line, and ends when its input does.
+ * the ports of both namenodes' WebHDFS in one line. At each line of its input, the other namenode becomes active; it ends
+ * when its input does.
  */
 public final class HdfsCluster {
     private HdfsCluster() {
@@ -20,6 +24,7 @@ public final class HdfsCluster {
         final Configuration settings = new Configuration();
         settings.setInt("dfs.replication", 1);
         settings.setInt("dfs.ls.limit", 7);
+        settings.setInt("dfs.client.retry.window.base", 10);
         settings.setInt("dfs.namenode.handler.count", 4);
         settings.setInt("dfs.datanode.handler.count", 4);
         final File folder = new File(arguments[0]);
@@ -32,8 +37,11 @@ public final class HdfsCluster {
             System.out.println("ports=" + Arrays.stream(new int[] {0, 1})
                     .mapToObj(number -> Integer.toString(cluster.getNameNode(number).getHttpAddress().getPort()))
                     .collect(Collectors.joining(",")));
-            while (System.in.read() >= 0) {
-                continue;
+            final BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+            for (int active = 0; lines.readLine() != null; active = 1 - active) {
+                cluster.transitionToStandby(active);
+                cluster.transitionToActive(1 - active);
+                System.out.println("changed");
             }
         }
     }
