@@ -91,13 +91,22 @@ def segments(items: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
     return {(item["segmentId"], item["status"]) for item in items}
 
 
-def test_a_listing_names_segments_and_no_offsets(captures: Path, in_files: Place) -> None:
+def test_every_segment_is_listed_and_its_parts_are_those_that_the_broker_wrote(
+    captures: Path, in_files: Place, tmp_path: Path
+) -> None:
     listed = this_process("remote", "ls", *in_files, "-o", "jsonl")
     on_disk = this_process("remote", "ls", *in_folder(captures), "-o", "jsonl")
+    segment_ids = sorted({item["segmentId"] for item in on_disk.lines()})
 
     assert (listed.exit_code, on_disk.exit_code) == (0, 0)
-    assert {item["segmentId"] for item in listed.lines()} == {item["segmentId"] for item in on_disk.lines()}
-    assert all(item.get("startOffset") is None for item in listed.lines())
+    assert sorted(item["segmentId"] for item in listed.lines()) == segment_ids
+    metadata = ("--log-dir", captures / LOCAL / "data")
+    for part in ("log", "time-index", "leader-epoch"):
+        there, here = tmp_path / f"{part}-there", tmp_path / f"{part}-here"
+        for to, place in ((there, in_files), (here, in_folder(captures))):
+            read = this_process("remote", "read", segment_ids[0], "--part", part, "--to", to, *place, *metadata)
+            assert read.exit_code == 0, read.err
+        assert there.read_bytes() == here.read_bytes()
 
 
 def test_lost_metadata_is_not_made_up_without_offsets(captures: Path, in_files: Place) -> None:
