@@ -13,15 +13,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.cimpl import NewTopic
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from tests.cli.command_line import Outcome, this_process
 from tests.metadata_logs import started
 from tests.rigs.broker import KafkaBroker
+from tests.rigs.certificates import self_signed
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.token_issuer import TokenIssuer
 from tests.rigs.topics import create_topics
@@ -220,7 +216,7 @@ def test_doctor_connect_shows_the_certificate_that_it_does_not_trust(guarded: Gu
 
 @pytest.mark.parametrize(("days", "outcome", "said"), [(-1, "failed", "is not valid now"), (3, "attention", "ends ")])
 def test_doctor_connect_sees_when_certificates_end(tmp_path: Path, days: int, outcome: str, said: str) -> None:
-    pem = certificate_until(datetime.now(UTC) + timedelta(days=days), tmp_path)
+    pem = self_signed("localhost", datetime.now(UTC) + timedelta(days=days), tmp_path)
     config = tmp_path / "client.properties"
     config.write_text(f"security.protocol=SSL\nssl.ca.location={pem}\nrequest.timeout.ms=1000\n")
     with TokenIssuer(pem) as https:
@@ -256,24 +252,6 @@ def test_doctor_connect_names_a_broker_that_is_not_where_it_is_advertised(guarde
     assert (outcome.exit_code, failed["step"], failed["subject"]) == (FINDINGS, "brokers", ELSEWHERE)
     assert failed["evidence"] == {"brokerId": 1, "failedStep": "name"}
     assert "advertised.listeners" in failed["nextStep"]
-
-
-def certificate_until(end: datetime, folder: Path) -> Path:
-    """A self-signed certificate of localhost with its key, as PEM."""
-    key = rsa.generate_private_key(65537, 2048)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(end - timedelta(days=30))
-        .not_valid_after(end)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = folder / "server.pem"
-    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    pem.write_bytes(private + made.public_bytes(Encoding.PEM))
-    return pem
 
 
 def test_who_writes_or_asks_for_topics_by_id_is_told_after_one_try(guarded: Guarded) -> None:

@@ -18,6 +18,7 @@ from urllib.parse import quote, urlencode
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.azure_account import AzureAccount, signed_in
 from tieredctl.storage.bucket_store import MOST_REQUESTS_AT_ONCE, endpoint_option
+from tieredctl.storage.on_the_way import obstacle
 
 SERVICE_VERSION = "2026-02-06"
 """Of the REST API: the first one whose listings can start at a name."""
@@ -178,6 +179,9 @@ def unanswered(error: Exception, url: str, at: str = "") -> AzureFailure:
     from azure.core.exceptions import ClientAuthenticationError
 
     if not isinstance(error, ClientAuthenticationError):
+        in_the_way = obstacle(error, url, "REQUESTS_CA_BUNDLE")
+        if in_the_way is not None:
+            return AzureFailure(ErrorCode.STORE_UNREACHABLE, f"{in_the_way.message}.", hint=in_the_way.hint)
         message = f"{url} does not answer{at} ({type(error).__name__})."
         return AzureFailure(ErrorCode.STORE_UNREACHABLE, message)
     hint = "Set AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, or run `az login`."

@@ -11,6 +11,7 @@ from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.bucket_store import MOST_REQUESTS_AT_ONCE, endpoint_option
+from tieredctl.storage.on_the_way import obstacle
 
 _NOT_FOUND = 404
 _PRECONDITION_FAILED = 412
@@ -113,6 +114,10 @@ def failing_as_tieredctl(url: str) -> Iterator[None]:
             ErrorCode.NO_CREDENTIALS, f"There are no credentials for {url} ({type(error).__name__})."
         ) from None
     except (requests.RequestException, TransportError, DataCorruption) as error:
+        in_the_way = obstacle(error, url, "REQUESTS_CA_BUNDLE")
+        if in_the_way is not None:
+            message, hint = in_the_way
+            raise GcsFailure(ErrorCode.STORE_UNREACHABLE, f"{message}.", hint=hint) from None
         raise GcsFailure(ErrorCode.STORE_UNREACHABLE, f"{url} does not answer ({type(error).__name__}).") from None
     except GoogleAuthError as error:
         raise GcsFailure(

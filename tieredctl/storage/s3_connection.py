@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.bucket_store import MOST_REQUESTS_AT_ONCE, endpoint_option
+from tieredctl.storage.on_the_way import obstacle
 from tieredctl.storage.s3_listing_page import note_root, read_listing_page
 
 if TYPE_CHECKING:
@@ -224,6 +225,9 @@ def connection_failure(error: Exception, url: str, endpoint: str | None) -> S3Fa
             ErrorCode.USAGE, f"{url} cannot be reached with these settings ({type(error).__name__}).", hint=hint
         )
     if kinds & _NO_ANSWER:
+        in_the_way = obstacle(error, endpoint or url, "AWS_CA_BUNDLE")
+        if in_the_way is not None:
+            return S3Failure(ErrorCode.STORE_UNREACHABLE, f"{in_the_way.message}.", hint=in_the_way.hint)
         at = f" at {endpoint}" if endpoint else ""
         return S3Failure(ErrorCode.STORE_UNREACHABLE, f"{url} does not answer{at} ({type(error).__name__}).")
     return S3Failure(ErrorCode.UNREADABLE, f"No request could be sent to {url} ({type(error).__name__}).")
