@@ -53,13 +53,13 @@ def allowed_operations(connection: ServerConnection) -> AllowedOperations:
 
 def _metadata_topic(connection: ServerConnection) -> frozenset[str] | None:
     answered = _topics(connection, [METADATA_TOPIC])
-    return None if answered is None else answered[METADATA_TOPIC]
+    return None if answered is None else answered.get(METADATA_TOPIC)
 
 
 def _any_topic(connection: ServerConnection, name: str) -> frozenset[str] | None:
     answered = _topics(connection, [name])
     settings = _config_error(connection, _TOPIC, name)
-    if answered is None or settings not in (_TOPIC_DENIED, _UNKNOWN_TOPIC):
+    if answered is None or name not in answered or settings not in (_TOPIC_DENIED, _UNKNOWN_TOPIC):
         return None
     # None: nobody has the name, so the user may know that.
     describes = {"Describe"} if answered[name] is None else set()
@@ -111,8 +111,8 @@ def _any_group(connection: ServerConnection, name: str) -> frozenset[str] | None
     if version < 0:
         return None
     request = DescribeGroupsRequest(groups=[name], include_authorized_operations=False, version=version)
-    (answered,) = connection.answer_to(request).groups
-    return frozenset() if answered.error_code == _GROUP_DENIED else frozenset({"Describe"})
+    codes = [group.error_code for group in connection.answer_to(request).groups]
+    return None if not codes else frozenset() if _GROUP_DENIED in codes else frozenset({"Describe"})
 
 
 def _config_error(connection: ServerConnection, kind: int, name: str) -> int:
@@ -125,8 +125,7 @@ def _config_error(connection: ServerConnection, kind: int, name: str) -> int:
     resources = DescribeConfigsRequest.DescribeConfigsResource
     asked = [resources(resource_type=kind, resource_name=name, configuration_keys=["retention.ms"])]
     request = DescribeConfigsRequest(resources=asked, include_synonyms=False, version=version)
-    (answered,) = connection.answer_to(request).results
-    return int(answered.error_code)
+    return next((int(one.error_code) for one in connection.answer_to(request).results), _NO_ANSWER)
 
 
 def _version(connection: ServerConnection, request: Any, last: int) -> int:

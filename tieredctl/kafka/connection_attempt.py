@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -13,7 +13,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.authorized_operations import allowed_operations
 from tieredctl.kafka.connection_settings import security_protocol_of
 from tieredctl.kafka.needed_versions import missing_for_all, missing_for_some, release_in_words
-from tieredctl.kafka.presented_certificates import chain_of, clients_own, described, ends_soon, in_words, presented_by
+from tieredctl.kafka.presented_certificates import Presented, chain_of, clients_own, ends_soon, presented_by
 from tieredctl.kafka.properties import Properties
 from tieredctl.kafka.server_connection import ServerConnection, Unreachable, server_name
 from tieredctl.kafka.sign_in.mechanisms import sign_in_of
@@ -51,8 +51,9 @@ class ConnectionAttempt:
 
     @property
     def is_refused(self) -> bool:
-        """Whether it failed at the login."""
-        return self.failed_at is Step.SIGN_IN
+        """Whether the login was refused: without an answer, it was not."""
+        is_answered = self.error is not None and self.error.code is not ErrorCode.BROKER_UNREACHABLE
+        return is_answered and self.failed_at is Step.SIGN_IN
 
     def run(self, seconds: float, why_no_login: str | None = None) -> None:
         """Tries all steps within `seconds`; those before the login, where there is a reason not to try one."""
@@ -112,8 +113,8 @@ class ConnectionAttempt:
         assert isinstance(connection, ssl.SSLSocket)
         chain = chain_of(connection)
         cipher = (connection.cipher() or ("",))[0]
-        evidence = {"version": connection.version(), "cipher": cipher, "chain": [*map(described, chain)]}
-        found = f"{connection.version()}, {cipher}" + (f"; {in_words(chain)}" if chain else "")
+        evidence = {"version": connection.version(), "cipher": cipher, "chain": _documents(chain)}
+        found = f"{connection.version()}, {cipher}" + (f"; {chain[0]}" if chain else "")
         if ends_soon(chain):
             self._note(Step.TLS, found, evidence, StepOutcome.ATTENTION, _RENEW_HINT)
         else:
@@ -143,8 +144,8 @@ class ConnectionAttempt:
             found = "no login, and the listener asks for none"
             self._note(Step.SIGN_IN, found, {"mechanism": None, "identity": None})
             return
-        evidence = {"mechanism": "SSL", "identity": own.subject.rfc4514_string(), "certificate": described(own)}
-        found = f"the client's certificate, {in_words([own])}"
+        evidence = {"mechanism": "SSL", "identity": own.subject, "certificate": own.document()}
+        found = f"the client's certificate, {own}"
         if ends_soon([own]):
             self._note(Step.SIGN_IN, found, evidence, StepOutcome.ATTENTION, _RENEW_HINT)
         else:
@@ -160,8 +161,8 @@ class ConnectionAttempt:
         found, evidence = error.message.rstrip("."), dict[str, object](error=str(error.code))
         if isinstance(error.__context__, ssl.SSLCertVerificationError):
             chain = presented_by(self._host, self._port, seconds)
-            evidence["chain"] = [*map(described, chain)]
-            found += f"; it presents {in_words(chain)}" if chain else ""
+            evidence["chain"] = _documents(chain)
+            found += f"; it presents {chain[0]}" if chain else ""
         self._note(self.failed_at, found, evidence, StepOutcome.FAILED, error.hint)
 
     def _not_tried(self, step: Step) -> ConnectionStep:
@@ -182,6 +183,10 @@ class ConnectionAttempt:
         next_step: str | None = None,
     ) -> None:
         self._steps[step] = ConnectionStep(self.server, step, outcome, found, next_step, evidence)
+
+
+def _documents(chain: Sequence[Presented]) -> list[Mapping[str, object]]:
+    return [one.document() for one in chain]
 
 
 def _metadata_version(connection: ServerConnection) -> int | None:

@@ -89,6 +89,7 @@ def _at_once(try_one: Callable[[_Broker], ConnectionAttempt], brokers: list[_Bro
 def _load_library() -> None:
     load_client_libraries()
     try:
+        import cryptography  # noqa: F401
         import kafka  # noqa: F401
-    except ImportError:
-        raise missing_extra("This needs kafka-python, which is not installed.", "kafka") from None
+    except ImportError as error:
+        raise missing_extra(f"This needs {error.name}, which is not installed.", "kafka") from None

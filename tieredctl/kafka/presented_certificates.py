@@ -8,17 +8,35 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from tieredctl.kafka.properties import Properties
-
-if TYPE_CHECKING:
-    from cryptography.x509 import Certificate
 
 _SOON = timedelta(days=14)
 
 
-def presented_by(host: str, port: int, seconds: float) -> Sequence[Certificate]:
+class Presented(NamedTuple):
+    """A certificate (RFC 5280); names of subjects are as RFC 4514 writes them."""
+
+    subject: str
+    issuer: str
+    names: Sequence[str]
+    not_before: datetime
+    not_after: datetime
+
+    def document(self) -> Mapping[str, object]:
+        """The certificate as evidence."""
+        times = {"notBefore": _text(self.not_before), "notAfter": _text(self.not_after)}
+        return {"subject": self.subject, "issuer": self.issuer, "names": self.names, **times}
+
+    def __str__(self) -> str:
+        """`CN=broker for broker.example.com, ends 2026-12-24, signed by CN=authority`."""
+        names = f" for {', '.join(self.names)}" if self.names else ""
+        signed = "itself" if self.issuer == self.subject else self.issuer
+        return f"{self.subject or 'a certificate'}{names}, ends {self.not_after.date()}, signed by {signed}"
+
+
+def presented_by(host: str, port: int, seconds: float) -> Sequence[Presented]:
     """A server's certificates, its own first, without checking them, over a connection of its own on which nothing is
     sent; none where it presents none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -32,46 +50,26 @@ def presented_by(host: str, port: int, seconds: float) -> Sequence[Certificate]:
     return ()
 
 
-def chain_of(connection: ssl.SSLSocket) -> Sequence[Certificate]:
-    """What the server presented, its own certificate first."""
-    from cryptography.x509 import load_der_x509_certificate
-
-    return [load_der_x509_certificate(one) for one in _encoded(connection)]
+def chain_of(connection: ssl.SSLSocket) -> Sequence[Presented]:
+    """What the server presented, its own certificate first, without what cannot be read."""
+    return [one for one in map(_read, _encoded(connection)) if one is not None]
 
 
-def clients_own(properties: Properties) -> Certificate | None:
-    """The certificate that the client presents; None where it has none."""
-    from cryptography.x509 import load_pem_x509_certificates
-
+def clients_own(properties: Properties) -> Presented | None:
+    """The certificate that the client presents; None where it has none, or it cannot be read."""
     text = properties.get("ssl.certificate.pem")
     if text is None and (location := properties.get("ssl.certificate.location")):
         text = Path(location).read_text(encoding="utf-8", errors="replace")
-    return load_pem_x509_certificates(text.encode())[0] if text else None
+    begin, end = ssl.PEM_HEADER, ssl.PEM_FOOTER
+    if text is None or begin not in text or end not in text:
+        return None
+    first = text[text.index(begin) : text.index(end) + len(end)]
+    return _read(ssl.PEM_cert_to_DER_cert(first))
 
 
-def described(certificate: Certificate) -> Mapping[str, object]:
-    """A certificate as evidence."""
-    return {
-        "subject": certificate.subject.rfc4514_string(),
-        "issuer": certificate.issuer.rfc4514_string(),
-        "names": _names(certificate),
-        "notBefore": _text(certificate.not_valid_before_utc),
-        "notAfter": _text(certificate.not_valid_after_utc),
-    }
-
-
-def in_words(chain: Sequence[Certificate]) -> str:
-    """`CN=broker for broker, ends 2026-12-24, signed by CN=authority`."""
-    own = chain[0]
-    names = f" for {', '.join(_names(own))}" if _names(own) else ""
-    whose = own.subject.rfc4514_string() or "a certificate"
-    signed = "itself" if own.issuer == own.subject else own.issuer.rfc4514_string()
-    return f"{whose}{names}, ends {own.not_valid_after_utc.date()}, signed by {signed}"
-
-
-def ends_soon(chain: Sequence[Certificate]) -> bool:
+def ends_soon(chain: Sequence[Presented]) -> bool:
     """Whether one of these is not valid for two more weeks."""
-    return any(one.not_valid_after_utc - datetime.now(UTC) < _SOON for one in chain)
+    return any(one.not_after - datetime.now(UTC) < _SOON for one in chain)
 
 
 def _encoded(connection: ssl.SSLSocket) -> Sequence[bytes]:
@@ -86,14 +84,20 @@ def _encoded(connection: ssl.SSLSocket) -> Sequence[bytes]:
     return () if own is None else [own]
 
 
-def _names(certificate: Certificate) -> list[str]:
-    from cryptography.x509 import ExtensionNotFound, SubjectAlternativeName
+def _read(encoded: bytes) -> Presented | None:
+    """None for what cryptography refuses, though OpenSSL takes it."""
+    from cryptography.x509 import ExtensionNotFound, SubjectAlternativeName, load_der_x509_certificate
 
     try:
-        names = certificate.extensions.get_extension_for_class(SubjectAlternativeName).value
-    except (ExtensionNotFound, ValueError):
-        return []
-    return [str(one.value) for one in names]
+        read = load_der_x509_certificate(encoded)
+        names: Sequence[str] = ()
+        with suppress(ExtensionNotFound):
+            extension = read.extensions.get_extension_for_class(SubjectAlternativeName)
+            names = [str(one.value) for one in extension.value]
+        who = read.subject.rfc4514_string(), read.issuer.rfc4514_string()
+        return Presented(*who, names, read.not_valid_before_utc, read.not_valid_after_utc)
+    except ValueError:
+        return None
 
 
 def _text(moment: datetime) -> str:
