@@ -72,3 +72,17 @@ def test_the_letters_on_the_page_are_enough_and_the_first_change_nothing(
     assert "AuthorizationPermissionMismatch" in refused.err
     assert (applied.exit_code, applied.document()["summary"]["done"]) == (0, UNFINISHED), applied.err
     assert (restored.exit_code, set(before) <= set(filled.keys())) == (0, True)
+
+
+def test_a_signature_of_the_container_is_not_told_its_settings(
+    tieredctl: Tieredctl, filled: FilledBucket, signed_with: pytest.MonkeyPatch
+) -> None:
+    sign(signed_with, LOOKING)
+    endpoint = filled.bucket.options["endpoint"]
+
+    outcome = tieredctl(
+        *("doctor", "store", "--store", f"az://{BUCKET}", "--store-option", f"endpoint={endpoint}", "-o", "json")
+    )
+
+    unknown = {item["evidence"]["question"] for item in outcome.document()["items"]}
+    assert (outcome.exit_code, {"container", "soft delete"} <= unknown) == (5, True), outcome.out
