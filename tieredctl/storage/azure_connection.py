@@ -181,7 +181,7 @@ def unanswered(error: Exception, url: str, at: str = "") -> AzureFailure:
     if not isinstance(error, ClientAuthenticationError):
         in_the_way = obstacle(error, url, "REQUESTS_CA_BUNDLE")
         if in_the_way is not None:
-            return AzureFailure(ErrorCode.STORE_UNREACHABLE, f"{in_the_way.message}.", hint=in_the_way.hint)
+            return AzureFailure(in_the_way.code, f"{in_the_way.message}.", hint=in_the_way.hint)
         message = f"{url} does not answer{at} ({type(error).__name__})."
         return AzureFailure(ErrorCode.STORE_UNREACHABLE, message)
     hint = "Set AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, or run `az login`."

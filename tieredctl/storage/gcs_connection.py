@@ -116,8 +116,7 @@ def failing_as_tieredctl(url: str) -> Iterator[None]:
     except (requests.RequestException, TransportError, DataCorruption) as error:
         in_the_way = obstacle(error, url, "REQUESTS_CA_BUNDLE")
         if in_the_way is not None:
-            message, hint = in_the_way
-            raise GcsFailure(ErrorCode.STORE_UNREACHABLE, f"{message}.", hint=hint) from None
+            raise GcsFailure(in_the_way.code, f"{in_the_way.message}.", hint=in_the_way.hint) from None
         raise GcsFailure(ErrorCode.STORE_UNREACHABLE, f"{url} does not answer ({type(error).__name__}).") from None
     except GoogleAuthError as error:
         raise GcsFailure(

@@ -7,16 +7,20 @@ import ssl
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tieredctl.errors import ErrorCode
+
 _PROXY_ERRORS = {"ProxyError", "ProxyConnectionError"}
 _TUNNEL = re.compile(r"Tunnel connection failed: ([1-5][0-9]{2})")
 _MOST_WRAPPED = 50
+_LOGIN_REFUSED = "407"
 
 
 class Obstacle(NamedTuple):
-    """A sentence without its end, and what to do."""
+    """A sentence without its end, what to do, and whether that may pass."""
 
     message: str
     hint: str
+    code: ErrorCode = ErrorCode.STORE_UNREACHABLE
 
 
 def obstacle(error: BaseException, where: str, trust_variable: str) -> Obstacle | None:
@@ -28,10 +32,11 @@ def obstacle(error: BaseException, where: str, trust_variable: str) -> Obstacle 
         message = f"The certificate of {where} is not trusted: {untrusted.verify_message.rstrip('.')}"
         return Obstacle(message, f"Set {trust_variable} to a file with the authority that signed it.")
     if any(_PROXY_ERRORS & {kind.__name__ for kind in type(one).__mro__} for one in wrapped):
-        statuses = (_TUNNEL.search(str(one)) for one in wrapped)
-        status = next((f" (HTTP status {found[1]})" for found in statuses if found), "")
+        status = next((found[1] for found in (_TUNNEL.search(str(one)) for one in wrapped) if found), None)
+        message = f"The proxy does not connect to {where}" + (f" (HTTP status {status})" if status else "")
         hint = "Check HTTPS_PROXY and NO_PROXY, and the user and the password of the proxy."
-        return Obstacle(f"The proxy does not connect to {where}{status}", hint)
+        # A login is tried once: no account is locked by repetition.
+        return Obstacle(message, hint, *([ErrorCode.NO_CREDENTIALS] if status == _LOGIN_REFUSED else []))
     return None
 
 

@@ -227,7 +227,7 @@ def connection_failure(error: Exception, url: str, endpoint: str | None) -> S3Fa
     if kinds & _NO_ANSWER:
         in_the_way = obstacle(error, endpoint or url, "AWS_CA_BUNDLE")
         if in_the_way is not None:
-            return S3Failure(ErrorCode.STORE_UNREACHABLE, f"{in_the_way.message}.", hint=in_the_way.hint)
+            return S3Failure(in_the_way.code, f"{in_the_way.message}.", hint=in_the_way.hint)
         at = f" at {endpoint}" if endpoint else ""
         return S3Failure(ErrorCode.STORE_UNREACHABLE, f"{url} does not answer{at} ({type(error).__name__}).")
     return S3Failure(ErrorCode.UNREADABLE, f"No request could be sent to {url} ({type(error).__name__}).")
