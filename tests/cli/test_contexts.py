@@ -107,6 +107,7 @@ CHANGING = [
     ("orphans", "plan", "--to", "/no/such/plan"),
     ("orphans", "purge", "--older-than", "7d"),
     ("partition", "remove", "Ex-aw3fEQIi3do0H9Y7cKQ:0", "--apply"),
+    ("heal", "--all", "--apply"),
     ("recover", "indexes", "Ex-aw3fEQIi3do0H9Y7cKQ", "--apply"),
     ("recover", "metadata", "--apply"),
 ]

@@ -44,6 +44,7 @@ def of_files(cluster: CrashedClusterOnDisk, folder: Path) -> dict[tuple[str, ...
         ("diskless", "orphans", "apply"): [
             (cluster.plan_file, "--control-plane", "service=none", *more) for more in (("--yes",), ("--dry-run",))
         ],
+        ("heal",): [("--segment-id", SEGMENT_ID, *store, *metadata, *more) for more in ((), APPLY)],
         ("recover", "indexes"): [(SEGMENT_ID, *store, *metadata, *more) for more in ((), APPLY)],
         ("recover", "metadata"): [(*store, *metadata)],
         ("wal", "clean"): [(*on_wal, *more) for more in ((), APPLY)],

@@ -42,6 +42,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("orphans", "scan"): BOTH,
     ("orphans", "scan", "-o", "jsonl"): BOTH,
     ("orphans", "plan", "--to", "plan"): BOTH,
+    ("heal",): BOTH,
     ("recover", "metadata"): BOTH,
     ("recover", "indexes"): BOTH,
     ("estimate", "cost"): BOTH,

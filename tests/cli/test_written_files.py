@@ -30,6 +30,7 @@ READ = {
     ),
     *(
         "--kraft-snapshot",
+        "--from-log-dir",
         "--live-topic-ids",
         "--log-dir",
         "--price-file",

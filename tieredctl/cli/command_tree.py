@@ -26,7 +26,7 @@ NOUNS = {
     "store": "Read the local files of brokers and remote log stores; compare and copy remote stores.",
     "remote": "List and read what is in the remote store.",
     "verify": "Prove that the remote store holds what the metadata promises.",
-    "heal": "Bring lost objects of segments back, from wherever their bytes still are.",
+    "heal": "Bring missing or damaged objects of segments back, from wherever their bytes still are.",
     "orphans": "Find and remove orphaned objects in the remote store.",
     "partition": "Remove what partitions of deleted topics left in remote storage.",
     "recover": "Rebuild what was lost, from what the remote store still has.",

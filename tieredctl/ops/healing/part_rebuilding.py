@@ -130,7 +130,9 @@ class PartRebuilding:
             if not damage:
                 self._replica = replica
                 return log
-            self.refuse(Part.LOG, place, next(iter(damage.values())))
+            part, reason = next(iter(damage.items()))
+            beside_it = "" if part is Part.LOG else f"the stored {part.value} contradicts it: "
+            self.refuse(Part.LOG, place, beside_it + reason)
         return None
 
     def _logs(self, now: Examined) -> Iterator[tuple[str, bytes, ReplicaSegment | None]]:
