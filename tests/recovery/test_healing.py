@@ -16,6 +16,7 @@ from tests.recovery.segments_to_heal import (
     FAULTS,
     INTERVAL,
     CapturedCluster,
+    VersionedMemoryStore,
     in_quarantine,
     own_objects,
     parts_in,
@@ -27,9 +28,13 @@ from tieredctl.formats.record_batches import LOG_OVERHEAD
 from tieredctl.kafka.replica_segments import ReplicaDirectories
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.healing.sources import LARGEST_BYTES, demand_small
+from tieredctl.ops.verification.accepted_losses import NothingAccepted
 from tieredctl.ports.layout import Part
-from tieredctl.ports.object_store import RESERVED_FOLDER
+from tieredctl.ports.object_store import RESERVED_FOLDER, StoredObject
 from tieredctl.storage.memory import MemoryStore
+from tieredctl.wiring.heal import SegmentsHealing
+from tieredctl.wiring.index_recovery import IndexIntervals, WantedSegments
+from tieredctl.wiring.places import MetadataPlace
 
 OBJECTS = 1_000
 PLACES = ("kept-version", "quarantine", "store", "disk", "nowhere")
@@ -300,3 +305,40 @@ def test_a_segment_whose_metadata_changed_since_the_plan_is_left_alone(local: Ca
 
     assert outcome.stopped is not None
     assert (outcome.stopped.code, outcome.written) == (ErrorCode.WORLD_CHANGED, 0)
+
+
+class ArchivedStore(VersionedMemoryStore):
+    """One of whose objects must be restored from an archive before it can be read; or the whole store is silent."""
+
+    archived = ""
+    is_silent = False
+
+    def head(self, key: str) -> StoredObject | None:
+        if self.is_silent:
+            raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It does not answer.")
+        return super().head(key)
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        if key == self.archived:
+            raise TieredctlError(ErrorCode.OBJECT_ARCHIVED, f"{key} is archived.")
+        return super().read(key, start, end)
+
+
+def test_one_segment_that_cannot_be_read_keeps_no_other_from_being_healed(local: CapturedCluster) -> None:
+    archived, lost = longest_chain(local)[:2]
+    store = ArchivedStore()
+    for key, data in local.objects.items():
+        store.put(key, data)
+    store.archived = local.keys(archived)[Part.LOG]
+    del store._objects[local.keys(lost)[Part.TIME_INDEX]]
+    places = MetadataPlace()
+    healing = SegmentsHealing(None, "memory:", {}, places, None, local.healer(store), IndexIntervals(places, INTERVAL))
+    wanted = WantedSegments((archived.segment_id, lost.segment_id))
+
+    healing.plan(wanted, local.segments, NothingAccepted())
+
+    assert [*healing.passed_over] == [archived.segment_id]
+    assert [one.metadata for one in healing.plans] == [lost]
+    store.is_silent = True
+    with pytest.raises(TieredctlError):
+        healing.plan(wanted, local.segments, NothingAccepted())

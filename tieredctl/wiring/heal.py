@@ -14,6 +14,7 @@ from tieredctl.kafka.replica_segments import ReplicaDirectories
 from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import lease_held
+from tieredctl.ops.guards.own_objects import LEASE_KEY
 from tieredctl.ops.healing.healing import HealedSegment, Healing, HealingOutcome
 from tieredctl.ops.healing.healing_plan import Healer, HealingPlan
 from tieredctl.ops.healing.known_segments import SegmentsOnce
@@ -129,7 +130,7 @@ class SegmentsHealing:
                 interval = self._intervals.of(segment.metadata.topic_id_partition.topic)
                 plan = self._healer.plan(segment, interval, rebuilt)
             except TieredctlError as error:
-                if wanted.the_one is not None or error.code not in PASSED_OVER:
+                if wanted.the_one is not None or not self._is_of_one_segment(error):
                     raise
                 self.passed_over[segment_id] = error.message
                 continue
@@ -139,6 +140,14 @@ class SegmentsHealing:
             if plan.objects:
                 self.plans.append(replace(plan.without_bytes(), accepted=self._accepted(plan, accepted)))
             note("segments", number + 1, len(ids))
+
+    def _is_of_one_segment(self, error: TieredctlError) -> bool:
+        """Whether the next segment may be looked at: one object may be archived, or forbidden. Raises TieredctlError if
+        the store as a whole does not answer."""
+        if error.code is ErrorCode.UNREADABLE:
+            self._healer.store.head(LEASE_KEY)
+            return True
+        return error.code in PASSED_OVER
 
     def _accepted(self, plan: HealingPlan, accepted: AcceptedLosses) -> list[Part]:
         store, segment_id = self._healer.store, plan.metadata.segment_id
