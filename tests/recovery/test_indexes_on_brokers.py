@@ -1,5 +1,5 @@
-"""`recover indexes` on real brokers: a consumer fails, or reads what was aborted; afterwards it reads what it read
-before. What the command says of the brokers' caches is true."""
+"""`recover indexes` and `heal` on real brokers: a consumer fails, or reads what was aborted; afterwards it reads what
+it did before. What the command says of the brokers' caches is true."""
 
 from __future__ import annotations
 
@@ -234,3 +234,30 @@ def test_producer_snapshots_are_rebuilt_from_those_before(
     assert outcome.exit_code == 0, outcome.err
     assert payments.part("snapshot").read_bytes() == snapshot
     assert recover(payments, capfd).exit_code == 0
+
+
+def test_a_log_that_was_lost_is_served_again_after_it_came_back_from_a_replicas_disk(
+    orders: TieredSegment, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """And its index and leader epochs, which were lost with it: nothing of what Kafka wrote is other afterwards."""
+    broker = orders.driven.broker
+    expected = records(orders, "orders")
+    parts = [orders.log, orders.part("index"), orders.part("leader_epoch_checkpoint")]
+    written = {path: path.read_bytes() for path in parts}
+    replica = tmp_path / "replica" / "orders-0"
+    replica.mkdir(parents=True)
+    shutil.copy(broker.log_dir / "orders-0" / "partition.metadata", replica)
+    (replica / f"{orders.log.name[:20]}.log").write_bytes(written[orders.log])
+    forget_cache(orders.driven)
+    for path in parts:
+        path.unlink()
+    with pytest.raises(ReadFailed):
+        records(orders, "orders")
+
+    where = ("--bootstrap-server", broker.bootstrap_server, "--store", f"file:{broker.remote_dir}", "-o", "json")
+    confirmed = ("--apply", "--yes", "--cluster-id", broker.cluster_id)
+    code = run(["heal", "--segment-id", orders.segment_id, *where, "--from-log-dir", str(replica.parent), *confirmed])
+
+    assert code == 0, capfd.readouterr().err
+    assert {path: path.read_bytes() for path in parts} == written
+    assert records(orders, "orders") == expected

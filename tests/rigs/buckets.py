@@ -75,6 +75,7 @@ class GcsBucket:
         self.options = {"endpoint": endpoint}
         credentials = AnonymousCredentials()  # type: ignore[no-untyped-call]
         client = storage.Client("tests", credentials, client_options={"api_endpoint": endpoint})
+        self._client = client
         self._bucket: Any = client.bucket(BUCKET)
         self.blob = self._bucket.blob
         if BUCKET not in {bucket.name for bucket in client.list_buckets()}:
@@ -85,6 +86,12 @@ class GcsBucket:
         blob = self._bucket.blob(name)
         blob.metadata = metadata
         blob.upload_from_string(data, content_type)
+
+    def versioned(self, name: str) -> Any:
+        """Another bucket, which keeps versions, as Google's library sees it."""
+        bucket = self._client.bucket(name)
+        bucket.versioning_enabled = True
+        return self._client.create_bucket(bucket)
 
     def remove(self, name: str) -> None:
         """Deletes an object."""

@@ -18,7 +18,7 @@ from tests.rigs.object_servers import ObjectServer
 from tests.rigs.ports import free_ports
 from tests.storage.missing_bucket import demand_missing
 from tieredctl.errors import TieredctlError
-from tieredctl.ports.object_store import DeletionOutcome, StoredObject
+from tieredctl.ports.object_store import DeletionOutcome, KeptVersion, StoredObject
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.gcs import GcsStore
 from tieredctl.storage.gcs_connection import GcsConnection
@@ -192,3 +192,17 @@ def test_what_no_object_can_be_is_named(place: GcsPlace, fake_gcs_server: Object
             list(bucket_at(proxy.endpoint).list())
         assert raised.value.code == "unreadable", (field, value)
         assert len(raised.value.message) < 200
+
+
+def test_the_bytes_of_a_kept_version_are_those_of_its_generation(place: GcsPlace) -> None:
+    """The server's listing does not say which generations are past; Google's does."""
+    versioned = place.bucket.versioned("versioned-generations")
+    store = replace(place.store, address=BucketAddress("gs", versioned.name, place.root))
+    first, second = versioned.blob(place.root + "a"), versioned.blob(place.root + "a")
+    first.upload_from_string(b"first")
+    second.upload_from_string(b"second")
+    kept = KeptVersion("a", str(first.generation), 5, 0, is_delete_marker=False)
+
+    assert (store.read_version(kept), store.read("a")) == (b"first", b"second")
+    with refused_with("object-missing"):
+        store.read_version(kept._replace(version_id="1"))
