@@ -91,9 +91,21 @@ def test_who_may_look_looks_and_removes_nothing(
     assert read.exit_code == ExitCode.CLEAN, read.err
     with exporter(*places) as running:
         running.awaited(is_up)
+    small = tmp_path / "small"
+    small.mkdir()
+    (small / "a").write_bytes(b"1")
+    assert tieredctl("store", "compare", *cluster.store, "--to", f"file:{small}").exit_code == ExitCode.FINDINGS
+    copied = copied_to(bucket, tieredctl, small)
+    assert (copied.exit_code, "denies access" in copied.err) == (ExitCode.FAILURE, True)
     applied = cluster.apply()
     assert (applied.exit_code, "denies access" in applied.err) == (ExitCode.FAILURE, True)
     assert bucket.kept() == before
+
+
+def copied_to(bucket: FilledBucket, tieredctl: Tieredctl, folder: Path) -> Outcome:
+    """A copy of a folder into the bucket."""
+    to = [word.replace("--store", "--to") for word in store_words(bucket.bucket)]
+    return tieredctl("store", "copy", "--store", f"file:{folder}", *to, "--apply", "--yes", "--cluster-id", "any")
 
 
 def segment_of(cluster: CrashedCluster) -> str:
@@ -112,6 +124,10 @@ def test_who_may_remove_applies_restores_and_purges(
     for outcome in (cluster.apply(), cluster.restore(), cluster.purge(*AT_ONCE)):
         assert outcome.exit_code == ExitCode.CLEAN, outcome.err
     assert not bucket.in_quarantine()
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small/a").write_bytes(b"1")
+    copied = copied_to(bucket, tieredctl, tmp_path / "small")
+    assert copied.exit_code == ExitCode.CLEAN, copied.err
 
 
 LACKED = {"lifecycle", "archive tiers", "replication", "encryption", "requester pays", "public access block"}

@@ -16,7 +16,7 @@ from tests.rigs.buckets import BUCKET, AzureContainer, Bucket, GcsBucket, S3Buck
 from tests.rigs.faulty_proxy import FaultyProxy, Rule
 from tests.rigs.lies import one_bit_flipped, stored_altered
 from tests.rigs.object_servers import ObjectServer
-from tests.rigs.stopped_process import KILL, Moment, let_the_lease_run_out, run_until
+from tests.rigs.stopped_process import INT, KILL, Moment, let_the_lease_run_out, pasted, run_until
 
 LARGE = "large/00000000000000000000.log"
 
@@ -198,6 +198,19 @@ def test_a_server_that_stores_other_bytes_than_it_is_sent_is_found_out(folder: P
     results = {(one["key"], one["result"]) for one in done.document()["items"]}
     assert (done.exit_code, rule.met > 0) == (5, True), done.err
     assert results == {("a", "wrong"), ("b", "copied")}
+
+
+def test_interrupted_it_says_how_to_go_on(folder: Path, tmp_path: Path) -> None:
+    to, before = tmp_path / "to", files(folder)
+    to.mkdir()
+    words = ["store", "copy", "--store", f"file:{folder}", "--to", f"file:{to}", *CONFIRMED]
+
+    ended = run_until(Moment("link .*orders7", 3), INT, to, words)
+
+    assert (ended.exit_code, "Traceback" in ended.err) == (130, False), ended.err
+    assert len(files(to)) < len(before)
+    assert pasted(ended).exit_code == 0
+    assert files(to) == before
 
 
 def test_killed_at_any_moment_it_goes_on_and_leaves_nothing_half_done(folder: Path, tmp_path: Path) -> None:

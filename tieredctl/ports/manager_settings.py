@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tieredctl.errors import TieredctlError
 from tieredctl.plugins import PluginKind
@@ -32,6 +32,10 @@ class ManagerSettings:
     """What the settings of a backend begin with after that."""
     also_kafkas: tuple[str, ...] = ()
     """Prefixes of those that brokers have under the same names."""
+    stores: Mapping[str, str] = field(default_factory=dict)
+    """By the scheme of a store's URL, the setting that has the bucket, container or folder."""
+    key_prefix: str = ""
+    """The setting that has the beginning of all keys; empty where there is none."""
     largest_custom_metadata: Callable[[Mapping[str, str], int], int | None] = lambda _settings, _length: None
     """(its settings, the length of a topic's name) -> the most bytes of custom metadata that it gives to Kafka for a
     segment; None where it gives none."""

@@ -109,21 +109,21 @@ def open_inventory(manifest: str, store_url: str, place: StorePlace) -> BucketIn
     from tieredctl.ports.store_kinds import Address, kind_elsewhere
     from tieredctl.storage.registry import open_store
 
-    bucket_place = _bucket_place(store_url)
+    place_in_bucket = bucket_place(store_url)
     kind = kind_elsewhere(manifest)
     if kind is not None and kind.address in {Address.BUCKET, Address.CONTAINER}:
         bucket, _, key = manifest.removeprefix(kind.begins).partition("/")
         options = place.options if store_url.startswith(kind.begins) else {}
-        return find_inventory(open_store(kind.begins + bucket, options), key, bucket_place)
+        return find_inventory(open_store(kind.begins + bucket, options), key, place_in_bucket)
     file = Path(os.path.abspath(manifest.removeprefix("file:")))
     if not file.is_file():
         raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no file {file}.")
     # An inventory's files are in the manifest's own folder, or in one next to it.
     around = file.parent.parent
-    return find_inventory(open_store(f"file:{around}", {}), file.relative_to(around).as_posix(), bucket_place)
+    return find_inventory(open_store(f"file:{around}", {}), file.relative_to(around).as_posix(), place_in_bucket)
 
 
-def _bucket_place(store_url: str) -> BucketPlace:
+def bucket_place(store_url: str) -> BucketPlace:
     """Where a store lies in its bucket. Raises TieredctlError `usage` for one that is not in a bucket."""
     from tieredctl.ops.orphans.bucket_inventory import BucketPlace
     from tieredctl.ports.store_kinds import Address, store_kind

@@ -18,6 +18,8 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.guards.own_objects import LEASE_KEY
 from tieredctl.ops.guards.pace import Pace
+from tieredctl.ops.orphans.bucket_inventory import BucketPlace
+from tieredctl.ops.store_copy.broker_settings import settings_to_change
 from tieredctl.ops.store_copy.comparison import By, StoreComparison
 from tieredctl.ops.store_copy.copying import CopiedObject, ObjectCopier
 from tieredctl.ops.store_copy.difference import Difference, PromisedFirst, Turns, oldest_first
@@ -26,6 +28,7 @@ from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
 from tieredctl.ports.object_store import RESERVED_FOLDER, ObjectStore, WritableObjectStore
 from tieredctl.ports.store_kinds import Address, from_everywhere, store_kind
+from tieredctl.wiring.listing_place import bucket_place
 from tieredctl.wiring.places import MetadataPlace, StorePlace
 from tieredctl.wiring.verify import Verified, verify
 
@@ -134,6 +137,15 @@ class StoreCopying:
             _demand_another(self.comparison.source, self.writable)
             yield CopyRun(self.comparison, self.planned, self.turns, copier, lease)
 
+    def settings_to_change(self) -> Sequence[str]:
+        """What brokers have to be told to read the destination; empty where it is not known what writes the keys."""
+        try:
+            layout = self.stores.source.layout_in(self.comparison.source)
+        except TieredctlError:
+            return ()
+        places = (_placed(place.url) for place in (self.stores.source, self.stores.destination))
+        return [*settings_to_change(layout.name, *places)]
+
     def look_at_destination(self) -> None:
         """Holds the destination against the metadata. Raises TieredctlError as `verify` does."""
         self.findings += _findings(self.stores.judged(destination=True))
@@ -165,6 +177,13 @@ def _findings(judged: Verified | None) -> list[Finding]:
         for one in found
         if judged is not None and exit_code_of([one]) in _ABOUT_THE_STORES
     ]
+
+
+def _placed(url: str) -> BucketPlace:
+    kind = store_kind(url)
+    if kind.address in {Address.BUCKET, Address.CONTAINER}:
+        return bucket_place(url)
+    return BucketPlace(kind.scheme, from_everywhere(url).partition(":")[2], "")
 
 
 def _location(place: StorePlace) -> str:

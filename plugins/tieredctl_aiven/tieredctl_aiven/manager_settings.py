@@ -62,6 +62,14 @@ AIVEN = ManagerSettings(
     backend=_BACKEND,
     backends=("s3.", "aws.", "gcs.", "azure.", "oci."),
     also_kafkas=("metrics.",),
+    stores={
+        "s3": "storage.s3.bucket.name",
+        "gs": "storage.gcs.bucket.name",
+        "az": "storage.azure.container.name",
+        "abfss": "storage.azure.container.name",
+        "file": "storage.root",
+    },
+    key_prefix=_PREFIX,
     largest_custom_metadata=_largest,
 )
 """The entry point `aiven` of the group `tieredctl.manager_settings`."""

@@ -155,7 +155,7 @@ def _carry_out(copying: StoreCopying, run: CopyRun, by: By, view: FindingsView) 
     view.say(f"{done}{counted(run.passes, 'pass', 'passes')}. {_counts(copying.comparison.counts, by)}")
     if run.wrong:
         view.say(f"{counted(run.wrong, 'object')} there hold other bytes, and were not removed: -o wide shows which.")
-    view.say(*_left_alone(copying))
+    view.say(*_left_alone(copying), *(copying.settings_to_change() if run.is_whole else ()))
     if run.outcome.stopped is not None:
         say_error(run.outcome.stopped)
         code = worst(code, run.outcome.stopped.exit_code)
