@@ -11,6 +11,7 @@ from confluent_kafka.admin._resource import ResourceType
 from tests.cli.command_line import Tieredctl
 from tests.rigs.access_rules import Rule, allowed
 from tests.rigs.driven_brokers import DrivenBroker
+from tests.rigs.stopped_process import KILL, Moment, run_until
 from tieredctl.errors import ExitCode
 
 METADATA = [
@@ -53,3 +54,18 @@ def test_what_the_user_may_not_read_is_named_and_the_rest_is_there(
     files = {one["file"] for one in done.document()["items"]}
     assert files == {"cluster.checkpoint", "cluster.json", "remote-log-metadata.parquet", "offsets.json"}
     assert status["items"][0]["unread"] == done.document()["summary"]["unread"] > 3
+
+
+def test_killed_at_any_moment_there_is_a_whole_set_or_none_and_the_next_run_goes_on(
+    kafka_4: DrivenBroker, bucket: Path, tieredctl: Tieredctl
+) -> None:
+    words = ("backup", "run", "--bootstrap-server", kafka_4.broker.bootstrap_server, "--to", f"file:{bucket}")
+    verify = ("backup", "verify", "--from", f"file:{bucket}", "-o", "json")
+    moments = [Moment("link .*cluster.checkpoint"), Moment("remove", 3), Moment("link .*manifests/")]
+    for moment in (*moments, Moment("remove", 7)):
+        stopped = run_until(moment, KILL, bucket, words)
+        assert stopped.exit_code == -KILL, stopped.err
+
+    assert tieredctl(*verify).exit_code in (ExitCode.USAGE, ExitCode.CLEAN)  # without a set, or with a whole one
+    assert tieredctl(*words).exit_code == ExitCode.CLEAN
+    assert tieredctl(*verify).exit_code == ExitCode.CLEAN

@@ -71,6 +71,21 @@ def test_segments_that_no_set_knows_are_registered_and_those_that_are_gone_end_n
     assert now["orders7", 0]["lost"][-1][0] == start
 
 
+def test_what_the_bucket_has_of_topics_that_were_made_after_the_set_is_named_and_left(
+    sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    before = contents(sets.store)
+    (folder,) = sets.store.glob("orders7-0-*")
+    shutil.copytree(folder, sets.store / "later7-0-AAAAAAAAAAAAAAAAAAAAAQ")
+
+    done = restored(tieredctl, sets, tmp_path / "node")
+
+    codes = {one["code"] for one in done.document()["summary"]["findings"]}
+    assert (done.exit_code, codes) == (ExitCode.FINDINGS, {"topic-not-in-cluster"}), done.err
+    assert "later7" not in {one["topic"] for one in events(tieredctl, tmp_path / "node")}
+    assert contents(sets.store).items() > before.items()
+
+
 def test_killed_at_any_moment_nothing_starts_and_another_run_gives_the_same(
     sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:

@@ -21,7 +21,7 @@ SEGMENT_ID = "SXPtPShuQRaI-uuxV2yi7g"
 TOPIC_ID = "G4i52LJdRBel-FDnehx_Kw"
 NAMING = {("diskless", "orphans", "plan"), ("diskless", "orphans", "purge")}
 """The control plane does not know its cluster: the option names it."""
-LIVE = {("topic", "enable"), ("topic", "disable"), ("snapshot", "fetch"), ("partition", "remove")}
+LIVE = {("topic", "enable"), ("topic", "disable"), ("snapshot", "fetch"), ("partition", "remove"), ("backup", "run")}
 APPLY = ("--apply", "--yes")
 
 
@@ -34,6 +34,11 @@ def of_files(cluster: CrashedClusterOnDisk, folder: Path) -> dict[tuple[str, ...
     wal.mkdir()
     node_to_clean(node)
     moved_node(folder / "moved")
+    manifest = folder / "sets" / CLUSTER_ID / "manifests/00000001.json"
+    manifest.parent.mkdir(parents=True)
+    manifest.touch()
+    sets: Words = ("--from", f"file:{folder / 'sets'}")
+    restoring: Words = (*sets, "--store", f"file:{wal}", "--node", f"1={folder / 'other'}")
     on_wal: Words = ("--store", f"file:{wal}", *offline)
     return {
         ("orphans", "plan"): [(*store, *metadata, "--to", folder / "other", *more) for more in ((), ("--dry-run",))],
@@ -53,6 +58,10 @@ def of_files(cluster: CrashedClusterOnDisk, folder: Path) -> dict[tuple[str, ...
         ("recover", "log-starts"): [
             (written(folder / "moved.json", plan()), "--log-dir", folder / "moved", *more) for more in ((), APPLY)
         ],
+        ("backup", "status"): [sets],
+        ("backup", "verify"): [sets],
+        ("restore", "plan"): [restoring],
+        ("restore", "apply"): [(*restoring, *more) for more in (("--yes",), ("--dry-run",))],
         ("snapshot", "clean"): [(node, "--metadata-max-retention-ms", "1000", *more) for more in ((), APPLY)],
     }
 
@@ -101,6 +110,7 @@ def test_nothing_of_another_running_cluster_is_planned_or_changed(
         ("partition", "remove"): [
             (f"{TOPIC_ID}:0", "--store", f"file:{tmp_path}", "--layout", "local", *there, *more) for more in ((), APPLY)
         ],
+        ("backup", "run"): [("--to", f"file:{tmp_path}", *there, *more) for more in ((), ("--dry-run",))],
         ("snapshot", "fetch"): [("--to", tmp_path, *there, *more) for more in ((), ("--dry-run",))],
     }
     assert table.keys() == LIVE

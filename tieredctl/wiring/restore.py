@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -40,6 +40,7 @@ from tieredctl.ops.restore.restored_logs import (
     Origin,
     RestoredLog,
     log_without_segments,
+    of_known_topics,
 )
 from tieredctl.ports.cluster import CommittedOffset
 from tieredctl.ports.metadata_source import MetadataSource
@@ -95,11 +96,9 @@ def restore(
         closing(_events(sets, chain, Path(folder))) as events,
     ):
         selection = Selection.given([one for one in topics if not is_internal(one)] or None, None, None, ())
-        recovery, in_store = _recovery(store, events, selection, ends)
-        logs = {
-            one: _log(one, in_store.get(one), ends.get((one.topic_id, one.partition)), begin_at)
-            for one in partitions_of(state.image)
-        }
+        known = set(partitions_of(state.image))
+        recovery, in_store = _recovery(store, events, selection, known, ends)
+        logs = {one: _log(one, in_store.get(one), ends.get((one.topic_id, one.partition)), begin_at) for one in known}
         by_name = {(one.topic, one.partition): log for one, log in logs.items() if log.origin is not Origin.INTERNAL}
         plan = RestorePlan(
             manifest,
@@ -137,7 +136,11 @@ def _demand_topics(state: ClusterState, begin_at: Mapping[tuple[str, int], int])
 
 
 def _recovery(
-    place: StorePlace, events: MetadataSource, selection: Selection, ends: Mapping[tuple[str, int], LogEnds]
+    place: StorePlace,
+    events: MetadataSource,
+    selection: Selection,
+    partitions: Collection[TopicIdPartition],
+    ends: Mapping[tuple[str, int], LogEnds],
 ) -> tuple[Recovery | None, dict[TopicIdPartition, RestoredLog]]:
     """What the store has, beside what the events say; nothing where they say nothing at all."""
     if not any(events.offset_range(number).end for number in events.metadata_partitions()):
@@ -148,7 +151,8 @@ def _recovery(
     known = KnownMetadata(FollowedMetadata(partial(_same, events)))
     known.refresh()
     judge = SegmentJudge(known, remote.store, remote.layout, known.traits, brokers_are_gone=True)
-    recovery = RecoveryPlanner(known, judge, metadata_partitions=events.partition_count).plan(listing, stored)
+    planner = RecoveryPlanner(known, judge, metadata_partitions=events.partition_count)
+    recovery = of_known_topics(planner.plan(listing, stored), partitions)
     in_store = LogsInStore(remote.store, remote.layout)
     logs = {}
     for one in recovery.partitions:

@@ -36,7 +36,6 @@ from tieredctl.ops.metadata.export import export_metadata
 from tieredctl.ports.cluster import Cluster, ConsumerGroups, OffsetSpec
 from tieredctl.ports.metadata_source import MetadataSource
 from tieredctl.ports.object_store import WritableObjectStore
-from tieredctl.process.interruption import critical_section, mark_complete
 from tieredctl.process.progress import note
 
 _REMOTE_SETTINGS = ("remote.", "log.local.retention.", "log.retention.", "log.dir")
@@ -152,9 +151,7 @@ class BackupRun:
             files=tuple(SetFile.of(name, data) for name, data in files),
         )
         if not self.dry_run:
-            with critical_section():
-                publish(self.sets, manifest, files)
-                mark_complete()
+            publish(self.sets, manifest, files)
         return Backup(manifest, self.findings)
 
     def _events(self, source: MetadataSource) -> tuple[Mapping[int, EventRange], int, bytes]:

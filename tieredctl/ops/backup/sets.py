@@ -17,6 +17,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.ops.backup.manifests import Manifest, SetFile, manifest_sha256, read_manifest
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
+from tieredctl.process.interruption import critical_section, mark_complete
 
 _MANIFEST = re.compile(r"([A-Za-z0-9_-]{22})/manifests/([0-9]{8})\.json", re.ASCII)
 _FOLDER = re.compile(r"sets/[0-9]{8}-[0-9TZ]{16}-[0-9a-f]{8}", re.ASCII)
@@ -151,9 +152,11 @@ def publish(sets: ClusterSets[WritableObjectStore], manifest: Manifest, files: S
         if sets.store.put_if_absent(sets.file_key(manifest, name), data) is None:
             raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{sets.file_key(manifest, name)} is there already.")
         sets.read_file(manifest, name)
-    if sets.store.put_if_absent(sets.manifest_key(manifest.number), manifest.encode()) is None:
-        message = f"Another backup of cluster {manifest.cluster_id} made set {manifest.number} meanwhile."
-        raise TieredctlError(ErrorCode.LOCKED, message, hint="That set is there; nothing else is to be done.")
+    with critical_section():
+        if sets.store.put_if_absent(sets.manifest_key(manifest.number), manifest.encode()) is None:
+            message = f"Another backup of cluster {manifest.cluster_id} made set {manifest.number} meanwhile."
+            raise TieredctlError(ErrorCode.LOCKED, message, hint="That set is there; nothing else is to be done.")
+        mark_complete()
 
 
 def clusters_in(store: ObjectStore) -> list[str]:
@@ -168,11 +171,12 @@ def the_cluster(store: ObjectStore, named: str | None) -> str:
         return named
     if not found:
         raise TieredctlError(ErrorCode.USAGE, f"{store.url} has no backup set.", hint="Check the URL.")
-    if named is not None or len(found) > 1:
-        which = "these clusters" if len(found) > 1 else "this cluster"
-        code = ErrorCode.USAGE if named is None else ErrorCode.ANOTHER_CLUSTER
-        message = f"{store.url} has sets of {which}: {', '.join(found)}."
-        raise TieredctlError(code, message, hint="Choose one with --cluster-id.")
+    if named is not None:
+        message = f"{store.url} has no set of cluster {named}; it has those of {', '.join(found)}."
+        raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message, hint="Check --cluster-id and the URL.")
+    if len(found) > 1:
+        message = f"{store.url} has sets of these clusters: {', '.join(found)}."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Choose one with --cluster-id.")
     return found[0]
 
 

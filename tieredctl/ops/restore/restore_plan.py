@@ -75,6 +75,7 @@ class RestorePlan:
             "createdMs": self.manifest.created_ms,
             "leftOut": list(self.manifest.left_out),
             "unread": list(self.manifest.unread),
+            "findings": [finding.document() for finding in self.findings()],
         }
 
     def findings(self) -> list[Finding]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.checkpoints import EpochEntry
+from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.result_row import Column, JsonOnly, ResultRow, Size, Wide
+from tieredctl.ops.documents import partition_document
 from tieredctl.ops.metadata_recovery.event_rebuilding import Unfit, epochs_within, read_lineage
-from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery
+from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery, Recovery
 from tieredctl.ops.metadata_recovery.restored_log_start import demand_ascending
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment
 from tieredctl.ports.layout import Layout, Part
@@ -208,6 +212,21 @@ def _lost(
         covered = max(covered, one.end_offset)
     if ends is not None and ends.latest > next_offset:
         yield next_offset, ends.latest - 1
+
+
+def of_known_topics(recovery: Recovery, partitions: Collection[TopicIdPartition]) -> Recovery:
+    """The recovery of some partitions alone: what else is in the store, of topics or partitions made after the
+    set, is left as it is, and named."""
+    unknown = [one for one in recovery.partitions if one.partition not in partitions and one.to_recover()]
+    findings = [_unknown(one) for one in unknown]
+    kept = [one for one in recovery.partitions if one.partition in partitions]
+    return replace(recovery, partitions=kept, findings=[*recovery.findings, *findings])
+
+
+def _unknown(recovery: PartitionRecovery) -> Finding:
+    partition, count = recovery.partition, len(recovery.to_recover())
+    message = f"{counted(count, 'segment is', 'segments are')} not restored: the set has no such partition"
+    return Finding(FindingCode.TOPIC_NOT_IN_CLUSTER, str(partition), message, partition_document(partition))
 
 
 def unknown_logs(logs: Mapping[TopicIdPartition, RestoredLog]) -> list[TopicIdPartition]:
