@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tieredctl_proposals.model.diskless_records import PartitionCreated
 
+from tests.backup.captured_sets import CapturedSets
 from tests.cli.command_line import Outcome, Tieredctl, this_process
 from tests.cli.command_tree import commands
 from tests.cli.wal.store_of_uploads import upload_words
@@ -50,6 +51,8 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("wal", "restore", "--to", "restored"): ("wal",),
     ("wal", "upload"): ("wal", "logs"),
     ("diskless", "offsets"): ("coordinators",),
+    ("restore", "plan"): ("sets",),
+    ("restore", "apply"): ("sets",),
 }
 FILTERS = {
     "a topic": (("--topic", "order7"), "Did you mean orders7"),
@@ -82,7 +85,7 @@ def options_of(words: tuple[str, ...]) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def places(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str | Path, ...]]:
+def places(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sequence[str | Path]]:
     """The options that say where a command reads."""
     capture, folder = captures / "kafka-4.3.1", tmp_path_factory.mktemp("active")
     for partition in ORDERS[:2]:
@@ -97,12 +100,13 @@ def places(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         "wal": ("--store", f"file:{folder / 'wal'}"),
         "logs": ("--log-dir", folder / "logs"),
         "coordinators": ("--log-dir", folder / "coordinators", "--coordinators", "1"),
+        "sets": CapturedSets.of(captures, folder / "backup").words("1=node"),
     }
 
 
 @pytest.fixture
 def ask(
-    places: dict[str, tuple[str | Path, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tieredctl: Tieredctl
+    places: dict[str, Sequence[str | Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tieredctl: Tieredctl
 ) -> Asked:
     """Runs a command of `COMMANDS` in a folder of its own, with prices."""
     monkeypatch.chdir(tmp_path)

@@ -16,13 +16,13 @@ BACKUP_FINDING_KINDS = (
         FindingCode.BACKUP_INCOMPLETE,
         Severity.WARNING,
         "something of the cluster could not be read, and is not in the backup set",
-        "tieredctl backup run …",
+        "tieredctl backup run --to URL …",
         incomplete=True,
     ),
     FindingKind(
         FindingCode.BACKUP_OLD,
         Severity.WARNING,
         "the newest set from which the cluster can be restored is older than it may be, or there is none",
-        "tieredctl backup run …",
+        "tieredctl backup run --to URL …",
     ),
 )

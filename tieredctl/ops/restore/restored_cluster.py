@@ -17,6 +17,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.wire import Values
 from tieredctl.kraft.image import MIGRATING_DIRECTORY, TOPIC_RESOURCE, ClusterImage, Topic
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes, uuid_text
+from tieredctl.model.nearest import nearest_hint
 from tieredctl.ops.backup.cluster_state import ClusterState
 from tieredctl.ops.restore.restored_logs import RestoredLog
 
@@ -95,7 +96,8 @@ def cut_to_topics(image: ClusterImage, names: Sequence[str]) -> ClusterImage:
     known = {topic.name for topic in image.topics.values()}
     for name in names:
         if name not in known:
-            raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"The backup set has no topic {name}.", hint="")
+            alike = nearest_hint(name, sorted(known))
+            raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, f"The backup set has no topic {name}.", hint=alike or "")
     topics = {key: one for key, one in image.topics.items() if one.name in names or is_internal(one.name)}
     kept = {topic.name for topic in topics.values()}
     configs = {key: one for key, one in image.configs.items() if key[0] != TOPIC_RESOURCE or key[1] in kept}
