@@ -86,6 +86,26 @@ def test_what_the_bucket_has_of_topics_that_were_made_after_the_set_is_named_and
     assert contents(sets.store).items() > before.items()
 
 
+def test_of_encrypted_segments_no_key_is_needed_and_a_copy_that_nobody_recorded_as_finished_comes_back(
+    captures: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    capture = captures / "aiven-zstd-encrypted-4.3.1"
+    (tmp_path / "sets").mkdir()
+    sets = CapturedSets(tmp_path / "sets", capture / "bucket/tiered", capture / "data")
+    sets.add()
+
+    done = restored(tieredctl, sets, tmp_path / "node", "--layout", "aiven")
+
+    items = done.document()["items"]
+    known = tieredctl("metadata", "segments", "--log-dir", sets.data, "-o", "jsonl").lines()
+    ends = {(one["topic"], one["partition"]): 0 for one in known}
+    for one in known:
+        ends[one["topic"], one["partition"]] = max(ends[one["topic"], one["partition"]], one["endOffset"] + 1)
+    assert done.exit_code == ExitCode.CLEAN, done.err
+    assert {(one["topic"], one["partition"]): one["nextOffset"] for one in items if one["segments"]} == ends
+    assert sum(one["recovered"] for one in items) == 2
+
+
 def test_killed_at_any_moment_nothing_starts_and_another_run_gives_the_same(
     sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:

@@ -42,7 +42,7 @@ class ExportChain:
         return {**self._exports[-1].describe(), "exports": len(self._exports)}
 
     def metadata_partitions(self) -> list[int]:
-        return self._numbers
+        return list(self._numbers)
 
     def findings(self) -> list[Finding]:
         first_offsets = {number: self.offset_range(number).start for number in self._numbers}

@@ -166,9 +166,9 @@ def clusters_in(store: ObjectStore) -> list[str]:
 
 def the_cluster(store: ObjectStore, named: str | None) -> str:
     """The cluster that is named, or the only one. Raises TieredctlError `usage` where there is none, or a choice."""
+    if named is not None and ClusterSets(store, named).numbers():
+        return named  # a bucket may have much else
     found = clusters_in(store)
-    if named is not None and named in found:
-        return named
     if not found:
         raise TieredctlError(ErrorCode.USAGE, f"{store.url} has no backup set.", hint="Check the URL.")
     if named is not None:

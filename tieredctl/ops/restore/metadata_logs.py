@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from tieredctl.formats.group_offsets import committed_offset_record, group_partition
 from tieredctl.formats.metadata_records import encode_event
@@ -53,17 +55,26 @@ def event_logs(
     Where the stream has only some topics' events, offsets begin again at 0: a log with holes would look as if events
     were lost.
     """
-    records: dict[int, list[Record]] = {number: [] for number in stream.source.metadata_partitions()}
-    for number, chunk in stream.chunks():
-        records[number] += _records(chunk)
-    for number, read in records.items():
-        kept = [one._replace(offset=place) for place, one in enumerate(read)] if is_cut else read
-        start, end = (0, len(kept)) if is_cut else stream.source.offset_range(number)
-        new = [
-            Record(end + place, event.event_timestamp_ms, None, encode_event(event))
-            for place, event in enumerate(added.get(number, ()))
-        ]
-        yield number, WrittenLog([*_batches(kept), *_batches(new)], start, end + len(new))
+    left = [*stream.source.metadata_partitions()]
+    for number, chunks in groupby(stream.chunks(), key=itemgetter(0)):
+        left.remove(number)
+        records = [record for _, chunk in chunks for record in _records(chunk)]
+        yield number, _event_log(stream, number, records, added.get(number, ()), is_cut=is_cut)
+    for number in left:
+        yield number, _event_log(stream, number, [], added.get(number, ()), is_cut=is_cut)
+
+
+def _event_log(
+    stream: EventStream, number: int, records: Sequence[Record], added: Sequence[MetadataEvent], *, is_cut: bool
+) -> WrittenLog:
+    start, end = stream.source.offset_range(number)
+    if is_cut:
+        records = [one._replace(offset=place) for place, one in enumerate(records)]
+        start, end = 0, len(records)
+    new = [
+        Record(end + place, event.event_timestamp_ms, None, encode_event(event)) for place, event in enumerate(added)
+    ]
+    return WrittenLog([*_batches(records), *_batches(new)], start, end + len(new))
 
 
 def _records(chunk: RecordChunk) -> list[Record]:
