@@ -26,6 +26,8 @@ from tests.rigs.memory import IN_MEMORY
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.prerequisites import RigMissing
 from tests.shares import chosen_share
+from tieredctl.errors import TieredctlError
+from tieredctl.storage.retrying import RetryPolicy
 
 EXAMPLES = int(os.environ.get("TIEREDCTL_PROPERTY_EXAMPLES", "100"))
 """How many inputs a property is tried with that names no number of its own."""
@@ -163,6 +165,16 @@ def _starts_spark_itself(path: str) -> bool:
 @cache
 def _source(path: str) -> str:
     return (TESTS.parent / path).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request to a store that gets no answer is not made again, so that nothing waits."""
+
+    def raise_at_once(_policy: RetryPolicy, _failures: int, error: TieredctlError) -> None:
+        raise error
+
+    monkeypatch.setattr(RetryPolicy, "wait", raise_at_once)
 
 
 @pytest.fixture(autouse=True, scope="session")

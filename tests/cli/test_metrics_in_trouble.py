@@ -123,7 +123,8 @@ def an_interruption(planned: CrashedClusterOnDisk, metrics: Path) -> Outcome:
 
 
 def a_watch_that_is_ended(planned: CrashedClusterOnDisk, metrics: Path) -> Outcome:
-    words: list[str | Path] = ["status", "--log-dir", planned.log_dir, "--watch", "--metrics-file", metrics]
+    shown = ("--watch", "--interval", "1s")
+    words: list[str | Path] = ["status", "--log-dir", planned.log_dir, *shown, "--metrics-file", metrics]
     return run_until(Moment(r"rename .*metrics\.prom", 2), INT, metrics.parent, words)
 
 

@@ -13,9 +13,7 @@ from tests.cli.crashed_cluster import CrashedCluster, planned_keys
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.faulty_proxy import Answer, Fault, FaultyProxy, Request, Trouble
 from tests.rigs.object_servers import ObjectServer
-from tieredctl.errors import TieredctlError
 from tieredctl.ops.guards.own_objects import LEASE_KEY, QUARANTINE
-from tieredctl.storage.retrying import RetryPolicy
 from tieredctl.storage.trial import TRIAL_FOLDER
 
 EVERY_TIME = 10_000
@@ -24,10 +22,6 @@ DENIED = Answer(403, b"<Error><Code>AccessDenied</Code><Message>no</Message></Er
 
 def is_copy(request: Request) -> bool:
     return request.method == "PUT" and QUARANTINE in request.path
-
-
-def raise_at_once(_policy: RetryPolicy, _failures: int, error: TieredctlError) -> None:
-    raise error
 
 
 def is_deletion(request: Request) -> bool:
@@ -84,9 +78,8 @@ def test_who_may_not_copy_or_delete_removes_nothing_and_a_run_that_may_finishes_
 
 
 def test_a_store_that_stops_answering_is_gone_on_with_later(
-    planned: CrashedCluster, proxy: FaultyProxy, bucket: FilledBucket, monkeypatch: pytest.MonkeyPatch
+    planned: CrashedCluster, proxy: FaultyProxy, bucket: FilledBucket, asked_once: None
 ) -> None:
-    monkeypatch.setattr(RetryPolicy, "wait", raise_at_once)
     stopped = apply_through(planned, proxy, is_copy, *[Trouble.NOT_DELIVERED] * EVERY_TIME)
     kept = planned_keys(planned.plan_file) & set(bucket.keys())
 

@@ -138,7 +138,7 @@ def test_a_cluster_that_does_not_answer_leaves_the_store(
 
 
 def test_a_store_that_does_not_answer_leaves_the_metadata(
-    cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+    cluster: CrashedClusterOnDisk, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch, asked_once: None
 ) -> None:
     url = f"http://127.0.0.1:{free_ports(1)[0]}"
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.command_line import this_process
 from tests.rigs.buckets import BUCKET, AzureContainer, Bucket, GcsBucket, S3Bucket
 from tests.rigs.object_servers import SECRET_KEY, ObjectServer
 from tests.rigs.ports import free_ports
@@ -104,15 +105,15 @@ def test_verification_comes_to_the_same_result(filled: Filled) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["s3", "gs", "az"])
-def test_a_server_that_is_not_there_ends_in_a_sentence(scheme: str, cloud_environment: None) -> None:
+def test_a_server_that_is_not_there_ends_in_a_sentence(scheme: str, cloud_environment: None, asked_once: None) -> None:
     (port,) = free_ports(1)
     where = options({"endpoint": f"http://127.0.0.1:{port}"})
 
-    done = tieredctl("remote", "ls", "--store", f"{scheme}://{BUCKET}/captured", *where)
+    done = this_process("remote", "ls", "--store", f"{scheme}://{BUCKET}/captured", *where)
 
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "does not answer" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert (done.exit_code, done.out) == (1, "")
+    assert "does not answer" in done.err
+    assert "Traceback" not in done.err
 
 
 def test_a_bucket_that_is_not_there_is_wrong_usage(s3: Filled) -> None:
