@@ -84,6 +84,7 @@ def test_a_batch_of_news_is_a_run_and_one_that_spark_gives_again_changes_nothing
     assert after == expected
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("spark")
 def test_a_log_that_loses_its_end_ends_the_stream_in_a_sentence(kafka_4: Path, tmp_path: Path) -> None:
     pipeline = replace(
@@ -144,6 +145,7 @@ def test_a_driver_that_was_killed_is_started_again_and_ends_with_its_last_runs_c
     assert ended.returncode == runs[-1]["summary"]["exitCode"], err
     assert [run["summary"]["version"] for run in runs] == list(range(seen + 1, version() + 1))
     assert runs[0]["summary"]["news"]
+    assert "Traceback" not in err
     assert set(places_of_events(pipeline).values()) == {1}
 
 
