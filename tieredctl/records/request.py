@@ -77,8 +77,8 @@ class RecordRequest:
     columns: tuple[str, ...] | None = None
     """The names of the columns that are made, of `RECORD_SCHEMA`; None for all."""
     bytes_in_flight: int | None = None
-    """How much of a log is asked for ahead, as `LogBytes` has it, in pieces that get smaller with it; None for the limit
-    and pieces that are quickest."""
+    """How much of a log is asked for ahead, as `LogBytes` has it, in pieces that get smaller with it; None for the
+    limit, and pieces that are quickest."""
 
 
 ALL_RECORDS = RecordRequest()
