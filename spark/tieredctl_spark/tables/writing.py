@@ -16,10 +16,10 @@ from tieredctl_spark.tables.kinds import PROVENANCE, TableKind
 from tieredctl_spark.tables.manifest import DataFile
 from tieredctl_spark.tables.table_store import data_file_key
 
-MOST_STORED_BYTES = 24 << 20
+MOST_STORED_BYTES = 16 << 20
 """Of a file of a table that grows without bound."""
 _CODEC = "zstd"
-_BYTES_IN_GROUP = 1 << 22
+_BYTES_IN_GROUP = 1 << 21
 _ROWS_IN_FILE = 1 << 20
 _BYTES_IN_FILE = 1 << 27
 """In memory, before compression: about a quarter of that, or less, is stored."""
