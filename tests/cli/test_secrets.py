@@ -31,6 +31,7 @@ SIGNED = [
     "GET /b/k?AWSAccessKeyId=x&Signature={} HTTP/1.1",
     "BlobEndpoint=https://a.blob.core.windows.net;SharedAccessSignature=sv=1&sig={}&se=2",
     "sv=1&se=2&sig={}",
+    "http://datanode:9864/webhdfs/v1/k?op=OPEN&delegation={}&offset=0",
 ]
 WRITTEN = [
     "{name}={secret}",

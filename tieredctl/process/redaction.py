@@ -65,7 +65,7 @@ _PATTERNS: Sequence[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
         rf"\g<1>{HIDDEN}",
     ),
     (re.compile(rf"({_SECRET_WORD}[\"']?\s*(?:=>|[=:])\s*)(?:{_QUOTED}|[^\s,;&]+)", re.IGNORECASE), rf"\g<1>{HIDDEN}"),
-    (re.compile(r"(\bsig=)[^\s\"'<>;&]+", re.IGNORECASE), rf"\g<1>{HIDDEN}"),
+    (re.compile(r"(\b(?:sig|delegation)=)[^\s\"'<>;&]+", re.IGNORECASE), rf"\g<1>{HIDDEN}"),
     (re.compile(rf"(\buser_[\w.-]++\s*=\s*)(?:{_QUOTED})"), rf"\g<1>{HIDDEN}"),
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b|\beyJ[\w-]{8,4096}+\.[\w-]++\.[\w-]*|\bya29\.[\w-]+"), HIDDEN),
 )
