@@ -77,8 +77,8 @@ class ConnectProxy(_Relay):
         self.url = f"http://{user}:{password}@127.0.0.1:{self.port}"
         self.connected: list[str] = []
         """The hosts that clients were connected to."""
-        self.refused = 0
-        """How many showed another password, or none."""
+        self.refused: list[str] = []
+        """The hosts that clients with another password, or with none, asked for."""
 
     def _relay(self, connection: socket.socket) -> None:
         head = b""
@@ -87,7 +87,7 @@ class ConnectProxy(_Relay):
         line, *headers = head.decode("latin-1").split("\r\n")
         host = line.removeprefix("CONNECT ").partition(":")[0]
         if self._expected not in [one.lower() for one in headers]:
-            self.refused += 1
+            self.refused.append(host)
             connection.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
         elif not line.startswith("CONNECT ") or host not in self._ports:
             connection.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
