@@ -27,8 +27,10 @@ from tieredctl.formats.log_scan import LogBlock, OneByOne, scan_log
 from tieredctl.formats.record_batches import LOG_OVERHEAD
 from tieredctl.kafka.replica_segments import ReplicaDirectories
 from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.healing.sources import LARGEST_BYTES, demand_small
-from tieredctl.ops.verification.accepted_losses import NothingAccepted
+from tieredctl.ops.verification.accepted_losses import AcceptedLosses, NothingAccepted, without_accepted
+from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import RESERVED_FOLDER, StoredObject
 from tieredctl.storage.memory import MemoryStore
@@ -342,3 +344,14 @@ def test_one_segment_that_cannot_be_read_keeps_no_other_from_being_healed(local:
     store.is_silent = True
     with pytest.raises(TieredctlError):
         healing.plan(wanted, local.segments, NothingAccepted())
+
+
+def test_where_the_store_no_longer_answers_nothing_counts_as_accepted(local: CapturedCluster) -> None:
+    metadata = local.finished[0]
+    findings = SegmentFindings(metadata, local.keys(metadata))
+    findings.add(FindingCode.OBJECT_MISSING, Part.LOG, "it is not in the store")
+
+    def read() -> AcceptedLosses:
+        raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It does not answer.")
+
+    assert without_accepted(findings.found, local.store(), read) == findings.found

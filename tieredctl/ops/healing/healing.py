@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.healing.examination import examine
 from tieredctl.ops.healing.healing_plan import Healer, HealingPlan, PlannedObject
+from tieredctl.ops.healing.known_segments import KnownSegmentOfPartition
 from tieredctl.ops.healing.object_writing import OF_ONE_SEGMENT, FreshSegments, Quarantining, put_or_replace
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import WritableObjectStore
@@ -110,6 +112,7 @@ class Healing:
     def _heal(self, segment: HealedSegment, lease: Hold, *, is_last: bool) -> None:
         found = self._found_again(segment.plan)
         metadata = found.metadata
+        self._demand_unchanged(metadata)  # once more: finding the bytes may have taken long
         keep = Quarantining(self.store, self.key, self.fresh.cluster_id, metadata.segment_id)
         objects = found.to_write()
         for one in objects:
@@ -143,16 +146,21 @@ class Healing:
         """The same plan, with its bytes, made of the metadata and the objects of now. Raises TieredctlError
         `world-changed` where it is another one."""
         segment_id = plan.metadata.segment_id
-        segment = self.fresh.finished(segment_id)
-        if segment.metadata != plan.metadata:
-            message = f"The metadata of segment {segment_id} changed since it was read."
-            raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
+        segment = self._demand_unchanged(plan.metadata)
         interval = self.index_interval_bytes(plan.metadata.topic_id_partition.topic)
         found = replace(self.healer.plan(segment, interval, self._snapshots), accepted=plan.accepted)
         if [one.claim for one in found.objects] != [one.claim for one in plan.objects]:
             message = f"The objects of segment {segment_id}, or what they would be written from, changed."
             raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
         return found
+
+    def _demand_unchanged(self, metadata: RemoteLogSegmentMetadata) -> KnownSegmentOfPartition:
+        """The segment, if the metadata says of it what it said; else raises TieredctlError `world-changed`."""
+        segment = self.fresh.finished(metadata.segment_id)
+        if segment.metadata != metadata:
+            message = f"The metadata of segment {metadata.segment_id} changed since it was read."
+            raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
+        return segment
 
     def _write(self, one: PlannedObject, segment: HealedSegment, keep: Quarantining) -> None:
         if one.found is None:

@@ -80,10 +80,14 @@ def without_accepted(
     findings: Sequence[Finding], store: ObjectStore, read: Callable[[], AcceptedLosses]
 ) -> list[Finding]:
     """The findings, with those about losses that were accepted turned into what needs no attention, once for each
-    object."""
+    object. Without an answer from the store, nothing is accepted."""
     if not any(_object_of(one) for one in findings):
         return list(findings)
-    accepted, judged, known = read(), list[Finding](), set[str]()
+    try:
+        accepted = read()
+    except TieredctlError:
+        return list(findings)
+    judged, known = list[Finding](), set[str]()
     for finding in findings:
         about = _object_of(finding)
         loss = about and accepted_now(store, accepted, *about, missing=finding.code in _ABSENT)
