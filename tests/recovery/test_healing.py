@@ -272,6 +272,19 @@ def test_an_encrypted_segment_without_its_data_key_is_encrypted_again_from_a_dis
     assert json.dumps(written) == json.dumps(original)
 
 
+def test_a_segment_that_is_in_a_table_instead_is_not_called_lost(captures: Path) -> None:
+    plain = CapturedCluster(captures / "aiven-plain-4.3.1", "aiven-plain-4.3.1")
+    metadata, store = plain.finished[0], plain.store()
+    for key in plain.keys(metadata).values():
+        del store._objects[key]
+    store.put(f"warehouse/orders/metadata/{metadata.segment_id}.puffin", b"")
+
+    with pytest.raises(TieredctlError) as refused:
+        plain.plan(plain.healer(store), metadata)
+
+    assert (refused.value.code, "iceberg" in refused.value.message) == (ErrorCode.USAGE, True)
+
+
 def test_bytes_that_would_need_too_much_memory_are_refused(local: CapturedCluster) -> None:
     metadata = replace(local.finished[0], segment_size_in_bytes=LARGEST_BYTES + 1)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.healing.examination import Condition, Examined, examine
@@ -23,6 +24,7 @@ from tieredctl.ops.healing.sources import (
     demand_small,
 )
 from tieredctl.ops.verification.accepted_losses import AcceptedLoss
+from tieredctl.ops.verification.other_forms import OtherForms
 from tieredctl.ports.layout import Layout, Part
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject
 from tieredctl.ports.replica_disks import NoDisks, Refusal, ReplicaDisks
@@ -127,7 +129,7 @@ class HealingPlan:
         return [of | one.document() for one in self.objects]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Healer:
     """Looks at segments, and finds the bytes of what they lack. Changes nothing."""
 
@@ -135,6 +137,11 @@ class Healer:
     layout: Layout
     sources: ObjectSources
     disks: ReplicaDisks = field(default_factory=NoDisks)
+
+    @cached_property
+    def other_forms(self) -> OtherForms:
+        """Which segments without objects are in a table instead."""
+        return OtherForms(self.store, self.layout)
 
     def plan(
         self,
@@ -145,7 +152,8 @@ class Healer:
         """Reads the whole segment, and candidates for what is wrong with it until one is proven. `rebuilt_before` has
         producer snapshots of other segments that are healed too, by segment id.
 
-        Raises TieredctlError where the store does not answer, and `usage` for a segment that is too large.
+        Raises TieredctlError where the store does not answer, and `usage` for a segment that is too large, or is not
+        stored as objects at all.
         """
         return _SegmentHealing(self, segment, index_interval_bytes, rebuilt_before).plan()
 
@@ -168,6 +176,8 @@ class _SegmentHealing:
         before = self._examined({})
         if not before.damage:
             return HealingPlan(self._metadata, [])
+        if not before.stored and (elsewhere := self._healer.other_forms.not_judged(self._metadata)):
+            raise TieredctlError(ErrorCode.USAGE, f"Segment {self._metadata.segment_id}: {elsewhere.message}.")
         demand_small(self._metadata)
         now = self._from_objects(before)
         if now.damage:
