@@ -29,7 +29,9 @@ from tieredctl.kafka.replica_segments import ReplicaDirectories
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.healing.sources import LARGEST_BYTES, demand_small
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.accepted_losses import AcceptedLosses, NothingAccepted, without_accepted
+from tieredctl.ops.verification.removed_keys import note_removed
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import RESERVED_FOLDER, StoredObject
@@ -368,3 +370,28 @@ def test_where_the_store_no_longer_answers_nothing_counts_as_accepted(local: Cap
         raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It does not answer.")
 
     assert without_accepted(findings.found, local.store(), read) == findings.found
+
+
+def test_what_tieredctl_removed_itself_comes_back_only_if_it_is_named(local: CapturedCluster) -> None:
+    removed, lost = longest_chain(local)[:2]
+    store = local.store()
+    keys = [*local.keys(removed).values()]
+    for key in keys:
+        in_quarantine(store, key, local.objects[key])
+        del store._objects[key]
+    note_removed(store, None, "plan", keys)
+    del store._objects[local.keys(lost)[Part.TIME_INDEX]]
+    partition, places = removed.topic_id_partition, MetadataPlace()
+    selected = Selection(topic_ids=(partition.topic_id,), numbers=(partition.partition,))
+
+    def planned(wanted: WantedSegments) -> SegmentsHealing:
+        intervals = IndexIntervals(places, INTERVAL)
+        healing = SegmentsHealing(None, "memory:", {}, places, None, local.healer(store), intervals)
+        healing.plan(wanted, local.segments, NothingAccepted())
+        return healing
+
+    of_all, of_named = planned(WantedSegments(None, selected)), planned(WantedSegments((removed.segment_id,)))
+
+    assert [*of_all.passed_over] == [removed.segment_id]
+    assert [one.metadata for one in of_all.plans] == [lost]
+    assert of_named.to_write() == len(keys)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from tieredctl.config.plan_key import key_for_seals, signing_key, usable_key
@@ -27,6 +28,8 @@ from tieredctl.ops.verification.accepted_losses import (
     read_accepted_losses,
     record_losses,
 )
+from tieredctl.ops.verification.options import RemovedSegments
+from tieredctl.ops.verification.removed_keys import read_removed_keys
 from tieredctl.ports.layout import Layout, Part
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.process.progress import note
@@ -124,6 +127,7 @@ class SegmentsHealing:
         """Plans each segment, in the order in which one's producers are needed for the next."""
         rebuilt: dict[str, bytes] = {}
         ids = wanted.ids(segments)
+        removed = RemovedSegments(partial(read_removed_keys, self._healer.store, usable_key()))
         for number, segment_id in enumerate(ids):
             try:
                 segment = segments.finished(segment_id)
@@ -133,6 +137,11 @@ class SegmentsHealing:
                 if wanted.the_one is not None or not self._is_of_one_segment(error):
                     raise
                 self.passed_over[segment_id] = error.message
+                continue
+            missing = [one.key for one in plan.objects if one.stored is None]
+            # What is named is wanted all the same.
+            if missing and wanted.segment_ids is None and (by := removed.plan_of_all(missing)):
+                self.passed_over[segment_id] = f"plan {by.plan_id} removed its objects: name it to bring them back"
                 continue
             self.segments += 1
             if plan.rebuilt_snapshot is not None:
