@@ -197,7 +197,7 @@ def test_a_server_that_stores_other_bytes_than_it_is_sent_is_found_out(folder: P
 
     results = {(one["key"], one["result"]) for one in done.document()["items"]}
     assert (done.exit_code, rule.met > 0) == (5, True), done.err
-    assert results == {("a", "wrong"), ("b", "copied")}
+    assert results == {("a", "unproven"), ("b", "copied")}
 
 
 def test_interrupted_it_says_how_to_go_on(folder: Path, tmp_path: Path) -> None:

@@ -143,6 +143,19 @@ def test_an_object_that_the_source_deletes_meanwhile_is_passed_over() -> None:
     assert done.run.exit_code() == 0
 
 
+def test_a_copy_that_cannot_be_looked_at_again_is_not_called_done_in_any_pass() -> None:
+    class Shy(MemoryStore):
+        def stream(self, key: str, start: int = 0, chunk_size: int = 1) -> Iterator[bytes]:
+            if key == "a":
+                raise TieredctlError(ErrorCode.STORE_FORBIDDEN, "no")
+            return super().stream(key, start, chunk_size)
+
+    done = copied(store_of(SOURCE), Shy())
+
+    assert ("unproven", "a") in done.results()
+    assert (done.run.exit_code(), done.run.unproven) == (5, 1)
+
+
 @pytest.mark.parametrize("kept", [b"4445", b"444", None])
 def test_a_destination_that_keeps_other_bytes_is_found_out(kept: bytes | None) -> None:
     class Lying(Upload):
@@ -169,7 +182,7 @@ def test_a_wrong_copy_stays_where_the_store_might_delete_another() -> None:
     done = copied(store_of(SOURCE), Careless())
 
     (row,) = [row for row in done.rows if row.key == "a"]
-    assert (row.result, "not removed" in (row.reason or "")) == ("wrong", True)
+    assert (row.result, "not removed" in (row.reason or "")) == ("unproven", True)
     assert done.run.exit_code() == 5
 
 

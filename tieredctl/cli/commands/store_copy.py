@@ -153,8 +153,9 @@ def _carry_out(copying: StoreCopying, run: CopyRun, by: By, view: FindingsView) 
     code = view.show(replace(listing, reads_on=True), copying.findings, run.exit_code)
     done = f"Copied {counted(run.outcome.done, 'object')} ({size_text(run.outcome.bytes)}) in "
     view.say(f"{done}{counted(run.passes, 'pass', 'passes')}. {_counts(copying.comparison.counts, by)}")
-    if run.wrong:
-        view.say(f"{counted(run.wrong, 'object')} there hold other bytes, and were not removed: -o wide shows which.")
+    if run.unproven:
+        there = counted(run.unproven, "object is there", "objects are there")
+        view.say(f"{there} without being proven: -o wide shows which. `store compare --by content` reads them.")
     view.say(*_left_alone(copying), *(copying.settings_to_change() if run.is_whole else ()))
     if run.outcome.stopped is not None:
         say_error(run.outcome.stopped)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.result_row import Main, ResultRow, Size, Wide
 from tieredctl.ops.guards.comparison import KnownBytes, held_by, is_there, take_back
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject, WritableObjectStore
@@ -28,9 +28,9 @@ class CopyResult(StrEnum):
     CHANGED = "changed"
     """The source has replaced or deleted it since it was listed."""
     FAILED = "failed"
-    WRONG = "wrong"
-    """Other bytes than the source's are under its key, and were not removed again: the store has another version by
-    now, or cannot be trusted to delete this one alone."""
+    UNPROVEN = "unproven"
+    """It is under its key, but was not found to hold the source's bytes, and was not removed again: it could not be
+    looked at, the store has another version by now, or cannot be trusted to delete this one alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,14 @@ class ObjectCopier:
             raise
         if made is None:
             raise _NotCopied(CopyResult.EXISTS, "something is under this key by now")
-        return self._checked(stored, made, digest)
+        try:
+            return self._checked(stored, made, digest)
+        except TieredctlError as error:
+            if error.code in CONCERN_EVERY_OBJECT:
+                raise
+            is_gone = error.code is ErrorCode.OBJECT_MISSING
+            result = CopyResult.FAILED if is_gone else CopyResult.UNPROVEN
+            raise _NotCopied(result, f"it could not be looked at again: {error.message}") from None
 
     def _read(self, stored: StoredObject) -> Iterator[bytes]:
         if stored.size < _READ_AT_ONCE:
@@ -130,7 +137,7 @@ class ObjectCopier:
     def _take_back(self, made: StoredObject) -> None:
         """Raises `_NotCopied` where the wrong copy stays."""
         if not take_back(self.destination, made):
-            raise _NotCopied(CopyResult.WRONG, "other bytes are under its key, and were not removed again")
+            raise _NotCopied(CopyResult.UNPROVEN, "other bytes are under its key, and were not removed again")
 
     @staticmethod
     def _changed() -> _NotCopied:

@@ -50,8 +50,8 @@ class CopyRun:
     passes: int = 0
     is_whole: bool = False
     """Whether the last look found nothing missing."""
-    wrong: int = 0
-    """How many objects are there with other bytes: the last look may take them for the same."""
+    unproven: int = 0
+    """How many objects may be there with other bytes: the last look may take them for the same."""
     clock: Callable[[], float] = time.monotonic
 
     def copied(self) -> Iterator[CopiedObject]:
@@ -75,7 +75,7 @@ class CopyRun:
             **self.outcome.counts(),
             "passes": self.passes,
             "isWhole": self.is_whole,
-            "wrong": self.wrong,
+            "unproven": self.unproven,
         } | self.comparison.summary()
 
     def exit_code(self) -> ExitCode:
@@ -83,7 +83,7 @@ class CopyRun:
         if self.outcome.stopped is not None:
             return worst(ExitCode.INCOMPLETE, self.outcome.stopped.exit_code)
         left = self.comparison.exit_code(besides=(Mark.ONLY_IN_SOURCE, Mark.ONLY_IN_DESTINATION))
-        return worst(left, ExitCode.CLEAN if self.is_whole and not self.wrong else ExitCode.INCOMPLETE)
+        return worst(left, ExitCode.CLEAN if self.is_whole and not self.unproven else ExitCode.INCOMPLETE)
 
     def _pass(self, todo: Difference) -> Iterator[CopiedObject]:
         outcome = self.outcome
@@ -97,9 +97,9 @@ class CopyRun:
                 outcome.done += 1
                 outcome.bytes += row.size
             else:
-                self.wrong += row.result == CopyResult.WRONG
-                outcome.failed += row.result in (CopyResult.FAILED, CopyResult.WRONG)
-                outcome.skipped += row.result not in (CopyResult.FAILED, CopyResult.WRONG)
+                self.unproven += row.result == CopyResult.UNPROVEN
+                outcome.failed += row.result in (CopyResult.FAILED, CopyResult.UNPROVEN)
+                outcome.skipped += row.result not in (CopyResult.FAILED, CopyResult.UNPROVEN)
             note("objects copied", number, todo.objects)
             yield row
             if self.clock() - renewed > _RENEW_SECONDS:
