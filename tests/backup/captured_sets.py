@@ -94,7 +94,7 @@ class CapturedSets:
         assert cluster_id is not None
         return cluster_id
 
-    def add(self) -> Backup:
+    def add(self, *, full: bool = False) -> Backup:
         """One set more."""
         sets = ClusterSets(open_writable_store(f"file:{self.folder}", {}), self.cluster_id)
         numbers = sets.numbers()
@@ -103,7 +103,7 @@ class CapturedSets:
         ids = {topic.name: uuid_text(topic_id) for topic_id, topic in state.image.topics.items()}
         cluster = CapturedCluster(ids, {name: (0, 500) for name in ids if not name.startswith("__")}, self.denied)
         with TemporaryDirectory() as folder:
-            run = BackupRun(sets, before, Path(folder), lambda: CREATED_MS)
+            run = BackupRun(sets, before, Path(folder), lambda: CREATED_MS, full)
             events = LogDirectories([self.data])
             for number in events.metadata_partitions():
                 deque(events.chunks(number), maxlen=0)  # until then it does not know its ends, which a live topic does

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -57,6 +58,23 @@ def test_a_second_set_has_only_what_is_new(sets: CapturedSets) -> None:
     assert first_file is not None
     assert second_file is not None
     assert second_file.size < first_file.size
+
+
+def test_after_a_full_set_no_earlier_one_is_needed(sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    sets.add(full=True)
+    sets.add()
+    verify = ("backup", "verify", "--from", f"file:{sets.folder}")
+    shutil.rmtree(sets.folder / sets.cluster_id / known(sets).read(1).manifest.folder)
+    half = tieredctl(*verify)
+    for number in (1, 2):
+        (sets.folder / known(sets).manifest_key(number)).unlink()
+
+    whole = tieredctl(*verify)
+    restored = tieredctl("restore", "apply", *sets.words(f"1={tmp_path}/node"), *sets.confirmed)
+
+    assert [known(sets).read(number).manifest.base for number in (3, 4)] == [3, 3]
+    assert (half.exit_code, whole.exit_code) == (ExitCode.CORRUPTION, ExitCode.CLEAN), whole.err
+    assert restored.exit_code == ExitCode.CLEAN, restored.err
 
 
 def test_damage_to_any_file_is_found_at_its_place(sets: CapturedSets, tieredctl: Tieredctl) -> None:

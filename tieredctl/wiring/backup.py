@@ -18,9 +18,16 @@ from tieredctl.wiring.places import ClusterPlace, MetadataPlace, QuorumPlace, St
 
 
 def run_backup(
-    cluster: ClusterPlace, quorum: QuorumPlace, to: StorePlace, clock_ms: Callable[[], int], *, dry_run: bool = False
+    cluster: ClusterPlace,
+    quorum: QuorumPlace,
+    to: StorePlace,
+    clock_ms: Callable[[], int],
+    *,
+    full: bool = False,
+    dry_run: bool = False,
 ) -> Backup:
-    """Writes a set of a live cluster; a dry run only reads all that would be in it.
+    """Writes a set of a live cluster, with the events since the set before, or all if `full`; a dry run only reads all
+    that would be in it.
 
     The cluster's own metadata is read first, and the events after it: of a topic that is made meanwhile there are
     events, and the next set has the topic. Raises TieredctlError where either cannot be read, or nothing be written.
@@ -35,7 +42,7 @@ def run_backup(
         sets: ClusterSets[WritableObjectStore] = ClusterSets(store, live.cluster_id)
         numbers = sets.numbers()
         before = sets.read(numbers[-1]) if numbers else None
-        run = BackupRun(sets, before, Path(folder), clock_ms, dry_run)
+        run = BackupRun(sets, before, Path(folder), clock_ms, full, dry_run)
         with quorum.open(live.cluster_id) as source:
             state = fetch_cluster_state(source, Path(folder))
         with closing(MetadataPlace(cluster=cluster).open_source()) as events:

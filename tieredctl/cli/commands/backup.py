@@ -42,6 +42,9 @@ def run(
     ] = None,
     cluster_options: ClusterOptions,
     cluster_id: ClusterId = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Write all events, not only new ones: no earlier set is needed then.")
+    ] = False,
     dry_run: DryRun = False,
     view: ProgressView,
 ) -> ExitCode:
@@ -56,7 +59,7 @@ def run(
     cluster = cluster_options.place()
     quorum = QuorumPlace(bootstrap_controller, cluster, controller_config or cluster_options.command_config)
     place = StorePlace(to, pairs("--store-option", store_option))
-    backup = run_backup(cluster, quorum, place, clock_ms, dry_run=dry_run)
+    backup = run_backup(cluster, quorum, place, clock_ms, full=full, dry_run=dry_run)
     manifest = backup.manifest
     view.say(*(f"Left out: {one}." for one in manifest.left_out))
     source = {"clusterId": manifest.cluster_id, "bootstrapServer": cluster.bootstrap_server, "to": to}

@@ -112,6 +112,8 @@ class BackupRun:
     folder: Path
     """For files on their way."""
     clock_ms: Callable[[], int]
+    full: bool = False
+    """Whether the set is to have all events, and need none before it."""
     dry_run: bool = False
     findings: list[Finding] = field(default_factory=list)
     _unread: list[str] = field(default_factory=list)
@@ -170,7 +172,7 @@ class BackupRun:
 
     def _read_before(self, source: MetadataSource) -> Mapping[int, int]:
         before = None if self.before is None else self.before.manifest
-        if before is None or before.metadata_topic_id != source.metadata_topic_id:
+        if self.full or before is None or before.metadata_topic_id != source.metadata_topic_id:
             return {}
         ends = {number: one.end_offset for number, one in before.events.items()}
         now = {number: source.offset_range(number) for number in source.metadata_partitions()}

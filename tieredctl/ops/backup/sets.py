@@ -98,11 +98,12 @@ class ClusterSets(Generic[_Store]):
         return data
 
     def findings(self) -> Iterator[Finding]:
-        """What is missing, altered, cut or swapped in these sets, with its place. Reads every byte. Raises
-        TieredctlError as the store does."""
+        """What is missing, altered, cut or swapped in these sets, with its place. Reads every byte. Sets that no later
+        one needs may have been deleted. Raises TieredctlError as the store does."""
         before: KnownSet | None = None
-        expected = 1
-        for number in self.numbers():
+        numbers = self.numbers()
+        expected = numbers[0] if numbers and self._begins_with(numbers[0]) else 1
+        for number in numbers:
             for lost in range(expected, number):
                 yield _finding(self.manifest_key(lost), "the manifest is missing", lost)
             try:
@@ -119,6 +120,15 @@ class ClusterSets(Generic[_Store]):
                 yield _finding(self.manifest_key(number), what, number)
             yield from self._file_findings(one.manifest)
             before, expected = one, number + 1
+
+    def _begins_with(self, number: int) -> bool:
+        """Whether a set needs none before it."""
+        try:
+            return self.read(number).manifest.base == number
+        except TieredctlError as error:
+            if error.code is not ErrorCode.UNDECODABLE:
+                raise
+            return False
 
     def has_files(self, manifest: Manifest) -> bool:
         """Whether every file of a set is there with its size; reads none."""
