@@ -165,9 +165,9 @@ class Drill:
             return {(one.topic, one.partition, one.end_offset) for one in segments.refresh() if one.state == COPIED}
 
 
-@pytest.fixture
-def drill(tmp_path: Path) -> Iterator[Drill]:
-    with three_brokers(jars_of("4.3.1"), {"offsets.topic.num.partitions": "7"}) as brokers:
+@pytest.fixture(params=["4.3.1", pytest.param("3.9.1", marks=pytest.mark.exhaustive("three brokers of 3.9.1"))])
+def drill(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Drill]:
+    with three_brokers(jars_of(request.param), {"offsets.topic.num.partitions": "7"}) as brokers:
         topics = [
             NewTopic(name, partitions, replication_factor=3, config=config)
             for name, (partitions, config) in TOPICS.items()

@@ -161,7 +161,7 @@ def test_status_has_the_age_of_the_newest_that_can_be_restored(sets: CapturedSet
 
     assert young.exit_code == ExitCode.CLEAN
     assert young.document()["summary"]["newestRestorable"] == 2
-    assert "age" in metrics.read_text()
+    assert "tieredctl_newest_restorable_age_ms" in metrics.read_text()
     assert old.exit_code == ExitCode.FINDINGS
     assert behind.document()["summary"]["newestRestorable"] == 1
 

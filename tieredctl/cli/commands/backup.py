@@ -109,7 +109,7 @@ def status(
     elif age_ms > limit_ms:
         message = f"the newest set that can be restored is {age_text(age_ms)} old"
         findings.append(Finding(FindingCode.BACKUP_OLD, sets.cluster_id, message, {"ageMs": age_ms, "set": newest}))
-    summary = {"sets": len(sets.numbers()), "newestRestorable": newest, "ageMs": age_ms}
+    summary = {"sets": len(sets.numbers()), "newestRestorable": newest, "newestRestorableAgeMs": age_ms}
     document = {"clusterId": sets.cluster_id, "from": source}
     return view.show(result_listing("BackupStatus", document, BackupSetRow, rows, summary), findings)
 

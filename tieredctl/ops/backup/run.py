@@ -15,7 +15,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
-from tieredctl.model.result_row import Column, ResultRow, Size, Wide
+from tieredctl.model.result_row import Column, Quantity, ResultRow, Size, Wide
 from tieredctl.ops.backup.cluster_state import ClusterState
 from tieredctl.ops.backup.manifests import (
     CLUSTER_DOCUMENT,
@@ -60,8 +60,8 @@ class BackupSetRow(ResultRow):
     """A set, as `backup status` lists it."""
 
     set_: Annotated[int, Column("SET")]
-    created_ms: int
-    age_ms: int
+    created_ms: Annotated[int, Column("CREATED", Quantity.MOMENT)]
+    age_ms: Annotated[int, Column("AGE", Quantity.AGE, wide=True)]
     bytes: Size[int]
     events: int
     """New ones in this set."""
