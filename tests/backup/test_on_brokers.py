@@ -47,6 +47,9 @@ def test_what_the_user_may_not_read_is_named_and_the_rest_is_there(
     controllers = ("--bootstrap-controller", broker.controller_address, "--controller-config", plain)
     places = ("--bootstrap-server", broker.secure_listeners.sasl_ssl, *controllers, "--to", f"file:{bucket}")
     with allowed(broker, tmp_path, METADATA) as config:
+        server, sign_in = broker.secure_listeners.sasl_ssl, ("--command-config", config)
+        refused = tieredctl("backup", "run", "--bootstrap-server", server, *sign_in, "--to", f"file:{bucket}")
+        assert (refused.exit_code, [*bucket.iterdir()]) == (ExitCode.FAILURE, []), refused.err
         done = tieredctl("backup", "run", *places, "--command-config", config, "-o", "json")
 
     status = tieredctl("backup", "status", "--from", f"file:{bucket}", "-o", "json").document()

@@ -218,6 +218,8 @@ def test_replicas_of_nodes_that_are_no_more_are_placed_on_others_and_all_machine
 
 
 def test_usage_errors_name_the_option(sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl) -> None:
+    elsewhere = tieredctl("restore", "apply", *sets.words("1"), *sets.confirmed)
+    assert (elsewhere.exit_code, "--node ID=DIR" in elsewhere.err) == (ExitCode.USAGE, True)
     wrong = {
         "--node": ("--node", "one=x"),
         "given twice": ("--node", f"1={tmp_path}/other"),

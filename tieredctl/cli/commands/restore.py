@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,6 +115,8 @@ def apply(
     with _restore(options, remote, cluster_id) as found:
         shown = found.plan
         view.say(*_sentences(found))
+        if not shown.folders():
+            raise TieredctlError(ErrorCode.USAGE, "No node has a folder on this machine.", hint="Give --node ID=DIR.")
         shown.demand_applicable()
         if dry_run:
             return _end(shown, RestoreOutcome(planned=len(shown.folders())), view, dry_run=True)
@@ -156,14 +158,21 @@ def _sentences(found: Restore) -> Iterator[str]:
     summary = shown.summary()
     if found.newer_sets:
         yield f"Set {shown.manifest.number} is not the newest: there are {found.newer_sets} after it."
-    yield from (f"Not in the set: {one}." for one in shown.manifest.unread)
-    yield from (f"To be given again: {one}." for one in shown.manifest.left_out)
+    yield from _some("Not in the set", shown.manifest.unread)
+    yield from _some("To be given again", shown.manifest.left_out)
     back = f"{counted(summary['segments'], 'segment')} of {counted(summary['partitions'], 'partition')}"
     yield f"What comes back: {back}, {summary['recovered']} of them copied after the set was made."
     lost = counted(summary["lostOffsets"], "offset")
     yield f"Lost: {lost} in the ranges below, and whatever was on disks alone after the set was made."
 
 
+def _some(what: str, ones: Sequence[str]) -> Iterator[str]:
+    yield from (f"{what}: {one}." for one in ones[:_SHOWN])
+    if len(ones) > _SHOWN:
+        yield f"{what}: {len(ones) - _SHOWN} more; -o json has all."
+
+
+_SHOWN = 20
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _commands.command("plan")(plan)
 _commands.command("apply")(apply)
