@@ -40,7 +40,7 @@ def test_it_is_in_the_output_folder(spark: str, own: str, options: dict[str, str
 
 def test_a_file_system_without_a_store_is_refused() -> None:
     with pytest.raises(TieredctlError) as refusal:
-        ledger_in(output("hdfs://name-node:8020/results"), STORE)
+        ledger_in(output("viewfs://cluster/results"), STORE)
 
     assert refusal.value.code is ErrorCode.USAGE
     assert "--tables" in refusal.value.hint
