@@ -88,10 +88,11 @@ def test_from_place_to_place_and_back(
 
     for source, to in pairwise(places):
         done = command("copy", source, to, *metadata, *confirmed("Sf-gRTWSQf2k17pohiorEQ"))
-        compared = command("compare", source, to, *metadata)
-
         assert done.exit_code == 0, done.err
         assert done.document()["summary"]["done"] == len(before)
+    for source, to in (places[1:3], places[3:]):
+        compared = command("compare", source, to, *metadata)
+
         assert compared.exit_code == 0, compared.err
         assert {one["mark"] for one in compared.document()["items"]} == {"="}
         assert compared.document()["summary"]["same"] == len(before)
@@ -201,11 +202,12 @@ def test_a_server_that_stores_other_bytes_than_it_is_sent_is_found_out(folder: P
 
 
 def test_interrupted_it_says_how_to_go_on(folder: Path, tmp_path: Path) -> None:
-    to, before = tmp_path / "to", files(folder)
+    source = next(folder.glob("orders7-0-*"))
+    to, before = tmp_path / "to", files(source)
     to.mkdir()
-    words = ["store", "copy", "--store", f"file:{folder}", "--to", f"file:{to}", *CONFIRMED]
+    words = ["store", "copy", "--store", f"file:{source}", "--to", f"file:{to}", *CONFIRMED]
 
-    ended = run_until(Moment("link .*orders7", 3), INT, to, words)
+    ended = run_until(Moment(r"link \d{20}", 3), INT, to, words)
 
     assert (ended.exit_code, "Traceback" in ended.err) == (130, False), ended.err
     assert len(files(to)) < len(before)
@@ -214,16 +216,17 @@ def test_interrupted_it_says_how_to_go_on(folder: Path, tmp_path: Path) -> None:
 
 
 def test_killed_at_any_moment_it_goes_on_and_leaves_nothing_half_done(folder: Path, tmp_path: Path) -> None:
-    to, before = tmp_path / "to", files(folder)
+    source = next(folder.glob("orders7-0-*"))
+    to, before = tmp_path / "to", files(source)
     to.mkdir()
-    words = ["store", "copy", "--store", f"file:{folder}", "--to", f"file:{to}", *CONFIRMED]
+    words = ["store", "copy", "--store", f"file:{source}", "--to", f"file:{to}", *CONFIRMED]
 
     for number in range(1, 11):
-        ended = run_until(Moment("link ", number), KILL, to, words)
+        ended = run_until(Moment(r"link \d{20}", number), KILL, to, words)
 
         assert ended.exit_code == -KILL, ended.err
         assert files(to).items() <= before.items()
         let_the_lease_run_out(to, KILL)
     done = own_process(*words, **os.environ)
 
-    assert (done.exit_code, files(to), files(folder)) == (0, before, before)
+    assert (done.exit_code, files(to), files(source)) == (0, before, before)
