@@ -28,7 +28,7 @@ from tieredctl.records.served_spans import ServedSpan
 from tieredctl.records.sound_batches import SoundBatches
 
 PIECE_BYTES = 1 << 23
-_PIECES_IN_FLIGHT = 8
+_PIECES_IN_FLIGHT = 4
 """At least, where a request says how much of a log is in flight: memory follows the pieces, too."""
 INDEXED_FROM_BYTES = 1 << 20
 """Of smaller logs the index is not asked for: it would take longer than the rest of the log."""
