@@ -39,7 +39,8 @@ def upload_in_chunks(client: Any, url: str, blob: Any, wanted: Upload, part_byte
         with suppress(TieredctlError), failing_as_tieredctl(url):
             client._http.delete(session, timeout=ONCE["timeout"])
         raise
-    return None if answer is None else answer.json()
+    with failing_as_tieredctl(url):
+        return None if answer is None else answer.json()
 
 
 def _demand_taken(answer: Any, end: int, size: int, url: str) -> None:
