@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.backup.captured_sets import CapturedSets
 from tests.cli.command_line import Outcome, Tieredctl
-from tests.rigs.stopped_process import FULL_DISK, KILL, Moment, Stop, run_until
+from tests.rigs.stopped_process import FULL_DISK, INT, KILL, Moment, Stop, run_until
 from tieredctl.errors import ExitCode
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.kraft.replay import MetadataReplay
@@ -71,6 +71,17 @@ def test_segments_that_no_set_knows_are_registered_and_those_that_are_gone_end_n
     assert now["orders7", 0]["lost"][-1][0] == start
 
 
+def test_a_bucket_without_any_of_the_segments_that_the_set_promises_is_another_one(
+    sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    shutil.rmtree(sets.store)
+    sets.store.mkdir()
+
+    refused = restored(tieredctl, sets, tmp_path / "node", "--layout", "local")
+
+    assert (refused.exit_code, (tmp_path / "node").exists()) == (ExitCode.USAGE, False)
+
+
 def test_what_the_bucket_has_of_topics_that_were_made_after_the_set_is_named_and_left(
     sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:
@@ -126,14 +137,15 @@ def test_killed_at_any_moment_nothing_starts_and_another_run_gives_the_same(
     assert contents(sets.store) == before
 
 
-def test_on_a_full_disk_nothing_is_left(sets: CapturedSets, tmp_path: Path) -> None:
-    for number in (1, 20):
-        node = tmp_path / str(number) / "node"
+def test_on_a_full_disk_and_after_an_interruption_nothing_is_left(sets: CapturedSets, tmp_path: Path) -> None:
+    stops: list[tuple[int, Stop, int]] = [(1, FULL_DISK, 1), (20, FULL_DISK, 1), (20, INT, 130)]
+    for case, (number, stop, code) in enumerate(stops):
+        node = tmp_path / str(case) / "node"
         node.mkdir(parents=True)
 
-        stopped = stopped_at(number, FULL_DISK, sets, node)
+        stopped = stopped_at(number, stop, sets, node)
 
-        assert (stopped.exit_code, [*node.iterdir()]) == (ExitCode.FAILURE, []), stopped.err
+        assert (stopped.exit_code, [*node.iterdir()]) == (code, []), stopped.err
 
 
 def stopped_at(number: int, stop: Stop, sets: CapturedSets, node: Path) -> Outcome:

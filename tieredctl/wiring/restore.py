@@ -150,6 +150,8 @@ def _recovery(
     stored = list(listing.partitions())
     known = KnownMetadata(FollowedMetadata(partial(_same, events)))
     known.refresh()
+    if not stored and not any(known.segments(one) for one in partitions):
+        return None, {}  # all of it expired
     judge = SegmentJudge(known, remote.store, remote.layout, known.traits, brokers_are_gone=True)
     planner = RecoveryPlanner(known, judge, metadata_partitions=events.partition_count)
     recovery = of_known_topics(planner.plan(listing, stored), partitions)
