@@ -71,15 +71,72 @@ def test_segments_that_no_set_knows_are_registered_and_those_that_are_gone_end_n
     assert now["orders7", 0]["lost"][-1][0] == start
 
 
-def test_a_bucket_without_any_of_the_segments_that_the_set_promises_is_another_one(
+def test_a_bucket_without_any_of_the_segments_that_the_set_promises_may_be_another_one(
     sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:
-    shutil.rmtree(sets.store)
-    sets.store.mkdir()
+    gone = {one["topic"] for one in restored(tieredctl, sets, tmp_path / "all").document()["items"] if one["segments"]}
+    for folder in sets.store.iterdir():
+        shutil.rmtree(folder)
 
-    refused = restored(tieredctl, sets, tmp_path / "node", "--layout", "local")
+    planned = tieredctl("restore", "plan", *sets.words("1"), "-o", "json")
+    refused = restored(tieredctl, sets, tmp_path / "node")
+    unknown = [one for one in planned.document()["items"] if one["origin"] == "unknown"]
+    given = [word for one in unknown for word in ("--begin-at", f"{one['topic']}:{one['partition']}=700")]
+    done = restored(tieredctl, sets, tmp_path / "given", *given)
 
+    assert planned.exit_code == ExitCode.INCOMPLETE, planned.err
+    assert {one["topic"] for one in unknown} == gone
     assert (refused.exit_code, (tmp_path / "node").exists()) == (ExitCode.USAGE, False)
+    assert len(done.document()["summary"]["findings"]) >= len(unknown), done.err
+    assert (tmp_path / "given" / META).exists()
+
+
+def test_first_segments_that_are_gone_are_lost_and_leave_the_log_start_where_it_was(
+    sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    first = min(sets.store.rglob("*orders7-0*/*.log"), key=lambda path: path.name)
+    start = int(first.name[:20])
+    for part in first.parent.glob(f"{start:020}-*"):
+        part.unlink()
+
+    planned = tieredctl("restore", "plan", *sets.words("1"), "-o", "json")
+
+    (log,) = [one for one in planned.document()["items"] if (one["topic"], one["partition"]) == ("orders7", 0)]
+    (found,) = planned.document()["summary"]["findings"]
+    assert (start, log["logStartOffset"]) == (0, 0), planned.err
+    assert (found["code"], found["evidence"]["offsets"]) == ("offset-gap", log["lost"][0])
+
+
+def test_a_set_without_any_event_still_finds_what_the_bucket_has(
+    captures: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    sets = CapturedSets.of(captures, tmp_path)
+    expected = tieredctl("restore", "plan", *sets.words("1"), "-o", "json").document()["items"]
+    sets.data = shutil.copytree(sets.data, tmp_path / "data")
+    for file in sets.data.glob("__remote_log_metadata-*/*"):
+        if file.suffix in (".log", ".index", ".timeindex"):
+            file.write_bytes(b"")
+    sets.add(full=True)
+
+    planned = tieredctl("restore", "plan", *sets.words("1"), "-o", "json")
+
+    items = planned.document()["items"]
+    assert [one["recovered"] for one in items] == [one["segments"] for one in items]
+    assert sum(one["recovered"] for one in items) >= sum(one["segments"] for one in expected)
+
+
+def test_a_tail_that_is_gone_is_lost_though_the_set_does_not_say_where_the_log_ended(
+    captures: Path, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    sets = CapturedSets.of(captures, tmp_path, denied=("orders7",))
+    last = max(sets.store.rglob("*orders7-0*/*.log"), key=lambda path: path.name)
+    for part in last.parent.glob(f"{last.name[:20]}-*"):
+        part.unlink()
+
+    planned = tieredctl("restore", "plan", *sets.words("1"), "--topic", "orders7", "-o", "json")
+
+    (log,) = [one for one in planned.document()["items"] if one["partition"] == 0]
+    assert log["lost"][-1][0] == log["nextOffset"] == int(last.name[:20])
 
 
 def test_what_the_bucket_has_of_topics_that_were_made_after_the_set_is_named_and_left(
@@ -211,6 +268,9 @@ def test_selected_topics_come_back_alone(sets: CapturedSets, tmp_path: Path, tie
     assert {one["topic"] for one in events(tieredctl, node)} == {"orders7"}
     assert not [*node.glob("payments7-*")]
     assert restored(tieredctl, sets, tmp_path / "x", "--topic", "nothing").exit_code == ExitCode.USAGE
+    for folder in sets.store.glob("orders7-*"):
+        shutil.rmtree(folder)
+    assert tieredctl("restore", "plan", *sets.words("1"), "--topic", "orders7").exit_code == ExitCode.INCOMPLETE
 
 
 def test_replicas_of_nodes_that_are_no_more_are_placed_on_others_and_all_machines_write_the_same(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.backup.cluster_state import ClusterState, read_cluster_state
 from tieredctl.ops.backup.manifests import CLUSTER_FILE, EVENTS_FILE, GROUPS_FILE, OFFSETS_FILE, Manifest
@@ -44,7 +45,7 @@ from tieredctl.ops.restore.restored_logs import (
 )
 from tieredctl.ports.cluster import CommittedOffset
 from tieredctl.ports.metadata_source import MetadataSource
-from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.object_store import ObjectStore, list_unreserved
 from tieredctl.wiring.backup import backup_sets
 from tieredctl.wiring.places import StorePlace
 
@@ -90,15 +91,18 @@ def restore(
     state = ClusterState(cut_to_topics(state.image, topics), state.epoch, state.versions)
     _demand_topics(state, begin_at)
     placement = Placement.of(nodes, state.image, chain[-1].sha256)
-    ends = _log_ends(sets, manifest)
+    listed = _log_ends(sets, manifest)
     with (
         TemporaryDirectory(prefix="tieredctl-restore-") as folder,
         closing(_events(sets, chain, Path(folder))) as events,
     ):
         selection = Selection.given([one for one in topics if not is_internal(one)] or None, None, None, ())
-        known = set(partitions_of(state.image))
-        recovery, in_store = _recovery(store, events, selection, known, ends)
-        logs = {one: _log(one, in_store.get(one), ends.get((one.topic_id, one.partition)), begin_at) for one in known}
+        metadata = KnownMetadata(FollowedMetadata(partial(_same, events)))
+        metadata.refresh()
+        promised = _promised(metadata, partitions_of(state.image))
+        ends = {one: LogEnds.known(listed.get((one.topic_id, one.partition)), some) for one, some in promised.items()}
+        recovery, in_store = _recovery(store, metadata, selection, ends, events.partition_count)
+        logs = {one: _log(one, in_store.get(one), ends[one], begin_at, len(some)) for one, some in promised.items()}
         by_name = {(one.topic, one.partition): log for one, log in logs.items() if log.origin is not Origin.INTERNAL}
         plan = RestorePlan(
             manifest,
@@ -120,12 +124,13 @@ def _log(
     in_store: RestoredLog | None,
     ends: LogEnds | None,
     begin_at: Mapping[tuple[str, int], int],
+    promised: int,
 ) -> RestoredLog:
     if in_store is not None:
         return in_store
     if is_internal(partition.topic):
         return RestoredLog(partition, Origin.INTERNAL)
-    return log_without_segments(partition, ends, begin_at.get((partition.topic, partition.partition)))
+    return log_without_segments(partition, ends, begin_at.get((partition.topic, partition.partition)), promised)
 
 
 def _demand_topics(state: ClusterState, begin_at: Mapping[tuple[str, int], int]) -> None:
@@ -135,34 +140,45 @@ def _demand_topics(state: ClusterState, begin_at: Mapping[tuple[str, int], int])
             raise TieredctlError(ErrorCode.USAGE, f"--begin-at: the set has no partition {topic}-{partition}.")
 
 
+def _promised(
+    known: KnownMetadata, partitions: Iterable[TopicIdPartition]
+) -> Mapping[TopicIdPartition, Sequence[RemoteLogSegmentMetadata]]:
+    """The segments that by the events are in the store, of each partition."""
+    finished = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+    return {
+        one: [segment for segment in known.segments(one).values() if segment.state is finished] for one in partitions
+    }
+
+
 def _recovery(
     place: StorePlace,
-    events: MetadataSource,
+    known: KnownMetadata,
     selection: Selection,
-    partitions: Collection[TopicIdPartition],
-    ends: Mapping[tuple[str, int], LogEnds],
+    ends: Mapping[TopicIdPartition, LogEnds | None],
+    metadata_partitions: int | None,
 ) -> tuple[Recovery | None, dict[TopicIdPartition, RestoredLog]]:
-    """What the store has, beside what the events say; nothing where they say nothing at all."""
-    if not any(events.offset_range(number).end for number in events.metadata_partitions()):
+    """What the store has, beside what the events say; nothing where it is empty."""
+    try:
+        remote = place.open()
+    except TieredctlError as error:
+        if error.code is not ErrorCode.UNKNOWN_LAYOUT or any(list_unreserved(place.open_store())):
+            raise
         return None, {}
-    remote = place.open()
     listing = StoreListing(remote.store, remote.layout, selection)
     stored = list(listing.partitions())
-    known = KnownMetadata(FollowedMetadata(partial(_same, events)))
-    known.refresh()
-    if not stored and not any(known.segments(one) for one in partitions):
-        return None, {}  # all of it expired
+    if listing.objects and listing.unexplained == listing.objects:
+        message = f"The layout {remote.layout.name} explains none of the {listing.objects} objects of {place.url}."
+        raise TieredctlError(ErrorCode.NO_OVERLAP, message)
     judge = SegmentJudge(known, remote.store, remote.layout, known.traits, brokers_are_gone=True)
-    planner = RecoveryPlanner(known, judge, metadata_partitions=events.partition_count)
-    recovery = of_known_topics(planner.plan(listing, stored), partitions)
+    planner = RecoveryPlanner(known, judge, metadata_partitions=metadata_partitions)
+    found = Recovery(list(planner.partitions(stored)), listing.objects, listing.unexplained, tuple(known.findings))
+    recovery = of_known_topics(found, ends)
     in_store = LogsInStore(remote.store, remote.layout)
     logs = {}
     for one in recovery.partitions:
-        partition = one.partition
-        ends_before = ends.get((partition.topic_id, partition.partition))
-        log = in_store.log(one, known.deleted_offsets(partition), ends_before)
+        log = in_store.log(one, known.deleted_offsets(one.partition), ends[one.partition])
         if log is not None:
-            logs[partition] = log
+            logs[one.partition] = log
     return recovery, logs
 
 

@@ -79,8 +79,9 @@ class RestorePlan:
         }
 
     def findings(self) -> list[Finding]:
-        """About segments that are left out, and gaps between them."""
-        return [] if self.recovery is None else self.recovery.all_findings()
+        """About segments that are left out, and gaps before and between them."""
+        of_logs = [finding for _, one in sorted(self.logs.items()) for finding in one.findings()]
+        return of_logs if self.recovery is None else [*self.recovery.all_findings(), *of_logs]
 
     def folders(self) -> dict[int, Path]:
         """Of the nodes that are restored on this machine."""
@@ -103,6 +104,9 @@ class RestorePlan:
                 f"Nothing says where the log of {one.topic}-{one.partition}{others} went on; it is not begun at 0."
             )
             hint = f"Give --begin-at {one.topic}:{one.partition}=OFFSET, beyond every offset that it had."
+            if self.logs[one].promised:
+                message = f"{message[:-1]}: {next(self.logs[one].findings()).message}."
+                hint = f"Check --store first: brokers delete what is below a log's start. Only if it is gone: {hint}"
             raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
         for folder in self.folders().values():
             demand_usable(folder, self.mark)

@@ -12,7 +12,7 @@ from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import Finding
+from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.result_row import Column, JsonOnly, ResultRow, Size, Wide
 from tieredctl.ops.documents import partition_document
@@ -51,6 +51,16 @@ class LogEnds(NamedTuple):
     earliest: int
     latest: int
 
+    @classmethod
+    def known(cls, listed: LogEnds | None, promised: Sequence[RemoteLogSegmentMetadata]) -> LogEnds | None:
+        """By what the cluster said, and by the segments that the set's events promise; None by neither."""
+        if not promised:
+            return listed
+        end = max(one.end_offset for one in promised) + 1
+        if listed is None:
+            return cls(min(one.start_offset for one in promised), end)
+        return cls(listed.earliest, max(listed.latest, end))
+
 
 @dataclass(frozen=True, slots=True)
 class RestoredLogRow(ResultRow):
@@ -85,6 +95,22 @@ class RestoredLog:
     """Of these, the ones that the set does not know: they were copied later."""
     bytes: int = 0
     lost: Sequence[tuple[int, int]] = ()
+    promised: int = 0
+    """Segments that the set's events promise, where the store has none of the partition."""
+
+    def findings(self) -> Iterator[Finding]:
+        """What the set promises and the store does not have: all segments, or the first."""
+        if self.promised:
+            message = f"the store has none of the {counted(self.promised, 'segment')} that the set promises"
+            yield self._lacking(message, None)
+        elif self.origin is Origin.SEGMENTS and self.lost and self.lost[0][0] == self.log_start_offset:
+            first, last = self.lost[0]
+            message = f"offsets {first} to {last}, with which the log began, are in no segment of the store"
+            yield self._lacking(message, [first, last])
+
+    def _lacking(self, message: str, offsets: list[int] | None) -> Finding:
+        evidence = partition_document(self.partition) | {"offsets": offsets}
+        return Finding(FindingCode.OFFSET_GAP, str(self.partition), message, evidence, Severity.WARNING)
 
     def row(self) -> RestoredLogRow:
         """As a result shows it."""
@@ -98,12 +124,16 @@ class RestoredLog:
         )
 
 
-def log_without_segments(partition: TopicIdPartition, ends: LogEnds | None, given: int | None) -> RestoredLog:
-    """The log of a partition of which remote storage has nothing: never at 0 where its end is not known."""
+def log_without_segments(
+    partition: TopicIdPartition, ends: LogEnds | None, given: int | None, promised: int
+) -> RestoredLog:
+    """The log of a partition of which remote storage has nothing: never at 0 where its end is not known, and nowhere
+    where the set promises segments, unless the user says so: they may be in another store, and brokers delete what is
+    below a log's start."""
     if given is not None:
-        return RestoredLog(partition, Origin.GIVEN, given, given, lost=_lost_before(ends, given))
-    if ends is None:
-        return RestoredLog(partition, Origin.UNKNOWN)
+        return RestoredLog(partition, Origin.GIVEN, given, given, lost=_lost_before(ends, given), promised=promised)
+    if ends is None or promised:
+        return RestoredLog(partition, Origin.UNKNOWN, promised=promised)
     return RestoredLog(partition, Origin.BACKUP, ends.latest, ends.latest, lost=_lost_before(ends, ends.latest))
 
 
@@ -131,7 +161,9 @@ class LogsInStore:
         line = [one for one in present if is_within_leader_epochs(_metadata(one), next_offset, epochs)]
         start = min(_metadata(one).start_offset for one in line or [last])
         if ends is not None:
-            start = max(start, min(ends.earliest, next_offset))
+            # a log that began above what is lost would have brokers delete the rest of its first segments' metadata
+            lacking = next(deleted.not_among(ends.earliest, start - 1), None)
+            start = max(start, min(ends.earliest, next_offset)) if lacking is None else lacking[0]
         return RestoredLog(
             recovery.partition,
             Origin.SEGMENTS,
@@ -204,7 +236,8 @@ def _lost(
     deleted: DeletedOffsets,
     ends: LogEnds | None,
 ) -> Iterator[tuple[int, int]]:
-    """The offsets between segments that nothing deleted, and those that were on disks alone when the set was made."""
+    """The offsets before and between segments that nothing deleted, and those that were on disks alone when the set was
+    made."""
     covered = start - 1
     for one in sorted(segments, key=lambda segment: segment.start_offset):
         if one.start_offset > covered + 1:
