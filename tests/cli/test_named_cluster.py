@@ -62,6 +62,9 @@ def of_files(cluster: CrashedClusterOnDisk, folder: Path) -> dict[tuple[str, ...
         ("backup", "verify"): [sets],
         ("restore", "plan"): [restoring],
         ("restore", "apply"): [(*restoring, *more) for more in (("--yes",), ("--dry-run",))],
+        ("store", "copy"): [
+            (*cluster.store, *metadata, "--to", f"file:{wal}", *more) for more in ((), ("--apply",), APPLY)
+        ],
         ("snapshot", "clean"): [(node, "--metadata-max-retention-ms", "1000", *more) for more in ((), APPLY)],
     }
 

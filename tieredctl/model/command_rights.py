@@ -21,6 +21,8 @@ OWN_RIGHTS: Mapping[Rights, tuple[str, ...]] = {
         "metadata stats",
         "metadata export",
         "store check",
+        "store compare",
+        "store copy",
         "remote read",
         "verify",
         "orphans scan",
@@ -32,7 +34,7 @@ OWN_RIGHTS: Mapping[Rights, tuple[str, ...]] = {
     ),
     Rights((), _DESCRIBE): ("offsets",),
     Rights(_READ, _DESCRIBE): ("estimate metadata", "remote records"),
-    Rights(_READ, _DESCRIBE_CONFIGS): ("explain", "recover metadata", "recover indexes", "pipeline run"),
+    Rights(_READ, _DESCRIBE_CONFIGS): ("explain", "recover metadata", "recover indexes", "heal", "pipeline run"),
     Rights(_READ, _DESCRIBE_CONFIGS, _DESCRIBE): (
         "topic list",
         "topic status",
@@ -53,5 +55,6 @@ OWN_RIGHTS: Mapping[Rights, tuple[str, ...]] = {
 RIGHTS_BESIDES: Mapping[Rights, tuple[str, ...]] = {
     Rights(("Describe", "Read", "Write")): ("partition remove --apply", "recover metadata --apply"),
     Rights((), (), ("Describe", "ClusterAction")): ("snapshot fetch",),
+    Rights(_READ, (), ("ClusterAction",)): ("backup run",),
 }
 """Those that need more than they need to look."""
