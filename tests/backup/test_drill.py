@@ -149,7 +149,7 @@ class Drill:
         planned = self.restore("plan")
         assert planned.exit_code == ExitCode.FINDINGS, planned.err
         done = self.restore("apply", "--yes", "--cluster-id", self.first.cluster_id)
-        assert done.exit_code == ExitCode.CLEAN, done.err
+        assert done.exit_code == ExitCode.FINDINGS, done.err
         again = self.restore("apply", "--yes", "--cluster-id", self.first.cluster_id)
         assert again.document()["items"] == done.document()["items"] == planned.document()["items"]
         assert objects(self.first.remote_dir) == before

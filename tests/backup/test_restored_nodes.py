@@ -13,8 +13,11 @@ from tests.rigs.stopped_process import FULL_DISK, INT, KILL, Moment, Stop, run_u
 from tieredctl.errors import ExitCode
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.kraft.replay import MetadataReplay
+from tieredctl.ops.restore.node_files import new_nodes
 
 META = "meta.properties"
+WRITTEN = ExitCode.INCOMPLETE
+"""The captured node's events are not whole, as its set says: what is restored is written, and the exit code says so."""
 TIERED = ("orders7", "payments7", "slow7")
 
 
@@ -40,7 +43,7 @@ def test_a_node_has_the_clusters_topics_and_ids_and_every_event_at_its_offset(
 
     done = restored(tieredctl, sets, node)
 
-    assert done.exit_code == ExitCode.CLEAN, done.err
+    assert done.exit_code == WRITTEN, done.err
     before = tieredctl("metadata", "format", "--log-dir", sets.data, "-o", "jsonl").lines()
     assert events(tieredctl, node) == before
     (checkpoint,) = (node / "__cluster_metadata-0").iterdir()
@@ -149,7 +152,7 @@ def test_what_the_bucket_has_of_topics_that_were_made_after_the_set_is_named_and
     done = restored(tieredctl, sets, tmp_path / "node")
 
     codes = {one["code"] for one in done.document()["summary"]["findings"]}
-    assert (done.exit_code, codes) == (ExitCode.FINDINGS, {"topic-not-in-cluster"}), done.err
+    assert (done.exit_code, codes) == (WRITTEN, {"topic-not-in-cluster"}), done.err
     assert "later7" not in {one["topic"] for one in events(tieredctl, tmp_path / "node")}
     assert contents(sets.store).items() > before.items()
 
@@ -169,7 +172,7 @@ def test_of_encrypted_segments_no_key_is_needed_and_a_copy_that_nobody_recorded_
     ends = {(one["topic"], one["partition"]): 0 for one in known}
     for one in known:
         ends[one["topic"], one["partition"]] = max(ends[one["topic"], one["partition"]], one["endOffset"] + 1)
-    assert done.exit_code == ExitCode.CLEAN, done.err
+    assert done.exit_code == ExitCode.FINDINGS, done.err
     assert {(one["topic"], one["partition"]): one["nextOffset"] for one in items if one["segments"]} == ends
     assert sum(one["recovered"] for one in items) == 2
 
@@ -178,7 +181,7 @@ def test_killed_at_any_moment_nothing_starts_and_another_run_gives_the_same(
     sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:
     whole = tmp_path / "whole" / "node"
-    assert restored(tieredctl, sets, whole).exit_code == ExitCode.CLEAN
+    assert restored(tieredctl, sets, whole).exit_code == WRITTEN
     expected, before = contents(whole), contents(sets.store)
     changes = len(expected) + len([*whole.iterdir()])
 
@@ -190,7 +193,7 @@ def test_killed_at_any_moment_nothing_starts_and_another_run_gives_the_same(
         assert stopped.exit_code == -KILL, (number, stopped.err)
         assert not (node / META).exists(), number
         again = restored(tieredctl, sets, node)
-        assert (again.exit_code, contents(node)) == (ExitCode.CLEAN, expected), (number, again.err)
+        assert (again.exit_code, contents(node)) == (WRITTEN, expected), (number, again.err)
     assert contents(sets.store) == before
 
 
@@ -217,11 +220,23 @@ def test_a_second_run_leaves_a_restored_node_and_one_that_was_started_is_refused
     restored(tieredctl, sets, node)
     before = contents(node)
 
-    assert restored(tieredctl, sets, node).exit_code == ExitCode.CLEAN
+    assert restored(tieredctl, sets, node).exit_code == WRITTEN
     assert contents(node) == before
     (node / ".lock").touch()
     assert restored(tieredctl, sets, node).exit_code == ExitCode.FAILURE
     assert contents(node).items() >= before.items()
+
+
+def test_of_two_restores_into_one_folder_the_second_is_refused(
+    sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    node = tmp_path / "node"
+    with new_nodes({1: node}, "another"):
+        refused = restored(tieredctl, sets, node)
+        left = [*node.iterdir()]
+
+    assert refused.exit_code == ExitCode.LOCKED, refused.err
+    assert len(left) == 1
 
 
 def test_a_folder_with_anything_in_it_is_refused_before_any_node_is_written(
@@ -280,7 +295,7 @@ def test_replicas_of_nodes_that_are_no_more_are_placed_on_others_and_all_machine
     first, second = sets.words(f"7={tmp_path}/b7", "8"), sets.words("7", f"8={tmp_path}/b8")
 
     for words in (together, first, second):
-        assert tieredctl("restore", "apply", *words, *sets.confirmed).exit_code == ExitCode.CLEAN
+        assert tieredctl("restore", "apply", *words, *sets.confirmed).exit_code == WRITTEN
 
     assert contents(tmp_path / "a7") == contents(tmp_path / "b7")
     assert contents(tmp_path / "a8") == contents(tmp_path / "b8")

@@ -74,7 +74,7 @@ def test_after_a_full_set_no_earlier_one_is_needed(sets: CapturedSets, tmp_path:
 
     assert [known(sets).read(number).manifest.base for number in (3, 4)] == [3, 3]
     assert (half.exit_code, whole.exit_code) == (ExitCode.CORRUPTION, ExitCode.CLEAN), whole.err
-    assert restored.exit_code == ExitCode.CLEAN, restored.err
+    assert restored.exit_code == ExitCode.INCOMPLETE, restored.err  # the captured events are not whole
 
 
 def test_damage_to_any_file_is_found_at_its_place(sets: CapturedSets, tieredctl: Tieredctl) -> None:

@@ -18,8 +18,9 @@ from tieredctl.cli.options import ClusterId, DryRun, Topics, Yes
 from tieredctl.cli.places import RemoteOptions
 from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView
-from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
+from tieredctl.model.findings import Severity
 from tieredctl.ops.restore.restore_plan import RestoreOutcome, RestorePlan
 from tieredctl.ops.restore.restored_cluster import NewNode
 from tieredctl.ops.restore.restored_logs import RestoredLogRow
@@ -110,6 +111,8 @@ def apply(
     """Write the log directories of a cluster's new nodes: the same topics and ids, their logs empty at the end of
     remote storage. Never run it while the old cluster lives: both would own the same objects.
 
+    Exit 3 and 5 as of `plan`, once everything is written.
+
     For example: tieredctl restore apply --from s3://backups/kafka --store s3://tiered --node 1=/var/lib/kafka/data
     """
     with _restore(options, remote, cluster_id) as found:
@@ -120,6 +123,13 @@ def apply(
         shown.demand_applicable()
         if dry_run:
             return _end(shown, RestoreOutcome(planned=len(shown.folders())), view, dry_run=True)
+        view.say(*_some("Lost", [_lost(one) for one in shown.rows() if one.lost]))
+        view.say(
+            *_some(
+                "Found",
+                [f"{one.subject}: {one.message}" for one in shown.findings() if one.severity is not Severity.INFO],
+            )
+        )
         what = f"Writing {counted(len(shown.folders()), 'node')} of a cluster that no longer runs"
         demand_confirmation(what, shown.manifest.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         outcome = found.apply()
@@ -131,7 +141,7 @@ def apply(
 def _end(shown: RestorePlan, outcome: RestoreOutcome, view: ProgressView, *, dry_run: bool) -> ExitCode:
     ended = shown.summary() | outcome.counts() | {"applied": not dry_run, "dryRun": dry_run}
     listing = result_listing("Restore", shown.source(), RestoredLogRow, shown.rows(), ended)
-    return view.end(listing, outcome, shown.findings())
+    return worst(view.end(listing, outcome, shown.findings()), _code(shown))
 
 
 def _restore(options: RestoreOptions, remote: RemoteOptions, cluster_id: str | None) -> AbstractContextManager[Restore]:
@@ -164,6 +174,11 @@ def _sentences(found: Restore) -> Iterator[str]:
     yield f"What comes back: {back}, {summary['recovered']} of them copied after the set was made."
     lost = counted(summary["lostOffsets"], "offset")
     yield f"Lost: {lost} in the ranges below, and whatever was on disks alone after the set was made."
+
+
+def _lost(row: RestoredLogRow) -> str:
+    ranges = ", ".join(f"{first} to {last}" for first, last in row.lost)
+    return f"offsets {ranges} of {row.topic}-{row.partition}, which goes on at {row.next_offset}"
 
 
 def _some(what: str, ones: Sequence[str]) -> Iterator[str]:

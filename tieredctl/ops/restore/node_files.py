@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -118,10 +119,15 @@ def new_nodes(folders: Mapping[int, Path], mark: str) -> Iterator[dict[int, Node
     failure leaves nothing. `mark` names what is restored: a folder that has it already is left as it is.
 
     Raises TieredctlError `unwritable` where a folder has anything but what an interrupted restore left, or nothing can
-    be written.
+    be written, `locked` while another restore writes into one.
     """
     writers: dict[int, NodeWriter] = {}
-    with _written():
+    with _written(), ExitStack() as locks:
+        for folder in folders.values():
+            demand_usable(folder, mark)
+        for folder in folders.values():
+            folder.mkdir(parents=True, exist_ok=True)
+            locks.enter_context(_locked(folder))
         for folder in folders.values():
             demand_usable(folder, mark)
         try:
@@ -129,7 +135,7 @@ def new_nodes(folders: Mapping[int, Path], mark: str) -> Iterator[dict[int, Node
                 if not is_restored(folder, mark):
                     staging = folder / _STAGING
                     shutil.rmtree(staging, ignore_errors=True)
-                    staging.mkdir(parents=True)
+                    staging.mkdir()
                     writers[node_id] = NodeWriter(staging)
             yield writers
             for writer in writers.values():
@@ -144,6 +150,20 @@ def new_nodes(folders: Mapping[int, Path], mark: str) -> Iterator[dict[int, Node
         finally:
             for writer in writers.values():
                 shutil.rmtree(writer.folder, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            flock(descriptor, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            message = f"Another run writes into {folder}."
+            raise TieredctlError(ErrorCode.LOCKED, message, hint="Wait until it ends.") from None
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def is_restored(folder: Path, mark: str) -> bool:
