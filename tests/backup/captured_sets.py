@@ -48,6 +48,8 @@ class CapturedCluster:
     ends: Mapping[str, tuple[int, int]]
     """By topic, where each of its partitions begins and ends."""
     denied: Sequence[str] = ()
+    has_groups: bool = False
+    """Though the captured cluster had no topic of theirs."""
 
     def topic(self, name: str) -> TopicDescription:
         if name in self.denied:
@@ -62,6 +64,8 @@ class CapturedCluster:
         """May be asked."""
 
     def committed_offsets(self) -> Sequence[CommittedOffset]:
+        if not self.has_groups:
+            return []
         return [CommittedOffset(GROUP, name, 0, COMMITTED * (1 + 1000 * place)) for place, name in enumerate(self.ends)]
 
     def broker_configs(self) -> Mapping[int, Mapping[str, ConfigValue]]:
@@ -77,6 +81,7 @@ class CapturedSets:
     data: Path
     """Of the captured node."""
     denied: Sequence[str] = ()
+    has_groups: bool = False
 
     @classmethod
     def of(cls, captures: Path, folder: Path, denied: Sequence[str] = ()) -> CapturedSets:
@@ -101,7 +106,8 @@ class CapturedSets:
         before: KnownSet | None = sets.read(numbers[-1]) if numbers else None
         state = captured_state(self.data)
         ids = {topic.name: uuid_text(topic_id) for topic_id, topic in state.image.topics.items()}
-        cluster = CapturedCluster(ids, {name: (0, 500) for name in ids if not name.startswith("__")}, self.denied)
+        ends = {name: (0, 500) for name in ids if not name.startswith("__")}
+        cluster = CapturedCluster(ids, ends, self.denied, self.has_groups)
         with TemporaryDirectory() as folder:
             run = BackupRun(sets, before, Path(folder), lambda: CREATED_MS, full)
             events = LogDirectories([self.data])

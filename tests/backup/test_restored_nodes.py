@@ -7,11 +7,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.backup.captured_sets import CapturedSets
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.rigs.stopped_process import FULL_DISK, INT, KILL, Moment, Stop, run_until
 from tieredctl.errors import ExitCode
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
+from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.ops.restore.node_files import new_nodes
 
@@ -272,6 +275,22 @@ def test_a_log_of_which_nothing_is_known_is_never_begun_at_0(
     assert all(one["nextOffset"] is None for one in unknown)
     assert (refused.exit_code, "--begin-at events7" in refused.err) == (ExitCode.USAGE, True)
     assert (node / "events7-0" / f"{700:020}.log").exists(), done.err
+
+
+def test_events_and_groups_offsets_without_a_topic_of_theirs_are_not_dropped_in_silence(
+    sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets.has_groups = True
+    sets.add()
+    planned = tieredctl("restore", "plan", *sets.words("1"), "-o", "json")
+    monkeypatch.setattr(LogDirectories, "metadata_topic_id", "AAAAAAAAAAAAAAAAAAAAAQ")
+    sets.add()
+
+    refused = restored(tieredctl, sets, tmp_path / "node")
+
+    (found,) = planned.document()["summary"]["findings"]
+    assert (found["code"], found["evidence"]["groupOffsets"]) == ("backup-incomplete", 4)
+    assert (refused.exit_code, [*(tmp_path / "node").iterdir()]) == (ExitCode.CORRUPTION, []), refused.err
 
 
 def test_selected_topics_come_back_alone(sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl) -> None:

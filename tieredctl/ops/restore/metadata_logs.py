@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.group_offsets import committed_offset_record, group_partition
 from tieredctl.formats.metadata_records import encode_event
 from tieredctl.formats.record_batches import Record, encode_batch
@@ -53,9 +54,13 @@ def event_logs(
     """Each metadata partition's log: the events at the offsets that they had, and those that are added after them.
 
     Where the stream has only some topics' events, offsets begin again at 0: a log with holes would look as if events
-    were lost.
+    were lost. Raises TieredctlError `metadata-partitions` for events of a partition that the stream has not.
     """
     left = [*stream.source.metadata_partitions()]
+    homeless = sorted(added.keys() - {*left})
+    if homeless:
+        message = f"The set has no metadata partition {homeless[0]}, in which events of found segments belong."
+        raise TieredctlError(ErrorCode.METADATA_PARTITIONS, message, hint="Restore from another set with --set.")
     for number, chunks in groupby(stream.chunks(), key=itemgetter(0)):
         left.remove(number)
         records = [record for _, chunk in chunks for record in _records(chunk)]

@@ -14,6 +14,7 @@ from tieredctl.formats.kraft_log import KraftRecordType, encode_kraft_record
 from tieredctl.formats.kraft_snapshot import encode_kraft_snapshot
 from tieredctl.kraft.image import METADATA_VERSION
 from tieredctl.model.events import MetadataEvent
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.ops.backup.cluster_state import ClusterState
@@ -32,6 +33,7 @@ from tieredctl.process.progress import note
 
 GROUPS_TOPIC = "__consumer_offsets"
 _SEGMENT_BYTES = 64 << 20
+_ANOTHER_SET = "The topic was made or deleted while the set was: restore from another set with --set."
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,12 @@ class RestorePlan:
     def findings(self) -> list[Finding]:
         """About segments that are left out, and gaps before and between them."""
         of_logs = [finding for _, one in sorted(self.logs.items()) for finding in one.findings()]
-        return of_logs if self.recovery is None else [*self.recovery.all_findings(), *of_logs]
+        of_groups = []
+        if self.committed and all(one.topic != GROUPS_TOPIC for one in self.logs):
+            message = f"groups' offsets do not come back: when the set was begun, there was no {GROUPS_TOPIC}"
+            evidence = {"what": GROUPS_TOPIC, "groupOffsets": len(self.committed)}
+            of_groups = [Finding(FindingCode.BACKUP_INCOMPLETE, GROUPS_TOPIC, message, evidence)]
+        return [*(() if self.recovery is None else self.recovery.all_findings()), *of_logs, *of_groups]
 
     def folders(self) -> dict[int, Path]:
         """Of the nodes that are restored on this machine."""
@@ -136,6 +143,7 @@ class _Writing:
     writers: Mapping[int, NodeWriter]
 
     def write(self, stream: EventStream, *, is_cut: bool) -> None:
+        self._demand_same_metadata_topic()
         self._write_cluster()
         for number, written in event_logs(stream, self._new_events(), is_cut=is_cut):
             self._write_log(METADATA_TOPIC, number, written)
@@ -161,6 +169,12 @@ class _Writing:
             writer.identity(self.plan.manifest.cluster_id, node_id, directories[node_id], epoch)
             writer.cluster_metadata(name, snapshot, bootstrap)
 
+    def _demand_same_metadata_topic(self) -> None:
+        ids = {one.topic_id for one in self.plan.logs if one.topic == METADATA_TOPIC}
+        if self.plan.manifest.metadata_topic_id not in (None, *ids):
+            message = f"The set's events are of another {METADATA_TOPIC} than its topics have."
+            raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=_ANOTHER_SET)
+
     def _new_events(self) -> Mapping[int, Sequence[MetadataEvent]]:
         return {} if self.plan.recovery is None else new_events(self.plan.recovery.partitions)
 
@@ -173,7 +187,8 @@ class _Writing:
     def _write_log(self, topic: str, number: int, log: WrittenLog) -> None:
         partition = next((one for one in self.plan.logs if (one.topic, one.partition) == (topic, number)), None)
         if partition is None:
-            return
+            message = f"The set has no partition {topic}-{number} for what it has of it."
+            raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=_ANOTHER_SET)
         segments = in_segments(log.batches, log.start_offset, _SEGMENT_BYTES)
         for writer in self._writers_of(partition):
             writer.log(partition, segments, log.end_offset, RESTORED_EPOCH)
