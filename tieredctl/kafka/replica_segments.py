@@ -32,13 +32,26 @@ class ReplicaDirectories:
     def segments(self, metadata: RemoteLogSegmentMetadata) -> Iterator[ReplicaSegment | Refusal]:
         """As `ReplicaDisks` has it."""
         for log_dir in self.log_dirs:
-            partition = metadata.topic_id_partition
-            replicas = replicas_in(log_dir, {(partition.topic, partition.partition)})
-            own = [one for one in replicas if one.partition == partition]
-            if not own:
-                yield Refusal(str(log_dir), f"it has no replica of {partition} with topic id {partition.topic_id}")
-            for replica in own:
-                yield _segment(replica, metadata)
+            yield from _of_directory(log_dir, metadata)
+
+
+def _of_directory(log_dir: Path, metadata: RemoteLogSegmentMetadata) -> Iterator[ReplicaSegment | Refusal]:
+    partition = metadata.topic_id_partition
+    try:
+        replicas = [*replicas_in(log_dir, {(partition.topic, partition.partition)})]
+    except OSError as error:
+        yield _unread(str(log_dir), error)
+        return
+    own = [one for one in replicas if one.partition == partition]
+    if not own:
+        yield Refusal(str(log_dir), f"it has no replica of {partition} with topic id {partition.topic_id}")
+    for replica in own:
+        yield _segment(replica, metadata)
+
+
+def _unread(place: str, error: OSError) -> Refusal:
+    """A failing disk's: the bytes may be there all the same."""
+    return Refusal(place, f"{error.filename or place}: {error.strerror or error}", is_unread=True)
 
 
 def _segment(replica: LocalReplica, metadata: RemoteLogSegmentMetadata) -> ReplicaSegment | Refusal:
@@ -50,6 +63,8 @@ def _segment(replica: LocalReplica, metadata: RemoteLogSegmentMetadata) -> Repli
         return Refusal(replica.folder, f"{error.filename} was deleted meanwhile")
     except PermissionError as error:
         raise forbidden(error) from None
+    except OSError as error:
+        return _unread(replica.folder, error)
     if not pieces:
         return Refusal(replica.folder, f"it has no batch of offsets {metadata.start_offset} to {metadata.end_offset}")
     return ReplicaSegment(replica.folder, b"".join(pieces), snapshot)

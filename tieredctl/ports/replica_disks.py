@@ -13,6 +13,8 @@ class Refusal(NamedTuple):
 
     place: str
     reason: str
+    is_unread: bool = False
+    """Whether the bytes may be there all the same: the place could not be read."""
 
 
 class ReplicaSegment(NamedTuple):

@@ -75,6 +75,10 @@ class SegmentsHealing:
         """How many objects nothing has the bytes of, and nobody accepted as lost."""
         return sum(len(one.unaccepted()) for one in self.plans)
 
+    def unknown(self) -> int:
+        """How many objects may have bytes where nothing could be read."""
+        return sum(len(one.unknown()) for one in self.plans)
+
     def rows(self) -> list[Document]:
         """One for each object that is not sound."""
         return [
@@ -86,13 +90,14 @@ class SegmentsHealing:
     def summary(self) -> Document:
         """How many segments and objects, by what becomes of them."""
         sources = Counter(one.found.source.value for plan in self.plans for one in plan.objects if one.found)
-        impossible = sum(len(one.impossible()) for one in self.plans)
+        accepted = sum(len(one.accepted) for one in self.plans)
         return {
             "segments": self.segments,
             "segmentsInNeed": len(self.plans),
             "toWrite": self.to_write(),
-            "impossible": impossible,
-            "accepted": impossible - self.unaccepted(),
+            "impossible": self.unaccepted() + accepted,
+            "unknown": self.unknown(),
+            "accepted": accepted,
             "bySource": dict(sorted(sources.items())),
             "passedOver": [{"segmentId": one, "reason": why} for one, why in self.passed_over.items()],
         }
@@ -162,7 +167,7 @@ class SegmentsHealing:
         store, segment_id = self._healer.store, plan.metadata.segment_id
         return [
             one.part
-            for one in plan.impossible()
+            for one in plan.not_found()
             if accepted_now(store, accepted, segment_id, one.key, missing=one.stored is None)
         ]
 

@@ -176,7 +176,7 @@ def _code(healing: SegmentsHealing) -> ExitCode:
         codes.append(ExitCode.FINDINGS)
     if healing.unaccepted():
         codes.append(ExitCode.CORRUPTION)
-    if healing.passed_over:
+    if healing.passed_over or healing.unknown():
         codes.append(ExitCode.INCOMPLETE)
     return worst(*codes)
 
@@ -190,6 +190,10 @@ def _sentences(healing: SegmentsHealing, *, accept_loss: bool) -> Iterator[str]:
     if healing.to_write():
         of = f"{len(healing.plans)} of {counted(healing.segments, 'segment')}"
         yield f"{counted(healing.to_write(), 'object')} to write for {of}."
+    if unknown := healing.unknown():
+        yield f"It is unknown whether anything has the bytes of {counted(unknown, 'object')}:"
+        places = [one for plan in healing.plans for one in plan.unknown()]
+        yield from dict.fromkeys(f"  {one.obstacle}" for one in places)
     if lost := healing.unaccepted():
         yield f"Nothing has the bytes of {counted(lost, 'object')}: -o wide shows what was tried."
         if accept_loss:

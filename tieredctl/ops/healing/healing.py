@@ -136,7 +136,7 @@ class Healing:
         metadata = found.metadata
         interval = self.index_interval_bytes(metadata.topic_id_partition.topic)
         left = examine(metadata, self.store, self.healer.layout, interval).damage
-        segment.is_healed = left.keys() <= {one.part for one in found.impossible()}
+        segment.is_healed = left.keys() <= {one.part for one in found.not_found()}
         if not segment.is_healed:
             part, reason = next(iter(left.items()))
             message = f"Segment {metadata.segment_id} was written and is still not sound: {part.value}: {reason}."

@@ -22,6 +22,7 @@ from tieredctl.ops.healing.sources import (
     Candidate,
     ObjectSources,
     demand_small,
+    shows_nothing,
 )
 from tieredctl.ops.verification.accepted_losses import AcceptedLoss
 from tieredctl.ops.verification.other_forms import OtherForms
@@ -46,19 +47,21 @@ class PlannedObject:
     found: Found | None = None
     """None where nothing has its bytes."""
     obstacle: str | None = None
+    is_unknown: bool = False
+    """Whether a place that may have its bytes could not be read."""
 
     @property
     def action(self) -> str:
-        """`put`, `replace` or `impossible`."""
+        """`put`, `replace`, `unknown` or `impossible`."""
         if self.found is None:
-            return "impossible"
+            return "unknown" if self.is_unknown else "impossible"
         return "put" if self.stored is None else "replace"
 
     @property
     def claim(self) -> tuple[object, ...]:
         """What is confirmed: it must be the same when it is done."""
         of = None if self.found is None else (self.found.source, self.found.place)
-        return (self.part, self.key, self.stored, of)
+        return (self.part, self.key, self.stored, self.action, of)
 
     def document(self) -> Document:
         """A row, without the bytes."""
@@ -86,23 +89,27 @@ class HealingPlan:
     rebuilt_snapshot: bytes | None = None
     """The producer snapshot that is to be written, if one is: the next segment's parts may need it."""
     accepted: Sequence[Part] = ()
-    """Those of the impossible objects that were accepted as lost before."""
+    """Those of the objects that do not come back that were accepted as lost before."""
 
     def to_write(self) -> list[PlannedObject]:
         """Objects that come back, in the order in which they are written: what describes the others last."""
         writable = [one for one in self.objects if one.found is not None]
         return sorted(writable, key=lambda one: one.part is Part.MANIFEST)
 
-    def impossible(self) -> list[PlannedObject]:
-        """Objects of which nothing has the bytes."""
+    def not_found(self) -> list[PlannedObject]:
+        """Objects that do not come back: of which nothing has the bytes, or nothing that could be read."""
         return [one for one in self.objects if one.found is None]
 
     def unaccepted(self) -> list[PlannedObject]:
-        """Those of them that nobody accepted as lost."""
-        return [one for one in self.impossible() if one.part not in self.accepted]
+        """Objects of which nothing has the bytes, and that nobody accepted as lost."""
+        return [one for one in self.not_found() if not one.is_unknown and one.part not in self.accepted]
+
+    def unknown(self) -> list[PlannedObject]:
+        """Objects that may have bytes where nothing could be read, and that nobody accepted as lost."""
+        return [one for one in self.not_found() if one.is_unknown and one.part not in self.accepted]
 
     def losses(self, now_ms: int) -> list[AcceptedLoss]:
-        """The same, to be recorded as lost. Time in ms since the epoch."""
+        """What is `unaccepted`, to be recorded as lost. Time in ms since the epoch."""
         return [
             AcceptedLoss(
                 segment_id=self.metadata.segment_id,
@@ -170,6 +177,8 @@ class _SegmentHealing:
         self._keys = layout.promised_objects(self._metadata) | layout.optional_objects(self._metadata)
         self._found: dict[Part, Found] = {}
         self._refused: dict[Part, list[str]] = {}
+        self._unread: set[Part] = set()
+        """Parts that may be in a place that could not be read."""
         self._snapshot: bytes | None = None
 
     def plan(self) -> HealingPlan:
@@ -196,7 +205,12 @@ class _SegmentHealing:
         found, stored = self._found.get(part), before.stored.get(part)
         obstacle = None if found else self._obstacle(part)
         condition = Condition.MISSING if stored is None else Condition.DAMAGED
-        return PlannedObject(part, self._keys[part], condition, reason, stored, found, obstacle)
+        is_unknown = found is None and self._may_be_somewhere(part)
+        return PlannedObject(part, self._keys[part], condition, reason, stored, found, obstacle, is_unknown)
+
+    def _may_be_somewhere(self, part: Part) -> bool:
+        """Also so for what could be rebuilt, if what it is rebuilt from may be somewhere."""
+        return any(one in self._unread and one not in self._found for one in (part, *_FIRST))
 
     def _obstacle(self, part: Part) -> str:
         refused = list(dict.fromkeys(self._refused.get(part, ())))
@@ -205,8 +219,15 @@ class _SegmentHealing:
         more = f"; and {len(refused) - _MOST_REASONS} more" if len(refused) > _MOST_REASONS else ""
         return "; ".join(refused[:_MOST_REASONS]) + more
 
-    def _refuse(self, part: Part, place: str, reason: str) -> None:
-        self._refused.setdefault(part, []).append(f"{place}: {reason}")
+    def _refuse(self, part: Part, refused: Refusal) -> None:
+        if part not in self._keys and refused.is_unread:
+            part = Part.INDEXES
+        if refused.is_unread:
+            self._unread.add(part)
+            # First, since it is what somebody may mend.
+            self._refused.setdefault(part, []).insert(0, f"{refused.place}: could not be read: {refused.reason}")
+        else:
+            self._refused.setdefault(part, []).append(f"{refused.place}: {refused.reason}")
 
     def _examined(self, changed: Mapping[Part, bytes], hidden: Sequence[Part] = ()) -> Examined:
         """The segment with what was found so far, and other bytes in some objects."""
@@ -238,7 +259,7 @@ class _SegmentHealing:
     def _candidates(self, part: Part) -> Iterator[Candidate]:
         for one in self._healer.sources.candidates(self._metadata, part, self._keys[part]):
             if isinstance(one, Refusal):
-                self._refuse(part, one.place, one.reason)
+                self._refuse(part, one)
             else:
                 yield one
 
@@ -251,12 +272,12 @@ class _SegmentHealing:
         except TieredctlError as error:
             if error.code in CONCERN_EVERY_OBJECT:
                 raise
-            self._refuse(part, candidate.place, error.message)
+            self._refuse(part, Refusal(candidate.place, error.message, shows_nothing(error)))
             return None
         blamed = next((one for one in (part, Part.MANIFEST) if one in damage), None)
         if blamed is None:
             return Found(candidate.source, candidate.place, len(data), data)
-        self._refuse(part, candidate.place, damage[blamed])
+        self._refuse(part, Refusal(candidate.place, damage[blamed]))
         return None
 
     def _rebuilt(self, now: Examined) -> Examined:
@@ -274,7 +295,7 @@ class _SegmentHealing:
         found = rebuilding.objects(now)
         if isinstance(found, NotRebuilt):
             for part in now.damage:
-                self._refuse(part, "rebuilding it", found.reason)
+                self._refuse(part, Refusal("rebuilding it", found.reason))
             return now
         self._snapshot = rebuilding.rebuilt_snapshot
         why: str | None = None
@@ -287,7 +308,7 @@ class _SegmentHealing:
                 self._found |= {part: one for part, one in chosen.items() if part not in after.damage}
                 return after
         for part in now.damage:
-            self._refuse(part, "rebuilding it", why or "")
+            self._refuse(part, Refusal("rebuilding it", why or ""))
         return now
 
     def _why_not(self, now: Examined, after: Examined) -> str | None:

@@ -55,7 +55,7 @@ class PartRebuilding:
     disks: ReplicaDisks
     index_interval_bytes: int
     rebuilt_before: Mapping[str, bytes]
-    refuse: Callable[[Part, str, str], None]
+    refuse: Callable[[Part, Refusal], None]
     rebuilt_snapshot: bytes | None = None
     _salvaged: bytes | None = None
     """A checkpoint from an object of several parts, of which another is damaged."""
@@ -132,7 +132,7 @@ class PartRebuilding:
                 return log
             part, reason = next(iter(damage.items()))
             beside_it = "" if part is Part.LOG else f"the stored {part.value} contradicts it: "
-            self.refuse(Part.LOG, place, beside_it + reason)
+            self.refuse(Part.LOG, Refusal(place, beside_it + reason))
         return None
 
     def _logs(self, now: Examined) -> Iterator[tuple[str, bytes, ReplicaSegment | None]]:
@@ -145,7 +145,7 @@ class PartRebuilding:
                 yield stored.key, decompress_zstd(memoryview(data), metadata.segment_size_in_bytes), None
         for found in self.disks.segments(metadata):
             if isinstance(found, Refusal):
-                self.refuse(Part.LOG, found.place, found.reason)
+                self.refuse(Part.LOG, found)
             else:
                 yield found.place, found.log, found
 
@@ -165,7 +165,7 @@ class PartRebuilding:
         metadata, obstacle = self.segment.metadata, None
         if Part.LEADER_EPOCH not in parts and not self._add_leader_epochs(parts):
             obstacle = "neither the metadata nor a checkpoint beside it shows the leader epochs before the segment"
-            self.refuse(Part.LEADER_EPOCH, "rebuilding it", obstacle)
+            self.refuse(Part.LEADER_EPOCH, Refusal("rebuilding it", obstacle))
         view = LayoutWithParts(self.layout, metadata.segment_id, parts)
         before = earlier_producers(metadata, self.segment.cache, self.store, view, self.rebuilt_before)
         rebuilt = rebuilt_parts(metadata, self.store, view, self.index_interval_bytes, before.entries)
@@ -178,7 +178,7 @@ class PartRebuilding:
             self._add_snapshot_of_replica(parts)
         if Part.PRODUCER_SNAPSHOT not in parts:
             obstacle = f"the producers as of the segment's first offset are unknown: {before.unknown_because}"
-            self.refuse(Part.PRODUCER_SNAPSHOT, "rebuilding it", obstacle)
+            self.refuse(Part.PRODUCER_SNAPSHOT, Refusal("rebuilding it", obstacle))
         return self._add_transactions(parts, rebuilt, now) or obstacle
 
     def _add_leader_epochs(self, parts: dict[Part, bytes]) -> bool:
@@ -194,7 +194,10 @@ class PartRebuilding:
         """The one that a broker took there, if it agrees with the log."""
         replicas = [self._replica] if self._replica else self.disks.segments(self.segment.metadata)
         for replica in replicas:
-            if isinstance(replica, Refusal) or replica.producer_snapshot is None:
+            if isinstance(replica, Refusal):
+                self.refuse(Part.PRODUCER_SNAPSHOT, replica)
+                continue
+            if replica.producer_snapshot is None:
                 continue
             snapshot = replica.producer_snapshot
             if replica.log == parts[Part.LOG] and not self._damage(
@@ -215,7 +218,7 @@ class PartRebuilding:
         if data == b"" or is_denied != bool(data):
             return None
         why = _NEVER_LOOKED_AT if data else "the producers as of the segment's first offset are unknown"
-        self.refuse(index, "rebuilding it", why)
+        self.refuse(index, Refusal("rebuilding it", why))
         return why
 
     def _damage(self, parts: Mapping[Part, bytes]) -> dict[Part, str]:

@@ -19,6 +19,8 @@ from tieredctl.ports.replica_disks import Refusal
 LARGEST_BYTES = 1 << 30
 """What is held in memory of an object or a log at most."""
 
+_ARE_NOT_THERE = (ErrorCode.OBJECT_MISSING, ErrorCode.UNDECODABLE, ErrorCode.STORE_INCAPABLE)
+
 
 class Source(StrEnum):
     """Where bytes are from, the most trusted first."""
@@ -71,7 +73,7 @@ class ObjectSources:
             except TieredctlError as error:
                 if error.code in CONCERN_EVERY_OBJECT:
                     raise
-                yield Refusal(key, error.message)
+                yield Refusal(key, error.message, shows_nothing(error))
 
     def _kept_versions(self, key: str) -> Iterator[Candidate | Refusal]:
         versions = [one for one in self.store.kept_versions(key) if one.key == key and not one.is_delete_marker]
@@ -99,6 +101,11 @@ class ObjectSources:
                 yield _object(Source.STORE, other.store, stored)
 
 
+def shows_nothing(error: TieredctlError) -> bool:
+    """Whether bytes may be there although they could not be read: in an archive, for example, or forbidden."""
+    return error.code not in _ARE_NOT_THERE
+
+
 def _object(source: Source, store: ObjectStore, stored: StoredObject) -> Candidate | Refusal:
     place = stored.key if source is Source.QUARANTINE else f"{store.url.rstrip('/')}/{stored.key}"
     return _sized(source, place, stored.size, lambda: store.read(stored.key, 0, stored.size))
@@ -106,7 +113,7 @@ def _object(source: Source, store: ObjectStore, stored: StoredObject) -> Candida
 
 def _sized(source: Source, place: str, size: int, read: Callable[[], bytes]) -> Candidate | Refusal:
     if size > LARGEST_BYTES:
-        return Refusal(place, f"it has {size_text(size)}, and heal takes up to {size_text(LARGEST_BYTES)}")
+        return Refusal(place, f"it has {size_text(size)}, and heal takes up to {size_text(LARGEST_BYTES)}", True)
     return Candidate(source, place, read)
 
 
