@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pyspark.sql import SparkSession
+
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.wiring.places import StorePlace
 from tieredctl_spark.catalogs.place import CatalogPlace
+from tieredctl_spark.catalogs.runs import current as current_of_catalog
 from tieredctl_spark.earlier_ledger import EarlierLedger
 from tieredctl_spark.ledger import Ledger
 from tieredctl_spark.ledger_rows import CatalogRows, FolderRows
 from tieredctl_spark.output_folder import OutputFolder
-from tieredctl_spark.tables.table_store import Opened, TablesPlace, demand_apart
+from tieredctl_spark.tables.manifest import Manifest
+from tieredctl_spark.tables.table_store import Opened, TablesPlace, current, demand_apart, demand_same_store
 
 _FOLDER = "ledger"
 _HADOOPS_S3 = ("s3a://", "s3n://")
@@ -18,6 +22,22 @@ _HADOOPS_S3 = ("s3a://", "s3n://")
 def ledger_beside(tables: TablesPlace) -> TablesPlace:
     """The one that belongs to the tables of a pipeline, in a folder of its own: both change independently."""
     return TablesPlace(f"{tables.url.rstrip('/')}/{_FOLDER}", tables.options)
+
+
+def demand_tables_of(store: StorePlace, tables: TablesPlace | CatalogPlace, session: SparkSession) -> None:
+    """Raises TieredctlError `usage` where a pipeline's tables are of another store: their coverage counts what the
+    ledger beside them says, whatever store was read."""
+    try:
+        if isinstance(tables, CatalogPlace):
+            known = current_of_catalog(tables.open(session), Manifest)
+        else:
+            known = current(tables.open_writable())
+    except TieredctlError as error:
+        if error.code is not ErrorCode.UNDECODABLE:
+            raise
+        return  # a backfill's, which have no coverage
+    if known is not None:
+        demand_same_store(known.looked.store, store.open().store.url, tables.url)
 
 
 def ledger_in(output: OutputFolder, store: StorePlace) -> TablesPlace:

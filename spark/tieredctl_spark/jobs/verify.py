@@ -37,7 +37,7 @@ from tieredctl_spark.coverage_engine import CoverageEngine
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.finding_rows import finding_table
 from tieredctl_spark.job_arguments import PAIRS, int32, job_parser, places_of, run_job, selection_of
-from tieredctl_spark.ledger_place import ledger_beside, ledger_in, open_ledger
+from tieredctl_spark.ledger_place import demand_tables_of, ledger_beside, ledger_in, open_ledger
 from tieredctl_spark.output_folder import OutputFolder
 from tieredctl_spark.recorded_engine import RecordedEngine, RunOptions
 from tieredctl_spark.session import spark_session
@@ -116,6 +116,8 @@ class _Started:
         session = self._stack.enter_context(spark_session({}))
         self._stack.enter_context(spark_failures())
         self.output = OutputFolder(session, self._options.output)
+        if self._tables is not None:
+            demand_tables_of(self._store, self._tables, session)
         with closing(self._metadata.open_source()) as source:
             cluster_id = source.cluster_id
         ledger = open_ledger(self._ledger_place(), self.output, self._store, cluster_id)

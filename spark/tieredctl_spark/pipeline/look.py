@@ -11,6 +11,7 @@ from tieredctl.ops.metadata.stretches import end_offsets
 from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.metadata_shares import demand_same_topic
 from tieredctl_spark.tables.manifest import Looked
+from tieredctl_spark.tables.table_store import demand_same_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,7 @@ def demand_same_sources(recorded: Looked, seen: MetadataLook, store_url: str, ta
         message = f"The tables in {tables} are of cluster {recorded.cluster_id}, and this is {seen.cluster_id}."
         raise TieredctlError(ErrorCode.ANOTHER_CLUSTER, message, hint="Name another folder: one for each cluster.")
     demand_same_topic(seen.topic_id, recorded.metadata_topic_id)
-    if recorded.store != store_url:
-        message = f"The tables in {tables} are of the store {recorded.store}, not of {store_url}."
-        raise TieredctlError(ErrorCode.USAGE, message, hint="Name another folder: one for each store.")
+    demand_same_store(recorded.store, store_url, tables)
     for number, (_, end) in recorded.offsets.items():
         now = seen.offsets.get(int(number))
         if now is not None and now[1] < end:

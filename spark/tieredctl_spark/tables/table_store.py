@@ -93,6 +93,13 @@ def demand_apart(tables: TablesPlace, store_url: str) -> None:
         raise TieredctlError(ErrorCode.USAGE, message, hint="Name a folder or a prefix outside the store.")
 
 
+def demand_same_store(recorded: str, store_url: str, tables: str) -> None:
+    """Raises TieredctlError `usage` where tables are of another remote store."""
+    if recorded != store_url:
+        message = f"The tables in {tables} are of the store {recorded}, not of {store_url}."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Name another folder: one for each store.")
+
+
 def demand_no_tables(store: ObjectStore) -> None:
     """Raises TieredctlError `usage` where tables are, among whose files no others may be."""
     if _versions(store):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -44,3 +46,8 @@ def test_coverage_counts_what_the_ledger_knows_and_what_is_known_is_not_read_aga
     )
     assert all(row["complete"] and row["verified"] > began for row in rows if row["level"] != "listing")
     assert not (tmp_path / "output/ledger").exists()
+    replica = replace(pipeline, store=Path(shutil.copytree(pipeline.store, tmp_path / "replica")))
+    words = [*replica.places, "--level", "full", "--output", str(tmp_path / "output")]
+    assert verify.main([*words, "--tables", str(pipeline.tables)]) == ExitCode.USAGE
+    assert pipeline.rows("coverage").to_pylist() == rows
+    assert len(read_rows(str(pipeline.tables / "ledger"), "readings")) == len(readings)
