@@ -17,6 +17,7 @@ from tieredctl.ops.verification.tasks import TASK_SCHEMA, task_batches
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl_spark.ledger import Asked, Ledger, is_unchanged_since, with_fingerprint
+from tieredctl_spark.run_id import is_run_id
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.work_units import UNIT_COLUMNS, UnitSize, estimated_seconds
 
@@ -161,7 +162,7 @@ class PlannedWork:
 
 def runs_at_work(output: WorkTables) -> set[str]:
     """The runs that have not ended, or were killed."""
-    return output.runs(_TASKS)
+    return {name for name in output.runs(_TASKS) if is_run_id(name)}
 
 
 def clear_work(output: WorkTables, run: str) -> None:

@@ -86,10 +86,16 @@ def run_backfill(
     if options.catalog is None:
         return _run(options, settings, remote, FolderHistory(opened(options.tables)))
     options.catalog.demand_release()
-    files = opened(options.tables)
-    demand_no_tables(files)
+    demand_no_tables(opened(options.tables))
+    files = opened(waiting_place(options.tables, options.catalog))
     with spark_session(settings) as session, spark_failures():
         return _run(options, settings, remote, CatalogHistory(options.catalog.open(session), files))
+
+
+def waiting_place(files: TablesPlace, catalog: CatalogPlace) -> TablesPlace:
+    """Where files wait for a namespace's tables: runs into other namespaces, which may share the folder, remove what no
+    version names."""
+    return TablesPlace(f"{files.url.rstrip('/')}/{catalog.url}", files.options)
 
 
 def _run(

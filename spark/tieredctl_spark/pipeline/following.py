@@ -95,14 +95,16 @@ class _Batches:
             self.answers.put(None)
 
     def _wait(self, due: float) -> bool:
-        """Whether there is a batch. Raises what ended the query."""
-        while time.monotonic() < due:
+        """Whether there is a batch: looked for once even if the moment has come. Raises what ended the query."""
+        while True:
+            left = due - time.monotonic()
             try:
-                self.asked.get(timeout=_SECONDS_BETWEEN_LOOKS)
+                self.asked.get(timeout=min(max(left, 0), _SECONDS_BETWEEN_LOOKS))
             except Empty:
                 if not self.query.isActive:
                     self.query.awaitTermination()
                     raise TieredctlError(ErrorCode.SPARK_FAILED, "Spark ended the stream.") from None
+                if left <= 0:
+                    return False
             else:
                 return True
-        return False

@@ -194,12 +194,14 @@ def test_a_run_at_work_keeps_its_work_and_one_that_was_killed_long_ago_does_not(
     for run, task, began in ((at_work, tasks[0], NOW), (killed, tasks[1], NOW - timedelta(days=2))):
         PlannedWork(runs.output, runs.store, LocalLayout(), run).write([task])
         enter(runs, run, [entry(task, sound(task))], began)
+    PlannedWork(runs.output, runs.store, LocalLayout(), "of-others").write([tasks[1]])
     engine = RecordedEngine(runs.output, runs.ledger, RunOptions(HALF_A_DAY))
     list(engine.check_segments(tasks[2:4], runs.store, LocalLayout()))
 
     engine.tidy()
 
     assert runs_at_work(runs.output) == {at_work, engine.run}
+    assert runs.output.runs("tasks") == {at_work, engine.run, "of-others"}
     engine.end()
     clear_work(runs.output, at_work)
     assert runs_at_work(runs.output) == set()

@@ -36,11 +36,12 @@ class Killed(BaseException):
     """Nothing of the driver goes on."""
 
 
-def follow(pipeline: CapturedPipeline, ended: Callable[[PipelineRun], object]) -> None:
+def follow(pipeline: CapturedPipeline, ended: Callable[[PipelineRun], object], list_every_ms: int = 3_600_000) -> None:
     """Until something is raised."""
     metadata, store = MetadataPlace((pipeline.data,)), StorePlace(f"file:{pipeline.store}", layout=pipeline.layout)
     tables = TablesPlace.given(str(pipeline.tables), {})
     options = PipelineOptions(metadata, store, TopicsPlace.beside(metadata), tables)
+    options = replace(options, list_every_ms=list_every_ms)
     follow_pipeline(options, Following(f"{pipeline.tables}-checkpoint", 100), {}, ended)
 
 
@@ -82,6 +83,19 @@ def test_a_batch_of_news_is_a_run_and_one_that_spark_gives_again_changes_nothing
     # What was missing from the cut log was orphaned then, and is resolved now.
     del after["findings"], expected["findings"]
     assert after == expected
+
+    # A batch is answered although a listing is always due.
+    noted = tmp_path / "grown-checkpoint/commits"
+    known = {*os.listdir(noted)}
+
+    def until_spark_has_noted_it(_done: PipelineRun) -> None:
+        news.append(True)
+        if {*os.listdir(noted)} > known or len(news) == 10:
+            raise Killed
+
+    with pytest.raises(Killed):
+        follow(grown, until_spark_has_noted_it, list_every_ms=0)
+    assert {*os.listdir(noted)} > known
 
 
 @pytest.mark.exhaustive

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tieredctl_spark.backfill.run import waiting_place
+from tieredctl_spark.catalogs.place import CatalogPlace
 from tieredctl_spark.tables.due import due_documents, events_due
 from tieredctl_spark.tables.files import folder_files
 from tieredctl_spark.tables.kinds import EVENTS, FINDINGS
@@ -94,6 +96,18 @@ def test_what_runs_left_that_died_is_removed_and_what_may_be_read_stays(store: W
     assert removed == 1
     assert dead.path not in keys
     assert keys == {kept[0].path, of_next.path, *(one.path for one in folder_files(last.tables, FINDINGS.name))}
+
+
+def test_what_waits_for_another_namespace_stays(tmp_path: Path) -> None:
+    folder = TablesPlace.given(str(tmp_path), {})
+    orders, payments = (
+        waiting_place(folder, CatalogPlace("lake", name)).open_writable() for name in ("orders", "payments")
+    )
+    waiting = [written(one, 1, "a") for one in (orders, payments)]
+
+    assert remove_leftovers(orders, manifest(1, "b", "")) == 1
+
+    assert [stored.key for stored in payments.list("")] == [waiting[1].path]
 
 
 def test_files_of_versions_that_nobody_reads_any_more_are_removed(store: WritableObjectStore) -> None:
