@@ -19,6 +19,7 @@ from tests.metadata_logs import started
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.certificates import self_signed
 from tests.rigs.driven_brokers import jars_of
+from tests.rigs.relays import TlsFront, TornTls
 from tests.rigs.token_issuer import TokenIssuer
 from tests.rigs.topics import create_topics
 from tests.rigs.waiting import wait_until
@@ -31,7 +32,9 @@ pytestmark = pytest.mark.integration
 
 COMMANDS = {"cluster": ("topic", "list"), "metadata topic": ("metadata", "stats"), "consumer groups": ("doctor",)}
 """By what is connected to first; what writes events has another client, and a test of its own."""
-FAILED, FINDINGS, SECONDS = 1, 3, 30
+FAILED, FINDINGS, INCOMPLETE, SECONDS = 1, 3, 5, 30
+RECORDS = 40
+"""More than a broker sends in TLS to say all that it is asked."""
 ELSEWHERE = "advertised.invalid:9092"
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
@@ -100,6 +103,12 @@ CAUSES = {
     "closed port": Cause("localhost:1", {}, "connection refused", "Check host, port", step="tcp"),
     "host": Cause("no-such-host.invalid:9092", {}, "unknown host name", "Check host", step="name"),
 }
+TRUSTING_BOTH = Cause(
+    "{sasl_ssl}",
+    SASL_TLS | SCRAM | {"ssl.ca.location": "{both_certificates}", "ssl.endpoint.identification.algorithm": ""},
+    said="",
+    hint="",
+)
 
 
 @dataclass(frozen=True)
@@ -125,14 +134,25 @@ class Guarded:
 
 
 class _AdvertisedElsewhere(KafkaBroker):
-    """A broker whose listener SASL_PLAINTEXT sends clients to a host that there is not."""
+    """A broker whose listener SASL_PLAINTEXT sends clients to a host that there is not, and SASL_SSL to a front of that
+    one, whose certificate ends soon."""
 
     def _formatting(self, settings: Path) -> list[str]:
         arguments, secure = super()._formatting(settings), self.secure_listeners
-        advertised = [f"PLAINTEXT://{self.bootstrap_server}", f"SSL://{secure.ssl}", f"SASL_SSL://{secure.sasl_ssl}"]
+        self.certificate = self_signed("front", datetime.now(UTC) + timedelta(days=3), self.work_dir)
+        self.front = TlsFront(self.certificate, port_of(secure.sasl_plaintext))
+        advertised = [f"PLAINTEXT://{self.bootstrap_server}", f"SSL://{secure.ssl}", f"SASL_SSL://{self.front_server}"]
         with settings.open("a", encoding="utf-8") as properties:
             properties.write(f"advertised.listeners={','.join(advertised)},SASL_PLAINTEXT://{ELSEWHERE}\n")
         return arguments
+
+    @property
+    def front_server(self) -> str:
+        return f"localhost:{self.front.port}"
+
+
+def port_of(server: str) -> int:
+    return int(server.rpartition(":")[2])
 
 
 @pytest.fixture(scope="module")
@@ -160,9 +180,14 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
             "password": secure.password,
             "other": str(folder / "other.pem"),
             "other_key": str(folder / "other.key"),
+            "front": broker.front_server,
+            "both_certificates": str(folder / "both.pem"),
         }
+        both = broker.certificate.read_bytes() + secure.certificate.read_bytes()
+        Path(values["both_certificates"]).write_bytes(both)
         _self_signed(values["other"], values["other_key"])
-        yield Guarded(broker, values, folder)
+        with broker.front:
+            yield Guarded(broker, values, folder)
 
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS.keys())
@@ -242,16 +267,31 @@ def test_doctor_connect_reaches_brokers_where_they_are_advertised(guarded: Guard
 
 
 def test_doctor_connect_names_a_broker_that_is_not_where_it_is_advertised(guarded: Guarded) -> None:
-    server, config = guarded.config(Cause("{sasl_plaintext}", SASL_PLAIN | SCRAM, "", ""))
+    # Also one that was tried as a bootstrap server.
+    for servers in ("{sasl_plaintext}", f"{{sasl_plaintext}},{ELSEWHERE}"):
+        server, config = guarded.config(Cause(servers, SASL_PLAIN | SCRAM, "", ""))
+
+        outcome = this_process(
+            *("doctor", "connect", "--bootstrap-server", server, "--command-config", config, "-o", "json")
+        )
+
+        (failed,) = (one for one in outcome.document()["items"] if one["step"] == "brokers")
+        assert (outcome.exit_code, failed["outcome"], failed["subject"]) == (FINDINGS, "failed", ELSEWHERE)
+        assert failed["evidence"] == {"brokerId": 1, "failedStep": "name"}
+        assert "advertised.listeners" in failed["nextStep"]
+
+
+def test_doctor_connect_tells_what_a_broker_that_it_reaches_needs(guarded: Guarded) -> None:
+    server, config = guarded.config(TRUSTING_BOTH)
 
     outcome = this_process(
         *("doctor", "connect", "--bootstrap-server", server, "--command-config", config, "-o", "json")
     )
 
-    (failed,) = (one for one in outcome.document()["items"] if one["outcome"] == "failed")
-    assert (outcome.exit_code, failed["step"], failed["subject"]) == (FINDINGS, "brokers", ELSEWHERE)
-    assert failed["evidence"] == {"brokerId": 1, "failedStep": "name"}
-    assert "advertised.listeners" in failed["nextStep"]
+    steps = outcome.document()["items"]
+    (told,) = (one for one in steps if one["outcome"] == "attention")
+    assert (outcome.exit_code, told["subject"], told["step"]) == (FINDINGS, guarded.values["front"], "tls")
+    assert [one["outcome"] for one in steps if one["step"] == "brokers"] == ["ok"]
 
 
 def test_who_writes_or_asks_for_topics_by_id_is_told_after_one_try(guarded: Guarded) -> None:
@@ -277,6 +317,27 @@ def test_of_several_servers_one_that_answers_is_enough(guarded: Guarded, capfd: 
     ]
 
     assert 1 not in codes, capfd.readouterr().err
+
+
+def test_doctor_connect_ends_in_an_outcome_wherever_tls_breaks(guarded: Guarded) -> None:
+    server, config = guarded.config(TRUSTING_BOTH)
+    signed_in: list[int] = []
+
+    for records in range(1, RECORDS):
+        with TornTls(port_of(server), records) as torn:
+            outcome = this_process(
+                *("doctor", "connect", "--bootstrap-server", f"localhost:{torn.port}", "--command-config", config),
+                *("-o", "json"),
+            )
+
+        seen = {one["step"]: one["outcome"] for one in outcome.document()["items"]}
+        if seen["sign-in"] == "ok":
+            signed_in.append(outcome.exit_code)
+        else:
+            assert (outcome.exit_code, "failed" in seen.values()) == (FAILED, True), (records, outcome.out)
+
+    # The last ones tell all that is asked.
+    assert set(signed_in) == {INCOMPLETE, FINDINGS}
 
 
 def _self_signed(certificate: str, key: str) -> None:

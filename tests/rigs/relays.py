@@ -14,6 +14,8 @@ from typing import Self
 
 _LONGEST_HEAD = 1 << 16
 _SECONDS = 60
+_RECORD_HEAD = 5
+"""Of a TLS record: type, version, and its length in two bytes."""
 
 
 class _Relay:
@@ -64,6 +66,23 @@ class TlsFront(_Relay):
             socket.create_connection(("127.0.0.1", self._server_port), _SECONDS) as server,
         ):
             _hand_on(client, server)
+
+
+class TornTls(_Relay):
+    """Hands on what client and server say in TLS, and after the server's first records what is none."""
+
+    def __init__(self, server_port: int, records: int) -> None:
+        super().__init__()
+        self._server_port, self._records = server_port, records
+
+    def _relay(self, connection: socket.socket) -> None:
+        with socket.create_connection(("127.0.0.1", self._server_port), _SECONDS) as server:
+            Thread(target=_copy, args=(connection, server), daemon=True).start()
+            with server.makefile("rb") as told:
+                for _ in range(self._records):
+                    head = told.read(_RECORD_HEAD)
+                    connection.sendall(head + told.read(int.from_bytes(head[-2:])))
+            connection.sendall(b"no record")
 
 
 class ConnectProxy(_Relay):

@@ -105,7 +105,7 @@ class ConnectionAttempt:
         try:
             self._note_versions(connection, _metadata_version(connection))
             self.allowed = allowed_operations(connection)
-        except Unreachable:
+        except (Unreachable, TieredctlError):  # It accepted the client before.
             self.allowed = AllowedOperations(None, None, None, {}, None)
         self.cluster = cluster
 

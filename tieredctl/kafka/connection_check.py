@@ -5,7 +5,7 @@ A login that one server refused is not tried with another: no account is locked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -43,8 +43,8 @@ def check_connection(bootstrap_server: str, command_config: Path | None) -> Conn
     if accepted is None:
         return ConnectionReport(steps, [one.error for one in attempts if one.error is not None])
     named = [_Broker(one.node_id, one.host, one.port) for one in accepted.cluster.brokers]
-    others = [one for one in named if (one.host, one.port) not in addresses]
-    steps += _of_brokers(accepted.server, named, others, properties, min(seconds, _SECONDS_OF_A_BROKER))
+    known = dict(zip(addresses, attempts, strict=True))
+    steps += _of_brokers(accepted.server, named, known, properties, min(seconds, _SECONDS_OF_A_BROKER))
     return ConnectionReport(steps, (), accepted.cluster.cluster_id, accepted.server, accepted.allowed)
 
 
@@ -53,32 +53,56 @@ class _Broker(NamedTuple):
     host: str
     port: int
 
+    @property
+    def address(self) -> tuple[str, int]:
+        return self.host, self.port
+
 
 def _of_brokers(
-    server: str, named: list[_Broker], others: list[_Broker], properties: Properties, seconds: float
+    server: str,
+    named: list[_Broker],
+    known: Mapping[tuple[str, int], ConnectionAttempt],
+    properties: Properties,
+    seconds: float,
 ) -> Iterator[ConnectionStep]:
     """Whether clients reach the brokers where these say that they are; up to a login, which is tried at bootstrap
-    servers alone."""
+    servers alone: what became of those is `known`."""
 
     def tried(broker: _Broker) -> ConnectionAttempt:
         attempt = ConnectionAttempt(broker.host, broker.port, properties)
         attempt.run(seconds, "only a bootstrap server is signed in to")
         return attempt
 
-    unreached = 0
+    unreached = [
+        _unreached(broker, known[broker.address]) for broker in named if _has_failed(known.get(broker.address))
+    ]
+    others = [one for one in named if one.address not in known]
     for count, (broker, attempt) in enumerate(zip(others, _at_once(tried, others), strict=True), 1):
         note("brokers tried", count, len(others))
-        if attempt.error is not None:
-            unreached += 1
-            found = (
-                f"broker {broker.node_id} is advertised there, and {attempt.failed_at} failed: {attempt.error.message}"
-            )
-            evidence = {"brokerId": broker.node_id, "failedStep": attempt.failed_at}
-            yield ConnectionStep(attempt.server, Step.BROKERS, StepOutcome.FAILED, found, _ADVERTISED_HINT, evidence)
+        if _has_failed(attempt):
+            unreached.append(_unreached(broker, attempt))
+        yield from (step for step in attempt.steps() if step.step is not attempt.failed_at and _is_told(step))
+    yield from unreached
     if not unreached:
         ids = sorted(one.node_id for one in named)
         found = f"{counted(len(named), 'broker')} reached at the advertised address" + "es" * (len(named) != 1)
         yield ConnectionStep(server, Step.BROKERS, StepOutcome.OK, found, None, {"brokerIds": ids})
+
+
+def _has_failed(attempt: ConnectionAttempt | None) -> bool:
+    return attempt is not None and attempt.error is not None
+
+
+def _is_told(step: ConnectionStep) -> bool:
+    """Of an advertised broker, whose other steps are as those of a bootstrap server."""
+    return step.outcome not in (StepOutcome.OK, StepOutcome.NOT_TRIED)
+
+
+def _unreached(broker: _Broker, attempt: ConnectionAttempt) -> ConnectionStep:
+    assert attempt.error is not None
+    found = f"broker {broker.node_id} is advertised there, and {attempt.failed_at} failed: {attempt.error.message}"
+    evidence = {"brokerId": broker.node_id, "failedStep": attempt.failed_at}
+    return ConnectionStep(attempt.server, Step.BROKERS, StepOutcome.FAILED, found, _ADVERTISED_HINT, evidence)
 
 
 def _at_once(try_one: Callable[[_Broker], ConnectionAttempt], brokers: list[_Broker]) -> Iterator[ConnectionAttempt]:
