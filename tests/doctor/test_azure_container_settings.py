@@ -65,8 +65,9 @@ SETTINGS: Mapping[str, Setting] = {
         {"by": "public access level (container)"},
         Severity.WARNING,
     ),
-    "an encryption scope that is disabled": Setting(
-        {**azure_blob(encryption_scope="s"), "blob-get": 403}, "store-objects-unreadable"
+    "an encryption scope whose key is gone": Setting(
+        {**azure_blob(encryption_scope="s"), "blob-get": {"x-ms-error-code": "KeyVaultEncryptionKeyNotFound"}},
+        "store-objects-unreadable",
     ),
     "replication that failed": Setting(azure_blob(**{COPIED: "failed"}), "store-replication-incomplete"),
 }
@@ -101,13 +102,16 @@ def test_what_does_no_harm_at_azure_is_no_finding(server: SettingsServer) -> Non
 
 
 def test_what_azure_does_not_tell_is_unknown_with_the_right_that_it_takes(server: SettingsServer) -> None:
-    for question, answers in {
-        "container": {**azure(), "container": 403},
-        "soft delete": {**azure(), "service": 403},
-        "objects": {**azure(), "blob-head": 403},
-        "encryption key": azure(default_encryption_scope="s"),
-        "default retention": azure(immutable_storage_with_versioning_enabled="true"),
-    }.items():
+    for question, answers in (
+        ("container", {**azure(), "container": 403}),
+        ("soft delete", {**azure(), "service": 403}),
+        ("objects", {**azure(), "blob-head": 403}),
+        ("encryption key", azure(default_encryption_scope="s")),
+        ("encryption key", {**azure_blob(encryption_scope="s"), "blob-get": 403}),
+        # As of a blob in the archive, which has a finding of its own where the listing says so.
+        ("encryption key", {**azure_blob(encryption_scope="s"), "blob-get": 409}),
+        ("default retention", azure(immutable_storage_with_versioning_enabled="true")),
+    ):
         server.answer(answers)
 
         findings = diagnosed(server, "az")

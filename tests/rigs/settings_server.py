@@ -19,6 +19,7 @@ _GOOGLES = ("/storage/v1/", "/download/storage/v1/")
 _XML = '<?xml version="1.0" encoding="UTF-8"?>'
 _NS = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 _ERRORS = {400: "NotFoundException", 403: "AccessDenied", 501: "NotImplemented", 404: "NoSuchKey"}
+_ERRORS_OF_AZURE = {403: "AuthorizationPermissionMismatch", 409: "BlobArchived"}
 _EMPTY: Mapping[str, Answer] = {
     "list-type": f"<ListBucketResult {_NS}><IsTruncated>false</IsTruncated></ListBucketResult>",
     "versions": f"<ListVersionsResult {_NS}><IsTruncated>false</IsTruncated></ListVersionsResult>",
@@ -78,7 +79,9 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self.answers.get("listing" if asked.get("comp") == "list" else of, 501)
         told = {"ETag": '"e"', "Last-Modified": "Sat, 01 Nov 2025 00:00:00 GMT"}
         if isinstance(answer, int):
-            self._send(answer, "", {"x-ms-error-code": "AuthorizationPermissionMismatch"})
+            self._send(answer, "", {"x-ms-error-code": _ERRORS_OF_AZURE.get(answer, str(answer))})
+        elif isinstance(answer, Mapping) and "x-ms-error-code" in answer:
+            self._send(403, "", answer)
         elif isinstance(answer, str):
             self._send(200, _XML + answer, told)
         else:

@@ -39,6 +39,8 @@ _ACCOUNTS_SCOPE = "$account-encryption-key"
 _REPLICATED = "x-ms-or-"
 _NO_RULE = "x-ms-or-policy-id"
 """What blobs have that were copied from another account: nothing copies them on."""
+_OF_KEYS = ("KeyVault", "EncryptionScope")
+"""What is in Azure's words for a key that cannot be used."""
 
 
 class _Sampled(NamedTuple):
@@ -46,6 +48,8 @@ class _Sampled(NamedTuple):
     scope: str | None = None
     default_tier: str | None = None
     rules: Sequence[str] = ()
+    refusal: str | None = None
+    """Azure's word for why it could not be read, which does not tell whether the key of its scope can be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class AzureSettings:
         sampled = [one for one in found if one is not None]
         rules = sorted({rule for one in sampled for rule in one.rules})
         self._note_management(asked, versioning, container, has_rules=bool(rules))
-        self._note_untried_scope(asked, container, {one.scope for one in sampled})
+        self._note_untried_scopes(asked, container, sampled)
         return BucketFacts(
             versioning=versioning or Versioning.UNKNOWN,
             soft_delete_days=soft_delete,
@@ -114,13 +118,21 @@ class AzureSettings:
             message = f"{self.address.url} leaves it to Azure's management API, which tieredctl does not ask."
             asked.note(question, right, TieredctlError(ErrorCode.STORE_FORBIDDEN, message))
 
-    def _note_untried_scope(
-        self, asked: SettingsAsked, container: Mapping[str, str], tried: Collection[str | None]
+    def _note_untried_scopes(
+        self, asked: SettingsAsked, container: Mapping[str, str], sampled: Sequence[_Sampled]
     ) -> None:
-        """The key of new blobs is tried by reading one that has it."""
+        """The key of new blobs, and that of each scope, is tried by reading a blob that has it."""
+        tried = {_ACCOUNTS_SCOPE, *(one.scope for one in sampled if one.refusal is None)}
+        untried = {
+            one.scope: f"No blob could be read with encryption scope {one.scope} ({one.refusal})."
+            for one in sampled
+            if one.scope not in tried
+        }
         scope = container.get("x-ms-default-encryption-scope", _ACCOUNTS_SCOPE)
-        if scope not in {_ACCOUNTS_SCOPE, *tried}:
+        if scope not in tried:
             message = f"No blob that was asked about is encrypted with the container's scope {scope}."
+            untried.setdefault(scope, message)
+        for message in untried.values():
             asked.note("encryption key", SCOPE_RIGHT, TieredctlError(ErrorCode.STORE_FORBIDDEN, message))
 
     def _container_headers(self) -> Mapping[str, str]:
@@ -149,26 +161,24 @@ class AzureSettings:
             raise
         scope = blob.get("x-ms-encryption-scope")
         statuses = {name: told for name, told in blob.items() if name.startswith(_REPLICATED) and name != _NO_RULE}
-        sampled = SampledObject(
-            stored.key,
-            _hold(blob),
-            _replication(statuses),
-            None if scope is None else self._unreadable(path, scope),
-        )
+        refusal = None if scope is None else self._refusal(path)
+        is_of_key = refusal is not None and any(word in refusal for word in _OF_KEYS)
+        unreadable = f"the key of its encryption scope {scope} cannot be used ({refusal})" if is_of_key else None
+        sampled = SampledObject(stored.key, _hold(blob), _replication(statuses), unreadable)
         is_default = blob.get("x-ms-access-tier-inferred") == "true"
         tier = blob.get("x-ms-access-tier") if is_default else None
-        return _Sampled(sampled, scope, tier, [name.removeprefix(_REPLICATED) for name in statuses])
+        rules = [name.removeprefix(_REPLICATED) for name in statuses]
+        return _Sampled(sampled, scope, tier, rules, None if is_of_key else refusal)
 
-    def _unreadable(self, path: str, scope: str) -> str | None:
-        """Why the first byte cannot be read of a blob that can be described, for which the user's rights are the same:
-        its key cannot be used."""
+    def _refusal(self, path: str) -> str | None:
+        """Azure's word for why the first byte cannot be read of a blob that can be described."""
         try:
             self.connection.request("GET", self.address.url, path, headers={"x-ms-range": "bytes=0-0"})
         except AzureFailure as failure:
             if failure.reason == "InvalidRange" or failure.is_missing:
                 return None
             if failure.code in (ErrorCode.STORE_FORBIDDEN, ErrorCode.UNREADABLE):
-                return f"the key of its encryption scope {scope} cannot be used ({failure.reason})"
+                return failure.reason
             raise
         return None
 
