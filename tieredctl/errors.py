@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from enum import IntEnum, StrEnum
 from errno import EDQUOT, ENAMETOOLONG, ENOSPC
 from pathlib import Path
@@ -324,6 +325,10 @@ class TieredctlError(Exception):
         self.message = message
         self.hint = hint if hint is not None else code.hint
 
+    def __reduce__(self) -> tuple[Callable[..., TieredctlError], tuple[Any, ...], dict[str, Any]]:
+        """Without its arguments, of which each kind has its own."""
+        return _made_again, (type(self), self.args), self.__dict__
+
     @property
     def sentence(self) -> str:
         """The message with its full stop."""
@@ -332,6 +337,10 @@ class TieredctlError(Exception):
     @property
     def exit_code(self) -> ExitCode:
         return self.code.exit_code
+
+
+def _made_again(kind: type[TieredctlError], args: tuple[Any, ...]) -> TieredctlError:
+    return kind.__new__(kind, *args)
 
 
 def system_error(fault: OSError | MemoryError) -> TieredctlError:
@@ -391,9 +400,6 @@ class DecodeError(TieredctlError):
         super().__init__(ErrorCode.UNDECODABLE, f"{message} at byte {position}")
         self.reason = message
         self.position = position
-
-    def __reduce__(self) -> tuple[type[DecodeError], tuple[Any, ...]]:
-        return type(self), (self.reason, self.position)
 
 
 class UnfoldsTooFar(DecodeError):

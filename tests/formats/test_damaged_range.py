@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 from tieredctl.errors import ExitCode
 from tieredctl.ports.layout import DamagedRange
 
@@ -17,9 +15,3 @@ def test_its_message_names_the_first_and_the_last_byte_of_the_object() -> None:
 def test_its_position_is_where_the_part_is_damaged() -> None:
     assert DAMAGE.position == 4_096
     assert DAMAGE.exit_code is ExitCode.CORRUPTION
-
-
-def test_it_can_be_pickled() -> None:
-    copy = pickle.loads(pickle.dumps(DAMAGE))
-
-    assert (copy.original, copy.stored, copy.message) == (DAMAGE.original, DAMAGE.stored, DAMAGE.message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from tieredctl.errors import DecodeError
 from tieredctl.model.events import RemoteLogSegmentMetadata
@@ -134,10 +134,6 @@ class DamagedRange(DecodeError):
         super().__init__(f"bytes {stored[0]} to {stored[1] - 1} of the object were altered: {reason}", original[0])
         self.original = original
         self.stored = stored
-        self._arguments = reason, original, stored
-
-    def __reduce__(self) -> tuple[type[DamagedRange], tuple[Any, ...]]:
-        return DamagedRange, self._arguments
 
 
 class SegmentReader(Protocol):
