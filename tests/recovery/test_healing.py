@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from errno import EIO
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -30,13 +28,13 @@ from tieredctl.formats.record_batches import LOG_OVERHEAD
 from tieredctl.kafka.replica_segments import ReplicaDirectories
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.ops.healing.sources import LARGEST_BYTES, OtherStore, demand_small
+from tieredctl.ops.healing.sources import LARGEST_BYTES, demand_small
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.accepted_losses import AcceptedLosses, NothingAccepted, without_accepted
 from tieredctl.ops.verification.removed_keys import note_removed
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ports.layout import Part
-from tieredctl.ports.object_store import RESERVED_FOLDER, KeptVersion, StoredObject
+from tieredctl.ports.object_store import RESERVED_FOLDER, StoredObject
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.wiring.heal import SegmentsHealing
 from tieredctl.wiring.index_recovery import IndexIntervals, WantedSegments
@@ -361,65 +359,6 @@ def test_one_segment_that_cannot_be_read_keeps_no_other_from_being_healed(local:
     store.is_silent = True
     with pytest.raises(TieredctlError):
         healing.plan(wanted, local.segments, NothingAccepted())
-
-
-class ArchivedVersions(VersionedMemoryStore):
-    """Whose kept versions must be restored from an archive first, or whose quarantine is forbidden."""
-
-    def read_version(self, kept: KeptVersion) -> bytes:
-        raise TieredctlError(ErrorCode.OBJECT_ARCHIVED, f"Version {kept.version_id} of {kept.key} is archived.")
-
-    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
-        if key.startswith(RESERVED_FOLDER):
-            raise TieredctlError(ErrorCode.STORE_FORBIDDEN, f"{key} may not be read.")
-        return super().read(key, start, end)
-
-
-@pytest.mark.parametrize("place", ["kept-version", "quarantine", "store", "disk"])
-def test_bytes_that_may_be_where_nothing_could_be_read_are_not_lost(
-    local: CapturedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
-    metadata, places = longest_chain(local)[2], MetadataPlace()
-    key, store, others = local.keys(metadata)[Part.LOG], ArchivedVersions(), []
-    for one, data in local.objects.items():
-        store.put(one, data)
-    if place == "kept-version":
-        store.kept[key] = [local.objects[key]]
-    if place == "quarantine":
-        in_quarantine(store, key, local.objects[key])
-    if place == "store":
-        archive = ArchivedStore()
-        archive.archived = key
-        archive.put(key, local.objects[key])
-        others.append(OtherStore(archive, local.layout))
-    disks = ReplicaDirectories.of([local.disk(tmp_path)]) if place == "disk" else None
-    if disks:
-        fail_to_read(monkeypatch, f"{metadata.start_offset:020}.log")
-    # The index needs the log, so it is as unknown as that.
-    for part in (Part.LOG, Part.TIME_INDEX):
-        del store._objects[local.keys(metadata)[part]]
-    healer = local.healer(store, *others, disks=disks)
-    healing = SegmentsHealing(None, "memory:", {}, places, None, healer, IndexIntervals(places, INTERVAL))
-
-    healing.plan(WantedSegments((metadata.segment_id,)), local.segments, NothingAccepted())
-
-    assert [row["action"] for row in healing.rows()] == ["unknown", "unknown"]
-    assert (healing.to_write(), healing.unaccepted(), healing.unknown()) == (0, 0, 2)
-    (plan,) = healing.plans
-    assert plan.losses(0) == []
-    assert "could not be read" in (plan.unknown()[0].obstacle or "")
-
-
-def fail_to_read(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """As a disk does that is dying."""
-    opened = Path.open
-
-    def failing(path: Path, *how: Any, **options: Any) -> Any:
-        if path.name == name:
-            raise OSError(EIO, "Input/output error", str(path))
-        return opened(path, *how, **options)
-
-    monkeypatch.setattr(Path, "open", failing)
 
 
 def test_where_the_store_no_longer_answers_nothing_counts_as_accepted(local: CapturedCluster) -> None:

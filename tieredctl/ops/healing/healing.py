@@ -107,6 +107,11 @@ class Healing:
                 if error.code not in OF_ONE_SEGMENT:
                     break
             self.tell(segment)
+        if written := [one for one in to_do if one.written]:
+            try:
+                self._demand_still_finished(written)
+            except TieredctlError as error:
+                outcome.stopped = _both(outcome.stopped, error)
         return outcome
 
     def _heal(self, segment: HealedSegment, lease: Hold, *, is_last: bool) -> None:
@@ -142,6 +147,25 @@ class Healing:
             message = f"Segment {metadata.segment_id} was written and is still not sound: {part.value}: {reason}."
             raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
 
+    def _demand_still_finished(self, written: Sequence[HealedSegment]) -> None:
+        """Raises TieredctlError where the metadata of now does not promise all that was written: a broker that deletes
+        a segment deletes nothing that is written afterwards. Only what it promises is healed."""
+        looked_at, deleted = [(one, one.is_healed) for one in written], list[str]()
+        for segment in written:
+            segment.is_healed = False  # until the metadata was read
+        segments = self.fresh.read_again()
+        for segment, is_sound in looked_at:
+            try:
+                segments.finished(segment.plan.metadata.segment_id)
+            except TieredctlError as error:
+                keys = ", ".join(one.key for one in segment.plan.objects if one.part in segment.written)
+                deleted.append(f"{error.message} Written meanwhile: {keys}.")
+            else:
+                segment.is_healed = is_sound
+        if deleted:
+            hint = "`tieredctl orphans` finds what no broker deletes any more."
+            raise TieredctlError(ErrorCode.WORLD_CHANGED, " ".join(deleted), hint=hint)
+
     def _found_again(self, plan: HealingPlan) -> HealingPlan:
         """The same plan, with its bytes, made of the metadata and the objects of now. Raises TieredctlError
         `world-changed` where it is another one."""
@@ -169,3 +193,9 @@ class Healing:
         segment.written.append(one.part)
         if copied_as is not None:
             segment.quarantined[one.part] = copied_as
+
+
+def _both(first: TieredctlError | None, second: TieredctlError) -> TieredctlError:
+    return (
+        second if first is None else TieredctlError(first.code, f"{first.message} {second.message}", hint=second.hint)
+    )

@@ -46,10 +46,15 @@ class FreshSegments:
     def finished(self, segment_id: str) -> KnownSegmentOfPartition:
         """The segment as of at most `LOOK_AGAIN_MS` ago. Raises TieredctlError as `SegmentsOnce.finished` does."""
         if self._known is None or self.clock_ms() - self._read_ms >= LOOK_AGAIN_MS:
-            self._read_ms = self.clock_ms()
-            stream = self.read_metadata()
-            self._known, self.cluster_id = SegmentsOnce.of(stream), stream.source.cluster_id
+            return self.read_again().finished(segment_id)
         return self._known.finished(segment_id)
+
+    def read_again(self) -> SegmentsOnce:
+        """The segments as of now."""
+        self._read_ms = self.clock_ms()
+        stream = self.read_metadata()
+        self._known, self.cluster_id = SegmentsOnce.of(stream), stream.source.cluster_id
+        return self._known
 
 
 def put_or_replace(

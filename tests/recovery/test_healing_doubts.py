@@ -1,0 +1,120 @@
+"""What heal does not know: sources that cannot be read, metadata that changes, and bytes that others contradict."""
+
+from __future__ import annotations
+
+from errno import EIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.cluster import EventsInMemory
+from tests.recovery.segments_to_heal import INTERVAL, CapturedCluster, VersionedMemoryStore, in_quarantine
+from tests.recovery.test_healing import ArchivedStore, longest_chain, without_logs
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.kafka.replica_segments import ReplicaDirectories
+from tieredctl.model.events import RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
+from tieredctl.ops.guards.lease import Unguarded
+from tieredctl.ops.guards.store_clock import StoreClock
+from tieredctl.ops.healing.healing import Healing
+from tieredctl.ops.healing.object_writing import FreshSegments
+from tieredctl.ops.healing.sources import OtherStore
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.verification.accepted_losses import NothingAccepted
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import RESERVED_FOLDER, KeptVersion
+from tieredctl.wiring.heal import SegmentsHealing
+from tieredctl.wiring.index_recovery import IndexIntervals, WantedSegments
+from tieredctl.wiring.places import MetadataPlace
+
+
+@pytest.fixture(scope="module")
+def local(captures: Path) -> CapturedCluster:
+    return CapturedCluster(captures / "kafka-4.3.1", "kafka-4.3.1")
+
+
+class ArchivedVersions(VersionedMemoryStore):
+    """Whose kept versions must be restored from an archive first, or whose quarantine is forbidden."""
+
+    def read_version(self, kept: KeptVersion) -> bytes:
+        raise TieredctlError(ErrorCode.OBJECT_ARCHIVED, f"Version {kept.version_id} of {kept.key} is archived.")
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        if key.startswith(RESERVED_FOLDER):
+            raise TieredctlError(ErrorCode.STORE_FORBIDDEN, f"{key} may not be read.")
+        return super().read(key, start, end)
+
+
+@pytest.mark.parametrize("place", ["kept-version", "quarantine", "store", "disk"])
+def test_bytes_that_may_be_where_nothing_could_be_read_are_not_lost(
+    local: CapturedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    metadata, places = longest_chain(local)[2], MetadataPlace()
+    key, store, others = local.keys(metadata)[Part.LOG], ArchivedVersions(), []
+    for one, data in local.objects.items():
+        store.put(one, data)
+    if place == "kept-version":
+        store.kept[key] = [local.objects[key]]
+    if place == "quarantine":
+        in_quarantine(store, key, local.objects[key])
+    if place == "store":
+        archive = ArchivedStore()
+        archive.archived = key
+        archive.put(key, local.objects[key])
+        others.append(OtherStore(archive, local.layout))
+    disks = ReplicaDirectories.of([local.disk(tmp_path)]) if place == "disk" else None
+    if disks:
+        fail_to_read(monkeypatch, f"{metadata.start_offset:020}.log")
+    # The index needs the log, so it is as unknown as that.
+    for part in (Part.LOG, Part.TIME_INDEX):
+        del store._objects[local.keys(metadata)[part]]
+    healer = local.healer(store, *others, disks=disks)
+    healing = SegmentsHealing(None, "memory:", {}, places, None, healer, IndexIntervals(places, INTERVAL))
+
+    healing.plan(WantedSegments((metadata.segment_id,)), local.segments, NothingAccepted())
+
+    assert [row["action"] for row in healing.rows()] == ["unknown", "unknown"]
+    assert (healing.to_write(), healing.unaccepted(), healing.unknown()) == (0, 0, 2)
+    (plan,) = healing.plans
+    assert plan.losses(0) == []
+    assert "could not be read" in (plan.unknown()[0].obstacle or "")
+
+
+def fail_to_read(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """As a disk does that is dying."""
+    opened = Path.open
+
+    def failing(path: Path, *how: Any, **options: Any) -> Any:
+        if path.name == name:
+            raise OSError(EIO, "Input/output error", str(path))
+        return opened(path, *how, **options)
+
+    monkeypatch.setattr(Path, "open", failing)
+
+
+def test_what_was_written_while_a_broker_deleted_the_segment_is_named_and_not_called_healed(
+    local: CapturedCluster,
+) -> None:
+    """Metadata read before the writing promised it still: what is written after the broker's deletion stays."""
+    deleted, other = longest_chain(local)[2:4]
+    store = without_logs(local, deleted, other)
+    healer = local.healer(store, local.elsewhere())
+    events = [one.event for one in local.stream().records()]
+    deletion = RemoteLogSegmentMetadataUpdate(
+        topic_id_partition=deleted.topic_id_partition,
+        segment_id=deleted.segment_id,
+        author=1,
+        event_timestamp_ms=1,
+        state=RemoteLogSegmentState.DELETE_SEGMENT_STARTED,
+    )
+    readings = iter([events, [*events, deletion]])
+    fresh = FreshSegments(lambda: EventStream(EventsInMemory(next(readings))), lambda: 0)
+    plans = [local.plan(healer, one) for one in (deleted, other)]
+
+    outcome = Healing(plans, healer, store, fresh, lambda _topic: INTERVAL).run(Unguarded(StoreClock(lambda: 0, 0)))
+
+    assert outcome.stopped is not None
+    assert (outcome.stopped.code, outcome.exit_code) == (ErrorCode.WORLD_CHANGED, ExitCode.INCOMPLETE)
+    assert local.keys(deleted)[Part.LOG] in outcome.stopped.message
+    assert local.keys(other)[Part.LOG] not in outcome.stopped.message
+    assert [one.is_healed for one in outcome.segments] == [False, True]
