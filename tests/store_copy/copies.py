@@ -11,6 +11,7 @@ from tieredctl.ops.store_copy.comparison import By, StoreComparison
 from tieredctl.ops.store_copy.copying import CopiedObject, ObjectCopier
 from tieredctl.ops.store_copy.difference import Turns, oldest_first
 from tieredctl.ops.store_copy.run import CopyRun, difference
+from tieredctl.ops.store_copy.unproven import unproven_in
 from tieredctl.ports.object_store import (
     UPLOAD_PART_BYTES,
     ObjectStore,
@@ -55,7 +56,7 @@ def copied(
     clock_ms: Callable[[], int] = this_clock_ms,
 ) -> Copied:
     """One run. The source cannot be changed."""
-    comparison = StoreComparison(ReadOnlyStore(source), destination, by)
+    comparison = StoreComparison(ReadOnlyStore(source), destination, by, unproven_in(destination))
     copier = ObjectCopier(comparison.source, destination, lambda _: None)
     with difference(comparison, turns) as planned, lease_held(destination, "store copy", clock_ms) as lease:
         run = CopyRun(comparison, planned, turns, copier, lease)

@@ -126,6 +126,11 @@ def test_a_promised_object_that_is_missing_or_short_is_a_loss_on_either_side(
     (other / log).write_bytes((other / log).read_bytes()[:-1])
     short = command("compare", *stores, *metadata)
     assert (short.exit_code, short.document()["summary"]["different"]) == (4, 1)
+    (folder / ".tieredctl").mkdir()
+    (folder / ".tieredctl/own").touch()
+    copied = command("copy", *stores, *metadata, *CONFIRMED)
+    assert (copied.exit_code, copied.document()["summary"]["done"]) == (4, 0), "also where nothing is to be copied"
+    assert f"Left out: tieredctl's own objects below .tieredctl/ in {stores[0].url}." in copied.err
     (other / log).unlink()
     missing = command("compare", *stores, *metadata)
     assert (missing.exit_code, missing.document()["summary"]["onlyInSource"]) == (4, 1)

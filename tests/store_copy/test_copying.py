@@ -11,7 +11,8 @@ import pytest
 from tests.store_copy.copies import Copied, Killed, MortalStore, contents, copied, store_of
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.windows import Ints
-from tieredctl.ops.store_copy.comparison import By
+from tieredctl.ops.guards.own_objects import COPY_KEY
+from tieredctl.ops.store_copy.comparison import By, Mark
 from tieredctl.ops.store_copy.difference import Difference, oldest_first
 from tieredctl.ops.store_copy.run import MOST_PASSES, demand_uploads
 from tieredctl.ports.object_store import UPLOAD_PART_BYTES, Capability, Pieces, StoredObject
@@ -150,10 +151,17 @@ def test_a_copy_that_cannot_be_looked_at_again_is_not_called_done_in_any_pass() 
                 raise TieredctlError(ErrorCode.STORE_FORBIDDEN, "no")
             return super().stream(key, start, chunk_size)
 
-    done = copied(store_of(SOURCE), Shy())
+        def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+            if key == "a":
+                raise TieredctlError(ErrorCode.STORE_FORBIDDEN, "no")
+            return super().read(key, start, end)
+
+    source, destination = store_of(SOURCE), Shy()
+    done, again = copied(source, destination), copied(source, destination)
 
     assert ("unproven", "a") in done.results()
     assert (done.run.exit_code(), done.run.unproven) == (5, 1)
+    assert (again.run.exit_code(), again.results()) == (5, []), "the right size proves nothing"
 
 
 @pytest.mark.parametrize("kept", [b"4445", b"444", None])
@@ -175,15 +183,53 @@ def test_a_destination_that_keeps_other_bytes_is_found_out(kept: bytes | None) -
 def test_a_wrong_copy_stays_where_the_store_might_delete_another() -> None:
     class Careless(Upload):
         capabilities = MemoryStore.capabilities - {Capability.CONDITIONAL_DELETE}
+        lies = True
 
         def stored(self, key: str, data: bytes) -> bytes:
-            return b"4445" if key == "a" else data
+            return b"4445" if key == "a" and self.lies else data
 
-    done = copied(store_of(SOURCE), Careless())
+    source, destination = store_of(SOURCE), Careless()
+    done = copied(source, destination)
 
     (row,) = [row for row in done.rows if row.key == "a"]
     assert (row.result, "not removed" in (row.reason or "")) == ("unproven", True)
     assert done.run.exit_code() == 5
+    for _ in range(2):
+        assert copied(source, destination).run.exit_code() == 3, "whoever runs it next"
+    destination.delete([one for one in destination.list() if one.key == "a"])
+    destination.lies = False
+    mended = copied(source, destination)
+    assert (mended.run.exit_code(), destination.read(COPY_KEY), contents(destination)) == (0, b"", SOURCE)
+
+
+def test_what_a_killed_run_wrote_and_nobody_looked_at_is_compared_by_checksum() -> None:
+    class Dying(Upload):
+        now_ms = 0
+
+        def stored(self, key: str, data: bytes) -> bytes:
+            return b"4445" if key == "a" else data
+
+        def stream(self, key: str, start: int = 0, chunk_size: int = 1 << 20) -> Iterator[bytes]:
+            if key == "a" and self.now_ms == 0:
+                raise Killed
+            return super().stream(key, start, chunk_size)
+
+        def clock_ms(self) -> int:
+            self.now_ms += 10_000 if self.now_ms else 0
+            return self.now_ms
+
+    source, destination = store_of({key: data for key, data in SOURCE.items() if key != "large"}), Dying()
+    destination.put("old", b"1", -AFTER_THE_LEASE_MS)
+    source.put("old", b"2")
+    with pytest.raises(Killed):
+        copied(source, destination, clock_ms=destination.clock_ms)
+    destination.now_ms = AFTER_THE_LEASE_MS
+    source.put("later", b"1")
+
+    done = copied(source, destination, clock_ms=destination.clock_ms)
+
+    assert (done.run.exit_code(), done.run.comparison.counts[Mark.DIFFERENT]) == (3, 1), "old is not of that run"
+    assert (done.run.comparison.looked_at, done.results()) == (4, [("copied", "later")]), "its own are proven already"
 
 
 def test_what_is_read_is_held_against_the_sources_own_checksum() -> None:

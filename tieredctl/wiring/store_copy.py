@@ -24,6 +24,7 @@ from tieredctl.ops.store_copy.comparison import By, StoreComparison
 from tieredctl.ops.store_copy.copying import CopiedObject, ObjectCopier
 from tieredctl.ops.store_copy.difference import Difference, PromisedFirst, Turns, oldest_first
 from tieredctl.ops.store_copy.run import CopyRun, demand_uploads, difference
+from tieredctl.ops.store_copy.unproven import unproven_in
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
 from tieredctl.ports.object_store import RESERVED_FOLDER, ObjectStore, WritableObjectStore
@@ -96,8 +97,7 @@ def compare_stores(stores: TwoStores, by: By) -> Compared:
         if error.code not in _NOTHING_PROMISED:
             raise
         nowhere = error.message
-    reserved = [store.url for store in (source, destination) if next(store.list(RESERVED_FOLDER), None)]
-    return Compared(StoreComparison(source, destination, by), findings, nowhere, reserved)
+    return Compared(StoreComparison(source, destination, by), findings, nowhere, _with_reserved(source, destination))
 
 
 @dataclass(slots=True)
@@ -112,6 +112,8 @@ class StoreCopying:
     cluster_id: str | None
     findings: list[Finding]
     """Of the source; the destination's are added once it was copied to."""
+    reserved: Sequence[str]
+    """The source, where it has objects of tieredctl's own, which are left out."""
 
     def source(self) -> Document:
         """What it is about."""
@@ -159,13 +161,20 @@ def store_copying(stores: TwoStores, by: By, *, to_apply: bool) -> Iterator[Stor
     source = stores.source.open_store()
     writable = stores.destination.open_writable_store() if to_apply else None
     destination: ObjectStore = writable or stores.destination.open_store()
-    comparison = StoreComparison(source, destination, by)
+    comparison = StoreComparison(source, destination, by, unproven_in(destination))
     judged = stores.judged()
     replayed = None if judged is None else judged.result.metadata
     turns = oldest_first if replayed is None else PromisedFirst(replayed, stores.source.layout_in(source))
     cluster_id = None if judged is None else judged.source.get("clusterId")
     with difference(comparison, turns) as planned:
-        yield StoreCopying(stores, comparison, planned, turns, writable, cluster_id, _findings(judged))
+        yield StoreCopying(
+            stores, comparison, planned, turns, writable, cluster_id, _findings(judged), _with_reserved(source)
+        )
+
+
+def _with_reserved(*stores: ObjectStore) -> list[str]:
+    """The URLs of those that have objects of tieredctl's own."""
+    return [store.url for store in stores if next(store.list(RESERVED_FOLDER), None)]
 
 
 def _findings(judged: Verified | None) -> list[Finding]:

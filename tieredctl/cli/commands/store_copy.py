@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,7 +82,7 @@ def compare(
     view.say(_counts(comparison.counts, by))
     if compared.promised_nowhere is not None:
         view.say(f"The destination holds nothing that the metadata promises: {compared.promised_nowhere}")
-    view.say(*(f"Left out: tieredctl's own objects below .tieredctl/ in {url}." for url in compared.reserved))
+    view.say(*_left_out(compared.reserved))
     return code
 
 
@@ -119,14 +119,20 @@ def copy(
     with store_copying(stores, by, to_apply=choice.is_made) as copying:
         planned = copying.planned
         view.say(_counts(copying.comparison.counts, by))
-        if not choice.is_made or not planned.objects:
+        view.say(*_left_out(copying.reserved))
+        if copying.comparison.looked_at:
+            read = counted(copying.comparison.looked_at, "object")
+            view.say(f"An earlier copy ended before all was proven: {read} written since compared by checksum.")
+        if not choice.is_made:
             return _show_plan(copying, choice, view)
-        what = f"Copying {counted(planned.objects, 'object')} ({size_text(planned.bytes)}) to {stores.destination.url}"
-        known_cluster_id = copying.cluster_id or cluster_id
-        if known_cluster_id is None:
-            message = "It is unknown which cluster this is."
-            raise TieredctlError(ErrorCode.NOT_CONFIRMED, message, hint="Give --cluster-id.")
-        demand_confirmation(what, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)
+        if planned.objects:
+            what = f"Copying {counted(planned.objects, 'object')} ({size_text(planned.bytes)})"
+            known_cluster_id = copying.cluster_id or cluster_id
+            if known_cluster_id is None:
+                message = "It is unknown which cluster this is."
+                raise TieredctlError(ErrorCode.NOT_CONFIRMED, message, hint="Give --cluster-id.")
+            where = f"{what} to {stores.destination.url}"
+            demand_confirmation(where, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)
         with copying.begun(clock_ms, rate) as run:
             return _carry_out(copying, run, by, view)
 
@@ -161,6 +167,10 @@ def _carry_out(copying: StoreCopying, run: CopyRun, by: By, view: FindingsView) 
         say_error(run.outcome.stopped)
         code = worst(code, run.outcome.stopped.exit_code)
     return code
+
+
+def _left_out(urls: Sequence[str]) -> Iterator[str]:
+    yield from (f"Left out: tieredctl's own objects below .tieredctl/ in {url}." for url in urls)
 
 
 def _left_alone(copying: StoreCopying) -> Iterator[str]:

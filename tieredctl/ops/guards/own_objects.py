@@ -7,6 +7,8 @@ from tieredctl.ports.object_store import RESERVED_FOLDER
 LEASE_KEY = RESERVED_FOLDER + "lease.json"
 CLOCK_KEY = RESERVED_FOLDER + "clock"
 """Written to learn the store's time."""
+COPY_KEY = RESERVED_FOLDER + "store-copy"
+"""Empty unless something that was copied to the store may be unproven."""
 QUARANTINE = RESERVED_FOLDER + "quarantine/"
 LEDGER_FOLDER = RESERVED_FOLDER + "plans/"
 """Below it, by its id, the record of each plan that was used."""

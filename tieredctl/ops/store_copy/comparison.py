@@ -16,6 +16,7 @@ from tieredctl.model.result_row import Column, Main, Quantity, ResultRow, Size, 
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.comparison import BYTES, is_there, same_bytes, same_when_read
 from tieredctl.ops.guards.in_parallel import in_turn
+from tieredctl.ops.store_copy.unproven import Unproven
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject, list_unreserved
 from tieredctl.process.progress import note
 
@@ -109,6 +110,12 @@ class StoreComparison:
     source: ObjectStore
     destination: ObjectStore
     by: By
+    unproven: Unproven = field(default_factory=lambda: Unproven(None))
+    """What of the destination is compared by checksum where others are by size."""
+    looked_at: int = 0
+    """How many of these the last look compared."""
+    doubtful: int = 0
+    """How many of these it did not find to be the same."""
     counts: Counter[Mark] = field(default_factory=Counter)
     bytes: Counter[Mark] = field(default_factory=Counter)
 
@@ -119,13 +126,17 @@ class StoreComparison:
         other."""
         self.counts.clear()
         self.bytes.clear()
+        self.looked_at = self.doubtful = 0
         pairs = paired(list_unreserved(self.source), list_unreserved(self.destination))
         threads = max(self.source.parallel_reads, self.destination.parallel_reads)
-        at_once = self.by is By.SIZE or threads == 1
+        at_once = threads == 1 or (self.by is By.SIZE and self.unproven.since_ms is None)
         most = threads * _PAIRS_A_THREAD
         judged = map(self._judged, pairs) if at_once else in_turn(self._judged, pairs, threads, most=most)
         for number, (pair, row) in enumerate(judged, 1):
             mark = Mark(row.mark)
+            if self._is_unproven(pair):
+                self.looked_at += 1
+                self.doubtful += mark is not Mark.SAME
             self.counts[mark] += 1
             self.bytes[mark] += row.destination_size or 0 if row.size is None else row.size
             note("objects compared", number)
@@ -144,6 +155,9 @@ class StoreComparison:
         """What was found so far means, some marks aside."""
         return worst(*(mark.exit_code for mark in Mark if self.counts[mark] and mark not in besides))
 
+    def _is_unproven(self, pair: Pair) -> bool:
+        return pair.source is not None and pair.destination is not None and pair.destination in self.unproven
+
     def _judged(self, pair: Pair) -> tuple[Pair, ComparedObject]:
         mark, how, reason = self._judgement(pair)
         size, destination_size = (None if one is None else one.size for one in pair[1:])
@@ -157,7 +171,7 @@ class StoreComparison:
             return Mark.ONLY_IN_SOURCE, None, None
         if source.size != destination.size:
             return Mark.DIFFERENT, SIZE_ALONE, f"{source.size} bytes in the source, {destination.size} there"
-        if self.by is By.SIZE:
+        if self.by is By.SIZE and destination not in self.unproven:
             return Mark.SAME, SIZE_ALONE, None
         try:
             how = self._how_same(source, destination)

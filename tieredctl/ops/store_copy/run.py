@@ -15,6 +15,7 @@ from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.store_copy.comparison import Mark, StoreComparison
 from tieredctl.ops.store_copy.copying import CopiedObject, CopyResult, ObjectCopier
 from tieredctl.ops.store_copy.difference import Difference, Turns
+from tieredctl.ops.store_copy.unproven import note_begun, note_proven
 from tieredctl.ports.object_store import Capability, WritableObjectStore
 from tieredctl.process.progress import note
 
@@ -51,7 +52,7 @@ class CopyRun:
     is_whole: bool = False
     """Whether the last look found nothing missing."""
     unproven: int = 0
-    """How many objects may be there with other bytes: the last look may take them for the same."""
+    """How many objects may be there with other bytes: a look by size takes them for the same."""
     clock: Callable[[], float] = time.monotonic
 
     def copied(self) -> Iterator[CopiedObject]:
@@ -59,6 +60,7 @@ class CopyRun:
         with ExitStack() as stack:
             todo = self.planned
             try:
+                note_begun(self.copier.destination, self.comparison.unproven, self.lease.clock())
                 while todo.objects and self.passes < MOST_PASSES:
                     done_before = self.outcome.done
                     yield from self._pass(todo)
@@ -66,6 +68,8 @@ class CopyRun:
                     if self.outcome.done == done_before:
                         break
                 self.is_whole = not todo.objects
+                if not self.unproven and not self.comparison.doubtful:
+                    note_proven(self.copier.destination)
             except TieredctlError as error:
                 self.outcome.stopped = error
 
