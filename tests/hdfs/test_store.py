@@ -188,6 +188,39 @@ def test_a_listing_whose_pages_never_end_is_refused(filled: WritableObjectStore,
         list(reached_by(filled, proxy.endpoint).list())
 
 
+def test_an_object_that_was_not_renamed_is_not_written(filled: WritableObjectStore, hdfs_cluster: HdfsCluster) -> None:
+    def renaming(status: int, body: bytes) -> list[Rule]:
+        return [Rule(lambda _request, _server: Reply(status, [], body), "PUT", "op=RENAME")]
+
+    said = {}
+    for status, body in (
+        (200, b'{"boolean": false}'),
+        (200, b""),
+        (403, b'{"RemoteException": {"exception": "IOException"}}'),
+        (400, b'{"RemoteException": {"exception": "InvalidPathException"}}'),
+    ):
+        with FaultyProxy(hdfs_cluster.active, rules=renaming(status, body)) as proxy:
+            store = open_writable_store(filled.url, {"namenode": proxy.endpoint, "user": "kafka"})
+            with pytest.raises(TieredctlError) as raised:
+                store.write("a/1", b"another")
+        assert raised.value.code == "unwritable", body
+        said[body] = str(raised.value)
+
+    assert ["cannot hold" in one for one in said.values()] == [False, False, False, True]
+    assert "(IOException)" in [*said.values()][2]
+    assert [(one.key, filled.read(one.key)) for one in filled.list()] == [("a/1", b"a/1"), ("a/2", b"a/2")]
+
+
+def test_a_name_that_is_longer_than_hdfs_takes_by_default_is_not_missing(
+    filled: WritableObjectStore, hdfs_cluster: HdfsCluster
+) -> None:
+    folder, long = filled.url.partition(":8020")[2], "b/" + "n" * 280
+    hdfs_cluster.ask("PUT", f"{folder}/b", "MKDIRS")
+    hdfs_cluster.ask("PUT", f"{folder}/a/1", "RENAME", destination=f"{folder}/{long}")
+
+    assert (filled.head(long), filled.read(long)) == (next(iter(filled.list("b/"))), b"a/1")
+
+
 def test_a_token_is_sent_instead_of_a_name(
     filled: WritableObjectStore, hdfs_cluster: HdfsCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,7 @@
 """How HDFS is reached: requests by WebHDFS, the REST interface of its namenodes, and what its failures mean.
 
 A namenode answers questions about names itself, and sends whoever wants bytes to a datanode. Hadoop's documentation of
-WebHDFS has the operations; HttpFS, its gateway, has the same.
+WebHDFS has the operations. HttpFS, its gateway, has the same, but was not tried.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from uuid import uuid4
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import UNFINISHED, Capability, Deletion, DeletionOutcome, StoredObject
 from tieredctl.process.progress import begin_listing, note_listed
+from tieredctl.storage.bucket_address import encodable
 from tieredctl.storage.bucket_store import BucketStore, concurrently, date_ms
 from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
 from tieredctl.storage.refusals import demand_batch, incapable, key_impossible, object_missing, replaced_while_read
@@ -32,6 +33,8 @@ CAPABILITIES: frozenset[Capability] = frozenset()
 """HDFS makes a file or renames it only if there is none, but replaces and deletes whatever there is."""
 
 _LONGEST_PART_BYTES = 255
+_OF_NAMES = {"InvalidPathException", "PathComponentTooLongException"}
+"""The reasons by which HDFS refuses a name."""
 _NO_PARTS = {"", ".", "..", ".reserved", ".snapshot"}
 _IMPOSSIBLE = (":", "\0")
 
@@ -154,13 +157,22 @@ class HdfsStore(NoMultipartUploads, NoUploads, BucketStore[HdfsConnection], Unve
                 raise HdfsFailure(ErrorCode.STORE_UNREACHABLE, f"{self.url} did not keep all bytes of {key!r}.")
             asked = {"destination": f"/{name}", "renameoptions": "OVERWRITE"}
             self._request("PUT", "RENAME", unfinished, asked)
+            made = written._replace(key=key)
+            if self.head(key) != made:  # a gateway may answer that all is well where nothing was renamed
+                raise TieredctlError(ErrorCode.UNWRITABLE, f"{self.url} holds another {key!r} than was written.")
         except BaseException as error:
             with suppress(TieredctlError):
                 self._remove(unfinished)
-            if isinstance(error, HdfsFailure) and error.code is ErrorCode.UNREADABLE:
-                raise key_impossible(self.url, key) from None
+            if isinstance(error, HdfsFailure) and error.code is ErrorCode.UNREADABLE and error.reason:
+                raise self._refused(key, error.reason) from None
             raise
-        return written._replace(key=key)
+        return made
+
+    def _refused(self, key: str, reason: str) -> TieredctlError:
+        """Why an object was not written, by the name of Hadoop's exception."""
+        if reason in _OF_NAMES:
+            return key_impossible(self.url, key)
+        return TieredctlError(ErrorCode.UNWRITABLE, f"{self.url} refused to write {key!r} ({reason}).")
 
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         demand_batch(objects)
@@ -257,12 +269,18 @@ class HdfsStore(NoMultipartUploads, NoUploads, BucketStore[HdfsConnection], Unve
             raise not_understood(self.url) from None
 
     def _name(self, key: str) -> str | None:
-        name = self.address.name(key)
-        if name is None or any(one in name for one in _IMPOSSIBLE):
+        # Without limits of length: HDFS has them as settings, and answers for what it holds.
+        name = self.address.root + key
+        if not key or not encodable(name) or any(one in name for one in _IMPOSSIBLE):
             return None
-        parts = name.split("/")
-        if not _NO_PARTS.isdisjoint(parts) or any(len(part.encode()) > _LONGEST_PART_BYTES for part in parts):
-            return None
+        return name if _NO_PARTS.isdisjoint(name.split("/")) else None
+
+    def _writable_name(self, key: str) -> str:
+        name = self._name(key)
+        if name is None or self.address.name(key) is None:
+            raise key_impossible(self.url, key)
+        if any(len(part.encode()) > _LONGEST_PART_BYTES for part in name.split("/")):
+            raise key_impossible(self.url, key)
         return name
 
 

@@ -24,6 +24,7 @@ public final class HdfsCluster {
         final Configuration settings = new Configuration();
         settings.setInt("dfs.replication", 1);
         settings.setInt("dfs.ls.limit", 7);
+        settings.setInt("dfs.namenode.fs-limits.max-component-length", 300);
         settings.setInt("dfs.client.retry.window.base", 10);
         settings.setInt("dfs.namenode.handler.count", 4);
         settings.setInt("dfs.datanode.handler.count", 4);
