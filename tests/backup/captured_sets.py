@@ -18,7 +18,7 @@ from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.model.ids import uuid_text
 from tieredctl.ops.backup.cluster_state import ClusterState
 from tieredctl.ops.backup.run import Backup, BackupRun
-from tieredctl.ops.backup.sets import ClusterSets, KnownSet
+from tieredctl.ops.backup.sets import ClusterSets
 from tieredctl.ports.cluster import CommittedOffset, ConfigValue, ListedOffset, OffsetSpec, TopicDescription
 from tieredctl.storage.registry import open_writable_store
 
@@ -69,7 +69,12 @@ class CapturedCluster:
         return [CommittedOffset(GROUP, name, 0, COMMITTED * (1 + 1000 * place)) for place, name in enumerate(self.ends)]
 
     def broker_configs(self) -> Mapping[int, Mapping[str, ConfigValue]]:
-        return {1: {"remote.log.storage.system.enable": ConfigValue("true", "STATIC_BROKER_CONFIG")}}
+        settings = {
+            "remote.log.storage.system.enable": "true",
+            "remote.log.storage.manager.impl.prefix": "rsm.config.",
+            "rsm.config.storage.s3.bucket.name": None,
+        }
+        return {1: {name: ConfigValue(value, "STATIC_BROKER_CONFIG") for name, value in settings.items()}}
 
 
 @dataclass
@@ -102,14 +107,12 @@ class CapturedSets:
     def add(self, *, full: bool = False) -> Backup:
         """One set more."""
         sets = ClusterSets(open_writable_store(f"file:{self.folder}", {}), self.cluster_id)
-        numbers = sets.numbers()
-        before: KnownSet | None = sets.read(numbers[-1]) if numbers else None
         state = captured_state(self.data)
         ids = {topic.name: uuid_text(topic_id) for topic_id, topic in state.image.topics.items()}
         ends = {name: (0, 500) for name in ids if not name.startswith("__")}
         cluster = CapturedCluster(ids, ends, self.denied, self.has_groups)
         with TemporaryDirectory() as folder:
-            run = BackupRun(sets, before, Path(folder), lambda: CREATED_MS, full)
+            run = BackupRun(sets, Path(folder), lambda: CREATED_MS, full)
             events = LogDirectories([self.data])
             for number in events.metadata_partitions():
                 deque(events.chunks(number), maxlen=0)  # until then it does not know its ends, which a live topic does

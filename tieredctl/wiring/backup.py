@@ -40,9 +40,7 @@ def run_backup(
         if live.cluster_id is None:
             raise TieredctlError(ErrorCode.BROKER_REFUSED, "The cluster does not report its id.", hint="")
         sets: ClusterSets[WritableObjectStore] = ClusterSets(store, live.cluster_id)
-        numbers = sets.numbers()
-        before = sets.read(numbers[-1]) if numbers else None
-        run = BackupRun(sets, before, Path(folder), clock_ms, full, dry_run)
+        run = BackupRun(sets, Path(folder), clock_ms, full, dry_run)
         with quorum.open(live.cluster_id) as source:
             state = fetch_cluster_state(source, Path(folder))
         with closing(MetadataPlace(cluster=cluster).open_source()) as events:

@@ -18,6 +18,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import age_text, duration_ms
 from tieredctl.ops.backup.run import BackupRow, BackupSetRow, events_in
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 from tieredctl.wiring.backup import backup_sets, damage_in, newest_restorable, run_backup
 from tieredctl.wiring.places import QuorumPlace, StorePlace
 
@@ -30,7 +31,10 @@ From = Annotated[str, typer.Option("--from", metavar="URL", help="Where `backup 
 def run(
     *,
     to: To,
-    store_option: StoreOptions = None,
+    to_option: Annotated[
+        list[str] | None,
+        typer.Option("--to-option", metavar="NAME=VALUE", help="A setting of --to; repeat it for several."),
+    ] = None,
     bootstrap_controller: BootstrapController = None,
     controller_config: Annotated[
         Path | None,
@@ -58,7 +62,7 @@ def run(
     del cluster_id  # whatever turns out to be another cluster is refused
     cluster = cluster_options.place()
     quorum = QuorumPlace(bootstrap_controller, cluster, controller_config or cluster_options.command_config)
-    place = StorePlace(to, pairs("--store-option", store_option))
+    place = StorePlace(to, pairs("--to-option", to_option))
     backup = run_backup(cluster, quorum, place, clock_ms, full=full, dry_run=dry_run)
     manifest = backup.manifest
     view.say(*(f"Left out: {one}." for one in manifest.left_out))
@@ -82,18 +86,21 @@ def status(
 ) -> ExitCode:
     """List a cluster's backup sets, and the age of the newest that can be restored; --metrics-file has it too.
 
-    Files are looked for, and not read: `backup verify` reads them.
+    Files are looked for, and not read: `backup verify` reads them. The age is by the older of two clocks: that of the
+    machine on which the set was made, and the store's. Exit 5 if that set lacks events.
 
     For example: tieredctl backup status --from s3://backups/kafka --max-age 26h
     """
     limit_ms, now_ms = duration_ms(max_age), clock_ms()
     sets = backup_sets(StorePlace(source, pairs("--store-option", store_option)), cluster_id)
     manifests, newest = newest_restorable(sets)
+    written_ms = sets.written_ms()
+    ages_ms = {one.number: now_ms - min(one.created_ms, written_ms[one.number]) for one in manifests}
     rows = [
         BackupSetRow(
             one.number,
             one.created_ms,
-            now_ms - one.created_ms,
+            ages_ms[one.number],
             sum(file.size for file in one.files),
             events_in(one),
             one.base,
@@ -102,8 +109,12 @@ def status(
         for one in manifests
     ]
     restorable = next((one for one in manifests if one.number == newest), None)
-    age_ms = None if restorable is None else now_ms - restorable.created_ms
-    findings = []
+    age_ms = None if restorable is None else ages_ms[restorable.number]
+    findings = [
+        Finding(FindingCode.BACKUP_INCOMPLETE, METADATA_TOPIC, f"set {newest} lacks events: {one}", {"what": one})
+        for one in (() if restorable is None else restorable.unread)
+        if one.startswith(METADATA_TOPIC)
+    ]
     if age_ms is None:
         findings.append(Finding(FindingCode.BACKUP_OLD, sets.cluster_id, "no set can be restored", {"ageMs": None}))
     elif age_ms > limit_ms:

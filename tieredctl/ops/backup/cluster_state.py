@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -20,6 +21,8 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.file_reading import file_chunks, regular_size
 from tieredctl.ops.snapshots.fetching import fetch_snapshot
 from tieredctl.ports.snapshot_source import LeaderChanged, MetadataLogSource
+
+_LEADERS_AT_MOST = 5
 
 
 @dataclass(slots=True)
@@ -67,13 +70,14 @@ def _of(image: ClusterImage, kind: Kind) -> Iterator[Entry]:
 
 def fetch_cluster_state(source: MetadataLogSource, folder: Path) -> ClusterState:
     """The cluster as of now, by the leader of its metadata quorum. `folder` is for the snapshot on its way. Raises
-    TieredctlError as the source does, and `undecodable` where a record contradicts those before it."""
-    while True:
+    TieredctlError as the source does, `undecodable` where a record contradicts those before it, and
+    `broker-unreachable` where leaders change all the time."""
+    for _ in range(_LEADERS_AT_MOST):
         snapshot = source.leader().latest_snapshot
-        try:
+        with suppress(LeaderChanged):
             return _fetched(source, folder, snapshot)
-        except LeaderChanged:
-            continue
+    message = f"The leader of the metadata log changed {_LEADERS_AT_MOST} times while it was read."
+    raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message, hint="Run the command again once the quorum is calm.")
 
 
 def _fetched(source: MetadataLogSource, folder: Path, snapshot: KraftSnapshotName | None) -> ClusterState:

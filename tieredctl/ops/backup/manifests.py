@@ -112,7 +112,7 @@ def read_manifest(data: bytes) -> Manifest:
         if stated != sha256(_json(document)).hexdigest():
             raise DecodeError("the manifest was altered", 0)
         return _manifest(document)
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise DecodeError(f"the manifest has a wrong {error}", 0) from None
 
 

@@ -29,16 +29,21 @@ from tieredctl.ops.backup.manifests import (
     SetFile,
 )
 from tieredctl.ops.backup.sets import ClusterSets, KnownSet, publish
+from tieredctl.ops.cluster.broker_settings import METADATA_PREFIX, STORAGE_PREFIX
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.completeness import doubts
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.export import export_metadata
-from tieredctl.ports.cluster import Cluster, ConsumerGroups, OffsetSpec
+from tieredctl.ports.cluster import Cluster, ConfigValue, ConsumerGroups, OffsetSpec
 from tieredctl.ports.metadata_source import MetadataSource
 from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.process.progress import note
 
 _REMOTE_SETTINGS = ("remote.", "log.local.retention.", "log.retention.", "log.dir")
+_MANAGERS_PREFIXES = (STORAGE_PREFIX, METADATA_PREFIX)
+_BEGIN_AGAIN = (
+    "See what else is damaged with `tieredctl backup verify`; `backup run --full` begins a new chain of sets."
+)
 _PASSING_RIGHTS = (ErrorCode.BROKER_REFUSED, ErrorCode.BROKER_UNREACHABLE, ErrorCode.UNKNOWN_TOPIC)
 
 
@@ -105,10 +110,10 @@ def events_in(manifest: Manifest) -> int:
 
 @dataclass(slots=True)
 class BackupRun:
-    """One run. `before` is the newest set, None for the first."""
+    """One run. Raises TieredctlError `undecodable` where the newest set's manifest is damaged, unless the new one is to
+    be full: then it begins a chain of its own, and the damage is a finding."""
 
     sets: ClusterSets[WritableObjectStore]
-    before: KnownSet | None
     folder: Path
     """For files on their way."""
     clock_ms: Callable[[], int]
@@ -116,7 +121,28 @@ class BackupRun:
     """Whether the set is to have all events, and need none before it."""
     dry_run: bool = False
     findings: list[Finding] = field(default_factory=list)
+    number: int = field(init=False)
+    """Of the new set."""
+    before: KnownSet | None = field(default=None, init=False)
+    """The newest set; None for the first."""
     _unread: list[str] = field(default_factory=list)
+    _hidden: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        newest = max(self.sets.numbers(), default=0)
+        self.number = newest + 1
+        if not newest:
+            return
+        try:
+            self.before = self.sets.read(newest)
+        except TieredctlError as error:
+            if error.code is not ErrorCode.UNDECODABLE:
+                raise
+            if not self.full:
+                raise TieredctlError(error.code, error.message, hint=_BEGIN_AGAIN) from None
+            key = self.sets.manifest_key(newest)
+            evidence = {"key": key, "set": newest}
+            self.findings.append(Finding(FindingCode.BACKUP_DAMAGED, key, error.message.rstrip("."), evidence))
 
     def run(self, state: ClusterState, events: MetadataSource, cluster: LiveSource) -> Backup:
         """Reads the rest, in an order in which nothing promises what is not there, and writes the set. Raises
@@ -135,13 +161,14 @@ class BackupRun:
             committed = [one._asdict() for one in cluster.committed_offsets()]
             files.append((GROUPS_FILE, _json({"items": committed})))
         with self._named("the brokers' settings"):
-            files.append((SETTINGS_FILE, _json(_settings(cluster))))
-        number = 1 if self.before is None else self.before.manifest.number + 1
+            settings = _settings(cluster.broker_configs())
+            self._hidden = sorted({one["name"] for one in settings if one["value"] is None and one["isManagers"]})
+            files.append((SETTINGS_FILE, _json({"items": settings})))
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(created_ms / 1000))
         manifest = Manifest(
             cluster_id=self.sets.cluster_id,
-            number=number,
-            folder=f"sets/{number:08}-{stamp}-{token_hex(4)}",
+            number=self.number,
+            folder=f"sets/{self.number:08}-{stamp}-{token_hex(4)}",
             created_ms=created_ms,
             previous=None if self.before is None else self.before.sha256,
             base=base,
@@ -149,7 +176,7 @@ class BackupRun:
             events=ranges,
             metadata_log_end=state.image.end_offset,
             unread=tuple(self._unread),
-            left_out=tuple(kept.left_out),
+            left_out=(*kept.left_out, *(f"the value of {name} of brokers" for name in self._hidden)),
             files=tuple(SetFile.of(name, data) for name, data in files),
         )
         if not self.dry_run:
@@ -165,7 +192,7 @@ class BackupRun:
         self.findings += [*doubts(stream.findings)]
         self._unread += [f"{one.subject}: {one.message}" for one in doubts(stream.findings)]
         ranges = {row["metadataPartition"]: EventRange(row["startOffset"], row["endOffset"]) for row in rows}
-        base = 1 if self.before is None else self.before.manifest.number + 1
+        base = self.number
         if from_offsets and self.before is not None:
             base = self.before.manifest.base
         return ranges, base, file.read_bytes()
@@ -224,17 +251,24 @@ def _log_ends(cluster: Cluster, name: str, topic_id: str) -> list[Document]:
     ]
 
 
-def _settings(cluster: Cluster) -> Document:
+def _settings(configs: Mapping[int, Mapping[str, ConfigValue]]) -> list[Document]:
     """What a broker needs to find the remote store again; brokers do not tell the values of secrets, nor of settings
-    that they do not know."""
-    return {
-        "items": [
-            {"brokerId": broker, "name": name, "value": value.value, "source": value.source}
-            for broker, settings in sorted(cluster.broker_configs().items())
+    that they do not know, as those of the managers of remote storage and of its metadata: these have names alone."""
+    items: list[Document] = []
+    for broker, settings in sorted(configs.items()):
+        managers = tuple(settings[one].value or "\0" for one in _MANAGERS_PREFIXES if one in settings)
+        items += [
+            {
+                "brokerId": broker,
+                "name": name,
+                "value": value.value,
+                "source": value.source,
+                "isManagers": name.startswith(managers),
+            }
             for name, value in sorted(settings.items())
-            if name.startswith(_REMOTE_SETTINGS)
+            if name.startswith((*_REMOTE_SETTINGS, *managers))
         ]
-    }
+    return items
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

@@ -42,8 +42,12 @@ class ClusterSets(Generic[_Store]):
 
     def numbers(self) -> list[int]:
         """Of the manifests that are there, ascending."""
-        matches = (_MANIFEST.fullmatch(one.key) for one in self.store.list(f"{self.cluster_id}/manifests/"))
-        return [int(match[2]) for match in matches if match is not None]
+        return list(self.written_ms())
+
+    def written_ms(self) -> dict[int, int]:
+        """When each manifest that is there was written, by the store's clock; by number, ascending."""
+        matches = ((_MANIFEST.fullmatch(one.key), one) for one in self.store.list(f"{self.cluster_id}/manifests/"))
+        return {int(match[2]): one.last_modified_ms for match, one in matches if match is not None}
 
     def read(self, number: int) -> KnownSet:
         """A set by its number. Raises TieredctlError `undecodable` where its manifest was altered, or is another's,
