@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from errno import EIO
 from pathlib import Path
 from typing import Any
@@ -118,3 +119,38 @@ def test_what_was_written_while_a_broker_deleted_the_segment_is_named_and_not_ca
     assert local.keys(deleted)[Part.LOG] in outcome.stopped.message
     assert local.keys(other)[Part.LOG] not in outcome.stopped.message
     assert [one.is_healed for one in outcome.segments] == [False, True]
+
+
+def test_a_log_that_contradicts_what_is_sound_beside_it_is_taken_from_no_store(local: CapturedCluster) -> None:
+    """Which of the two is wrong cannot be known, so that neither is replaced."""
+    metadata = longest_chain(local)[2]
+    keys = local.keys(metadata)
+    index = bytearray(local.objects[keys[Part.TIME_INDEX]])
+    index[11] ^= 1  # the offset of its first entry
+    for place in ("kept-version", "quarantine", "store"):
+        store = local.store()
+        store.put(keys[Part.TIME_INDEX], bytes(index))
+        if place == "kept-version":
+            store.kept[keys[Part.LOG]] = [local.objects[keys[Part.LOG]]]
+        if place == "quarantine":
+            in_quarantine(store, keys[Part.LOG], local.objects[keys[Part.LOG]])
+        del store._objects[keys[Part.LOG]]
+
+        planned = local.plan(local.healer(store, *([local.elsewhere()] if place == "store" else [])), metadata)
+
+        assert [(one.part, one.action) for one in planned.objects] == [(Part.LOG, "impossible")], place
+        assert "time-index" in (planned.objects[0].obstacle or "")
+
+
+def test_a_log_without_the_latest_timestamp_of_the_metadata_is_taken_from_no_store(local: CapturedCluster) -> None:
+    """Nothing is left beside it that could contradict it."""
+    metadata = longest_chain(local)[2]
+    store, segment = local.store(), local.segments.finished(metadata.segment_id)
+    for key in local.keys(metadata).values():
+        del store._objects[key]
+    later = replace(segment, metadata=replace(metadata, max_timestamp_ms=metadata.max_timestamp_ms + 1))
+
+    planned = local.healer(store, local.elsewhere()).plan(later, INTERVAL)
+
+    log = next(one for one in planned.objects if one.part is Part.LOG)
+    assert (log.action, "latest timestamp" in (log.obstacle or "")) == ("impossible", True)

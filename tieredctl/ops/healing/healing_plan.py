@@ -16,7 +16,7 @@ from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.healing.examination import Condition, Examined, examine
 from tieredctl.ops.healing.index_rebuilding import NOTHING_REBUILT
 from tieredctl.ops.healing.known_segments import KnownSegmentOfPartition
-from tieredctl.ops.healing.part_rebuilding import Found, NotRebuilt, PartRebuilding
+from tieredctl.ops.healing.part_rebuilding import Found, NotRebuilt, PartRebuilding, other_timestamp
 from tieredctl.ops.healing.segment_views import StoreWith
 from tieredctl.ops.healing.sources import (
     Candidate,
@@ -231,10 +231,12 @@ class _SegmentHealing:
 
     def _examined(self, changed: Mapping[Part, bytes], hidden: Sequence[Part] = ()) -> Examined:
         """The segment with what was found so far, and other bytes in some objects."""
-        objects = {self._keys[part]: found.data for part, found in self._found.items()}
-        objects |= {self._keys[part]: data for part, data in changed.items()}
-        store = StoreWith(self._healer.store, objects, [self._keys[part] for part in hidden])
+        store = StoreWith(self._healer.store, self._objects(changed), [self._keys[part] for part in hidden])
         return examine(self._metadata, store, self._healer.layout, self._interval)
+
+    def _objects(self, changed: Mapping[Part, bytes]) -> dict[str, bytes]:
+        found = {self._keys[part]: found.data for part, found in self._found.items()}
+        return found | {self._keys[part]: data for part, data in changed.items()}
 
     def _from_objects(self, now: Examined) -> Examined:
         """Whole objects, byte for byte, as far as any source has them."""
@@ -244,7 +246,7 @@ class _SegmentHealing:
             if self._needs_log(part) and Part.LOG in now.damage:
                 continue
             for candidate in self._candidates(part):
-                proven = self._proven(part, candidate)
+                proven = self._proven(part, candidate, now)
                 if proven is not None:
                     self._found[part] = proven
                     now = self._examined({})
@@ -263,12 +265,15 @@ class _SegmentHealing:
             else:
                 yield one
 
-    def _proven(self, part: Part, candidate: Candidate) -> Found | None:
-        """A candidate's bytes, if the object is sound with them: a log by itself, anything else beside the log."""
+    def _proven(self, part: Part, candidate: Candidate, now: Examined) -> Found | None:
+        """A candidate's bytes, if the object is sound with them: a log by itself, and beside what is sound without it;
+        anything else beside the log."""
         hidden = [one for one in self._keys if one not in _FIRST] if part is Part.LOG else []
         try:
             data = candidate.read()
             damage = self._examined({part: data}, hidden).damage
+            if part is Part.LOG and not damage.keys() & _FIRST:
+                damage = self._contradictions(data, now)
         except TieredctlError as error:
             if error.code in CONCERN_EVERY_OBJECT:
                 raise
@@ -280,9 +285,21 @@ class _SegmentHealing:
         self._refuse(part, Refusal(candidate.place, damage[blamed]))
         return None
 
+    def _contradictions(self, log: bytes, now: Examined) -> dict[Part, str]:
+        """What speaks against a log that is sound by itself."""
+        store = StoreWith(self._healer.store, self._objects({Part.LOG: log}))
+        reader = self._healer.layout.open_segment(store, self._metadata)
+        if other := other_timestamp(self._metadata, reader.stream(Part.LOG), reader.parts()[Part.LOG]):
+            return other
+        after = self._examined({Part.LOG: log}).damage
+        against = next((part for part in after if part not in now.damage or part is Part.LOG), None)
+        if against is None:
+            return {}
+        return {Part.LOG: f"the stored {against.value} contradicts it: {after[against]}"}
+
     def _rebuilt(self, now: Examined) -> Examined:
         """What no source has as a whole: built of the segment's parts, as the manager would have stored them."""
-        healer, objects = self._healer, {self._keys[part]: found.data for part, found in self._found.items()}
+        healer, objects = self._healer, self._objects({})
         rebuilding = PartRebuilding(
             self._segment,
             StoreWith(healer.store, objects),

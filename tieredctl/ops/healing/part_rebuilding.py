@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -10,6 +10,7 @@ from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.batch_columns import AsColumns
 from tieredctl.formats.log_scan import Damage, scan_log
 from tieredctl.formats.zstd_frame import decompress_zstd
+from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.healing.examination import Examined, damage_of_parts
 from tieredctl.ops.healing.index_rebuilding import earlier_producers, rebuilt_parts
 from tieredctl.ops.healing.known_segments import KnownSegmentOfPartition
@@ -42,6 +43,17 @@ class NotRebuilt:
     """Why no object can be built."""
 
     reason: str
+
+
+def other_timestamp(metadata: RemoteLogSegmentMetadata, log: Iterable[bytes], size: int) -> dict[Part, str]:
+    """A log without the latest timestamp that the metadata names is not this segment's."""
+    claimed, latest = metadata.max_timestamp_ms, -1
+    for block in scan_log(log, size, AsColumns(), metadata.start_offset):
+        if not isinstance(block, Damage) and len(block.positions):
+            latest = max(latest, int(block.headers["maxTimestamp"].max()))
+    if latest in (-1, claimed):
+        return {}
+    return {Part.LOG: f"its latest timestamp is {latest}, but the metadata has {claimed}"}
 
 
 @dataclass(slots=True)
@@ -126,7 +138,11 @@ class PartRebuilding:
     def _log(self, now: Examined, beside: Mapping[Part, bytes]) -> bytes | None:
         """The first log that is proven, and that no sound part beside it contradicts."""
         for place, log, replica in self._logs(now):
-            damage = self._damage({Part.LOG: log}) or self._disagreement(log) or self._damage({**beside, Part.LOG: log})
+            damage = (
+                self._damage({Part.LOG: log})
+                or other_timestamp(self.segment.metadata, [log], len(log))
+                or self._damage({**beside, Part.LOG: log})
+            )
             if not damage:
                 self._replica = replica
                 return log
@@ -148,17 +164,6 @@ class PartRebuilding:
                 self.refuse(Part.LOG, found)
             else:
                 yield found.place, found.log, found
-
-    def _disagreement(self, log: bytes) -> dict[Part, str]:
-        """A log without the latest timestamp that the metadata names is not this segment's."""
-        claimed = self.segment.metadata.max_timestamp_ms
-        latest = -1
-        for block in scan_log([log], len(log), AsColumns(), self.segment.metadata.start_offset):
-            if not isinstance(block, Damage) and len(block.positions):
-                latest = max(latest, int(block.headers["maxTimestamp"].max()))
-        if latest in (-1, claimed):
-            return {}
-        return {Part.LOG: f"its latest timestamp is {latest}, but the metadata has {claimed}"}
 
     def _complete(self, parts: dict[Part, bytes], now: Examined) -> str | None:
         """Adds what can be rebuilt of what is damaged. Returns why something is still missing."""
