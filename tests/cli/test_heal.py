@@ -94,6 +94,25 @@ def test_what_verify_reported_is_healed_from_a_replicas_disk(
     assert verify().exit_code == 0
 
 
+def test_a_result_that_names_no_segment_is_not_all_sound(
+    heal: Heal, verify: Heal, lost: Path, whole: Path, tmp_path: Path
+) -> None:
+    of_lost = verify().document()
+    result = tmp_path / "verified.json"
+    for items, complete, more, code in (
+        ([], True, (), 0),
+        ([], False, (), 5),
+        (of_lost["items"], False, ("--from-store", f"file:{whole}", *CONFIRMED), 5),
+    ):
+        result.write_text(json.dumps(of_lost | {"items": items, "summary": {"complete": complete}}))
+
+        outcome = heal("--result", result, *more)
+
+        assert outcome.exit_code == code, outcome.err
+        assert "are sound" not in outcome.err
+    assert lost.exists()
+
+
 def test_what_nothing_has_stays_lost_until_that_is_accepted(heal: Heal, verify: Heal, lost: Path, store: Path) -> None:
     planned = heal("--segment-id", SEGMENT_ID, *CONFIRMED)
     unaccepted = verify()

@@ -48,6 +48,8 @@ class WantedSegments:
     selection: Selection = Selection()
     cluster_id: str | None = None
     """The cluster that they are from, if whoever named them knows."""
+    are_all_known: bool = True
+    """Not so where whoever named them could not look everywhere."""
 
     @property
     def the_one(self) -> str | None:

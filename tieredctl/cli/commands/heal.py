@@ -121,12 +121,12 @@ def heal(
         *(HealingSources(tuple(from_log_dir or ()), other), index_interval_bytes),
         to_apply=apply,
     )
-    view.say(*_sentences(healing, accept_loss=accept_loss))
+    view.say(*_sentences(healing, wanted, accept_loss=accept_loss))
     to_write, to_record = healing.to_write(), healing.unaccepted() if accept_loss else 0
     if not apply or not (to_write or to_record):
         planned = healing.summary() | {"applied": False}
         listing = Listing("HealingPlan", healing.source, healing.rows(), _COLUMNS, planned, _FIELDS)
-        code = view.show(listing, code=_code(healing))
+        code = view.show(listing, code=_code(healing, wanted))
         view.say(*choice.advice(changes=bool(to_write or to_record)))
         return code
     known_cluster_id = healing.cluster_id or cluster_id
@@ -139,7 +139,8 @@ def heal(
     rows = [row for one in outcome.segments for row in one.rows()]
     done = {**healing.summary(), "applied": True, "written": outcome.written, "healed": outcome.healed}
     columns, fields = (*_COLUMNS, *_OUTCOME_COLUMNS), (*_FIELDS, *_OUTCOME_FIELDS)
-    return view.end(Listing("Healing", healing.source, rows, columns, done, fields), outcome)
+    code = view.end(Listing("Healing", healing.source, rows, columns, done, fields), outcome)
+    return code if wanted.are_all_known else worst(code, ExitCode.INCOMPLETE)
 
 
 def _wanted(selection: Selection, result: Path | None, *, all_segments: bool) -> WantedSegments:
@@ -152,7 +153,8 @@ def _wanted(selection: Selection, result: Path | None, *, all_segments: bool) ->
         raise TieredctlError(ErrorCode.USAGE, f"Name the segments in one way: {ways}.")
     if result is not None:
         of_findings = read_verified_segments(result, LOST)
-        return WantedSegments(of_findings.segment_ids, cluster_id=of_findings.cluster_id)
+        ids, cluster_id, is_complete = of_findings
+        return WantedSegments(ids, cluster_id=cluster_id, are_all_known=is_complete)
     return WantedSegments(tuple(dict.fromkeys(selection.segment_ids)) or None, selection)
 
 
@@ -169,21 +171,26 @@ def _progress(segment: HealedSegment) -> str:
     return f"{segment.plan.metadata.segment_id}: {counted(len(segment.written), 'object')} written"
 
 
-def _code(healing: SegmentsHealing) -> ExitCode:
+def _code(healing: SegmentsHealing, wanted: WantedSegments) -> ExitCode:
     """For a run that writes nothing."""
     codes = [ExitCode.CLEAN]
     if healing.to_write():
         codes.append(ExitCode.FINDINGS)
     if healing.unaccepted():
         codes.append(ExitCode.CORRUPTION)
-    if healing.passed_over or healing.unknown():
+    if healing.passed_over or healing.unknown() or not wanted.are_all_known:
         codes.append(ExitCode.INCOMPLETE)
     return worst(*codes)
 
 
-def _sentences(healing: SegmentsHealing, *, accept_loss: bool) -> Iterator[str]:
+def _sentences(healing: SegmentsHealing, wanted: WantedSegments, *, accept_loss: bool) -> Iterator[str]:
+    if not wanted.are_all_known:
+        yield "The verify that wrote the file could not look everywhere: run it again once it can."
     for segment_id, reason in healing.passed_over.items():
         yield f"Passed over: {segment_id}: {reason}"
+    if wanted.segment_ids is not None and not wanted.segment_ids:
+        yield "The file names no segment with a missing or damaged object: nothing was looked at."
+        return
     if not healing.plans:
         yield f"All objects of {counted(healing.segments, 'segment')} are sound: there is nothing to heal."
         return

@@ -136,6 +136,8 @@ class VerifiedSegments(NamedTuple):
     segment_ids: frozenset[str]
     cluster_id: str | None
     """Of the metadata that it was verified by."""
+    is_complete: bool
+    """Whether that verify looked everywhere."""
 
 
 def read_verified_segments(path: Path, codes: Collection[str] = _MENDED) -> VerifiedSegments:
@@ -149,7 +151,8 @@ def read_verified_segments(path: Path, codes: Collection[str] = _MENDED) -> Veri
         if document["kind"] != _KIND:
             raise ValueError(document["kind"])
         ids = frozenset(filter(None, (_segment_id(item, codes) for item in document["items"])))
-        return VerifiedSegments(ids, document["source"].get("clusterId"))
+        is_complete = document["summary"].get("complete") is True
+        return VerifiedSegments(ids, document["source"].get("clusterId"), is_complete)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise TieredctlError(ErrorCode.USAGE, f"{path} is not a result of verify.", hint=_HINT) from None
 
