@@ -6,7 +6,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -19,10 +19,11 @@ from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kraft.difference import changes
 from tieredctl.kraft.entries import Kind
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.ops.backup.cluster_state import read_cluster_state
+from tieredctl.ops.backup.cluster_state import fetch_cluster_state, read_cluster_state
 from tieredctl.ops.backup.manifests import CLUSTER_FILE, EVENTS_FILE, SETTINGS_FILE, read_manifest
 from tieredctl.ops.backup.sets import ClusterSets, publish
 from tieredctl.ports.object_store import WritableObjectStore
+from tieredctl.ports.snapshot_source import LeaderChanged, QuorumLeader
 from tieredctl.storage.registry import open_writable_store
 
 
@@ -207,6 +208,20 @@ def test_settings_of_the_remote_storage_manager_are_named_where_brokers_hide_the
 
     assert {one["name"]: one["value"] for one in items}[name] is None
     assert f"the value of {name} of brokers" in manifest.left_out
+
+
+def test_where_leaders_change_all_the_time_the_reading_ends(tmp_path: Path) -> None:
+    class Restless:
+        def leader(self) -> QuorumLeader:
+            return QuorumLeader(1, 1, None, 0, 0)
+
+        def log_after(self, snapshot: object) -> Iterator[bytes]:
+            raise LeaderChanged
+
+    with pytest.raises(TieredctlError) as ended:
+        fetch_cluster_state(Restless(), tmp_path)  # type: ignore[arg-type]
+
+    assert ended.value.code is ErrorCode.BROKER_UNREACHABLE
 
 
 def test_what_the_user_may_not_see_is_named(captures: Path, tmp_path: Path) -> None:
