@@ -29,6 +29,7 @@ def demand_tables_of(store: StorePlace, tables: TablesPlace | CatalogPlace, sess
     ledger beside them says, whatever store was read."""
     try:
         if isinstance(tables, CatalogPlace):
+            tables.demand_release()
             known = current_of_catalog(tables.open(session), Manifest)
         else:
             known = current(tables.open_writable())
