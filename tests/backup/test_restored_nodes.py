@@ -17,6 +17,7 @@ from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.ops.restore.node_files import new_nodes
+from tieredctl.ops.restore.restored_cluster import is_internal
 
 META = "meta.properties"
 WRITTEN = ExitCode.INCOMPLETE
@@ -275,6 +276,12 @@ def test_a_log_of_which_nothing_is_known_is_never_begun_at_0(
     assert all(one["nextOffset"] is None for one in unknown)
     assert (refused.exit_code, "--begin-at events7" in refused.err) == (ExitCode.USAGE, True)
     assert (node / "events7-0" / f"{700:020}.log").exists(), done.err
+
+
+def test_only_kafkas_own_topics_begin_at_0_whatever_tools_call_theirs() -> None:
+    assert [name for name in ("__consumer_offsets", "__debezium-heartbeat", "_schemas") if is_internal(name)] == [
+        "__consumer_offsets"
+    ]
 
 
 def test_events_and_groups_offsets_without_a_topic_of_theirs_are_not_dropped_in_silence(

@@ -20,12 +20,12 @@ from tieredctl.model.ids import TopicIdPartition, uuid_bytes, uuid_text
 from tieredctl.model.nearest import nearest_hint
 from tieredctl.ops.backup.cluster_state import ClusterState
 from tieredctl.ops.restore.restored_logs import RestoredLog
+from tieredctl.ops.tiering.enable import NEVER_TIERED
 
 _NO_LEADER = -1
 _EPOCHS_AHEAD = 100
 """Leaders may have changed after the backup was made, and a client that outlived them takes no leader with an earlier
 epoch than the last that it knew of the same topic id."""
-_INTERNAL = "__"
 
 
 class NewNode(NamedTuple):
@@ -77,8 +77,8 @@ def _directory_id(node_id: int, image: ClusterImage, seed: str) -> str:
 
 
 def is_internal(topic: str) -> bool:
-    """Whether a topic is Kafka's own."""
-    return topic.startswith(_INTERNAL)
+    """Whether a topic is one that Kafka makes for itself and never tiers; many tools begin theirs with `__`, too."""
+    return topic in NEVER_TIERED
 
 
 def partitions_of(image: ClusterImage) -> Iterator[TopicIdPartition]:
