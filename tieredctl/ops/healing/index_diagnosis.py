@@ -137,7 +137,7 @@ class VerifiedSegments(NamedTuple):
     cluster_id: str | None
     """Of the metadata that it was verified by."""
     is_complete: bool
-    """Whether that verify looked everywhere."""
+    """Whether that verify looked everywhere; not where the file does not say so."""
 
 
 def read_verified_segments(path: Path, codes: Collection[str] = _MENDED) -> VerifiedSegments:
@@ -151,7 +151,7 @@ def read_verified_segments(path: Path, codes: Collection[str] = _MENDED) -> Veri
         if document["kind"] != _KIND:
             raise ValueError(document["kind"])
         ids = frozenset(filter(None, (_segment_id(item, codes) for item in document["items"])))
-        is_complete = document["summary"].get("complete") is True
+        is_complete = document.get("summary", {}).get("complete") is True
         return VerifiedSegments(ids, document["source"].get("clusterId"), is_complete)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise TieredctlError(ErrorCode.USAGE, f"{path} is not a result of verify.", hint=_HINT) from None
