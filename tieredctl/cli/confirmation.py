@@ -18,6 +18,18 @@ from tieredctl.model.named_cluster import demand_same_cluster
 from tieredctl.model.printable import printable
 
 
+def known_cluster(of_metadata: str | None, typed_cluster_id: str | None) -> str:
+    """The cluster that is changed: by its metadata, or where that does not say so, by --cluster-id.
+
+    Raises TieredctlError `not-confirmed` where neither does.
+    """
+    known = of_metadata or typed_cluster_id
+    if known is None:
+        message = "It is unknown which cluster this is."
+        raise TieredctlError(ErrorCode.NOT_CONFIRMED, message, hint="Give --cluster-id.")
+    return known
+
+
 def demand_confirmation(what: str, cluster_id: str | None, *, yes: bool, typed_cluster_id: str | None) -> None:
     """Returns where `what` is confirmed: by --yes and the right --cluster-id, or by typing the id at a terminal.
 

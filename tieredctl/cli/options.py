@@ -31,6 +31,19 @@ class _Folder(TyperPath):
         return given_path(value)
 
 
+VerifyResult = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", parser=given_path, help="The segments of which `verify -o json` reported a part."),
+]
+IndexIntervalBytes = Annotated[
+    int | None,
+    typer.Option(
+        metavar="BYTES",
+        help="The topic's index.interval.bytes; a live cluster is asked by default.",
+        min=0,
+        max=(1 << 31) - 1,
+    ),
+]
 LogDirs = Annotated[
     list[Path] | None,
     typer.Option(

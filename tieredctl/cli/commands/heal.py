@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, given_path, pairs
-from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
-from tieredctl.cli.options import ClusterId, Yes
+from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation, known_cluster
+from tieredctl.cli.options import ClusterId, IndexIntervalBytes, VerifyResult, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, SegmentOptions
 from tieredctl.cli.shown_quantities import size_column
@@ -63,10 +63,7 @@ def heal(
     remote_options: RemoteOptions,
     metadata_options: MetadataOptions,
     selected: SegmentOptions,
-    result: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", parser=given_path, help="The segments of which `verify -o json` reported a part."),
-    ] = None,
+    result: VerifyResult = None,
     all_segments: Annotated[
         bool, typer.Option("--all", help="All segments: every object in the store is read.")
     ] = False,
@@ -89,15 +86,7 @@ def heal(
             "--accept-loss", help="Record what nothing has the bytes of as lost, so that verify stops alarming."
         ),
     ] = False,
-    index_interval_bytes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="BYTES",
-            help="The topic's index.interval.bytes; a live cluster is asked by default.",
-            min=0,
-            max=(1 << 31) - 1,
-        ),
-    ] = None,
+    index_interval_bytes: IndexIntervalBytes = None,
     choice: ApplyChoice,
     cluster_id: ClusterId = None,
     yes: Yes = False,
@@ -129,12 +118,9 @@ def heal(
         code = view.show(listing, code=_code(healing, wanted))
         view.say(*choice.advice(changes=bool(to_write or to_record)))
         return code
-    known_cluster_id = healing.cluster_id or cluster_id
-    if known_cluster_id is None:
-        message = "It is unknown which cluster this is."
-        raise TieredctlError(ErrorCode.NOT_CONFIRMED, message, hint="Give --cluster-id.")
+    changed = known_cluster(healing.cluster_id, cluster_id)
     what = _what(to_write, to_record, healing.store_url)
-    demand_confirmation(what, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)
+    demand_confirmation(what, changed, yes=yes, typed_cluster_id=cluster_id)
     outcome = healing.apply(clock_ms, view.teller(_progress), accept_loss=accept_loss)
     rows = [row for one in outcome.segments for row in one.rows()]
     done = {**healing.summary(), "applied": True, "written": outcome.written, "healed": outcome.healed}

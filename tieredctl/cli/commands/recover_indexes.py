@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tieredctl.cli.arguments import clock_ms, given_path, kafka_id
-from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
-from tieredctl.cli.options import ClusterId, Yes
+from tieredctl.cli.arguments import clock_ms, kafka_id
+from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation, known_cluster
+from tieredctl.cli.options import ClusterId, IndexIntervalBytes, VerifyResult, Yes
 from tieredctl.cli.output import Listing, TableColumn
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions
 from tieredctl.cli.shown_quantities import size_column
@@ -58,20 +58,9 @@ def indexes(
     remote_options: RemoteOptions,
     metadata_options: MetadataOptions,
     selected: PartitionOptions,
-    verified: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", parser=given_path, help="The segments of which `verify -o json` reported a part."),
-    ] = None,
+    verified: VerifyResult = None,
     all_segments: Annotated[bool, typer.Option("--all", help="All segments: every log in the store is read.")] = False,
-    index_interval_bytes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="BYTES",
-            help="The topic's index.interval.bytes; a live cluster is asked by default.",
-            min=0,
-            max=(1 << 31) - 1,
-        ),
-    ] = None,
+    index_interval_bytes: IndexIntervalBytes = None,
     choice: ApplyChoice,
     cluster_id: ClusterId = None,
     yes: Yes = False,
@@ -104,11 +93,8 @@ def indexes(
         return code
     of = f"segment {wanted.the_one}" if is_one else counted(len(recovery.in_need()), "segment")
     what = f"Writing {counted(to_write, 'object')} of {of} to {recovery.store_url}"
-    known_cluster_id = recovery.cluster_id or cluster_id
-    if known_cluster_id is None:
-        message = "It is unknown which cluster this is."
-        raise TieredctlError(ErrorCode.NOT_CONFIRMED, message, hint="Give --cluster-id.")
-    demand_confirmation(what, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)
+    changed = known_cluster(recovery.cluster_id, cluster_id)
+    demand_confirmation(what, changed, yes=yes, typed_cluster_id=cluster_id)
     outcome = recovery.apply(clock_ms, view.teller(_progress))
     done = {**recovery.summary(), "applied": True, "written": outcome.written}
     rows, fields = recovery.rows_done(outcome), (*fields, *_OUTCOME_FIELDS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, pairs
-from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
+from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation, known_cluster
 from tieredctl.cli.option_groups import OptionGroup
 from tieredctl.cli.options import ClusterId, Yes
 from tieredctl.cli.outcome import say_error
@@ -127,12 +127,9 @@ def copy(
             return _show_plan(copying, choice, view)
         if planned.objects:
             what = f"Copying {counted(planned.objects, 'object')} ({size_text(planned.bytes)})"
-            known_cluster_id = copying.cluster_id or cluster_id
-            if known_cluster_id is None:
-                message = "It is unknown which cluster this is."
-                raise TieredctlError(ErrorCode.NOT_CONFIRMED, message, hint="Give --cluster-id.")
+            changed = known_cluster(copying.cluster_id, cluster_id)
             where = f"{what} to {stores.destination.url}"
-            demand_confirmation(where, known_cluster_id, yes=yes, typed_cluster_id=cluster_id)
+            demand_confirmation(where, changed, yes=yes, typed_cluster_id=cluster_id)
         with copying.begun(clock_ms, rate) as run:
             return _carry_out(copying, run, by, view)
 
