@@ -15,7 +15,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.report import SegmentFindings, SegmentReport, SegmentTask
 from tieredctl.ops.verification.tasks import tasks_in
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Layout, Part, possible_objects
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl_spark.read_rate import RateLimited, ReadRate
 from tieredctl_spark.readings import Answered
@@ -141,7 +141,7 @@ def failure_in_a_line(error: Exception) -> str:
 
 def failed_report(task: SegmentTask, layout: Layout, why: str) -> SegmentReport:
     """Of a segment of which nothing is known, since the program failed on it."""
-    keys = layout.promised_objects(task.metadata) | layout.optional_objects(task.metadata)
+    keys = possible_objects(layout, task.metadata)
     findings = SegmentFindings(task.metadata, keys)
     findings.add(FindingCode.UNREADABLE, Part.LOG, f"tieredctl failed on it: {why}", error=ErrorCode.FAULT.value)
     return SegmentReport(task.metadata.segment_id, findings=tuple(findings.found))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from tieredctl.errors import DecodeError
 from tieredctl.model.events import RemoteLogSegmentMetadata
@@ -268,6 +268,20 @@ class WritingLayout(Protocol):
         another segment of the partition is stored. Raises TieredctlError `usage` where neither shows how.
         """
         ...
+
+
+_Segment = TypeVar("_Segment", contravariant=True)
+
+
+class _Keys(Protocol[_Segment]):
+    def promised_objects(self, segment: _Segment, /) -> dict[Part, str]: ...
+
+    def optional_objects(self, segment: _Segment, /) -> dict[Part, str]: ...
+
+
+def possible_objects(layout: _Keys[_Segment], segment: _Segment) -> dict[Part, str]:
+    """The keys of all objects that a segment may have by a layout, promised and optional."""
+    return layout.promised_objects(segment) | layout.optional_objects(segment)
 
 
 LayoutFactory = Callable[[Mapping[str, str]], Layout]

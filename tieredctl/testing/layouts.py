@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from tieredctl.layouts.registry import installed_layouts, layout_named
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ports.layout import ORIGINAL_PARTS, UNNAMED_OFFSET, Layout, Part, SegmentIdentity, SegmentReader
+from tieredctl.ports.layout import (
+    ORIGINAL_PARTS,
+    UNNAMED_OFFSET,
+    Layout,
+    Part,
+    SegmentIdentity,
+    SegmentReader,
+    possible_objects,
+)
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.testing.segments import metadata_of
 from tieredctl.testing.store_reading import refused
@@ -38,11 +46,6 @@ def for_any(**given_values: Any) -> Callable[[Callable[..., None]], Callable[...
     return lambda test: settings(suppress_health_check=checks, deadline=None)(given(**given_values)(test))
 
 
-def objects_of(layout: Layout, segment: SegmentIdentity) -> dict[Part, str]:
-    """The keys of all objects that a segment may have."""
-    return layout.promised_objects(segment) | layout.optional_objects(segment)
-
-
 class LayoutContract:
     """To be inherited by the tests of a layout, which have a fixture `layout`."""
 
@@ -51,7 +54,7 @@ class LayoutContract:
         """For a layout whose objects are the parts themselves; any other has its own."""
 
         def copied(store: MemoryStore, segment: SegmentIdentity, parts: Mapping[Part, bytes]) -> None:
-            keys = objects_of(layout, segment)
+            keys = possible_objects(layout, segment)
             for part, data in parts.items():
                 store.put(keys[part], data)
 
@@ -79,7 +82,7 @@ class LayoutContract:
     def test_every_object_of_a_segment_is_explained_as_its(
         self, layout: Layout, segment: RemoteLogSegmentMetadata
     ) -> None:
-        explained = {part: layout.explain(key) for part, key in objects_of(layout, segment).items()}
+        explained = {part: layout.explain(key) for part, key in possible_objects(layout, segment).items()}
 
         for part, explained_key in explained.items():
             assert explained_key is not None
@@ -104,7 +107,7 @@ class LayoutContract:
         explained = layout.explain(layout.promised_objects(segment)[Part.LOG])
 
         assert explained is not None
-        assert objects_of(layout, explained) == objects_of(layout, segment)
+        assert possible_objects(layout, explained) == possible_objects(layout, segment)
 
     @for_any(segment=segments, segment_id=ids, start_offset=st.integers(0, 2**63 - 1))
     def test_the_segments_of_a_partition_have_the_same_parts(
@@ -131,7 +134,7 @@ class LayoutContract:
         assume(other != segment.topic_id_partition)
         own, others = (layout.partition_prefix(partition) for partition in (segment.topic_id_partition, other))
 
-        keys = objects_of(layout, segment).values()
+        keys = possible_objects(layout, segment).values()
 
         assert all(key.startswith(own) and not key.startswith(others) for key in keys)
 
@@ -150,20 +153,20 @@ class LayoutContract:
         self, layout: Layout, segment: RemoteLogSegmentMetadata, data: st.DataObject
     ) -> None:
         """An object is never taken for one that Kafka knows when its key merely looks like it."""
-        key = data.draw(st.sampled_from(sorted(objects_of(layout, segment).values())))
+        key = data.draw(st.sampled_from(sorted(possible_objects(layout, segment).values())))
         start, removed = data.draw(st.integers(0, len(key))), data.draw(st.integers(0, 2))
         inserted = data.draw(st.text("a0A_-./\n\u0660", max_size=2))
         altered = key[:start] + inserted + key[start + removed :]
 
         explained = layout.explain(altered)
 
-        assert explained is None or altered in objects_of(layout, explained).values()
+        assert explained is None or altered in possible_objects(layout, explained).values()
 
     @for_any(key=st.text())
     def test_no_key_is_too_odd_to_be_looked_at(self, layout: Layout, key: str) -> None:
         explained = layout.explain(key)
 
-        assert explained is None or key in objects_of(layout, explained).values()
+        assert explained is None or key in possible_objects(layout, explained).values()
 
     def test_parts_are_those_that_the_broker_wrote_with_their_sizes(self, opened: Opened) -> None:
         assert opened(PARTS).parts() == {part: len(data) for part, data in PARTS.items()}
@@ -178,7 +181,7 @@ class LayoutContract:
     ) -> None:
         store = MemoryStore()
         copy_segment(store, SEGMENT, PARTS)
-        keys = objects_of(layout, SEGMENT)
+        keys = possible_objects(layout, SEGMENT)
 
         stored = {part: store.read(keys[part]) for part in layout.verbatim_parts}
 
@@ -214,12 +217,12 @@ class LayoutContract:
 
     def test_a_layout_that_is_settled_in_a_store_explains_its_keys(self, layout: Layout) -> None:
         store = MemoryStore()
-        for key in objects_of(layout, SEGMENT).values():
+        for key in possible_objects(layout, SEGMENT).values():
             store.put(key, b"")
 
         settled = layout.settled_in(store)
 
-        assert objects_of(settled, SEGMENT) == objects_of(layout, SEGMENT)
+        assert possible_objects(settled, SEGMENT) == possible_objects(layout, SEGMENT)
         assert all(settled.explain(stored.key) for stored in store.list())
 
     def test_what_was_stored_together_contradicts_nothing(self, opened: Opened) -> None:
@@ -236,4 +239,4 @@ class LayoutContract:
         copy: Layout = pickle.loads(pickle.dumps(layout))
 
         assert copy == layout
-        assert objects_of(copy, SEGMENT) == objects_of(layout, SEGMENT)
+        assert possible_objects(copy, SEGMENT) == possible_objects(layout, SEGMENT)

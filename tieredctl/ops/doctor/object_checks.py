@@ -14,7 +14,7 @@ from tieredctl.ops.cluster.snapshot import PartitionFacts
 from tieredctl.ops.verification.other_forms import OtherForms
 from tieredctl.ops.verification.report import SegmentFindings
 from tieredctl.ops.verification.transactions import TRANSACTION_ENTRY_BYTES
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Layout, Part, possible_objects
 from tieredctl.ports.object_store import ObjectStore
 
 INDEXES_A_PARTITION = 10
@@ -57,7 +57,7 @@ def transaction_indexes(partitions: Iterable[PartitionFacts], store: ObjectStore
     read, passed_over, reported = 0, 0, list[Finding]()
     for facts in partitions:
         for segment in sorted(_in_use(facts), key=lambda one: one.start_offset)[-INDEXES_A_PARTITION:]:
-            keys = layout.promised_objects(segment) | layout.optional_objects(segment)
+            keys = possible_objects(layout, segment)
             findings = SegmentFindings(segment, keys)
             try:
                 size = 0 if segment.txn_idx_empty else _index_size(segment, keys, store, layout)

@@ -13,7 +13,7 @@ from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.healing.segment_views import LayoutWithParts, StoreWith
 from tieredctl.ops.verification.report import Level, SegmentTask, private_key_error
 from tieredctl.ops.verification.segment_check import check_segment
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Layout, Part, possible_objects
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.ports.segment_objects import SegmentObjects
 
@@ -72,7 +72,7 @@ def examine(
     metadata: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout, index_interval_bytes: int
 ) -> Examined:
     """Reads a whole segment. Raises TieredctlError where the store does not answer, or something cannot be read."""
-    keys = layout.promised_objects(metadata) | layout.optional_objects(metadata)
+    keys = possible_objects(layout, metadata)
     found = _looked_at(metadata, store, layout, index_interval_bytes)
     if found.damage and _describes_another(metadata, store, layout, found):
         return _only_manifest(found, keys, _OF_ANOTHER_SEGMENT)
@@ -126,7 +126,7 @@ def _only_manifest(found: Examined, keys: Mapping[Part, str], why: str) -> Exami
 def _blames_log(
     metadata: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout, index_interval_bytes: int, index: str
 ) -> bool:
-    keys = layout.promised_objects(metadata) | layout.optional_objects(metadata)
+    keys = possible_objects(layout, metadata)
     hidden = [key for part, key in keys.items() if part not in (Part.LOG, Part.MANIFEST) and key != index]
     return Part.LOG in _looked_at(metadata, StoreWith(store, hidden=hidden), layout, index_interval_bytes).damage
 

@@ -26,7 +26,7 @@ from tieredctl.ops.healing.sources import (
 )
 from tieredctl.ops.verification.accepted_losses import AcceptedLoss
 from tieredctl.ops.verification.other_forms import OtherForms
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Layout, Part, possible_objects
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject
 from tieredctl.ports.replica_disks import NoDisks, Refusal, ReplicaDisks
 
@@ -174,7 +174,7 @@ class _SegmentHealing:
         self._healer, self._segment, self._interval = healer, segment, interval
         self._metadata, self._rebuilt_before = segment.metadata, rebuilt_before
         layout = healer.layout
-        self._keys = layout.promised_objects(self._metadata) | layout.optional_objects(self._metadata)
+        self._keys = possible_objects(layout, self._metadata)
         self._found: dict[Part, Found] = {}
         self._refused: dict[Part, list[str]] = {}
         self._unread: set[Part] = set()

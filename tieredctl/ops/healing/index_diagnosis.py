@@ -16,7 +16,7 @@ from tieredctl.model.ids import is_uuid
 from tieredctl.ops.file_reading import demand_size, reading, regular_size
 from tieredctl.ops.healing.examination import NOT_IN_THE_STORE, Condition, grave_findings, reasons_by_part
 from tieredctl.ops.verification.report import Level, SegmentTask
-from tieredctl.ports.layout import ORIGINAL_PARTS, Layout, Part, SegmentReader
+from tieredctl.ports.layout import ORIGINAL_PARTS, Layout, Part, SegmentReader, possible_objects
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 
 _OF_THE_LOG = (Part.LOG, Part.MANIFEST)
@@ -48,7 +48,7 @@ def diagnose(
     metadata: RemoteLogSegmentMetadata, store: ObjectStore, layout: Layout, index_interval_bytes: int
 ) -> IndexDiagnosis:
     """Reads a whole segment. Raises TieredctlError where the store does not answer, or the layout lacks a key."""
-    keys = layout.promised_objects(metadata) | layout.optional_objects(metadata)
+    keys = possible_objects(layout, metadata)
     stored = {part: current for part, key in keys.items() if (current := store.head(key))}
     task = SegmentTask(metadata, {part: keys[part] for part in stored}, Level.FULL, index_interval_bytes)
     reasons = reasons_by_part(grave_findings(task, store, layout))

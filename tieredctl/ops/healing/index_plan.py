@@ -18,7 +18,7 @@ from tieredctl.ops.healing.index_diagnosis import (
 from tieredctl.ops.healing.index_rebuilding import NOTHING_REBUILT, earlier_producers, rebuilt_parts
 from tieredctl.ops.healing.known_segments import KnownSegmentOfPartition
 from tieredctl.ops.remote.part_finding import key_holding
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Layout, Part, possible_objects
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 
 _NOT_IN_THE_LOG = "a segment's log does not have the leader epochs before it"
@@ -140,7 +140,7 @@ def _planned(
     metadata: RemoteLogSegmentMetadata,
     layout: Layout,
 ) -> list[PlannedPart]:
-    keys = layout.promised_objects(metadata) | layout.optional_objects(metadata)
+    keys = possible_objects(layout, metadata)
     planned = []
     for part in diagnosis.parts:
         data = rebuilt.get(part.part)

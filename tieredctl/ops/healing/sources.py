@@ -12,7 +12,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.guards.quarantine_keys import copies_in_quarantine
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Layout, Part, possible_objects
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject
 from tieredctl.ports.replica_disks import Refusal
 
@@ -93,7 +93,7 @@ class ObjectSources:
 
     def _elsewhere(self, metadata: RemoteLogSegmentMetadata, part: Part) -> Iterator[Candidate | Refusal]:
         for other in self.others:
-            keys = other.layout.promised_objects(metadata) | other.layout.optional_objects(metadata)
+            keys = possible_objects(other.layout, metadata)
             stored = other.store.head(keys[part])
             if stored is None:
                 yield Refusal(f"{other.store.url}/{keys[part]}", "it is not there")

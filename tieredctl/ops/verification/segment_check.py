@@ -41,7 +41,7 @@ from tieredctl.ops.verification.small_parts import (
     sizes_are_possible,
 )
 from tieredctl.ops.verification.transactions import AbortedTransactions, TransactionIndexCheck
-from tieredctl.ports.layout import Part
+from tieredctl.ports.layout import Part, possible_objects
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.ports.read_only_store import AsListed
 from tieredctl.ports.segment_objects import SegmentObjects
@@ -85,7 +85,7 @@ def _lacks_an_object(report: SegmentReport) -> bool:
 def _without_missing(task: SegmentTask, store: ObjectStore, layout: SegmentObjects) -> SegmentReport:
     """What is left of a segment that lost an object since it was listed."""
     report = check_segment(replace(task, listed={}), store, layout)
-    keys = layout.promised_objects(task.metadata) | layout.optional_objects(task.metadata)
+    keys = possible_objects(layout, task.metadata)
     findings = SegmentFindings(task.metadata, keys, list(report.findings), list(report.unread))
     for part, stored in task.listed.items():
         try:
@@ -121,7 +121,7 @@ def _believed(reports: list[SegmentReport], task: SegmentTask, layout: SegmentOb
 
 def _read(task: SegmentTask, store: ObjectStore, layout: SegmentObjects) -> SegmentReport:
     metadata = task.metadata
-    keys = layout.promised_objects(metadata) | layout.optional_objects(metadata)
+    keys = possible_objects(layout, metadata)
     segment = OpenedSegment(task, layout.open_segment(store, metadata), SegmentFindings(metadata, keys))
     try:
         segment.look()

@@ -16,7 +16,7 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.verification.judged_partitions import PARTS, Masks, any_segment, mask_of
 from tieredctl.ops.verification.listed_objects import ANY_PART, ARCHIVED, ListedObjects
 from tieredctl.ops.verification.object_check import PromisedTransactionIndexes
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Layout, Part, possible_objects
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
 _LOG, _TRANSACTION_INDEX = mask_of([Part.LOG]), mask_of([Part.TRANSACTION_INDEX])
@@ -143,7 +143,7 @@ class Suspects:
         return None if keys == plain else set(keys.values())
 
     def _keys(self, segment: IdentifiedSegment) -> dict[Part, str]:
-        return self._layout.promised_objects(segment) | self._layout.optional_objects(segment)
+        return possible_objects(self._layout, segment)
 
     @cached_property
     def _without_transaction_index(self) -> Ints:
