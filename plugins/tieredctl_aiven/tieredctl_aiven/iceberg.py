@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 
+from tieredctl.model.ids import UUID_PATTERN
 from tieredctl.ports.layout import OtherForm
-from tieredctl_aiven.key_prefix import UUID
 
 FORM = "iceberg"
 _OBJECT = re.compile(
     rf"""(?P<table>.+)/(?:
       metadata/(?:
-        (?P<segment_id>{UUID})\.puffin
+        (?P<segment_id>{UUID_PATTERN})\.puffin
         | [^/]+\.puffin
         | [^/]+\.metadata\.json | [^/]+\.gz\.metadata\.json
         | snap-[^/]+\.avro | [^/]+-m[0-9]+\.avro

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from itertools import islice
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.ids import UUID_PATTERN
 from tieredctl.ports.object_store import ObjectStore, list_unreserved
 from tieredctl_aiven.json_fields import JsonFields
 
-# 22 characters of base64 hold 132 bits, an id 128: the last character of a Uuid's text is one of four.
-UUID = "[A-Za-z0-9_-]{21}[AQgw]"
 MAIN_PATH = (
-    rf"(?P<topic>[A-Za-z0-9._-]+)-(?P<topic_id>{UUID})/(?P<partition>0|[1-9][0-9]{{0,9}})"
-    rf"/(?P<start_offset>[0-9]{{20}})-(?P<segment_id>{UUID})"
+    rf"(?P<topic>[A-Za-z0-9._-]+)-(?P<topic_id>{UUID_PATTERN})/(?P<partition>0|[1-9][0-9]{{0,9}})"
+    rf"/(?P<start_offset>[0-9]{{20}})-(?P<segment_id>{UUID_PATTERN})"
 )
 """The part of a key between prefix and suffix. An id has a known width, so that it splits in one way only."""
 _KEY = re.compile(rf"(?P<stem>(?P<folder>(?s:.)*/)?{MAIN_PATH})\.(log|indexes|rsm-manifest)")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.ids import UUID_PATTERN, TopicIdPartition
 from tieredctl.ports.layout import (
     UNNAMED_OFFSET,
     AlteredObject,
@@ -24,11 +24,9 @@ from tieredctl.ports.object_store import STREAM_CHUNK_BYTES, ObjectStore
 from tieredctl_hdfs.header import HEADER_BYTES, decode_header
 
 NAME = "hdfs"
-# 22 characters of base64 hold 132 bits, an id 128: the last character of a Uuid's text is one of four.
-_UUID = "[A-Za-z0-9_-]{21}[AQgw]"
 # An id has a known width and a partition no dash, so the whole splits in one way only, whatever dashes a topic has.
 _KEY = re.compile(
-    rf"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>0|[1-9][0-9]{{0,9}})-(?P<topic_id>{_UUID})/(?P<segment_id>{_UUID})"
+    rf"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>0|[1-9][0-9]{{0,9}})-(?P<topic_id>{UUID_PATTERN})/(?P<segment_id>{UUID_PATTERN})"
 )
 _MAX_PARTITION = 2**31 - 1
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import SegmentPart
-from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.ids import UUID_PATTERN, TopicIdPartition
 from tieredctl.ports.layout import (
     ORIGINAL_PARTS,
     AlteredObject,
@@ -34,12 +34,10 @@ _SUFFIXES = {
 _OPTIONAL_SUFFIXES = {Part.TRANSACTION_INDEX: SegmentPart.TRANSACTION_INDEX.value}
 _PARTS = {suffix: part for part, suffix in (_SUFFIXES | _OPTIONAL_SUFFIXES).items()}
 
-# 22 characters of base64 hold 132 bits, an id 128: the last character of a Uuid's text is one of four.
-_UUID = "[A-Za-z0-9_-]{21}[AQgw]"
 # An id has a known width and a partition no dash, so the whole splits in one way only, whatever dashes a topic has.
 _KEY = re.compile(
-    rf"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>0|[1-9][0-9]{{0,9}})-(?P<topic_id>{_UUID})"
-    rf"/(?P<start_offset>[0-9]{{20}})-(?P<segment_id>{_UUID})(?P<suffix>\.[a-z_]+)"
+    rf"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>0|[1-9][0-9]{{0,9}})-(?P<topic_id>{UUID_PATTERN})"
+    rf"/(?P<start_offset>[0-9]{{20}})-(?P<segment_id>{UUID_PATTERN})(?P<suffix>\.[a-z_]+)"
 )
 _MAX_PARTITION = 2**31 - 1
 _MAX_OFFSET = 2**63 - 1

@@ -19,6 +19,7 @@ from typing import Annotated, Any, BinaryIO
 
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM
+from tieredctl.model.ids import UUID_PATTERN
 from tieredctl.model.printable import printable
 from tieredctl.model.result_row import Column, ResultRow, Size, Wide
 from tieredctl.ops.tiering.enable import NEVER_TIERED
@@ -33,7 +34,7 @@ _KAFKAS_OWN = NEVER_TIERED | {"__diskless_metadata", "__remote_wal_log_metadata"
 """Topics that every cluster may have, by Kafka or by a proposal (KIP-1164, KIP-1176): their names tell nothing."""
 _TOPIC_RESOURCE = 2
 """ConfigResource.Type.TOPIC."""
-_BEFORE_ID = re.compile(r"(?:^|/)([^/\s]+)-[A-Za-z0-9_-]{21}[AQgw](?=/)")
+_BEFORE_ID = re.compile(rf"(?:^|/)([^/\s]+)-{UUID_PATTERN}(?=/)")
 """What layouts call the folder of a topic or a partition in a remote store."""
 _TOPIC_OF_FINDING = re.compile(r"^topic (.+)$", re.DOTALL)
 """What a finding is about that is about a topic,"""
