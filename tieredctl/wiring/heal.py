@@ -30,7 +30,7 @@ from tieredctl.ops.verification.accepted_losses import (
 )
 from tieredctl.ops.verification.options import RemovedSegments
 from tieredctl.ops.verification.removed_keys import read_removed_keys
-from tieredctl.ports.layout import Layout, Part
+from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.process.progress import note
 from tieredctl.wiring.index_recovery import PASSED_OVER, IndexIntervals, WantedSegments
@@ -188,7 +188,7 @@ def plan_healing(
     `store-incapable` if the plan is to be applied but this store does not allow it.
     """
     opened, remote = store.open_to(apply=to_apply)
-    others = [] if sources.store is None else [_other(sources.store, store, opened.layout)]
+    others = [] if sources.store is None else [_other(sources.store, store, opened)]
     with metadata.open() as stream:
         metadata.demand_topic_based()
         cluster_id = stream.source.cluster_id
@@ -212,10 +212,10 @@ def plan_healing(
     return healing
 
 
-def _other(other: StorePlace, own: StorePlace, layout: Layout) -> OtherStore:
+def _other(other: StorePlace, own: StorePlace, opened_own: Remote[ObjectStore]) -> OtherStore:
     """Another store with the same layout. Raises TieredctlError `usage` where it is the same store."""
-    place = replace(other, layout=layout.name, layout_options=own.layout_options)
+    place = replace(other, layout=opened_own.layout.name, layout_options=own.layout_options)
     opened: Remote[ObjectStore] = place.open()
-    if opened.store.url == own.open_store().url:
+    if opened.store.url == opened_own.store.url:
         raise TieredctlError(ErrorCode.USAGE, f"--from-store is the store itself: {opened.store.url}.")
     return OtherStore(*opened)
