@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.recovery.segments_to_heal import CapturedCluster, own_objects, parts_in
-from tests.recovery.test_indexes_interrupted import AFTER_THE_LEASE_MS, Killed, MortalStore
+from tests.recovery.test_indexes_interrupted import AFTER_THE_LEASE_MS
+from tests.rigs.mortal_store import Killed, MortalStore
 from tieredctl.kafka.replica_segments import ReplicaDirectories
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.guards.lease import lease_held

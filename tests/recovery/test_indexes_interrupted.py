@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.cluster import LAYOUT, Cluster, EventsInMemory, captured
+from tests.rigs.mortal_store import Killed, MortalStore
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.guards.own_objects import CLOCK_KEY, LEASE_KEY
@@ -16,58 +17,10 @@ from tieredctl.ops.healing.index_plan import plan_index_recovery
 from tieredctl.ops.healing.known_segments import SegmentsOnce
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ports.layout import Part
-from tieredctl.ports.object_store import StoredObject
-from tieredctl.storage.memory import MemoryStore
 
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
 INTERVAL = 4_096
 AFTER_THE_LEASE_MS = 3_600_000
-
-
-class Killed(BaseException):
-    """The process is no more."""
-
-
-class MortalStore(MemoryStore):
-    """A store whose user is killed at a boundary: right before something is written, or right after."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.boundaries = 0
-        self.kill_at: int | None = None
-        self.now_ms = 0
-
-    def clock_ms(self) -> int:
-        return self.now_ms
-
-    def write(self, key: str, data: bytes) -> StoredObject:
-        self._boundary()
-        done = super().write(key, data)
-        self._boundary()
-        return done
-
-    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
-        self._boundary()
-        done = super().put_if_absent(key, data)
-        self._boundary()
-        return done
-
-    def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
-        self._boundary()
-        done = super().replace(current, data)
-        self._boundary()
-        return done
-
-    def copy(self, source: StoredObject, key: str, modified_ms: int | None = None) -> StoredObject | None:
-        self._boundary()
-        done = super().copy(source, key, modified_ms)
-        self._boundary()
-        return done
-
-    def _boundary(self) -> None:
-        self.boundaries += 1
-        if self.boundaries == self.kill_at:
-            raise Killed
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tieredctl.cli.arguments import clock_ms as this_clock_ms
@@ -13,10 +13,7 @@ from tieredctl.ops.store_copy.difference import Turns, oldest_first
 from tieredctl.ops.store_copy.run import CopyRun, difference
 from tieredctl.ops.store_copy.unproven import unproven_in
 from tieredctl.ports.object_store import (
-    UPLOAD_PART_BYTES,
     ObjectStore,
-    Pieces,
-    StoredObject,
     WritableObjectStore,
     is_reserved,
 )
@@ -61,39 +58,3 @@ def copied(
     with difference(comparison, turns) as planned, lease_held(destination, "store copy", clock_ms) as lease:
         run = CopyRun(comparison, planned, turns, copier, lease)
         return Copied(run, list(run.copied()))
-
-
-class Killed(BaseException):
-    """The process is no more."""
-
-
-class MortalStore(MemoryStore):
-    """A store whose user is killed at a boundary: right before something is written, amid an upload, or right after."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.boundaries = 0
-        self.kill_at: int | None = None
-        self.now_ms = 0
-
-    def clock_ms(self) -> int:
-        return self.now_ms
-
-    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
-        self._boundary()
-        done = super().put_if_absent(key, data)
-        self._boundary()
-        return done
-
-    def upload(self, key: str, size: int, pieces: Pieces, part_bytes: int = UPLOAD_PART_BYTES) -> StoredObject | None:
-        def mortal() -> Iterator[bytes]:
-            for piece in pieces():
-                self._boundary()
-                yield piece
-
-        return super().upload(key, size, mortal, part_bytes)
-
-    def _boundary(self) -> None:
-        self.boundaries += 1
-        if self.boundaries == self.kill_at:
-            raise Killed

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.store_copy.copies import Copied, Killed, MortalStore, contents, copied, store_of
+from tests.rigs.mortal_store import Killed, MortalStore
+from tests.store_copy.copies import Copied, contents, copied, store_of
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.windows import Ints
 from tieredctl.ops.guards.own_objects import COPY_KEY
