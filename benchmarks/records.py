@@ -212,16 +212,19 @@ _NAMES = ["".join(random.Random(number).choices(string.ascii_lowercase, k=12)) f
 
 
 def _roll(broker: KafkaBroker, topic: str, producer: Producer) -> None:
-    """Lets the active segment end before one more record, and waits until it is in remote storage."""
+    """Lets the active segment end before one more record, and waits until it is in remote storage.
+
+    A broker may take a record before it has the new setting: each look appends another one.
+    """
     admin = admin_client(broker.bootstrap_server)
     entry = ConfigEntry("segment.bytes", str(1 << 20), incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     answered(lambda: admin.incremental_alter_configs([resource])[resource].result(timeout=30))
-    producer.produce(topic, b"")
-    producer.flush()
     with RemoteSegments(broker.bootstrap_server, METADATA_TOPIC, METADATA_PARTITIONS) as segments:
 
         def is_copied() -> bool:
+            producer.produce(topic, b"")
+            producer.flush()
             segments.refresh()
             return any(segment.state == COPIED for segment in segments.of_topic(topic))
 
