@@ -293,7 +293,8 @@ class WritableObjectStore(ObjectStore, Protocol):
         From `part_bytes` on it is sent in parts of about that many. The object is there when all of it is, and never
         before: what ends this early leaves no object, though a killed process may leave an unfinished upload. Of
         several concurrent writers exactly one succeeds. Raises TieredctlError `unreadable` if there are more pieces or
-        fewer than `size` bytes, and what reading them raises. Needs Capability.CONDITIONAL_UPLOAD.
+        fewer than `size` bytes, and what reading them raises. The object's time may be that of the answer, and its
+        storage class None: nothing is asked again for them. Needs Capability.CONDITIONAL_UPLOAD.
         """
         ...
 

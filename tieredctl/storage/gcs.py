@@ -15,6 +15,7 @@ from tieredctl.ports.object_store import (
     Deletion,
     DeletionOutcome,
     KeptVersion,
+    ObjectStore,
     Pieces,
     Retention,
     StoredObject,
@@ -202,13 +203,34 @@ class GcsStore(NoMultipartUploads, BucketStore[GcsConnection]):
             # A copy that sets one of these must set all: the others would be lost.
             if getattr(original, field) is not None:
                 setattr(target, field, getattr(original, field))
+        return self._rewritten(original, target, source, condition)
+
+    def can_copy_from(self, other: ObjectStore) -> bool:
+        return isinstance(other, GcsStore) and other.connection == self.connection
+
+    def copying_in_parts(self) -> None:
+        return None
+
+    def copy_from(self, other: ObjectStore, source: StoredObject, key: str) -> StoredObject | None:
+        if not isinstance(other, GcsStore):
+            raise TypeError(f"{other.url} is not a store of Google Cloud Storage")
+        original = self._client.bucket(other.address.bucket).blob(other.address.root + source.key)
+        condition = {"if_generation_match": 0, "if_source_generation_match": int(source.version)}
+        target = self._blob(self._writable_name(key))
+        # Described, it takes none of the source's content type and metadata along.
+        target.content_type = "application/octet-stream"
+        return self._rewritten(original, target, source, condition)
+
+    def _rewritten(
+        self, original: Any, target: Any, source: StoredObject, condition: Mapping[str, int]
+    ) -> StoredObject | None:
         try:
             with failing_as_tieredctl(self.url):
                 token, copied, _ = target.rewrite(original, **condition, **ONCE)
                 while token:
                     before = copied
                     token, copied, _ = target.rewrite(original, token, **condition, **ONCE)
-                    if token and not before < copied < original.size:
+                    if token and not before < copied < source.size:
                         raise GcsFailure(ErrorCode.UNREADABLE, f"{self.url} does not finish copying {source.key!r}.")
         except GcsFailure as failure:
             if failure.is_changed or failure.is_missing:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -16,6 +16,7 @@ from tieredctl.ports.object_store import (
     DeletionOutcome,
     KeptVersion,
     MultipartUpload,
+    ObjectStore,
     Pieces,
     Retention,
     StoredObject,
@@ -30,8 +31,9 @@ from tieredctl.storage.refusals import (
     object_missing,
     replaced_while_read,
 )
+from tieredctl.storage.s3_checksums import checksums_in
 from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure, refusal
-from tieredctl.storage.s3_copy import copy_at_once, copy_in_parts
+from tieredctl.storage.s3_copy import COPIED_PART_BYTES, copy_at_once, copy_if_absent, copy_in_parts
 from tieredctl.storage.s3_listing_page import LISTED, whole_seconds_ms
 from tieredctl.storage.s3_upload import content_md5, upload_in_parts
 from tieredctl.storage.s3_versions import bucket_retention, version_entries
@@ -46,7 +48,6 @@ _USUAL_CLASS = "STANDARD"
 _BEYOND_ITS_END = "InvalidRange"
 _LARGEST_COPY_AT_ONCE = 1 << 30
 """S3 allows 5 GiB, but says nothing until it is done."""
-_COPIED_PART_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,32 +165,46 @@ class S3Store(BucketStore[S3Connection]):
     def upload(self, key: str, size: int, pieces: Pieces, part_bytes: int = UPLOAD_PART_BYTES) -> StoredObject | None:
         demand(Capability.CONDITIONAL_UPLOAD, self.capabilities, self.url)
         if size < part_bytes:
-            return self._put_if(key, next(Upload(key, size, pieces).parts(part_bytes)), IfNoneMatch="*")
+            data = next(Upload(key, size, pieces).parts(part_bytes))
+            return self._unless_refused(lambda: self._uploaded(key, size, self._send(key, data, IfNoneMatch="*")))
         name = self._writable_name(key)
         try:
-            version = upload_in_parts(self._request, name, Upload(key, size, pieces), part_bytes)
+            answer = upload_in_parts(self._request, name, Upload(key, size, pieces), part_bytes)
         except S3Failure as failure:
             if failure.reason in _CHANGED:
                 return None
             raise
-        return self._written(key, size, version)
+        return self._uploaded(key, size, answer)
 
     def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
         return self._put_if(current.key, data, IfMatch=current.version)
 
     def _put_if(self, key: str, data: bytes, **condition: str) -> StoredObject | None:
         demand(Capability.CONDITIONAL_WRITE, self.capabilities, self.url)
+        return self._unless_refused(lambda: self._put(key, data, **condition))
+
+    @staticmethod
+    def _unless_refused(put: Callable[[], StoredObject]) -> StoredObject | None:
         try:
-            return self._put(key, data, **condition)
+            return put()
         except S3Failure as failure:
             if failure.reason in _CHANGED | _MISSING:
                 return None
             raise
 
     def _put(self, key: str, data: bytes, **condition: str) -> StoredObject:
+        return self._written(key, len(data), self._send(key, data, **condition)["ETag"])
+
+    def _send(self, key: str, data: bytes, **condition: str) -> Answer:
         name = self._writable_name(key)
-        answer = self._request("put_object", Key=name, Body=data, ContentMD5=content_md5(data), **condition)
-        return self._written(key, len(data), answer["ETag"])
+        return self._request("put_object", Key=name, Body=data, ContentMD5=content_md5(data), **condition)
+
+    def _uploaded(self, key: str, size: int, answer: Answer) -> StoredObject:
+        """By the answer alone: whoever copies a million objects looks at each again."""
+        answered_ms = date_ms(answer["ResponseMetadata"]["HTTPHeaders"])
+        if answered_ms is None:
+            return self._written(key, size, answer["ETag"])
+        return StoredObject(key, size, answered_ms, answer["ETag"])
 
     def _written(self, key: str, size: int, version: str) -> StoredObject:
         stored = self.head(key)
@@ -212,7 +227,7 @@ class S3Store(BucketStore[S3Connection]):
             if description["ContentLength"] <= self.largest_copy_at_once:
                 copy_at_once(self._request, name, what, description)
             else:
-                part_bytes = min(self.largest_copy_at_once, _COPIED_PART_BYTES)
+                part_bytes = min(self.largest_copy_at_once, COPIED_PART_BYTES)
                 copy_in_parts(self._request, name, what, description, part_bytes)
         except S3Failure as failure:
             if failure.reason in _CHANGED | _MISSING:
@@ -221,6 +236,24 @@ class S3Store(BucketStore[S3Connection]):
                 raise object_archived(self.url, source.key) from None
             raise
         return self.head(key)
+
+    def can_copy_from(self, other: ObjectStore) -> bool:
+        if not isinstance(other, S3Store):
+            return False
+        return all(
+            getattr(other.connection, name) == getattr(self.connection, name) for name in ("endpoint", "profile")
+        )
+
+    def copying_in_parts(self) -> S3Store:
+        return replace(self, largest_copy_at_once=0)
+
+    def copy_from(self, other: ObjectStore, source: StoredObject, key: str) -> StoredObject | None:
+        if not isinstance(other, S3Store):
+            raise TypeError(f"{other.url} is not a store of S3")
+        where = {"Bucket": other.address.bucket, "Key": other.address.root + source.key}
+        what = {"CopySource": where, "CopySourceIfMatch": source.version}
+        copied = partial(copy_if_absent, self._request, self._writable_name(key), what, source.size)
+        return self._unless_refused(lambda: self._uploaded(key, source.size, copied(self.largest_copy_at_once)))
 
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         demand_batch(objects)
@@ -347,27 +380,3 @@ def _described(key: str, description: Mapping[str, Any]) -> StoredObject:
     modified_ms = whole_seconds_ms(description["LastModified"])
     storage_class = description.get("StorageClass", _USUAL_CLASS)
     return StoredObject(key, description["ContentLength"], modified_ms, description["ETag"], storage_class)
-
-
-_ALGORITHMS = ("CRC64NVME", "CRC32C", "CRC32", "SHA256", "SHA1")
-_OF_PARTS = "-of-parts"
-_MD5 = re.compile(r'"([0-9a-f]{32})(-\d{1,5})?"')
-_ETAG_IS_RANDOM = ("aws:kms", "aws:kms:dsse")
-
-
-def checksums_in(description: Mapping[str, Any]) -> dict[str, str]:
-    """What `ObjectStore.checksums` gives, from HeadObject's answer to a request with ChecksumMode.
-
-    For an object uploaded in parts, some checksums and the ETag are of the parts' checksums: they depend on where the
-    parts end, and have names of their own. The ETag of an object encrypted with a customer's key says nothing.
-    """
-    of_parts = description.get("ChecksumType") == "COMPOSITE"
-    checksums = {}
-    for algorithm in _ALGORITHMS:
-        if value := description.get(f"Checksum{algorithm}"):
-            checksums[algorithm.lower() + (_OF_PARTS if of_parts or "-" in value else "")] = value
-    is_random = description.get("ServerSideEncryption") in _ETAG_IS_RANDOM or "SSECustomerAlgorithm" in description
-    if not is_random and (etag := _MD5.fullmatch(description["ETag"])):
-        digest, parts = etag.groups()
-        checksums["md5" if parts is None else "md5" + _OF_PARTS] = digest + (parts or "")
-    return checksums

@@ -12,6 +12,7 @@ from tieredctl.storage.bucket_store import concurrently
 from tieredctl.storage.s3_connection import Answer, Operation, S3Failure
 
 MOST_PARTS = 10_000
+COPIED_PART_BYTES = 256 << 20
 # What a copy at once keeps by itself, like tags.
 _TAKEN_ALONG = (
     "CacheControl",
@@ -64,7 +65,32 @@ def copy_in_parts(
     if "ExpiresString" in description and "Expires" not in description:
         kept["Expires"] = 0  # an invalid date, such as "0", means that it has expired
     kept |= _tags(request, source) | _not_taken_along(request, source, description)
-    upload = request("create_multipart_upload", Key=name, **kept)["UploadId"]
+    _assemble(request, name, source, (size, part_bytes), kept, {})
+
+
+def copy_if_absent(request: Request, name: str, source: Mapping[str, Any], size: int, at_once: int) -> Answer:
+    """Makes an object of another one's bytes alone, in parts if it is larger than `at_once`. The answer has its ETag.
+
+    Raises S3Failure `PreconditionFailed` where the name has an object, or the source is another by now."""
+    if size > at_once:
+        part_bytes = max(min(at_once or COPIED_PART_BYTES, COPIED_PART_BYTES), -(-size // MOST_PARTS))
+        return _assemble(request, name, source, (size, part_bytes), {}, {"IfNoneMatch": "*"})
+    defaults = {"MetadataDirective": "REPLACE", "TaggingDirective": "REPLACE"}
+    answer = request("copy_object", Key=name, IfNoneMatch="*", **source, **defaults)
+    return answer | {"ETag": answer["CopyObjectResult"]["ETag"]}
+
+
+def _assemble(
+    request: Request,
+    name: str,
+    source: Mapping[str, Any],
+    sizes: tuple[int, int],
+    described: Mapping[str, Any],
+    condition: Mapping[str, str],
+) -> Answer:
+    """Of the whole and of a part in bytes are the `sizes`."""
+    size, part_bytes = sizes
+    upload = request("create_multipart_upload", Key=name, **described)["UploadId"]
 
     def copy_part(start: int) -> dict[str, Any]:
         number = start // part_bytes + 1
@@ -75,7 +101,9 @@ def copy_in_parts(
 
     try:
         parts = concurrently(copy_part, range(0, size, part_bytes))
-        request("complete_multipart_upload", Key=name, UploadId=upload, MultipartUpload={"Parts": parts})
+        return request(
+            "complete_multipart_upload", Key=name, UploadId=upload, MultipartUpload={"Parts": parts}, **condition
+        )
     except BaseException:
         with suppress(S3Failure):
             request("abort_multipart_upload", Key=name, UploadId=upload)

@@ -29,6 +29,7 @@ from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
 from tieredctl.ports.object_store import RESERVED_FOLDER, ObjectStore, WritableObjectStore
 from tieredctl.ports.store_kinds import Address, from_everywhere, store_kind
+from tieredctl.storage.server_side import server_side_copies
 from tieredctl.wiring.listing_place import bucket_place
 from tieredctl.wiring.places import MetadataPlace, StorePlace
 from tieredctl.wiring.verify import Verified, verify
@@ -134,9 +135,10 @@ class StoreCopying:
             raise TypeError("a store that was opened to be read is not copied to")
         demand_uploads(self.writable)
         pace = Pace(bytes_a_second) if bytes_a_second else lambda _: None
-        copier = ObjectCopier(self.comparison.source, self.writable, pace)
         with lease_held(self.writable, "store copy", clock_ms) as lease:
             _demand_another(self.comparison.source, self.writable)
+            within = server_side_copies(self.comparison.source, self.writable)
+            copier = ObjectCopier(self.comparison.source, self.writable, pace, None if within is None else within.copy)
             yield CopyRun(self.comparison, self.planned, self.turns, copier, lease)
 
     def settings_to_change(self) -> Sequence[str]:

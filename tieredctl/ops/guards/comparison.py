@@ -191,6 +191,12 @@ def take_back(store: WritableObjectStore, copy: StoredObject) -> bool:
     return store.delete([copy])[0].outcome is DeletionOutcome.GONE
 
 
+def is_named_by(stored: StoredObject, md5: str) -> bool:
+    """Whether an object's version is the MD5 of bytes, in hexadecimal digits, as S3's ETag is of an upload at once:
+    then it has these bytes."""
+    return stored.version.strip('"') == md5
+
+
 def is_there(store: ObjectStore, stored: StoredObject) -> bool:
     """Whether this version of an object exists now."""
     current = store.head(stored.key)

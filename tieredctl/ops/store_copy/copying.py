@@ -10,7 +10,7 @@ from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.result_row import Main, ResultRow, Size, Wide
-from tieredctl.ops.guards.comparison import KnownBytes, held_by, is_there, take_back
+from tieredctl.ops.guards.comparison import KnownBytes, held_by, is_named_by, is_there, same_bytes, take_back
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject, WritableObjectStore
 from tieredctl.process.interruption import is_requested
 
@@ -68,6 +68,9 @@ class ObjectCopier:
     destination: WritableObjectStore
     pace: Callable[[int], None]
     """Waits until so many bytes more may be sent."""
+    within_service: Callable[[StoredObject], StoredObject | None] | None = None
+    """Has the service copy an object under its key if that has none, and gives the copy; None where it made none, or
+    that is not known. Then it is streamed."""
 
     def copy(self, stored: StoredObject) -> CopiedObject:
         """Copies this version of an object. Raises TieredctlError for what concerns every other object too."""
@@ -82,6 +85,16 @@ class ObjectCopier:
         return CopiedObject(CopyResult.COPIED.value, stored.key, stored.size, how, None)
 
     def _copied(self, stored: StoredObject) -> str:
+        if self.within_service is not None:
+            if is_requested():
+                raise KeyboardInterrupt
+            self.pace(stored.size)
+            made = self.within_service(stored)
+            if made is not None:
+                return self._looked_at(lambda: self._checked_copy(stored, made))
+        return self._streamed(stored)
+
+    def _streamed(self, stored: StoredObject) -> str:
         digest = hashlib.md5(usedforsecurity=False)
 
         def pieces() -> Iterator[bytes]:
@@ -101,9 +114,21 @@ class ObjectCopier:
                 raise self._changed() from None
             raise
         if made is None:
+            return self._there_already(stored)
+        return self._looked_at(lambda: self._checked(stored, made, digest))
+
+    def _there_already(self, stored: StoredObject) -> str:
+        """Only the answer to a copy within the service may have been lost."""
+        there = None if self.within_service is None else self.destination.head(stored.key)
+        sameness = None if there is None else same_bytes(self.source, stored, there, self.destination)
+        if sameness is None:
             raise _NotCopied(CopyResult.EXISTS, "something is under this key by now")
+        return sameness.by
+
+    @staticmethod
+    def _looked_at(check: Callable[[], str]) -> str:
         try:
-            return self._checked(stored, made, digest)
+            return check()
         except TieredctlError as error:
             if error.code in CONCERN_EVERY_OBJECT:
                 raise
@@ -116,9 +141,37 @@ class ObjectCopier:
             return iter((self.source.read(stored.key),))
         return self.source.stream(stored.key)
 
+    def _checked_copy(self, stored: StoredObject, made: StoredObject) -> str:
+        """How a copy that the service made was found to hold the source's bytes."""
+        md5 = self.destination.checksums(made).get("md5")
+        if md5 is not None and made.size == stored.size and is_named_by(stored, md5):
+            return "md5"
+        try:
+            sameness = same_bytes(self.source, stored, made, self.destination)
+        except TieredctlError:
+            if self.source.head(stored.key) is None:
+                raise self._changed() from None
+            raise
+        if sameness is not None:
+            return sameness.by
+        self._take_back(made)
+        if not is_there(self.source, stored):
+            raise self._changed()
+        raise _NotCopied(CopyResult.FAILED, "the copy does not hold the same bytes")
+
     def _checked(self, stored: StoredObject, made: StoredObject, digest: Any) -> str:
         """How the copy was found to hold what the source still has under that version."""
         md5 = digest.hexdigest()
+        if not is_named_by(stored, md5):
+            self._hold_against_source(stored, made, md5)
+        known = KnownBytes(stored.size, {"md5": md5}, None, None)
+        how = held_by(self.destination, made, known, must_be_untouched=False)
+        if how is None:
+            self._take_back(made)
+            raise _NotCopied(CopyResult.FAILED, "the copy does not hold the same bytes")
+        return how
+
+    def _hold_against_source(self, stored: StoredObject, made: StoredObject, md5: str) -> None:
         kept = self.source.checksums(stored)
         if not kept and not is_there(self.source, stored):
             if self.source.head(stored.key) is not None:
@@ -127,12 +180,6 @@ class ObjectCopier:
         if kept.get("md5", md5) != md5:
             self._take_back(made)
             raise _NotCopied(CopyResult.FAILED, "what was read is not what the source has a checksum of")
-        known = KnownBytes(stored.size, {"md5": md5}, None, None)
-        how = held_by(self.destination, made, known, must_be_untouched=False)
-        if how is None:
-            self._take_back(made)
-            raise _NotCopied(CopyResult.FAILED, "the copy does not hold the same bytes")
-        return how
 
     def _take_back(self, made: StoredObject) -> None:
         """Raises `_NotCopied` where the wrong copy stays."""
