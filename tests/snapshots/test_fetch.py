@@ -31,9 +31,12 @@ from tests.rigs.snapshot_fetch import (
     part_name,
 )
 from tieredctl.cli.main import run
-from tieredctl.errors import TieredctlError
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.file_names import KraftSnapshotName
 from tieredctl.kafka.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from tieredctl.kafka.metadata_quorum import MetadataQuorum
+from tieredctl.ops.snapshots.fetching import fetch_snapshot
+from tieredctl.ports.snapshot_source import LeaderChanged, QuorumLeader, SnapshotChunk
 
 
 def test_the_request_has_the_bytes_of_the_schema() -> None:
@@ -211,6 +214,22 @@ def test_another_leader_in_the_middle_has_other_bytes_and_it_begins_again(
         outcome = fetch()
 
     assert (outcome.exit_code, fetch.left()) == (CLEAN, {NAME: OTHER_SNAPSHOT}), outcome
+
+
+def test_where_leaders_change_all_the_time_the_fetching_ends(tmp_path: Path) -> None:
+    class Restless:
+        def leader(self) -> QuorumLeader:
+            return QuorumLeader(1, 1, KraftSnapshotName(47, 5), 0, 0)
+
+        def chunk(self, snapshot: object, position: int, max_bytes: int) -> SnapshotChunk:
+            raise LeaderChanged
+
+    for dry_run in (False, True):
+        with pytest.raises(TieredctlError) as ended:
+            fetch_snapshot(Restless(), tmp_path, None, dry_run=dry_run)  # type: ignore[arg-type]
+
+        assert ended.value.code is ErrorCode.BROKER_UNREACHABLE
+        assert not [*tmp_path.iterdir()]
 
 
 def test_every_refusal_has_its_sentence(fetch: Fetch, controller: ScriptedController) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -19,10 +18,8 @@ from tieredctl.kraft.image_records import image_controls, image_records, note_ve
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.ops.documents import Document
 from tieredctl.ops.file_reading import file_chunks, regular_size
-from tieredctl.ops.snapshots.fetching import fetch_snapshot
-from tieredctl.ports.snapshot_source import LeaderChanged, MetadataLogSource
-
-_LEADERS_AT_MOST = 5
+from tieredctl.ops.snapshots.fetching import fetch_snapshot, while_leaders_change
+from tieredctl.ports.snapshot_source import MetadataLogSource
 
 
 @dataclass(slots=True)
@@ -72,12 +69,7 @@ def fetch_cluster_state(source: MetadataLogSource, folder: Path) -> ClusterState
     """The cluster as of now, by the leader of its metadata quorum. `folder` is for the snapshot on its way. Raises
     TieredctlError as the source does, `undecodable` where a record contradicts those before it, and
     `broker-unreachable` where leaders change all the time."""
-    for _ in range(_LEADERS_AT_MOST):
-        snapshot = source.leader().latest_snapshot
-        with suppress(LeaderChanged):
-            return _fetched(source, folder, snapshot)
-    message = f"The leader of the metadata log changed {_LEADERS_AT_MOST} times while it was read."
-    raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message, hint="Run the command again once the quorum is calm.")
+    return while_leaders_change(lambda: _fetched(source, folder, source.leader().latest_snapshot))
 
 
 def _fetched(source: MetadataLogSource, folder: Path, snapshot: KraftSnapshotName | None) -> ClusterState:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fcntl import LOCK_EX, LOCK_NB, flock
 from functools import partial
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, TypeVar
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.arriving_snapshot import ArrivingSnapshot
@@ -21,6 +21,7 @@ from tieredctl.process.replaced_file import READABLE_BY_ALL, CountedBytes, file_
 
 DEFAULT_CHUNK_BYTES = 8 << 20
 LARGEST_CHUNK_BYTES = 64 << 20
+_LEADERS_AT_MOST = 5
 _COPIED_AT_ONCE = 1 << 22
 _COMPARED_BYTES = 1 << 16
 """Of both ends of what an earlier run left. The first batch alone, with the time at which the snapshot was begun and
@@ -28,6 +29,7 @@ its CRC, differs between any two snapshots; it has less than 200 bytes."""
 
 Told = Callable[[int, int], None]
 """Hears how many bytes there are, of how many."""
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,13 @@ def fetch_snapshot(
 
     What arrives is kept in a `.part` beside the file, batch by batch, each only once it is whole and sound; an
     interrupted run goes on there. Where another controller becomes the leader, it begins again: that one's snapshots
-    have other bytes. Raises TieredctlError as the source does, `undecodable` where the snapshot is damaged,
-    `unwritable`, `locked` where another run fetches the same, `usage` for a place
-    among a node's own files. A dry run fetches and checks all of it, and keeps nothing.
+    have other bytes. Raises TieredctlError as the source and `while_leaders_change` do, `undecodable` where the
+    snapshot is damaged, `unwritable`, `locked` where another run fetches the same, `usage` for a place among a node's
+    own files. A dry run fetches and checks all of it, and keeps nothing.
     """
     _demand_outside_node(to)
-    while True:
+
+    def fetched() -> FetchedSnapshot:
         leader = source.leader()
         wanted = snapshot or leader.latest_snapshot
         if wanted is None:
@@ -72,7 +75,6 @@ def fetch_snapshot(
         target = to / kraft_snapshot_name(wanted.end_offset, wanted.epoch) if to.is_dir() else to
         path = target.with_name(f"{target.name}.{_id(wanted)}.controller-{leader.node_id}.part")
         with (
-            suppress(LeaderChanged),
             CountedBytes() if dry_run else _part(path) as part,
             replaced_file(target, force=force, mode=READABLE_BY_ALL, dry_run=dry_run, is_last=True) as file,
         ):
@@ -81,6 +83,18 @@ def fetch_snapshot(
             return FetchedSnapshot(
                 *(str(target), wanted.end_offset, wanted.epoch, leader.node_id, size, batches, resumed_from)
             )
+
+    return while_leaders_change(fetched)
+
+
+def while_leaders_change(read: Callable[[], _Read]) -> _Read:
+    """What `read` gives once one controller leads from its beginning to its end. Raises TieredctlError
+    `broker-unreachable` where leaders change all the time."""
+    for _ in range(_LEADERS_AT_MOST):
+        with suppress(LeaderChanged):
+            return read()
+    message = f"The leader of the metadata log changed {_LEADERS_AT_MOST} times while it was read."
+    raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message, hint="Run the command again once the quorum is calm.")
 
 
 class _Fetching:
