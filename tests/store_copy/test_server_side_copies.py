@@ -16,10 +16,12 @@ from tests.store_copy.copies import contents
 from tieredctl.ops.store_copy.copying import CopiedObject, ObjectCopier
 from tieredctl.ports.object_store import UPLOAD_PART_BYTES, ObjectStore, StoredObject, WritableObjectStore
 from tieredctl.ports.read_only_store import ReadOnlyStore
+from tieredctl.ports.server_side_copies import CopiesFromOthers
 from tieredctl.storage.memory import MemoryStore
 from tieredctl.storage.registry import open_writable_store
 from tieredctl.storage.s3 import S3Store
 from tieredctl.storage.server_side import ServerSideCopies, server_side_copies
+from tieredctl.testing.server_side_copies import ServerSideCopiesContract
 
 pytestmark = pytest.mark.integration
 LARGE = bytes(range(256)) * (UPLOAD_PART_BYTES // 256) + b"and a part that is not whole"
@@ -86,15 +88,13 @@ def test_servers_that_would_copy_over_what_is_there_are_found_out(
         assert list(destination.list()) == [], "nothing is left of the trial"
 
 
-def test_a_version_that_is_past_is_not_copied(versitygw: ObjectServer) -> None:
-    source, destination = two_stores(S3Bucket(versitygw.endpoint))
-    within = asked(source, destination)
-    past = source.write("a", LARGE)
-    source.write("a", LARGE[::-1])
+class TestCopiesInParts(ServerSideCopiesContract):
+    """Of a server that completes them only where nothing is."""
 
-    assert within.copy(past) is None
-    assert copied(source, destination, past, within.copy).result == "changed"
-    assert contents(destination) == {}
+    @pytest.fixture
+    def of_one_service(self, versitygw: ObjectServer) -> tuple[ObjectStore, CopiesFromOthers]:
+        within = asked(*two_stores(S3Bucket(versitygw.endpoint)))
+        return within.source, within.destination
 
 
 def test_a_service_that_refuses_is_not_asked_again_and_bytes_pass_through_here(versitygw: ObjectServer) -> None:
