@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,32 +18,16 @@ def printed(capture: Path, metadata_partition: int) -> bytes:
     return (capture / "oracle" / "formatter" / f"{metadata_partition}.txt").read_bytes()
 
 
-@pytest.mark.parametrize("name", KAFKA_4)
-@pytest.mark.parametrize("metadata_partition", range(4))
-def test_as_kafka_4_prints(
-    captures: Path, capfdbinary: pytest.CaptureFixture[bytes], name: str, metadata_partition: int
-) -> None:
-    capture = captures / name
+def test_as_kafka_4_and_3_9_print(captures: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    releases = {**dict.fromkeys(KAFKA_4, ""), "kafka-3.9.1": "--kafka-version 3.9"}
+    for (name, version), metadata_partition in product(releases.items(), range(4)):
+        capture = captures / name
+        words = ["--metadata-partition", str(metadata_partition), *version.split()]
 
-    code = run(
-        ["metadata", "format", "--log-dir", str(capture / "data"), "--metadata-partition", str(metadata_partition)]
-    )
+        code = run(["metadata", "format", "--log-dir", str(capture / "data"), *words])
 
-    assert code == 0
-    assert capfdbinary.readouterr() == (printed(capture, metadata_partition), b"")
-
-
-@pytest.mark.parametrize("metadata_partition", range(4))
-def test_as_kafka_3_9_prints(
-    captures: Path, capfdbinary: pytest.CaptureFixture[bytes], metadata_partition: int
-) -> None:
-    capture = captures / "kafka-3.9.1"
-    words = ["--metadata-partition", str(metadata_partition), "--kafka-version", "3.9"]
-
-    code = run(["metadata", "format", "--log-dir", str(capture / "data"), *words])
-
-    assert code == 0
-    assert capfdbinary.readouterr() == (printed(capture, metadata_partition), b"")
+        assert code == 0, (name, metadata_partition)
+        assert capfdbinary.readouterr() == (printed(capture, metadata_partition), b""), (name, metadata_partition)
 
 
 def test_as_kafka_3_5_prints(captures: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from tieredctl_proposals.model.wal_events import (
     RemoteWalCombinedLogSegmentMetadata,
@@ -100,19 +102,19 @@ def test_what_each_interruption_leaves_and_that_a_deletion_takes_all_of_it_away(
     assert not wal.replayed().refused
 
 
-@pytest.mark.parametrize("uploaded", range(8))
-@pytest.mark.parametrize("interrupted", range(8))
-def test_a_deletion_interrupted_anywhere_is_resumed(uploaded: int, interrupted: int) -> None:
-    wal = ModelWal()
-    wal.do(uploading(wal, ITEMS, 100), uploaded)
-    wal.do(deletion_steps(wal.replayed(), COMBINED, broker_id=2, clock_ms=wal.clock_ms), interrupted)
+def test_a_deletion_interrupted_anywhere_is_resumed() -> None:
+    for uploaded, interrupted in product(range(8), range(8)):
+        wal = ModelWal()
+        wal.do(uploading(wal, ITEMS, 100), uploaded)
+        wal.do(deletion_steps(wal.replayed(), COMBINED, broker_id=2, clock_ms=wal.clock_ms), interrupted)
 
-    wal.do(deletion_steps(wal.replayed(), COMBINED, broker_id=3, clock_ms=wal.clock_ms))
+        wal.do(deletion_steps(wal.replayed(), COMBINED, broker_id=3, clock_ms=wal.clock_ms))
 
-    segments, combined, is_stored = state_of(wal)
-    assert {*segments, combined} <= {None, DELETED}
-    assert not is_stored
-    assert not wal.replayed().refused
+        case = uploaded, interrupted
+        segments, combined, is_stored = state_of(wal)
+        assert {*segments, combined} <= {None, DELETED}, case
+        assert not is_stored, case
+        assert not wal.replayed().refused, case
 
 
 def test_a_deletion_goes_through_the_states_of_kip_405_before_and_after_the_object() -> None:
@@ -136,21 +138,21 @@ def test_a_resumed_deletion_announces_nothing_twice() -> None:
     assert told == [DeleteObject, *[DELETED] * 3]
 
 
-@pytest.mark.parametrize("hung_after", range(1, 7))
-def test_an_upload_that_hung_during_its_deletion_leads_no_reader_to_an_object_that_is_gone(hung_after: int) -> None:
-    wal = ModelWal()
-    upload = list(uploading(wal, ITEMS, 100))
-    wal.do(upload[:hung_after])
-    wal.do(deletion_steps(wal.replayed(), COMBINED, broker_id=2, clock_ms=wal.clock_ms))
+def test_an_upload_that_hung_during_its_deletion_leads_no_reader_to_an_object_that_is_gone() -> None:
+    for hung_after in range(1, 7):
+        wal = ModelWal()
+        upload = list(uploading(wal, ITEMS, 100))
+        wal.do(upload[:hung_after])
+        wal.do(deletion_steps(wal.replayed(), COMBINED, broker_id=2, clock_ms=wal.clock_ms))
 
-    wal.do(upload[hung_after:])
+        wal.do(upload[hung_after:])
 
-    known = wal.replayed()
-    for one in known.segments_in(COMBINED):
-        assert not one.is_readable or KEY in wal.stored_keys()
-    wal.do(deletion_steps(known, COMBINED, broker_id=2, clock_ms=wal.clock_ms))
-    assert not wal.stored_keys()
-    assert {one.metadata.state for one in wal.replayed().segments_in(COMBINED)} <= {DELETED}
+        known = wal.replayed()
+        for one in known.segments_in(COMBINED):
+            assert not one.is_readable or KEY in wal.stored_keys(), hung_after
+        wal.do(deletion_steps(known, COMBINED, broker_id=2, clock_ms=wal.clock_ms))
+        assert not wal.stored_keys(), hung_after
+        assert {one.metadata.state for one in wal.replayed().segments_in(COMBINED)} <= {DELETED}, hung_after
 
 
 def test_an_upload_can_be_repeated_copy_log_segment_data_is_idempotent() -> None:
