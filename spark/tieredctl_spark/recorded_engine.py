@@ -212,7 +212,7 @@ class RecordedEngine:
         else:
             began, batches = datetime.now(UTC), work.of(units).toArrow().to_batches()
             rows = [
-                result_row(kept, failed_report(task, reading.layout, why))
+                result_row(kept, failed_report(task, reading.layout, why), reading.store.url)
                 for batch in batches
                 for kept, task in zip(batch.to_pylist(), tasks_in(batch), strict=True)
             ]

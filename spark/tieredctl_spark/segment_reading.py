@@ -33,8 +33,9 @@ _KEPT_COLUMNS = pa.schema(
         "fingerprint": pa.string(),
     }
 )
-READING_SCHEMA = pa.schema([*_KEPT_COLUMNS, *REPORT_SCHEMA, ("result", pa.string())])
-"""A row for each segment that was read. `fingerprint` covers all that determined the check."""
+READING_SCHEMA = pa.schema([*_KEPT_COLUMNS, *REPORT_SCHEMA, ("result", pa.string()), ("store", pa.string())])
+"""A row for each segment that was read, in the store of that URL; null where it is not known. `fingerprint` covers all
+that determined the check."""
 _ROWS_AT_ONCE = 256
 
 
@@ -81,7 +82,7 @@ class SegmentReading:
         return SegmentReport("", not_looked_at=why, segments=len(unit), objects=objects)
 
     def _results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-        return (result_row(*one) for one in self._reports(batches))
+        return (result_row(*one, self.store.url) for one in self._reports(batches))
 
     def _reports(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Mapping[str, Any], SegmentReport]]:
         store = RateLimited(self.store, self.rate) if self.rate else self.store
@@ -127,10 +128,10 @@ class SegmentReading:
             some = in_time(tasks[done:])
 
 
-def result_row(task: Mapping[str, Any], report: SegmentReport) -> dict[str, Any]:
+def result_row(task: Mapping[str, Any], report: SegmentReport, store_url: str) -> dict[str, Any]:
     """As READING_SCHEMA; `task` has at least the columns that are kept of it."""
     kept = {name: task[name] for name in _KEPT_COLUMNS.names}
-    return {**kept, **report_row(report), "result": result_of(report).value}
+    return {**kept, **report_row(report), "result": result_of(report).value, "store": store_url}
 
 
 def failure_in_a_line(error: Exception) -> str:

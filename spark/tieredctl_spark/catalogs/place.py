@@ -4,12 +4,13 @@ which version it came after: of two that write at once, one is refused."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructField
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.wiring.places import StorePlace
@@ -21,6 +22,11 @@ RELEASES = ("4.0", "4.1")
 """Those of Spark that Iceberg and Delta have a runtime for."""
 _NAMESPACE = "tiered"
 _PART = re.compile(r"\w+")
+
+
+def quoted(*names: str) -> str:
+    """A name of several parts as Spark's SQL takes it, whatever words of SQL are among them; each may be several."""
+    return ".".join(f"`{part}`" for name in names for part in name.split("."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +99,34 @@ class Catalog:
 
     def full_name(self, table: str) -> str:
         """As SQL takes it."""
-        return f"{self.place.url}.{table}"
+        return quoted(self.place.url, table)
+
+    def own_statement(self, statement: str, table: str, **words: str) -> str:
+        """A statement of the format, with {catalog} and {table}, for a table of the namespace."""
+        return statement.format(catalog=quoted(self.place.catalog), table=quoted(self.place.namespace, table), **words)
+
+    def create_namespace(self) -> None:
+        """Makes the namespace, unless it is there."""
+        self.session.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self.place.url)}")
 
     def has(self, table: str) -> bool:
         """Whether the table is there."""
         return self.session.catalog.tableExists(self.full_name(table))
 
     def create(self, table: str, schema: pa.Schema, partitioned_by: Sequence[str] = ()) -> None:
-        """Makes an empty table, and its namespace, unless they are there."""
-        self.session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.place.url}")
-        columns = ", ".join(f"`{one.name}` {one.dataType.simpleString()}" for one in spark_schema(schema))
-        parts = f"PARTITIONED BY ({', '.join(partitioned_by)})" if partitioned_by else ""
+        """Makes an empty table, and its namespace, unless they are there; what one of an earlier tieredctl lacks is
+        added, null in its rows."""
+        self.create_namespace()
+        columns = _columns(spark_schema(schema))
+        parts = f"PARTITIONED BY ({', '.join(map(quoted, partitioned_by))})" if partitioned_by else ""
         self.session.sql(
             f"CREATE TABLE IF NOT EXISTS {self.full_name(table)} ({columns}) USING {self.format.name} {parts}"
             f" TBLPROPERTIES ({self.format.properties})"
         )
+        known = self.session.table(self.full_name(table)).columns
+        lacking = [one for one in spark_schema(schema) if one.name not in known]
+        if lacking:
+            self.session.sql(f"ALTER TABLE {self.full_name(table)} ADD COLUMNS ({_columns(lacking)})")
 
     def version(self, table: str) -> str | None:
         """The newest version of a table, as `VERSION AS OF` takes it; None where nothing was written yet."""
@@ -137,9 +156,7 @@ class Catalog:
 
     def restore(self, table: str, version: str, after: str | None) -> str | None:
         """The same, with the rows of an earlier version, whose name is the newest again if the format has it so."""
-        place = self.place
-        name = f"{place.namespace}.{table}"
-        self.session.sql(self.format.restoring.format(catalog=place.catalog, table=name, version=version)).collect()
+        self.session.sql(self.own_statement(self.format.restoring, table, version=version)).collect()
         return version if self.version(table) == version else self._demand_next(table, after)
 
     def _demand_next(self, table: str, after: str | None) -> str | None:
@@ -148,3 +165,7 @@ class Catalog:
             message = f"Another program wrote to {self.full_name(table)} meanwhile."
             raise TieredctlError(ErrorCode.LOCKED, message, hint="Run it again: it removes what is not of a whole run.")
         return None if found is None else found.name
+
+
+def _columns(fields: Iterable[StructField]) -> str:
+    return ", ".join(f"{quoted(one.name)} {one.dataType.simpleString()}" for one in fields)

@@ -51,14 +51,14 @@ class CurrentTables:
         return frame.select(*kind.read_schema.names).toArrow().cast(kind.read_schema)
 
     def due(self, now_ms: int) -> list[Document]:
-        found, place, own = due_documents(self.manifest, now_ms), self.catalog.place, self.catalog.format
+        found, own = due_documents(self.manifest, now_ms), self.catalog.format
         before = datetime.fromtimestamp(now_ms / 1000, UTC) - timedelta(days=_KEPT_DAYS)
         ledger = filter(self.catalog.has, LEDGER_TABLES)
         for name in (RUNS, *TABLES, *ledger):
             old = own.old_versions(self.catalog.session, self.catalog.full_name(name), before)
             if old is not None:
                 why = f"{name} has {counted(old.count, 'version')} of more than {_KEPT_DAYS} days"
-                command = own.expiry.format(catalog=place.catalog, table=f"{place.namespace}.{name}")
+                command = self.catalog.own_statement(own.expiry, name)
                 found.append({"task": "expiry", "why": why, "command": command})
         return found
 

@@ -95,7 +95,7 @@ def claim(catalog: Catalog, seen: Head | None, run_id: str, version: int) -> Non
     never end. Raises TieredctlError `locked`."""
     table = catalog.full_name(RUNS)
     if seen is None:
-        catalog.session.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog.place.url}")
+        catalog.create_namespace()
         own = {"format": catalog.format.name, "properties": catalog.format.properties}
         _try(catalog, lambda: catalog.session.sql(_CREATED.format(table=table, no_run=NO_RUN, **own)), run_id, None)
         seen = Head(NO_RUN, "", "", "")

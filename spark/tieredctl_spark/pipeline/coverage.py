@@ -18,7 +18,7 @@ from tieredctl_spark.tables.kinds import COVERAGE
 
 _FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
 SEGMENT_COLUMNS = ("topic", "topicId", "segmentId", "segmentSizeInBytes", "state")
-READING_COLUMNS = ("segmentId", "level", "result", "checkedAt")
+READING_COLUMNS = ("segmentId", "level", "result", "checkedAt", "store")
 
 
 def compared(verified: Verification, now_ms: int) -> pa.Table:
@@ -47,13 +47,18 @@ def compared(verified: Verification, now_ms: int) -> pa.Table:
     return pa.Table.from_pylist(rows, COVERAGE.columns)
 
 
-def read(segments: DataFrame, readings: DataFrame) -> pa.Table:
-    """By `COVERAGE.columns`, of these SEGMENT_COLUMNS which were read, by READING_COLUMNS of the ledger: `verified` is
-    the moment since which each of them was; `complete` is whether each try later than that had an answer, too."""
+def read(segments: DataFrame, readings: DataFrame, store_url: str) -> pa.Table:
+    """By `COVERAGE.columns`, of these SEGMENT_COLUMNS which were read in a store, by READING_COLUMNS of the ledger:
+    `verified` is the moment since which each of them was; `complete` is whether each try later than that had an answer,
+    too."""
     was_read = fn.col("result").isin(Result.SOUND.value, Result.FOUND.value)
     finished = segments.where(fn.col("state") == _FINISHED.name)
     # Whatever else the ledger knows is left out before anything is put together.
-    tried = readings.join(finished, "segmentId").groupBy("topic", "topicId", "segmentId", "level")
+    tried = (
+        readings.where(fn.col("store") == store_url)
+        .join(finished, "segmentId")
+        .groupBy("topic", "topicId", "segmentId", "level")
+    )
     each = tried.agg(
         fn.max(fn.when(was_read, fn.col("checkedAt"))).alias("read"),
         fn.max(fn.when(~was_read, fn.col("checkedAt"))).alias("unanswered"),

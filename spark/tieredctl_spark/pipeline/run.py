@@ -231,7 +231,8 @@ class _Look:
         tables.replace(ORPHANS_DAILY, objects.orphaned_objects(scan.verdicts, options.now_ms))
         tables.replace(COST_DAILY, daily.costs(replayed.figures, scan.options.price, options.now_ms))
         segments = tables.rows(SEGMENTS, coverage.SEGMENT_COLUMNS)
-        read = coverage.read(segments, self.readings.rows(coverage.READING_COLUMNS))
+        readings = self.readings.rows(coverage.READING_COLUMNS)
+        read = coverage.read(segments, readings, self.begun.store_url)
         tables.replace(COVERAGE, pa.concat_tables([coverage.compared(self.verified.result, options.now_ms), read]))
         tables.replace(RETENTION_FORECAST, daily.forecast(replayed))
 

@@ -87,16 +87,19 @@ def columns_of_file(
     store: ObjectStore, kind: TableKind, file: DataFile, columns: Sequence[str], where: pc.Expression | None = None
 ) -> Iterator[pa.Table]:
     """Some columns of a file's rows, by `kind.read_schema`, a group of rows at a time; of those that are meant
-    alone."""
-    stored = [name for name in columns if name in kind.schema.names]
+    alone. What an earlier tieredctl did not write is null."""
     schema = pa.schema([kind.read_schema.field(name) for name in columns])
-    # Whatever column is asked for, one is read: without any, the number of rows would be lost.
-    read = stored or kind.schema.names[:1]
     whole = ds.ParquetFileFormat().make_fragment(pa.BufferReader(store.read(file.path)))
+    written = [name for name in kind.schema.names if name in whole.physical_schema.names]
+    # Whatever column is asked for, one is read: without any, the number of rows would be lost.
+    read = [name for name in columns if name in written] or written[:1]
+    unwritten = [one for one in schema if one.name in kind.schema.names and one.name not in written]
     for group in whole.split_by_row_group(where):
         table = group.to_table(columns=read, filter=where)
         if DAY in columns:
             table = table.append_column(DAY, pa.repeat(pa.scalar(file.day, pa.string()), len(table)))
+        for one in unwritten:
+            table = table.append_column(one, pa.nulls(len(table), one.type))
         yield table.select(list(columns)).cast(schema)
 
 

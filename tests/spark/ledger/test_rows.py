@@ -40,7 +40,7 @@ def entry(task: SegmentTask, report: SegmentReport) -> dict[str, Any]:
     """A row of the ledger, by READING_SCHEMA."""
     names = ("topic", "topicId", "partition", "startOffset", "endOffset", "segmentSizeInBytes")
     kept = dict.fromkeys(names) | {"level": Level.HEADERS.value, "fingerprint": task.metadata.segment_id}
-    return result_row(kept, report)
+    return result_row(kept, report, "file:store")
 
 
 def enter(runs: Runs, run: str, rows: list[dict[str, Any]], began: datetime, ledger: Ledger | None = None) -> None:

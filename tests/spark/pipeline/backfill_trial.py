@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from tieredctl_spark.backfill.run import BackfillOptions, BackfillRun, run_backfill
-from tieredctl_spark.catalogs.place import CatalogPlace
+from tieredctl_spark.catalogs.place import CatalogPlace, quoted
 from tieredctl_spark.catalogs.reading import read_catalog_table
 from tieredctl_spark.jobs import backfill as job
 from tieredctl_spark.tables.files import read_rows
@@ -87,7 +87,7 @@ class History:
 
     def newest(self) -> dict[str, int]:
         """Rows of the newest versions, whoever made them."""
-        return {name: self.session.table(f"{self.catalog}.{name}").count() for name in BACKFILL_TABLES}
+        return {name: self.session.table(quoted(self.catalog, name)).count() for name in BACKFILL_TABLES}
 
     def in_files(self) -> dict[str, list[str]]:
         """What the job gives without a catalog."""

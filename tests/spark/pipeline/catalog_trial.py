@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 from tieredctl_spark.catalogs import place, runs
-from tieredctl_spark.catalogs.place import CatalogPlace
+from tieredctl_spark.catalogs.place import CatalogPlace, quoted
 from tieredctl_spark.catalogs.reading import read_catalog_table
 from tieredctl_spark.jobs import verify
 from tieredctl_spark.pipeline import run
@@ -36,7 +36,8 @@ from tieredctl.errors import TieredctlError
 
 Row = dict[str, Any]
 
-ICEBERG, DELTA = "lake.kafka", "spark_catalog.kafka"
+ICEBERG, DELTA = "lake.left.1e5.table", "spark_catalog.table"
+"""Words of SQL, and what looks like a number."""
 CATALOGS = (ICEBERG, DELTA)
 HISTORIES = {ICEBERG: "lake.orders", DELTA: "spark_catalog.orders"}
 """Where backfills keep theirs."""
@@ -151,7 +152,7 @@ class Trial:
 
     def latest(self) -> dict[str, int]:
         """Rows of the newest versions, whoever made them."""
-        return {name: self.session.table(f"{self.catalog}.{name}").count() for name in TABLES}
+        return {name: self.session.table(quoted(self.catalog, name)).count() for name in TABLES}
 
     def robbed(self) -> int:
         """Runs while another one claims the tables in the middle: the exit code."""
@@ -170,7 +171,7 @@ class Trial:
         opened = CatalogPlace.given(self.catalog).open(self.session)
         own, table, then = opened.format, opened.full_name(runs.RUNS), datetime.now(UTC) + timedelta(days=10)
         before = own.old_versions(self.session, table, then)
-        statement = own.expiry.format(catalog=opened.place.catalog, table=f"{opened.place.namespace}.{runs.RUNS}")
+        statement = opened.own_statement(own.expiry, runs.RUNS)
         self.session.sql(statement).collect()
         return [one is not None for one in (before, own.old_versions(self.session, table, then))]
 

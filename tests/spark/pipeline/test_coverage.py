@@ -9,9 +9,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tieredctl_spark.jobs import verify
 from tieredctl_spark.tables.files import read_rows
+from tieredctl_spark.tables.kinds import READINGS
 
 from tests.spark.pipeline.captured_pipeline import CapturedPipeline
 from tieredctl.errors import ExitCode
@@ -51,3 +53,23 @@ def test_coverage_counts_what_the_ledger_knows_and_what_is_known_is_not_read_aga
     assert verify.main([*words, "--tables", str(pipeline.tables)]) == ExitCode.USAGE
     assert pipeline.rows("coverage").to_pylist() == rows
     assert len(read_rows(str(pipeline.tables / "ledger"), "readings")) == len(readings)
+
+
+def test_what_was_read_of_another_store_or_of_one_that_is_not_known_is_not_covered(
+    kafka_4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = CapturedPipeline.of_kafka(kafka_4, tmp_path / "tables")
+    replica = replace(pipeline, store=Path(shutil.copytree(pipeline.store, tmp_path / "replica")))
+    words = ["--subset", "1/4", "--output", str(tmp_path / "output"), "--tables", str(pipeline.tables)]
+    assert verify.main([*replica.places, "--level", "full", *words]) == ExitCode.CLEAN
+    written = pa.schema([field for field in READINGS.columns if field.name != "store"])
+    with monkeypatch.context() as earlier:  # whose rows do not say of which store they are
+        earlier.setattr("tieredctl_spark.ledger_rows.READINGS", replace(READINGS, columns=written))
+        earlier.setattr("tieredctl_spark.ledger.READINGS", replace(READINGS, columns=written))
+        assert verify.main([*pipeline.places, "--level", "headers", *words]) == ExitCode.CLEAN
+
+    pipeline.run()
+
+    readings = read_rows(str(pipeline.tables / "ledger"), "readings").to_pylist()
+    assert {one["store"] for one in readings} == {f"file:{replica.store}", None}
+    assert {row["level"] for row in pipeline.rows("coverage").to_pylist()} == {"listing"}
