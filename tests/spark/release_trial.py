@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +79,20 @@ def _tried(data: str, store: str, output: str) -> Row:
             found[name] = {"code": code, "summary": json.loads(printed.getvalue())["summary"]}
         with redirect_stdout(io.StringIO()) as printed:
             places = ["--log-dir", data, "--store", store, "--tables", f"{output}/tables"]
+            found["followed"] = _refused_stream(pipeline.main, [*places, "--stream", f"{output}/checkpoint"])
             code = pipeline.main(places)
         items = json.loads(printed.getvalue())["items"]
         found["pipeline"] = {"code": code, "rows": {one["table"]: one["rows"] for one in items}}
     return found
+
+
+def _refused_stream(run: Callable[[Sequence[str]], int], words: Sequence[str]) -> Row | None:
+    """What the pipeline answers where the release has no streams; where it has, it would not end."""
+    if find_spec("pyspark.sql.streaming.datasource") is not None:
+        return None
+    with redirect_stderr(io.StringIO()) as said:
+        code = run(words)
+    return {"code": code, "said": said.getvalue()}
 
 
 if __name__ == "__main__":

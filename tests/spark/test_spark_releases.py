@@ -82,6 +82,11 @@ def test_all_sources_and_jobs_run_on_a_release(
             assert "Traceback" not in told
         else:
             assert told == len(rows[stream])
+    assert (found["followed"] is not None) == (release in WITHOUT_STREAMS)
+    if found["followed"] is not None:
+        assert found["followed"]["code"] == ExitCode.FAILURE
+        assert "needs PySpark 4.2 or later" in found["followed"]["said"]
+        assert "Traceback" not in found["followed"]["said"]
     for job, names in (("verify", COUNTS_OF_VERIFY), ("orphans", COUNTS_OF_ORPHANS)):
         words = job_words(job, *places, "")
         del words[4:6]  # the output
