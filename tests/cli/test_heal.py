@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.cli.test_recover_indexes import CONFIRMED, SEGMENT_ID, STEM
+from tests.rigs.stopped_process import KILL, Moment, let_the_lease_run_out, run_until
 from tieredctl.ops.guards.own_objects import ACCEPTED_FOLDER
 
 Heal = Callable[..., Outcome]
 FOLDER = STEM.partition("/")[0]
+KILLED = int(os.environ.get("TIEREDCTL_KILLED", "10"))
+"""How many runs are killed; `make soak` kills more."""
+MOMENTS = 6
+"""The changes of one run, of which each is the first that is not made in turn."""
 
 
 @pytest.fixture
@@ -171,6 +178,20 @@ def test_damaged_bytes_that_were_accepted_are_healed_when_they_turn_up(
     assert log.read_bytes() == (whole / f"{STEM}.log").read_bytes()
 
 
+def test_a_log_comes_back_that_was_lost_with_its_transaction_index(
+    heal: Heal, lost: Path, store: Path, whole: Path
+) -> None:
+    index = store / f"{STEM}.txnindex"
+    index.unlink()
+
+    outcome = heal("--segment-id", SEGMENT_ID, "--from-store", f"file:{whole}", *CONFIRMED)
+
+    assert (outcome.exit_code, {one["source"] for one in outcome.document()["items"]}) == (0, {"store"}), outcome.err
+    assert [path.read_bytes() for path in (lost, index)] == [
+        (whole / path.relative_to(store)).read_bytes() for path in (lost, index)
+    ]
+
+
 def test_a_removed_copy_in_quarantine_needs_no_option(heal: Heal, lost: Path, whole: Path, store: Path) -> None:
     log = whole / f"{STEM}.log"
     size, name = log.stat().st_size, f"{STEM}.log"
@@ -182,6 +203,41 @@ def test_a_removed_copy_in_quarantine_needs_no_option(heal: Heal, lost: Path, wh
 
     assert (outcome.exit_code, outcome.document()["items"][0]["source"]) == (0, "quarantine"), outcome.err
     assert lost.read_bytes() == log.read_bytes()
+
+
+def damaged(random: Random, objects: Sequence[Path]) -> None:
+    """Each of them gone, cut, empty, altered by a bit, or with the bytes of another; beside a log that is none of the
+    segment's any more the others are gone: with one that contradicts every log, none is taken for the right one."""
+    for path in objects:
+        if path.suffix != ".log" and any(one.suffix == ".log" for one in objects):
+            path.unlink()
+            continue
+        data = path.read_bytes()
+        flipped = bytearray(data or b"1")
+        flipped[random.randrange(len(flipped))] ^= 1 << random.randrange(8)
+        harmed = random.choice([None, data[: len(data) // 2], b"", bytes(flipped), b"others' bytes"])
+        path.unlink() if harmed is None else path.write_bytes(harmed)
+
+
+def test_killed_at_any_moment_it_ends_where_one_run_would(
+    heal: Heal, data: Path, store: Path, whole: Path, words: list[str | Path]
+) -> None:
+    before = {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()}
+    objects = sorted(path for path in store.glob(f"{STEM}.*") if not path.name.endswith(".leader_epoch_checkpoint"))
+    options = ("--segment-id", SEGMENT_ID, "--from-store", f"file:{whole}", *CONFIRMED)
+    for number in range(KILLED):
+        random = Random(number)
+        damaged(random, random.sample(objects, 2))
+
+        ended = run_until(Moment("", 1 + number % MOMENTS), KILL, store, ["heal", *words, *options])
+        let_the_lease_run_out(store, KILL)
+        done = heal(*options)
+
+        assert (ended.exit_code, done.exit_code) == (-KILL, 0), (number, ended.err, done.err)
+        found = {path: (store / path.relative_to(whole)).read_bytes() for path in before if FOLDER in path.parts}
+        assert found.items() <= before.items(), number
+        shutil.rmtree(store / ".tieredctl")
+    assert {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()} == before
 
 
 def test_what_cannot_be_a_source_is_refused(heal: Heal, store: Path, tmp_path: Path) -> None:

@@ -292,10 +292,16 @@ class _SegmentHealing:
         if other := other_timestamp(self._metadata, reader.stream(Part.LOG), reader.parts()[Part.LOG]):
             return other
         after = self._examined({Part.LOG: log}).damage
-        against = next((part for part in after if part not in now.damage or part is Part.LOG), None)
+        against = next((part for part in after if self._speaks(part, now) or part is Part.LOG), None)
         if against is None:
             return {}
         return {Part.LOG: f"the stored {against.value} contradicts it: {after[against]}"}
+
+    def _speaks(self, part: Part, now: Examined) -> bool:
+        """A transaction index that is not there may be lost with the log, unless the broker said that there is none."""
+        if part is Part.TRANSACTION_INDEX and part not in now.stored:
+            return bool(self._metadata.txn_idx_empty)
+        return part not in now.damage
 
     def _rebuilt(self, now: Examined) -> Examined:
         """What no source has as a whole: built of the segment's parts, as the manager would have stored them."""
