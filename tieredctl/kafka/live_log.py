@@ -1,30 +1,17 @@
-"""The log of `__remote_log_metadata` on a live cluster, as its leaders serve it: whole batches, as they are on disk.
-
-Uses Fetch requests without a consumer group: asking a group coordinator would make a cluster create
-`__consumer_offsets`.
-"""
+"""The log of `__remote_log_metadata` on a live cluster, as its leaders serve it: whole batches, as they are on disk."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
-from uuid import UUID
+from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.kafka_python_client import is_passing
-from tieredctl.kafka.live_cluster import LiveCluster
-from tieredctl.model.ids import uuid_bytes
+from tieredctl.kafka.partition_fetch import PartitionFetch
 from tieredctl.ports.cluster import OffsetSpec, TopicDescription
 from tieredctl.ports.metadata_source import METADATA_TOPIC, OffsetRange
 
-_CONSUMER = -1
-_FIRST_VERSION = 4
-"""Of Fetch: known to brokers since 0.11; with earlier versions, brokers convert batches to older formats."""
-_MOST_MS_TO_WAIT = 100
-"""A broker has what is asked for: it is below the high watermark. Only a new leader may not know that yet."""
-_WHOLE_FETCH = -1
-"""The epoch of a fetch without a session (KIP-227)."""
 _UNKNOWN_TOPIC, _OFFSET_OUT_OF_RANGE = 3, 1
 _UNKNOWN_TOPIC_ID = 100
 
@@ -36,7 +23,7 @@ class FetchedLog(NamedTuple):
     high_watermark: int
 
 
-class LiveLog(LiveCluster):
+class LiveLog(PartitionFetch):
     """Must be closed."""
 
     def metadata_topic(self) -> TopicDescription:
@@ -75,7 +62,7 @@ class LiveLog(LiveCluster):
             leader = next((one.leader for one in topic.partitions if one.partition == partition), None)
             if leader is not None:
                 try:
-                    answer = self._fetched(leader, topic_id, partition, offset, most_bytes)
+                    answer = self._fetched(leader, METADATA_TOPIC, topic_id, partition, offset, most_bytes)
                 except TieredctlError as error:
                     if error.code is not ErrorCode.BROKER_UNREACHABLE or time.monotonic() > deadline:
                         raise
@@ -117,41 +104,5 @@ class LiveLog(LiveCluster):
             raise TieredctlError(ErrorCode.UNREADABLE, message)
         return name
 
-    def _fetched(self, leader: int, topic_id: str, partition: int, offset: int, most_bytes: int) -> Any:
-        from kafka.protocol.consumer import FetchRequest
-
-        topics = FetchRequest.FetchTopic
-        asked = topics.FetchPartition(
-            partition=partition,
-            current_leader_epoch=-1,
-            fetch_offset=offset,
-            last_fetched_epoch=-1,
-            log_start_offset=-1,
-            partition_max_bytes=most_bytes,
-        )
-        request = FetchRequest(
-            replica_id=_CONSUMER,
-            max_wait_ms=_MOST_MS_TO_WAIT,
-            min_bytes=1,
-            max_bytes=most_bytes,
-            isolation_level=0,
-            session_id=0,
-            session_epoch=_WHOLE_FETCH,
-            topics=[topics(topic=METADATA_TOPIC, topic_id=UUID(bytes=uuid_bytes(topic_id)), partitions=[asked])],
-            forgotten_topics_data=[],
-            rack_id="",
-            min_version=_FIRST_VERSION,
-        )
-        response = self._ask(leader, request, awaits_broker=False)
-        if response.error_code:
-            return _Refused(response.error_code)
-        return response.responses[0].partitions[0]
-
     def _demand_access(self, error_code: int, what: str, operation: str = "Describe and Read") -> None:
         super()._demand_access(error_code, what, operation)
-
-
-class _Refused(NamedTuple):
-    """An error for the whole request, not for a partition."""
-
-    error_code: int

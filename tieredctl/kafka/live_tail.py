@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Any
-from uuid import UUID
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.kafka_python_client import is_passing
-from tieredctl.kafka.live_cluster import LiveCluster
-from tieredctl.model.ids import TopicIdPartition, uuid_bytes
+from tieredctl.kafka.partition_fetch import PartitionFetch
+from tieredctl.model.ids import TopicIdPartition
 
-_CONSUMER = -1
-_FIRST_VERSION = 4
-"""Of Fetch: with earlier versions, brokers convert batches to older formats."""
-_MOST_MS_TO_WAIT = 100
-_WHOLE_FETCH = -1
-"""The epoch of a fetch without a session (KIP-227)."""
 _MOST_BYTES = 8 << 20
 _SECONDS_BETWEEN_TRIES = 0.2
 
 
-class LiveTail(LiveCluster):
+class LiveTail(PartitionFetch):
     """Fetches without a consumer group. Must be closed."""
 
     def fetch(self, partition: TopicIdPartition, offset: int) -> bytes:
@@ -36,7 +28,9 @@ class LiveTail(LiveCluster):
                 raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
             leader = next((one.leader for one in topic.partitions if one.partition == partition.partition), None)
             if leader is not None:
-                answer = self._fetched(leader, partition, offset)
+                answer = self._fetched(
+                    leader, partition.topic, partition.topic_id, partition.partition, offset, _MOST_BYTES
+                )
                 if not answer.error_code and answer.records:
                     return bytes(answer.records)
                 reason = self._reason(partition, offset, answer.error_code)
@@ -58,32 +52,3 @@ class LiveTail(LiveCluster):
             message = f"The leader of {where} does not return offset {offset}: {name}."
             raise TieredctlError(ErrorCode.UNREADABLE, message)
         return name
-
-    def _fetched(self, leader: int, partition: TopicIdPartition, offset: int) -> Any:
-        from kafka.protocol.consumer import FetchRequest
-
-        topics = FetchRequest.FetchTopic
-        asked = topics.FetchPartition(
-            partition=partition.partition,
-            current_leader_epoch=-1,
-            fetch_offset=offset,
-            last_fetched_epoch=-1,
-            log_start_offset=-1,
-            partition_max_bytes=_MOST_BYTES,
-        )
-        topic_id = UUID(bytes=uuid_bytes(partition.topic_id))
-        request = FetchRequest(
-            replica_id=_CONSUMER,
-            max_wait_ms=_MOST_MS_TO_WAIT,
-            min_bytes=1,
-            max_bytes=_MOST_BYTES,
-            isolation_level=0,
-            session_id=0,
-            session_epoch=_WHOLE_FETCH,
-            topics=[topics(topic=partition.topic, topic_id=topic_id, partitions=[asked])],
-            forgotten_topics_data=[],
-            rack_id="",
-            min_version=_FIRST_VERSION,
-        )
-        response = self._ask(leader, request, awaits_broker=False)
-        return response if response.error_code else response.responses[0].partitions[0]
