@@ -11,7 +11,7 @@ import pytest
 from tests.faults.cluster import LAYOUT, Cluster, EventsInMemory, captured, key_of, made_of, update
 from tests.faults.segment_writer import SegmentWriter, WrittenSegment
 from tests.faults.segments_made import transactions
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.indexes import AbortedTransaction, encode_transaction_index
 from tieredctl.formats.record_batches import ControlType
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
@@ -298,6 +298,20 @@ def test_nothing_is_written_where_the_world_changed_meanwhile(cluster: Cluster) 
     mending.store.put(key_of(metadata, Part.TIME_INDEX), cluster.data(metadata, Part.TIME_INDEX))
     outcome = mending.run()
     assert outcome.is_complete
+
+
+def test_what_is_written_while_a_broker_deletes_the_segment_is_named(cluster: Cluster) -> None:
+    metadata = metadata_in(cluster)
+    mending = recovery(cluster.without_part(metadata, Part.TIME_INDEX))
+    gone = cluster.with_events(update(metadata, RemoteLogSegmentState.DELETE_SEGMENT_STARTED))
+    readings = iter([cluster, gone])
+
+    outcome = mending.run(lambda: stream_of(next(readings)))
+
+    assert outcome.written == 1
+    assert outcome.stopped is not None
+    assert (outcome.stopped.code, outcome.exit_code) == (ErrorCode.WORLD_CHANGED, ExitCode.INCOMPLETE)
+    assert key_of(metadata, Part.TIME_INDEX) in outcome.stopped.message
 
 
 def test_a_store_without_conditions_on_writes_is_refused() -> None:

@@ -13,7 +13,14 @@ from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.healing.examination import examine
 from tieredctl.ops.healing.healing_plan import Healer, HealingPlan, PlannedObject
 from tieredctl.ops.healing.known_segments import KnownSegmentOfPartition
-from tieredctl.ops.healing.object_writing import OF_ONE_SEGMENT, FreshSegments, Quarantining, put_or_replace
+from tieredctl.ops.healing.object_writing import (
+    OF_ONE_SEGMENT,
+    FreshSegments,
+    Quarantining,
+    both_errors,
+    demand_all_promised,
+    put_or_replace,
+)
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.process.interruption import critical_section, mark_complete
@@ -111,7 +118,7 @@ class Healing:
             try:
                 self._demand_still_finished(written)
             except TieredctlError as error:
-                outcome.stopped = _both(outcome.stopped, error)
+                outcome.stopped = both_errors(outcome.stopped, error)
         return outcome
 
     def _heal(self, segment: HealedSegment, lease: Hold, *, is_last: bool) -> None:
@@ -148,23 +155,19 @@ class Healing:
             raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
 
     def _demand_still_finished(self, written: Sequence[HealedSegment]) -> None:
-        """Raises TieredctlError where the metadata of now does not promise all that was written: a broker that deletes
-        a segment deletes nothing that is written afterwards. Only what it promises is healed."""
-        looked_at, deleted = [(one, one.is_healed) for one in written], list[str]()
+        """Raises TieredctlError where the metadata of now does not promise all that was written: only what it promises
+        is healed."""
+        sound = [one for one in written if one.is_healed]
         for segment in written:
             segment.is_healed = False  # until the metadata was read
-        segments = self.fresh.read_again()
-        for segment, is_sound in looked_at:
-            try:
-                segments.finished(segment.plan.metadata.segment_id)
-            except TieredctlError as error:
-                keys = ", ".join(one.key for one in segment.plan.objects if one.part in segment.written)
-                deleted.append(f"{error.message} Written meanwhile: {keys}.")
-            else:
-                segment.is_healed = is_sound
-        if deleted:
-            hint = "`tieredctl orphans` finds what no broker deletes any more."
-            raise TieredctlError(ErrorCode.WORLD_CHANGED, " ".join(deleted), hint=hint)
+        keys = {
+            one.plan.metadata.segment_id: [each.key for each in one.plan.objects if each.part in one.written]
+            for one in written
+        }
+        unpromised = self.fresh.unpromised(keys)
+        for segment in sound:
+            segment.is_healed = segment.plan.metadata.segment_id not in unpromised
+        demand_all_promised(unpromised)
 
     def _found_again(self, plan: HealingPlan) -> HealingPlan:
         """The same plan, with its bytes, made of the metadata and the objects of now. Raises TieredctlError
@@ -193,9 +196,3 @@ class Healing:
         segment.written.append(one.part)
         if copied_as is not None:
             segment.quarantined[one.part] = copied_as
-
-
-def _both(first: TieredctlError | None, second: TieredctlError) -> TieredctlError:
-    return (
-        second if first is None else TieredctlError(first.code, f"{first.message} {second.message}", hint=second.hint)
-    )

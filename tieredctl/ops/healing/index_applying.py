@@ -19,7 +19,14 @@ from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.healing.index_plan import IndexRecoveryPlan, PlannedPart
-from tieredctl.ops.healing.object_writing import OF_ONE_SEGMENT, FreshSegments, Quarantining, put_or_replace
+from tieredctl.ops.healing.object_writing import (
+    OF_ONE_SEGMENT,
+    FreshSegments,
+    Quarantining,
+    both_errors,
+    demand_all_promised,
+    put_or_replace,
+)
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.store_check.local_stores import REMOTE_LOG_INDEX_CACHE
 from tieredctl.ports.layout import Part
@@ -40,6 +47,10 @@ class RecoveredSegment(Outcome):
     def left(self) -> int:
         """How many parts are not sound yet."""
         return len(self.plan.to_write()) - len(self.written) + len(self.plan.impossible())
+
+    def written_keys(self) -> list[str]:
+        """The keys of what was written."""
+        return [one.key for one in self.plan.to_write() if one.found.part in self.written and one.key is not None]
 
     def rows(self) -> list[Document]:
         """The plan's rows, each with its outcome."""
@@ -98,6 +109,11 @@ class IndexRecovery:
                 if error.code not in OF_ONE_SEGMENT:
                     break
             self.tell(segment)
+        if written := {one.plan.metadata.segment_id: one.written_keys() for one in to_do if one.written}:
+            try:
+                demand_all_promised(fresh.unpromised(written))
+            except TieredctlError as error:
+                outcome.stopped = both_errors(outcome.stopped, error)
         return outcome
 
     def _recover(self, segment: RecoveredSegment, lease: Hold, fresh: FreshSegments, *, is_last: bool) -> None:

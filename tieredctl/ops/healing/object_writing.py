@@ -6,7 +6,7 @@ place in quarantine as before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -55,6 +55,31 @@ class FreshSegments:
         stream = self.read_metadata()
         self._known, self.cluster_id = SegmentsOnce.of(stream), stream.source.cluster_id
         return self._known
+
+    def unpromised(self, written: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """Of segments, by id with the keys that were written for them, those that the metadata of now does not promise:
+        each with a sentence. A broker that deletes a segment deletes nothing that is written afterwards."""
+        segments, reasons = self.read_again(), dict[str, str]()
+        for segment_id, keys in written.items():
+            try:
+                segments.finished(segment_id)
+            except TieredctlError as error:
+                reasons[segment_id] = f"{error.message} Written meanwhile: {', '.join(keys)}."
+        return reasons
+
+
+def demand_all_promised(unpromised: Mapping[str, str]) -> None:
+    """Raises TieredctlError `world-changed` where `FreshSegments.unpromised` found a segment."""
+    if unpromised:
+        hint = "`tieredctl orphans` finds what no broker deletes any more."
+        raise TieredctlError(ErrorCode.WORLD_CHANGED, " ".join(unpromised.values()), hint=hint)
+
+
+def both_errors(first: TieredctlError | None, second: TieredctlError) -> TieredctlError:
+    """What stopped a run, and what the closing look found then."""
+    if first is None:
+        return second
+    return TieredctlError(first.code, f"{first.message} {second.message}", hint=second.hint)
 
 
 def put_or_replace(
