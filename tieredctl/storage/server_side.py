@@ -10,7 +10,6 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import UPLOAD_PART_BYTES, ObjectStore, StoredObject, WritableObjectStore
 from tieredctl.ports.read_only_store import StoreAround
 from tieredctl.ports.server_side_copies import CopiesFromOthers
-from tieredctl.ports.store_kinds import store_kind
 from tieredctl.process.tracing import traced
 from tieredctl.storage.trial import TRIAL_FOLDER
 
@@ -41,11 +40,12 @@ class ServerSideCopies:
 
 def server_side_copies(source: ObjectStore, destination: WritableObjectStore) -> ServerSideCopies | None:
     """None where bytes have to pass through here: the stores are not of one service, or its server would replace what
-    others write meanwhile. A server that is not the cloud itself is tried out on objects made for the purpose."""
+    others write meanwhile. Each server is tried out on objects made for the purpose, the clouds' too: conditions on
+    copies came later than those on writes, and a server that does not know one ignores it."""
     beneath, target = _innermost(source), _innermost(destination)
     if not isinstance(target, CopiesFromOthers) or not target.can_copy_from(beneath):
         return None
-    if store_kind(target.url).is_proven(target) or _keeps_what_is_there(target):
+    if _keeps_what_is_there(target):
         return ServerSideCopies(beneath, target)
     in_parts = target.copying_in_parts()
     if in_parts is None or not _keeps_what_is_there(in_parts):
