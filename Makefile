@@ -53,14 +53,10 @@ demo: $(VENV)/runtime.installed $(VENV)/packages.installed ## See it work on a r
 	@$(if $(JAVA_FOR_SPARK),$(MAKE) --silent $(VENV)/spark.installed)
 	@$(BIN)/tieredctl demo
 
-check: $(VENV)/development.installed $(VENV)/packages.installed ## Lint, and run the tests that need no server and no Java at the same time: five to eight minutes
-	@echo "Linting, and running the tests that need no server and no Java"
-	@# Types are checked by one process, which tests leave a core to whenever one of theirs waits.
-	@mkdir -p build; \
-	$(MAKE) lint >build/lint.txt 2>&1 & lint=$$!; \
-	TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) \
-		$(RUN_TESTS) --numprocesses 2 -m 'not integration and not spark and not exhaustive'; tests=$$?; \
-	wait $$lint; lint=$$?; cat build/lint.txt; exit $$((tests ? tests : lint))
+check: lint ## Lint, then run the tests that need no server and no Java: five to eight minutes
+	@echo "Running the tests that need no server and no Java"
+	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) \
+		$(RUN_TESTS) --numprocesses 2 -m 'not integration and not spark and not exhaustive'
 
 test: lint ## Lint, then run all tests, of the exhaustive ones a share; CONTRIBUTING.md names what some of them need
 	@for tool in java mvn go postgres chromium promtool zsh fish; do \
