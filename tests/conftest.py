@@ -21,7 +21,7 @@ from tests.rigs import object_servers
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.captured_inkless import capture, captured_server, inkless, postgres  # noqa: F401
 from tests.rigs.class_archives import share_spark_classes
-from tests.rigs.driven_brokers import driven, forgetful_4, kafka_3, kafka_4, leftovers_4  # noqa: F401
+from tests.rigs.driven_brokers import driven, forgetful_4, kafka_3, kafka_4, kafka_4_4, leftovers_4  # noqa: F401
 from tests.rigs.memory import IN_MEMORY
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.prerequisites import RigMissing

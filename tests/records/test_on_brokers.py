@@ -79,3 +79,12 @@ def test_a_time_means_the_offset_that_the_broker_looks_up(driven: DrivenBroker) 
                         assert rows == []
                         continue
                     assert rows == [row for row in partitions[partition][0] if row[0] >= answer.offset], moment
+
+
+@pytest.mark.exhaustive
+def test_all_of_this_holds_of_the_newest_release(kafka_4_4: DrivenBroker) -> None:
+    for isolation in Isolation:
+        test_as_a_consumer_reads_them_from_the_earliest_offset(kafka_4_4, isolation)
+        test_with_a_disk_or_the_leaders_up_to_the_end_of_the_log(kafka_4_4, isolation)
+    test_up_to_where_remote_storage_ends(kafka_4_4)
+    test_a_time_means_the_offset_that_the_broker_looks_up(kafka_4_4)

@@ -41,6 +41,12 @@ def kafka_3() -> Iterator[DrivenBroker]:
     yield from _driven_broker("3.9.1")
 
 
+@pytest.fixture(scope="session")
+def kafka_4_4() -> Iterator[DrivenBroker]:
+    """A driven cluster of Kafka 4.4.0, with its guarded listeners open, for what is exhaustive."""
+    yield from _driven_broker("4.4.0")
+
+
 @pytest.fixture(params=["kafka_4", pytest.param("kafka_3", marks=pytest.mark.exhaustive)])
 def driven(request: pytest.FixtureRequest) -> DrivenBroker:
     """Each of the two, one after the other; the older one for a share of the tests."""
