@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
@@ -15,6 +16,8 @@ import pytest
 
 from tests.backup.captured_sets import CREATED_MS, CapturedSets, captured_state
 from tests.cli.command_line import Tieredctl
+from tests.cli.running_exporter import Samples, samples_of
+from tests.monitoring.alerts import firing, rule_names
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kraft.difference import changes
 from tieredctl.kraft.entries import Kind
@@ -169,6 +172,29 @@ def test_status_has_the_age_of_the_newest_that_can_be_restored(sets: CapturedSet
     assert "can be restored is" in old.out + old.err
     assert old.exit_code == ExitCode.INCOMPLETE
     assert behind.document()["summary"]["newestRestorable"] == 1
+
+
+@pytest.mark.integration
+def test_an_alert_fires_where_no_young_and_whole_set_is_there_and_no_other_time(
+    sets: CapturedSets, tieredctl: Tieredctl, tmp_path: Path
+) -> None:
+    metrics = tmp_path / "metrics"
+    tieredctl("backup", "status", "--from", f"file:{sets.folder}", "--max-age", "30000d", "--metrics-file", metrics)
+    age, code = (f"tieredctl_{name}" for name in ("newest_restorable_age_ms", "exit_code"))
+    command = ("command=backup status",)
+    seen = samples_of(metrics.read_text())
+    well = seen | {(age, *command): 20 * 3_600_000, (code, *command): 0}
+    cases: dict[str, tuple[Samples, set[str]]] = {
+        "well": (well, set()),
+        "old": (well | {(age, *command): 27 * 3_600_000}, {"TieredBackupOld"}),
+        "incomplete": (well | {(code, *command): 5}, {"TieredBackupNotWhole"}),
+        "none": ({key: value for key, value in well.items() if key[0] != age}, {"TieredBackupNotWhole"}),
+    }
+
+    assert seen.keys() == well.keys()
+    for name, (samples, expected) in cases.items():
+        assert firing([samples], time.time(), tmp_path) == expected, name
+    assert set().union(*(expected for _, expected in cases.values())) == rule_names("tiered-storage-backups")
 
 
 def test_a_clock_ahead_makes_no_set_young(sets: CapturedSets, tieredctl: Tieredctl) -> None:

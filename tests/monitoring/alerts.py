@@ -18,11 +18,10 @@ _MINUTES = 150
 _TIMES = "_timestamp_seconds"
 
 
-def rule_names(*, of_brokers: bool = True) -> set[str]:
-    """Of all rules, or without those of what brokers serve themselves."""
+def rule_names(group: str | None = None) -> set[str]:
+    """Of all rules, or of one group."""
     groups = yaml.safe_load(RULES.read_text())["groups"]
-    chosen = (group for group in groups if of_brokers or not group["name"].endswith("-of-brokers"))
-    return {rule["alert"] for group in chosen for rule in group["rules"]}
+    return {rule["alert"] for one in groups if group in (None, one["name"]) for rule in one["rules"]}
 
 
 def firing(scrapes: Sequence[Samples], at: float, folder: Path, *, up: int = 1) -> set[str]:

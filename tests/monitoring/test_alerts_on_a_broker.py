@@ -158,7 +158,7 @@ def test_rules_fire_in_their_trouble_and_no_other_time(watched: Watched) -> None
     assert {"TieredMetadataIncomplete", "TieredMetadataLost"} <= fired["truncated"]
     assert "TieredMetadataUnreadable" in fired["broker gone"]
     assert fired["exporter gone"] == {"TieredctlExporterDown"}
-    assert set().union(*fired.values()) == rule_names(of_brokers=False)
+    assert set().union(*fired.values()) == rule_names("tieredctl")
 
 
 def _old_and_shallow_results(watched: Watched) -> set[str]:
