@@ -131,31 +131,33 @@ class RecordSections:
 def unfolded_sections(
     buffer: bytes, positions: Ints, headers: HeaderColumns
 ) -> Iterator[tuple[slice, RecordSections | DecodeError]]:
-    """The records sections of some batches at a time, decompressed ones after a copy of the buffer: as many as unfold
-    to a limit, or a single one that exceeds it. For those of which the last cannot be decompressed, why that is so."""
+    """The records sections of some batches at a time, decompressed ones after a copy of the buffer unless none is in it:
+    as many as unfold to a limit, or a single one that exceeds it. For those of which the last cannot be decompressed,
+    why that is so."""
     attributes = headers["attributes"].astype(np.int64)
     starts = positions + HEADER_BYTES
     ends = positions + headers["batchLength"].astype(np.int64) + LOG_OVERHEAD
     codecs = attributes & _CODEC_BITS
-    parts, length, first = [buffer], len(buffer), 0
+    are_folded = ((attributes & int(Attributes.CONTROL)) == 0) & (codecs != int(Codec.NONE))
+    unchanged = b"" if are_folded.all() else buffer
+    parts, length, first = [unchanged], len(unchanged), 0
 
     def sections(after: int) -> tuple[slice, RecordSections]:
         stretch = slice(first, after)
         joined = b"".join(parts) if len(parts) > 1 else buffer
         return stretch, RecordSections(joined, starts[stretch], ends[stretch])
 
-    are_folded = ((attributes & int(Attributes.CONTROL)) == 0) & (codecs != int(Codec.NONE))
     view = memoryview(buffer)
     spans = (starts[are_folded].tolist(), ends[are_folded].tolist(), codecs[are_folded].tolist())
     for index, start, end, codec in zip(np.flatnonzero(are_folded).tolist(), *spans, strict=True):
-        if length - len(buffer) > _UNFOLDED_AT_ONCE:
+        if length - len(unchanged) > _UNFOLDED_AT_ONCE:
             yield sections(index)
-            parts, length, first = [buffer], len(buffer), index
+            parts, length, first = [unchanged], len(unchanged), index
         try:
             section = decompress(_codec(codec), view[start:end])
         except DecodeError as error:
             yield slice(first, index + 1), error
-            parts, length, first = [buffer], len(buffer), index + 1
+            parts, length, first = [unchanged], len(unchanged), index + 1
             continue
         parts.append(section)
         starts[index], ends[index] = length, length + len(section)
