@@ -166,7 +166,10 @@ class Drill:
             return {(one.topic, one.partition, one.end_offset) for one in segments.refresh() if one.state == COPIED}
 
 
-@pytest.fixture(params=["4.3.1", pytest.param("3.9.1", marks=pytest.mark.exhaustive("three brokers of 3.9.1"))])
+_OTHERS = (pytest.param(one, marks=pytest.mark.exhaustive(f"three brokers of {one}")) for one in ("3.9.1", "4.4.0"))
+
+
+@pytest.fixture(params=["4.3.1", *_OTHERS])
 def drill(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Drill]:
     with three_brokers(jars_of(request.param), {"offsets.topic.num.partitions": "7"}) as brokers:
         topics = [

@@ -86,14 +86,15 @@ class TornTls(_Relay):
 
 
 class ConnectProxy(_Relay):
-    """A proxy of CONNECT, which knows hosts that nobody else does, by their names, and wants a password."""
+    """A proxy of CONNECT, which knows hosts that nobody else does, by their names, and may want a password."""
 
-    def __init__(self, ports: Mapping[str, int], user: str, password: str) -> None:
+    def __init__(self, ports: Mapping[str, int], user: str | None = None, password: str = "") -> None:
         """`ports` are those on the loopback that a host's name stands for."""
         super().__init__()
         self._ports = ports
-        self._expected = f"proxy-authorization: basic {b64encode(f'{user}:{password}'.encode()).decode()}".lower()
-        self.url = f"http://{user}:{password}@127.0.0.1:{self.port}"
+        login = "" if user is None else f"{user}:{password}"
+        self._expected = f"proxy-authorization: basic {b64encode(login.encode()).decode()}".lower() if login else ""
+        self.url = f"http://{login}@127.0.0.1:{self.port}" if login else f"http://127.0.0.1:{self.port}"
         self.connected: list[str] = []
         """The hosts that clients were connected to."""
         self.refused: list[str] = []
@@ -105,7 +106,7 @@ class ConnectProxy(_Relay):
             head += connection.recv(4096) or b"\r\n\r\n"
         line, *headers = head.decode("latin-1").split("\r\n")
         host = line.removeprefix("CONNECT ").partition(":")[0]
-        if self._expected not in [one.lower() for one in headers]:
+        if self._expected and self._expected not in [one.lower() for one in headers]:
             self.refused.append(host)
             connection.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
         elif not line.startswith("CONNECT ") or host not in self._ports:

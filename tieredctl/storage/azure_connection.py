@@ -17,8 +17,9 @@ from urllib.parse import quote, urlencode
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.azure_account import AzureAccount, signed_in
-from tieredctl.storage.bucket_store import MOST_REQUESTS_AT_ONCE, endpoint_option
+from tieredctl.storage.bucket_store import endpoint_option
 from tieredctl.storage.on_the_way import obstacle
+from tieredctl.storage.route import BY_ENVIRONMENT, Route, route
 
 SERVICE_VERSION = "2026-02-06"
 """Of the REST API: the first one whose listings can start at a name."""
@@ -76,6 +77,7 @@ class AzureConnection:
     """The URL of the account's blob service, where it is not Azure's own."""
     domain: str | None = None
     """What follows an account's name in the host of its blob service; None where the URL does not name it."""
+    route: Route = BY_ENVIRONMENT
     number: int = 0
     """Tells connections with the same settings apart."""
 
@@ -149,7 +151,7 @@ def azure_connection(
         raise TieredctlError(
             ErrorCode.USAGE, f"The store option account is {named!r}, which is not the name of a storage account."
         )
-    return AzureConnection(named, endpoint_option(options.get("endpoint")), domain)
+    return AzureConnection(named, endpoint_option(options.get("endpoint")), domain, route(options))
 
 
 @cache
@@ -163,9 +165,10 @@ def _pipeline(connection: AzureConnection, process: int, url: str) -> Any:  # no
     from azure.core.pipeline import Pipeline
     from azure.core.pipeline.transport import RequestsTransport
 
+    from tieredctl.storage.routed_requests import send_by
+
     session = requests.Session()
-    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=2 * MOST_REQUESTS_AT_ONCE))
-    session.mount("http://", requests.adapters.HTTPAdapter(pool_maxsize=2 * MOST_REQUESTS_AT_ONCE))
+    send_by(session, connection.route)
     transport = RequestsTransport(
         session=session, session_owner=False, connection_timeout=_CONNECT_SECONDS, read_timeout=_READ_SECONDS
     )

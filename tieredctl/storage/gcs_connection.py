@@ -10,8 +10,9 @@ from functools import cache
 from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.storage.bucket_store import MOST_REQUESTS_AT_ONCE, endpoint_option
+from tieredctl.storage.bucket_store import endpoint_option
 from tieredctl.storage.on_the_way import obstacle
+from tieredctl.storage.route import BY_ENVIRONMENT, Route, route
 
 _NOT_FOUND = 404
 _PRECONDITION_FAILED = 412
@@ -50,6 +51,7 @@ class GcsConnection:
     uses a workload's identity. A server without TLS is sent none."""
 
     endpoint: str | None = None
+    route: Route = BY_ENVIRONMENT
     number: int = 0
     """Tells connections with the same settings apart."""
 
@@ -70,14 +72,15 @@ class GcsConnection:
 
 def gcs_connection(options: Mapping[str, str]) -> GcsConnection:
     """The settings that `--store-option`s give. Raises TieredctlError for an invalid value."""
-    return GcsConnection(endpoint_option(options.get("endpoint")))
+    return GcsConnection(endpoint_option(options.get("endpoint")), route(options))
 
 
 @cache
 def _client(connection: GcsConnection, process: int) -> Any:  # noqa: ARG001 - a fork may not share connections
-    import requests
     from google.auth.credentials import AnonymousCredentials
     from google.cloud import storage
+
+    from tieredctl.storage.routed_requests import send_by
 
     endpoint = connection.endpoint
     unsafe = endpoint is not None and endpoint.startswith("http:")
@@ -89,9 +92,7 @@ def _client(connection: GcsConnection, process: int) -> Any:  # noqa: ARG001 - a
     # Else it requests the bucket's description besides the first request: for a trace that is not taken, and with a
     # permission that a reader of objects need not have.
     client._bucket_metadata_cache = None
-    connections = requests.adapters.HTTPAdapter(pool_maxsize=2 * MOST_REQUESTS_AT_ONCE)
-    client._http.mount("https://", connections)
-    client._http.mount("http://", connections)
+    send_by(client._http, connection.route)
     return client
 
 

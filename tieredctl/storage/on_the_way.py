@@ -30,11 +30,12 @@ def obstacle(error: BaseException, where: str, trust_variable: str) -> Obstacle 
     untrusted = next((one for one in wrapped if isinstance(one, ssl.SSLCertVerificationError)), None)
     if untrusted is not None:
         message = f"The certificate of {where} is not trusted: {untrusted.verify_message.rstrip('.')}"
-        return Obstacle(message, f"Set {trust_variable} to a file with the authority that signed it.")
+        hint = f"Name a file with the authority that signed it: the store option ca-bundle, or {trust_variable}."
+        return Obstacle(message, hint)
     if any(_PROXY_ERRORS & {kind.__name__ for kind in type(one).__mro__} for one in wrapped):
         status = next((found[1] for found in (_TUNNEL.search(str(one)) for one in wrapped) if found), None)
         message = f"The proxy does not connect to {where}" + (f" (HTTP status {status})" if status else "")
-        hint = "Check HTTPS_PROXY and NO_PROXY, and the user and the password of the proxy."
+        hint = "Check the store option proxy, or HTTPS_PROXY and NO_PROXY, and the user and the password of the proxy."
         # A login is tried once: no account is locked by repetition.
         return Obstacle(message, hint, *([ErrorCode.NO_CREDENTIALS] if status == _LOGIN_REFUSED else []))
     return None

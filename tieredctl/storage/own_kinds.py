@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import Capability, WritableObjectStore
 from tieredctl.ports.store_kinds import Address, ClientLibrary, StoreKind, folder_of
+from tieredctl.storage.route import ROUTE_OPTIONS
 
 if TYPE_CHECKING:
     from tieredctl.ports.bucket_settings import BucketSettings
@@ -104,7 +105,7 @@ S3 = StoreKind(
     Address.BUCKET,
     _open_s3,
     frozenset(Capability) - {Capability.MODIFICATION_TIMES},
-    options=("endpoint", "region", "profile", "addressing-style"),
+    options=("endpoint", "region", "profile", "addressing-style", *ROUTE_OPTIONS),
     keeps_versions=True,
     is_remote=True,
     is_proven=_is_aws,
@@ -123,7 +124,7 @@ GOOGLE = StoreKind(
     Address.BUCKET,
     _open_gcs,
     frozenset(Capability) - {Capability.MODIFICATION_TIMES, Capability.MULTIPART_UPLOADS},
-    options=("endpoint",),
+    options=("endpoint", *ROUTE_OPTIONS),
     keeps_versions=True,
     is_remote=True,
     is_proven=_is_google,
@@ -141,7 +142,7 @@ AZURE = StoreKind(
     Address.BUCKET,
     _open_azure,
     frozenset(Capability) - {Capability.MODIFICATION_TIMES, Capability.MULTIPART_UPLOADS},
-    options=("account", "endpoint"),
+    options=("account", "endpoint", *ROUTE_OPTIONS),
     keeps_versions=True,
     is_remote=True,
     is_proven=_is_azure,

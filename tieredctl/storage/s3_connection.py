@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.bucket_store import MOST_REQUESTS_AT_ONCE, endpoint_option
 from tieredctl.storage.on_the_way import obstacle
+from tieredctl.storage.route import BY_ENVIRONMENT, Route, route
 from tieredctl.storage.s3_listing_page import note_root, read_listing_page
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class S3Connection:
     region: str | None = None
     profile: str | None = None
     addressing_style: str = "auto"
+    route: Route = BY_ENVIRONMENT
     number: int = 0
     """Tells connections with the same settings apart."""
 
@@ -166,7 +168,8 @@ def s3_connection(options: Mapping[str, str]) -> S3Connection:
     if style not in ADDRESSING_STYLES:
         hint = f"Give one of {', '.join(ADDRESSING_STYLES)}."
         raise TieredctlError(ErrorCode.USAGE, f"The store option addressing-style is {style!r}.", hint=hint)
-    return S3Connection(endpoint_option(options.get("endpoint")), options.get("region"), options.get("profile"), style)
+    endpoint = endpoint_option(options.get("endpoint"))
+    return S3Connection(endpoint, options.get("region"), options.get("profile"), style, route(options))
 
 
 @cache
@@ -184,6 +187,7 @@ def _client(connection: S3Connection, process: int) -> Any:  # noqa: ARG001 - a 
         request_checksum_calculation=checksums,
         # Some servers answer a ranged read with the whole object's checksum.
         response_checksum_validation=checksums,
+        proxies=connection.route.proxies,
     )
     client = _session_client(connection, "s3", connection.endpoint, config)
     client.meta.events.register("before-parse.s3.ListObjectsV2", read_listing_page)
@@ -195,7 +199,9 @@ def _client(connection: S3Connection, process: int) -> Any:  # noqa: ARG001 - a 
 def _kms_client(connection: S3Connection, process: int) -> Any:  # noqa: ARG001 - a fork may not share connections
     from botocore.config import Config
 
-    config = Config(connect_timeout=_CONNECT_SECONDS, retries={"total_max_attempts": 1})
+    config = Config(
+        connect_timeout=_CONNECT_SECONDS, retries={"total_max_attempts": 1}, proxies=connection.route.proxies
+    )
     return _session_client(connection, "kms", None, config)
 
 
@@ -207,7 +213,8 @@ def _session_client(connection: S3Connection, service: str, endpoint: str | None
         session = boto3.Session(profile_name=connection.profile, region_name=connection.region)
         # Many servers need no region, but a signature names one.
         region = session.region_name or ("us-east-1" if connection.endpoint else None)
-        return session.client(service, endpoint_url=endpoint, region_name=region, config=config)
+        trusted = connection.route.ca_bundle
+        return session.client(service, endpoint_url=endpoint, region_name=region, config=config, verify=trusted)
     except (BotoCoreError, ValueError) as error:
         raise connection_failure(error, "The s3: store", connection.endpoint) from None
 
