@@ -131,9 +131,9 @@ class RecordSections:
 def unfolded_sections(
     buffer: bytes, positions: Ints, headers: HeaderColumns
 ) -> Iterator[tuple[slice, RecordSections | DecodeError]]:
-    """The records sections of some batches at a time, decompressed ones after a copy of the buffer unless none is in it:
-    as many as unfold to a limit, or a single one that exceeds it. For those of which the last cannot be decompressed,
-    why that is so."""
+    """The records sections of some batches at a time, as many as unfold to a limit, or a single one that exceeds it:
+    decompressed ones follow a copy of the buffer, unless all of them are. For those of which the last cannot be
+    decompressed, why that is so."""
     attributes = headers["attributes"].astype(np.int64)
     starts = positions + HEADER_BYTES
     ends = positions + headers["batchLength"].astype(np.int64) + LOG_OVERHEAD
