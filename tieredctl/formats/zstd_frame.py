@@ -6,12 +6,8 @@ The size that a frame's header states is not relied on: a decoder only looks at 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from tieredctl.errors import DecodeError, UnfoldsTooFar
-
-if TYPE_CHECKING:
-    from tieredctl.formats.windows import Bytes
 
 _MAGIC = 0xFD2FB528
 _SKIPPABLE_MAGIC, _SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
@@ -99,18 +95,18 @@ _FULL = "failed to write whole buffer"
 
 
 def unfolded(
-    codec: str, decompress_into: Callable[[memoryview, Bytes], int], data: memoryview, most: int, limit: int
+    codec: str, decompress_into: Callable[[memoryview, memoryview], int], data: memoryview, most: int, limit: int
 ) -> bytes:
     """Compressed bytes, decompressed to at most `most` bytes. Raises DecodeError where the codec rejects them, and
     where they unfold beyond `limit`: more than that is never held."""
     import numpy as np
     from cramjam import DecompressionError
 
-    output = np.empty(min(most, limit), np.uint8)  # nothing is written to it first; the system gives pages when used
+    output = np.empty(min(most, limit), np.uint8).data  # not cleared: the system gives a page when it is written to
     try:
         length = decompress_into(data, output)
     except DecompressionError as error:
         if _FULL in str(error):
             raise UnfoldsTooFar(f"{codec} input unfolds beyond {len(output)} bytes", 0) from None
         raise DecodeError(f"{codec} rejects the input ({error})", 0) from None
-    return output[:length].tobytes()
+    return bytes(output[:length])
