@@ -196,6 +196,17 @@ def test_an_account_that_nobody_names_and_a_signature_without_tls_are_wrong_usag
         signed_in(None, "http://blobs.example.org", None, "az://c")
 
 
+def test_a_private_endpoint_of_nobody_knows_whom_is_not_passed_over_where_an_account_is_named(
+    environment: Environment,
+) -> None:
+    by_signature = "BlobEndpoint=https://store.corp.example.org;SharedAccessSignature=sv=1&sig=2"
+    environment(AZURE_STORAGE_CONNECTION_STRING=by_signature)
+    assert signed_in(None, None, None, "az://c").endpoint == "https://store.corp.example.org"
+    for endpoint, domain in ((None, None), (None, "blob.core.windows.net"), ("https://store.corp.example.org", None)):
+        with refused_with("usage"):
+            signed_in("acme", endpoint, domain, "az://c")
+
+
 def test_a_url_may_name_the_account(environment: Environment) -> None:
     from tieredctl.storage.own_kinds import AZURE_BY_ACCOUNT
 

@@ -73,6 +73,10 @@ def signed_in(account: str | None, endpoint: str | None, domain: str | None, url
         connected = _by_connection_string(text)
         if account in {None, connected.name}:
             return replace(connected, endpoint=endpoint or _as_named(connected.endpoint, account, domain, url))
+        if connected.name is None:
+            message = f"AZURE_STORAGE_CONNECTION_STRING is set, but not whose it is: {url} may be another's."
+            hint = "Write the store as az://CONTAINER/PREFIX, without an account, to use it; else unset it."
+            raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
     in_environment = os.environ.get("AZURE_STORAGE_ACCOUNT")
     name = account or in_environment
     where = endpoint or _endpoint(name, domain, url)
