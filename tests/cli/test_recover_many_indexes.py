@@ -74,7 +74,7 @@ def test_a_chain_of_segments_without_any_index_is_mended_in_one_run_by_one_readi
     assert read_once == len(set(readings))
     assert (summary["segments"], summary["segmentsInNeed"], summary["impossible"]) == (30, 30, 0)
     assert (outcome.exit_code, outcome.document()["summary"]["written"]) == (0, summary["toWrite"]), outcome.err
-    assert len(readings) == 4 * read_once  # a plan, a plan and its application, a plan
+    assert len(readings) == 5 * read_once  # a plan; a plan, its application and a closing look; a plan
     assert files(store / PARTITION).keys() == whole.keys()
     for name, content in files(store / PARTITION).items():
         assert sorted(content) == sorted(whole[name]), name  # of a snapshot's producers the order differs

@@ -26,7 +26,7 @@ from tieredctl.records.request import Isolation
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
-SECONDS = 60
+SECONDS = 180
 SEGMENTS, MOST_ROWS = 8, 10
 STREAMED, RECORDS, PARTITIONS = "streamed", 150, 2
 TIERED = {"remote_storage_enable": "true", "retention_ms": "-1", "local_retention_bytes": "1"}

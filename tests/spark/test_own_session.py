@@ -89,7 +89,7 @@ def test_an_interrupt_ends_the_job_at_once(spark: object, tmp_path: Path) -> Non
     marker = tmp_path / "reading"
     process = subprocess.Popen([sys.executable, "-c", SLOWLY, str(marker)], env=ENVIRONMENT, stderr=subprocess.PIPE)
     with process:
-        wait_until(lambda: marker.exists() or process.poll() is not None, "the job reads a segment", 120)
+        wait_until(lambda: marker.exists() or process.poll() is not None, "the job reads a segment", 300)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate()
 

@@ -213,7 +213,8 @@ def _session_client(connection: S3Connection, service: str, endpoint: str | None
         session = boto3.Session(profile_name=connection.profile, region_name=connection.region)
         # Many servers need no region, but a signature names one.
         region = session.region_name or ("us-east-1" if connection.endpoint else None)
-        trusted = connection.route.ca_bundle
+        # Keys are elsewhere: an authority of the store alone is none of theirs.
+        trusted = connection.route.ca_bundle if service == "s3" else None
         return session.client(service, endpoint_url=endpoint, region_name=region, config=config, verify=trusted)
     except (BotoCoreError, ValueError) as error:
         raise connection_failure(error, "The s3: store", connection.endpoint) from None
