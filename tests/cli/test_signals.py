@@ -143,6 +143,19 @@ def test_what_does_not_end_after_its_step_is_ended() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "finished\n", f"{FINISHING}{RESUMES}plan\n")
 
 
+def test_what_does_not_end_is_ended_also_where_the_clocks_signal_comes_to_another_thread() -> None:
+    run = """\
+    with ThreadPoolExecutor(2) as threads:
+        threads.submit(time.sleep, 3600)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+        os.kill(os.getpid(), 15)
+    """
+
+    done = ended_in(run, "orphans apply plan", "interruption._SECONDS_TO_END = 1")
+
+    assert (done.returncode, done.stderr) == (130, f"{RESUMES}plan\n")
+
+
 def test_a_lease_is_given_back_to_a_store_that_has_to_be_asked_twice() -> None:
     class ThrottlesAtTheEnd(MemoryStore):
         is_busy = False

@@ -42,6 +42,7 @@ _SECONDS_TO_RAISE_AGAIN = 0.05
 _SECONDS_BETWEEN_LOOKS = 1.0
 """Whether the step in which the interruption came is finished."""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_WAKING = (*_ENDING, signal.SIGALRM)
 _SECONDS_UNTIL_WOKEN = (0.0, 0.05, 0.25)
 _SHOW_CURSOR = b"\x1b[?25h"
 _REST_OF_LINE = b"\r\x1b[K"
@@ -169,7 +170,7 @@ def _see_to_it_that_they_are_handled() -> Callable[[], None]:
     def wake() -> None:
         with os.fdopen(arriving, "rb", buffering=0) as numbers:
             while arrived := numbers.read(1):
-                for seconds in _SECONDS_UNTIL_WOKEN if arrived[0] in _ENDING else ():
+                for seconds in _SECONDS_UNTIL_WOKEN if arrived[0] in _WAKING else ():
                     time.sleep(seconds)
                     signal.pthread_kill(main or 0, signal.SIGURG)
 
