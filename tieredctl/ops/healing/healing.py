@@ -17,8 +17,7 @@ from tieredctl.ops.healing.object_writing import (
     OF_ONE_SEGMENT,
     FreshSegments,
     Quarantining,
-    both_errors,
-    demand_all_promised,
+    closing_look,
     put_or_replace,
 )
 from tieredctl.ports.layout import Part
@@ -35,7 +34,7 @@ class HealedSegment(Outcome):
     quarantined: dict[Part, str] = field(default_factory=dict)
     """The keys of the copies of what was replaced."""
     is_healed: bool = False
-    """Whether, looked at again, every object that was written is sound."""
+    """Whether, looked at again, every object that was written is sound, and the metadata still promises the segment."""
     accepted: list[Part] = field(default_factory=list)
     """What was recorded as lost, or was before."""
 
@@ -44,6 +43,10 @@ class HealedSegment(Outcome):
         """How many objects are neither sound nor accepted as lost."""
         done = len(self.written) if self.is_healed else 0
         return len(self.plan.objects) - done - len(self.accepted)
+
+    def written_keys(self) -> list[str]:
+        """The keys of what was written."""
+        return [one.key for one in self.plan.objects if one.part in self.written]
 
     def rows(self) -> list[Document]:
         """The plan's rows, each with its outcome."""
@@ -114,11 +117,10 @@ class Healing:
                 if error.code not in OF_ONE_SEGMENT:
                     break
             self.tell(segment)
-        if written := [one for one in to_do if one.written]:
-            try:
-                self._demand_still_finished(written)
-            except TieredctlError as error:
-                outcome.stopped = both_errors(outcome.stopped, error)
+        written = {one.plan.metadata.segment_id: one.written_keys() for one in to_do if one.written}
+        promised, outcome.stopped = closing_look(self.fresh, written, outcome.stopped)
+        for segment in to_do:
+            segment.is_healed = segment.is_healed and segment.plan.metadata.segment_id in promised
         return outcome
 
     def _heal(self, segment: HealedSegment, lease: Hold, *, is_last: bool) -> None:
@@ -153,21 +155,6 @@ class Healing:
             part, reason = next(iter(left.items()))
             message = f"Segment {metadata.segment_id} was written and is still not sound: {part.value}: {reason}."
             raise TieredctlError(ErrorCode.WORLD_CHANGED, message)
-
-    def _demand_still_finished(self, written: Sequence[HealedSegment]) -> None:
-        """Raises TieredctlError where the metadata of now does not promise all that was written: only what it promises
-        is healed."""
-        sound = [one for one in written if one.is_healed]
-        for segment in written:
-            segment.is_healed = False  # until the metadata was read
-        keys = {
-            one.plan.metadata.segment_id: [each.key for each in one.plan.objects if each.part in one.written]
-            for one in written
-        }
-        unpromised = self.fresh.unpromised(keys)
-        for segment in sound:
-            segment.is_healed = segment.plan.metadata.segment_id not in unpromised
-        demand_all_promised(unpromised)
 
     def _found_again(self, plan: HealingPlan) -> HealingPlan:
         """The same plan, with its bytes, made of the metadata and the objects of now. Raises TieredctlError

@@ -23,8 +23,7 @@ from tieredctl.ops.healing.object_writing import (
     OF_ONE_SEGMENT,
     FreshSegments,
     Quarantining,
-    both_errors,
-    demand_all_promised,
+    closing_look,
     put_or_replace,
 )
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -109,11 +108,8 @@ class IndexRecovery:
                 if error.code not in OF_ONE_SEGMENT:
                     break
             self.tell(segment)
-        if written := {one.plan.metadata.segment_id: one.written_keys() for one in to_do if one.written}:
-            try:
-                demand_all_promised(fresh.unpromised(written))
-            except TieredctlError as error:
-                outcome.stopped = both_errors(outcome.stopped, error)
+        written = {one.plan.metadata.segment_id: one.written_keys() for one in to_do if one.written}
+        _, outcome.stopped = closing_look(fresh, written, outcome.stopped)
         return outcome
 
     def _recover(self, segment: RecoveredSegment, lease: Hold, fresh: FreshSegments, *, is_last: bool) -> None:

@@ -6,7 +6,7 @@ place in quarantine as before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -68,15 +68,26 @@ class FreshSegments:
         return reasons
 
 
-def demand_all_promised(unpromised: Mapping[str, str]) -> None:
-    """Raises TieredctlError `world-changed` where `FreshSegments.unpromised` found a segment."""
-    if unpromised:
-        hint = "`tieredctl orphans` finds what no broker deletes any more."
-        raise TieredctlError(ErrorCode.WORLD_CHANGED, " ".join(unpromised.values()), hint=hint)
+def closing_look(
+    fresh: FreshSegments, written: Mapping[str, Sequence[str]], stopped: TieredctlError | None
+) -> tuple[Collection[str], TieredctlError | None]:
+    """Of segments, by id with the keys that were written for them, those that the metadata of now still promises, and
+    what stopped the run: `world-changed`, too, where it does not promise one, or what it raises where it cannot be
+    read."""
+    if not written:
+        return (), stopped
+    try:
+        unpromised = fresh.unpromised(written)
+    except TieredctlError as error:
+        return (), _both(stopped, error)
+    if not unpromised:
+        return written.keys(), stopped
+    hint = "`tieredctl orphans` finds what no broker deletes any more."
+    changed = TieredctlError(ErrorCode.WORLD_CHANGED, " ".join(unpromised.values()), hint=hint)
+    return written.keys() - unpromised.keys(), _both(stopped, changed)
 
 
-def both_errors(first: TieredctlError | None, second: TieredctlError) -> TieredctlError:
-    """What stopped a run, and what the closing look found then."""
+def _both(first: TieredctlError | None, second: TieredctlError) -> TieredctlError:
     if first is None:
         return second
     return TieredctlError(first.code, f"{first.message} {second.message}", hint=second.hint)
