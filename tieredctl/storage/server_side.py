@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
-from uuid import uuid4
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import UPLOAD_PART_BYTES, ObjectStore, StoredObject, WritableObjectStore
 from tieredctl.ports.read_only_store import StoreAround
 from tieredctl.ports.server_side_copies import CopiesFromOthers
 from tieredctl.process.tracing import traced
-from tieredctl.storage.trial import TRIAL_FOLDER
+from tieredctl.storage.trial import trial_folder
 
 _REFUSALS = (ErrorCode.STORE_FORBIDDEN, ErrorCode.STORE_INCAPABLE, ErrorCode.UNREADABLE)
 
@@ -60,18 +58,19 @@ def _innermost(store: ObjectStore) -> ObjectStore:
 
 
 def _keeps_what_is_there(store: CopiesFromOthers) -> bool:
-    folder = f"{TRIAL_FOLDER}/{uuid4().hex}/"
     try:
-        ours, theirs = (store.put_if_absent(folder + name, data) for name, data in (("ours", b"1"), ("theirs", b"22")))
-        now = ours and store.replace(ours, b"333")
-        if ours is None or theirs is None or now is None:
-            return False
-        for source, key in ((now, "theirs"), (ours, "of-a-past-version")):
-            if store.copy_from(store, source, folder + key) is not None:
-                return False
-        return store.copy_from(store, now, folder + "new") is not None
+        with trial_folder(store) as folder:
+            return _kept_in(store, folder)
     except TieredctlError:
         return False
-    finally:
-        with suppress(TieredctlError):
-            store.delete(list(store.list(folder)))
+
+
+def _kept_in(store: CopiesFromOthers, folder: str) -> bool:
+    ours, theirs = (store.put_if_absent(folder + name, data) for name, data in (("ours", b"1"), ("theirs", b"22")))
+    now = ours and store.replace(ours, b"333")
+    if ours is None or theirs is None or now is None:
+        return False
+    for source, key in ((now, "theirs"), (ours, "of-a-past-version")):
+        if store.copy_from(store, source, folder + key) is not None:
+            return False
+    return store.copy_from(store, now, folder + "new") is not None

@@ -18,14 +18,21 @@ def capabilities_seen(relying: WritableObjectStore, plain: WritableObjectStore) 
     `relying` is the store relying on every capability that its kind can have, `plain` relying on none. Raises
     TieredctlError where the store cannot be written to at all.
     """
-    folder = f"{TRIAL_FOLDER}/{uuid4().hex}/"
     proven: set[Capability] = set()
-    try:
+    with trial_folder(plain) as folder:
         _look(relying, folder, proven)
+    return frozenset(proven)
+
+
+@contextmanager
+def trial_folder(store: WritableObjectStore) -> Iterator[str]:
+    """The prefix of a trial's objects, which are removed again."""
+    folder = f"{TRIAL_FOLDER}/{uuid4().hex}/"
+    try:
+        yield folder
     finally:
         with suppress(TieredctlError):
-            plain.delete(list(plain.list(folder)))
-    return frozenset(proven)
+            store.delete(list(store.list(folder)))
 
 
 def _look(store: WritableObjectStore, folder: str, proven: set[Capability]) -> None:
