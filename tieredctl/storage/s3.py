@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -46,6 +47,8 @@ _ARCHIVED = {"InvalidObjectState", "ObjectNotInActiveTierError"}
 _USUAL_CLASS = "STANDARD"
 """HeadObject names every storage class but this one."""
 _BEYOND_ITS_END = "InvalidRange"
+_service = attrgetter("endpoint", "profile", "route")
+"""What tells services apart: by two proxies, one endpoint may be two servers."""
 _LARGEST_COPY_AT_ONCE = 1 << 30
 """S3 allows 5 GiB, but says nothing until it is done."""
 
@@ -240,9 +243,7 @@ class S3Store(BucketStore[S3Connection]):
     def can_copy_from(self, other: ObjectStore) -> bool:
         if not isinstance(other, S3Store):
             return False
-        # By two proxies, one endpoint may be two servers.
-        ways = [(one.endpoint, one.profile, one.route) for one in (other.connection, self.connection)]
-        return ways[0] == ways[1]
+        return _service(other.connection) == _service(self.connection)
 
     def copying_in_parts(self) -> S3Store:
         return replace(self, largest_copy_at_once=0)
