@@ -84,7 +84,9 @@ def test_credentials_in_a_url_are_refused_and_not_repeated(opened: Callable[...,
 def test_options_and_folders_that_there_are_not_are_refused(tmp_path: Path) -> None:
     with refused_with("path-missing"):
         open_store(f"file:{tmp_path}/gone", {})
-    known = {"s3://bucket": "endpoint, region, profile, addressing-style", "gs://bucket": "endpoint"}
+    route = "ca-bundle, proxy"
+    known = {"s3://bucket": f"endpoint, region, profile, addressing-style, {route}"}
+    known["gs://bucket"] = f"endpoint, {route}"
     for url in ("file:.", "memory:", *known):
         with pytest.raises(TieredctlError, match="has no option 'secret-key'") as raised:
             open_store(url, {"secret-key": "x"})
