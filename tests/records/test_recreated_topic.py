@@ -49,6 +49,7 @@ def test_only_the_new_topic_is_read_also_by_whoever_read_the_old_one(kafka_4: Dr
                 for isolation in Isolation:
                     rows, after = everything(kafka_4, isolation)
                     assert rows == consumed(kafka_4.broker.bootstrap_server, NAME, 0, isolation)
+            wait_until(lambda: later.remote() == [], "the shared broker has nothing left of it", SECONDS)
 
     assert after.topic_id != before.partition.topic_id
     assert {row[4].partition(b" ")[0] for row in rows} == {b"later"}
