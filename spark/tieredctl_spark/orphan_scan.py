@@ -164,7 +164,7 @@ def scanned(
     listing = listing.kept(keep)
     with metadata.open() as stream, places.asked_topics().open(options.now_ms) as topics:
         states, facts = read_segments(session, metadata, stream, keep)
-        readable = ReadableSegments.of(states, facts.events)
+        readable = ReadableSegments.of(states, facts.events, with_places=ObjectStatus.OWNED in listed)
         # Not before: what is asked about has to be older than the answer.
         live = live_topics(topics, facts.first_events_ms, stream.source, facts.last_timestamp_ms)
         demand_believable(topics, live, readable.topics)

@@ -7,9 +7,10 @@ given on, to be judged.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tieredctl.formats.arrow_columns import number_array, numbers_in
-from tieredctl.formats.uuid_columns import UuidColumns, grouped
+from tieredctl.formats.uuid_columns import UuidColumns, grouped, joined_uuids
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
@@ -29,9 +30,10 @@ from tieredctl.ops.orphans.segment_states import CopiedOffsets, SegmentStates
 from tieredctl_spark.arrow.state_columns import flat, numbered_partitions, uuids_of
 from tieredctl_spark.arrow.verdict_columns import VERDICT_SCHEMA, JudgedBy, StemTexts, listed_verdicts, verdict_totals
 
-_PLACE_COLUMNS = ("startOffset", "metadataPartition", "metadataOffset")
-SOUND_COLUMNS = ("topic", "topicId", "partition", "segmentId", "state", "removal", *_PLACE_COLUMNS)
-"""Those of STATE_SCHEMA that tell which segments are sound, and what is needed of these."""
+SOUND_COLUMNS = ("topic", "topicId", "partition", "segmentId", "state", "removal", "startOffset")
+"""Those of STATE_SCHEMA that tell which segments are sound, and where the keys of these say that they begin."""
+PLACE_COLUMNS = ("metadataPartition", "metadataOffset")
+"""Those that are needed besides where owned objects are listed one by one."""
 KIND = "kind"
 
 
@@ -63,22 +65,26 @@ class SoundSegments:
     ids: UuidColumns
     owners: NDArray[np.int32]
     start_offsets: Ints
-    metadata_partitions: NDArray[np.int32]
-    metadata_offsets: Ints
+    places: Sequence[NDArray[Any]]
+    """By PLACE_COLUMNS, of their last events; empty where nobody asks."""
 
     @classmethod
-    def of(cls, rows: pa.Table) -> SoundSegments:
-        """Those among segments that have SOUND_COLUMNS, whose ids no other of these has."""
-        rows = rows.combine_chunks()
-        partitions, owners = numbered_partitions(rows)
-        order, ids = grouped(uuids_of(flat(rows, "segmentId")))
+    def of(cls, batches: Iterable[pa.RecordBatch]) -> SoundSegments:
+        """Those among segments that have SOUND_COLUMNS, and perhaps PLACE_COLUMNS, whose ids no other of these has."""
+        partitions: dict[TopicIdPartition, int] = {}
+        # Batch by batch: their texts, put together, would take several times as much as what is kept of them.
+        kept = [_read(pa.Table.from_batches([batch]), partitions) for batch in batches]
+        if not kept:
+            return cls([], UuidColumns(*np.zeros((2, 0), np.uint64)), np.zeros(0, np.int32), np.zeros(0, np.int64), ())
+        order, ids = grouped(joined_uuids([one.ids for one in kept]))
         first = ids.changes()
-        is_sound = numbers_in(flat(rows, "state")) == RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-        is_sound &= np.asarray(flat(rows, "removal").is_null().to_numpy(zero_copy_only=False))
+        is_sound = np.concatenate([one.are_sound for one in kept])
         chosen = np.flatnonzero(first & np.append(first[1:], True) & is_sound[order])
         order = order[chosen]
-        numbers = (numbers_in(flat(rows, name))[order] for name in _PLACE_COLUMNS)
-        return cls(partitions, ids.at(chosen), owners[order].astype(np.int32), *numbers)
+        owners, starts, *places = (
+            np.concatenate(parts)[order] for parts in zip(*(one.columns for one in kept), strict=True)
+        )
+        return cls(list(partitions), ids.at(chosen), owners, starts, places)
 
     def counts(self) -> dict[TopicIdPartition, int]:
         """How many there are of each partition that has any."""
@@ -91,31 +97,48 @@ class SoundSegments:
         if are_wanted.all():
             return self
         rows = np.flatnonzero(are_wanted[self.owners])
-        return SoundSegments(
-            self.partitions,
-            self.ids.at(rows),
-            self.owners[rows],
-            self.start_offsets[rows],
-            self.metadata_partitions[rows],
-            self.metadata_offsets[rows],
-        )
+        owners, starts, *places = (column[rows] for column in (self.owners, self.start_offsets, *self.places))
+        return SoundSegments(self.partitions, self.ids.at(rows), owners, starts, places)
 
     def states(self, last_timestamp_ms: int) -> SegmentStates:
         """For a judge, of whose verdicts on objects only that they are owned is true."""
         count = len(self.ids)
+        partitions, offsets = self.places or (np.broadcast_to(np.int64(0), count),) * 2
         return SegmentStates(
             self.ids,
-            np.full(count, RemoteLogSegmentState.COPY_SEGMENT_FINISHED, np.int8),
+            np.broadcast_to(np.int8(RemoteLogSegmentState.COPY_SEGMENT_FINISHED), count),
             self.owners.astype(np.int64),
             self.start_offsets,
-            self.metadata_partitions.astype(np.int64),
-            self.metadata_offsets,
-            np.zeros(count, np.bool_),
+            partitions.astype(np.int64, copy=False),
+            offsets,
+            np.broadcast_to(np.bool_(False), count),
             self.partitions,
             {},
             CopiedOffsets.none(len(self.partitions)),
             last_timestamp_ms,
         )
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Of some segments, in the order of their rows."""
+
+    ids: UuidColumns
+    are_sound: Flags
+    """But for what others claim."""
+    columns: Sequence[NDArray[Any]]
+    """As in SoundSegments: owners, start offsets, and places."""
+
+
+def _read(rows: pa.Table, numbers: dict[TopicIdPartition, int]) -> _Read:
+    """Numbers the partitions that have no number yet."""
+    named, number_of = numbered_partitions(rows)
+    known = np.array([numbers.setdefault(one, len(numbers)) for one in named], np.int32)
+    are_sound = numbers_in(flat(rows, "state")) == RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+    are_sound &= np.asarray(flat(rows, "removal").is_null().to_numpy(zero_copy_only=False))
+    names = ("startOffset", *(name for name in PLACE_COLUMNS if name in rows.column_names))
+    columns = (numbers_in(flat(rows, name)) for name in names)
+    return _Read(uuids_of(flat(rows, "segmentId")), are_sound, (known[number_of], *columns))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
@@ -18,6 +19,7 @@ from tieredctl.ops.verification.judged_partitions import any_segment
 from tieredctl.ports.layout import Layout
 from tieredctl_spark.arrow.sound_segments import (
     KIND,
+    PLACE_COLUMNS,
     PROBED_SCHEMA,
     SOUND_COLUMNS,
     Kind,
@@ -30,8 +32,8 @@ from tieredctl_spark.listing_frames import ListingFrame
 from tieredctl_spark.transforms.object_verdicts import PARTITION_FIELDS, partition_frame
 
 _FINISHED = int(RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
-_SEGMENTS_AT_ONCE = 2_000_000
-"""The driver holds so many, some tens of bytes each, and so does each task."""
+_SEGMENTS_AT_ONCE = 4_000_000
+"""The driver holds so many, about 30 bytes each, and so does each task."""
 _EVENTS_OF_SEGMENT = 2
 """At least, where brokers do not fail."""
 _MOST_CLAIMED = 10_000
@@ -46,6 +48,8 @@ class ReadableSegments:
     states: DataFrame
     """All segments by STATE_SCHEMA."""
     counts: Mapping[TopicIdPartition, int]
+    columns: Sequence[str]
+    """What is read of them to look objects up."""
     here: SoundSegments | None
     """Themselves, where all segments are few."""
     claimed: Sequence[int]
@@ -53,15 +57,17 @@ class ReadableSegments:
     Others with the same hash are only judged with more effort."""
 
     @classmethod
-    def of(cls, states: DataFrame, events: int) -> ReadableSegments:
-        """Those among all segments, about which there are so many events."""
+    def of(cls, states: DataFrame, events: int, *, with_places: bool) -> ReadableSegments:
+        """Those among all segments, about which there are so many events; with the places of their last events where
+        owned objects are listed one by one."""
+        columns = (*SOUND_COLUMNS, *(PLACE_COLUMNS if with_places else ()))
         if events <= _EVENTS_OF_SEGMENT * _SEGMENTS_AT_ONCE:
-            here = SoundSegments.of(states.select(*SOUND_COLUMNS).toArrow())
-            return cls(states, here.counts(), here, ())
+            here = SoundSegments.of(_batches(states.select(*columns)))
+            return cls(states, here.counts(), columns, here, ())
         claimed = _some_claimed(states)
         rows = _readable(states, claimed).groupBy(*PARTITION_FIELDS).count().collect()
         counts = {TopicIdPartition(row["topicId"], row["topic"], row["partition"]): row[3] for row in rows}
-        return cls(states, counts, None, claimed)
+        return cls(states, counts, columns, None, claimed)
 
     @property
     def topics(self) -> set[str]:
@@ -83,7 +89,7 @@ class ReadableSegments:
         """Those of some partitions, on the driver."""
         if self.here is not None:
             return self.here.of_partitions(partitions)
-        return SoundSegments.of(self.frame(partitions).select(*SOUND_COLUMNS).toArrow())
+        return SoundSegments.of(_batches(self.frame(partitions).select(*self.columns)))
 
 
 def probed_objects(listing: ListingFrame, readable: ReadableSegments, by: JudgedBy, keep: Keep) -> DataFrame:
@@ -125,6 +131,11 @@ class Counted:
             total("rows", Kind.OPEN),
             {row["topicId"] for row in found if row[KIND] == Kind.OPEN} - {None},
         )
+
+
+def _batches(rows: DataFrame) -> Iterator[pa.RecordBatch]:
+    """All rows, let go of once they are read."""
+    yield from rows.toArrow().to_batches()
 
 
 class _Stretch(NamedTuple):
