@@ -8,7 +8,21 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Tieredctl
-from tests.metadata_logs import write_events, write_log
+from tests.metadata_logs import (
+    COPIED,
+    DELETED,
+    DELETING,
+    PARTITION,
+    metadata_batches,
+    segment_id,
+    started,
+    updated,
+    write_events,
+    write_log,
+)
+from tieredctl.model.events import MetadataEvent
+from tieredctl.ports.metadata_source import NO_BROKER
+from tieredctl.rlmm.partitioner import metadata_partition
 
 ORDERS_ID = "Ex-aw3fEQIi3do0H9Y7cKQ"
 NEW_ID = "ABEiM0RVZneImaq7zN3u_w"
@@ -32,6 +46,24 @@ def test_whole_metadata_lacks_nothing(tieredctl: Tieredctl, capture: Path) -> No
 
     summary = outcome.document()["summary"]
     assert (outcome.exit_code, summary["inMetadata"], summary["toRecover"], summary["steps"]) == (0, 172, 0, [])
+
+
+def test_what_an_earlier_run_left_promised_without_objects_needs_attention(
+    tieredctl: Tieredctl, capture: Path, forgotten: Path
+) -> None:
+    events: list[MetadataEvent] = [updated(1, state) for state in (DELETING, DELETED)]
+    events += [started(1, 0, 9, author=NO_BROKER), updated(1, COPIED, author=NO_BROKER)]
+    place = metadata_partition(PARTITION.topic_id, PARTITION.partition, METADATA_PARTITIONS)
+    write_log(forgotten, place, metadata_batches(events))
+    words = ("recover", "metadata", "--log-dir", forgotten, *store_of(capture))
+
+    outcome = tieredctl(*words, "-o", "json")
+
+    document = outcome.document()
+    found = [one for one in document["summary"]["findings"] if one["code"] == "object-missing"]
+    counted = {item["topic"]: item["toTakeBack"] for item in document["items"] if item["toTakeBack"]}
+    assert (outcome.exit_code, document["summary"]["toTakeBack"], counted) == (3, 1, {"t": 1}), outcome.err
+    assert [one["evidence"]["segmentId"] for one in found] == [segment_id(1)]
 
 
 def test_what_empty_metadata_lacks_is_shown_with_the_steps(

@@ -12,7 +12,7 @@ from tieredctl.formats.checkpoints import EpochEntry, encode_leader_epoch_checkp
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderLog
-from tieredctl.ops.guards.lease import Unguarded
+from tieredctl.ops.guards.lease import Hold, Unguarded
 from tieredctl.ops.guards.store_clock import StoreClock
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
@@ -47,6 +47,7 @@ class LostMetadata:
     kill_at: int | None = None
     killed_by: BaseException = field(default_factory=Killed)
     boundaries: int = 0
+    lease: Hold = UNGUARDED
     before_writing: Callable[[], None] = lambda: None
     """What happens elsewhere between the plan and the first event."""
 
@@ -97,7 +98,7 @@ class LostMetadata:
                 plan,
                 known,
                 self,
-                UNGUARDED,
+                self.lease,
                 lambda: NOW_MS,
                 lambda _partition: live,
                 self.store,

@@ -82,6 +82,14 @@ class Outcome:
         return None if self.stopped is None else self.stopped.code.value
 
 
+def stopped_twice(first: TieredctlError | None, second: TieredctlError) -> TieredctlError:
+    """What stopped a run, and what its last look met or found after that, as one error: with the first's code and the
+    second's hint."""
+    if first is None:
+        return second
+    return TieredctlError(first.code, f"{first.message} {second.message}", hint=second.hint)
+
+
 class PartitionOutcome(Protocol):
     """What became of one partition."""
 

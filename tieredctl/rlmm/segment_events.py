@@ -123,12 +123,15 @@ class SegmentEvents:
         chosen.buckets.add(replace(events, contents=contents))
         return chosen
 
-    def named_in(self, states: Collection[RemoteLogSegmentState]) -> UuidColumns:
-        """The segments that any partition's update puts into one of these states, legal or not."""
+    def named_in(
+        self, states: Collection[RemoteLogSegmentState], partition: TopicIdPartition | None = None
+    ) -> UuidColumns:
+        """The segments that an update of any partition, or of this one, puts into one of these states, legal or
+        not."""
         wanted = list(states)
+        among = self.buckets if partition is None else (self.buckets.of_partition(self.partitions[partition]),)
         ids = [
-            events.segment_ids.at(np.flatnonzero(~events.starts & np.isin(events.states, wanted)))
-            for events in self.buckets
+            events.segment_ids.at(np.flatnonzero(~events.starts & np.isin(events.states, wanted))) for events in among
         ]
         return joined_uuids(ids)
 

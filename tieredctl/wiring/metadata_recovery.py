@@ -181,4 +181,4 @@ def _planned(
     stored_now = [(partition, segments) for partition, segments in again.partitions() if partition in doubtful]
     known_metadata.refresh()
     look_again = replace(planner, look=LivePartitions(cluster).look)
-    return recovery.looked_at_again(look_again.partitions(stored_now))
+    return recovery.looked_at_again(look_again.partitions(stored_now, doubtful.__contains__))

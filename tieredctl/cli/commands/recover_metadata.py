@@ -75,16 +75,18 @@ def metadata(
             )
         )
         recovery, summary = planned.recovery, planned.summary()
-        is_applied = apply and recovery.to_recover > 0
+        to_do = recovery.to_recover + recovery.to_take_back
+        is_applied = apply and to_do > 0
         _say_plan(planned, view, with_steps=not is_applied or bool(recovery.moved))
         if not is_applied:
-            needed = ExitCode.FINDINGS if recovery.to_recover else ExitCode.CLEAN
+            needed = ExitCode.FINDINGS if to_do else ExitCode.CLEAN
             return view.plan("MetadataRecoveryPlan", planned, PartitionRecoveryRow, needed, left_out=_left_out)
-        what = f"Writing {counted(recovery.to_recover, 'segment')} to {METADATA_TOPIC}"
+        deleted = f", and {counted(recovery.to_take_back, 'deletion')}," if recovery.to_take_back else ""
+        what = f"Writing {counted(recovery.to_recover, 'segment')}{deleted} to {METADATA_TOPIC}"
         demand_confirmation(what, planned.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         outcome = planned.apply(clock_ms, view.teller(_progress), without_lease=no_lease)
     rows = [one.row() for one in outcome.partitions]
-    done = totals(rows, "recovered", "events", "gone_meanwhile", "left")
+    done = totals(rows, "recovered", "taken_back", "events", "gone_meanwhile", "left")
     view.say(
         f"Recovered {counted(done['recovered'], 'segment')} with {counted(done['events'], 'event')}; "
         f"{done['left']} left.",
@@ -93,7 +95,12 @@ def metadata(
             for row in rows
             for segment_id in row.changed_meanwhile
         ),
-        *([AFTERWARDS] if outcome.is_complete and not recovery.moved else ()),
+        *(
+            [f"Recorded the deletion of {counted(done['takenBack'], 'segment')} that an earlier run had registered."]
+            if done["takenBack"]
+            else ()
+        ),
+        *([AFTERWARDS] if outcome.is_complete and recovery.to_recover and not recovery.moved else ()),
     )
     ended = {**summary, **done, "applied": True, "stopped": outcome.stopped_by}
     listing = result_listing(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ops.change import stopped_twice
 from tieredctl.ops.guards.comparison import same_bytes
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.guards.sealed_notes import copied_bytes, note_bytes
@@ -79,18 +80,12 @@ def closing_look(
     try:
         unpromised = fresh.unpromised(written)
     except TieredctlError as error:
-        return (), _both(stopped, error)
+        return (), stopped_twice(stopped, error)
     if not unpromised:
         return written.keys(), stopped
     hint = "`tieredctl orphans` finds what no broker deletes any more."
     changed = TieredctlError(ErrorCode.WORLD_CHANGED, " ".join(unpromised.values()), hint=hint)
-    return written.keys() - unpromised.keys(), _both(stopped, changed)
-
-
-def _both(first: TieredctlError | None, second: TieredctlError) -> TieredctlError:
-    if first is None:
-        return second
-    return TieredctlError(first.code, f"{first.message} {second.message}", hint=second.hint)
+    return written.keys() - unpromised.keys(), stopped_twice(stopped, changed)
 
 
 def put_or_replace(

@@ -8,13 +8,14 @@ for them. With the brokers' default retention, or compaction, recovered metadata
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.uuid_columns import UuidSet, uuids_of_texts
+from tieredctl.formats.windows import Ints
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
@@ -31,7 +32,7 @@ from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata, FollowedReplay
 from tieredctl.ops.metadata_recovery.event_rebuilding import BrokerTraits
 from tieredctl.ports.cluster import Cluster, ConfigValue
-from tieredctl.ports.metadata_source import METADATA_TOPIC
+from tieredctl.ports.metadata_source import METADATA_TOPIC, NO_BROKER
 from tieredctl.rlmm.cache import DeletedOffsets
 from tieredctl.rlmm.segment_events import EventChunk
 
@@ -73,8 +74,49 @@ class KnownMetadata:
         """The segments that are deleted or being deleted by some event, whether or not their first event is known."""
         if self._deleted is None:
             self._deleted = UuidSet(self._replay.events.named_in(_DELETED))
-        ids, numbers = uuids_of_texts(segment_ids)
-        return {segment_ids[numbers[row]] for row in np.flatnonzero(self._deleted.has(ids)).tolist()}
+        return _among(segment_ids, self._deleted)
+
+    def deleted_in(self, partition: TopicIdPartition, segment_ids: Sequence[str]) -> set[str]:
+        """Those that an event of this very partition deletes: a copy under a mapped topic id has the same segment id,
+        and outlives what it was copied from."""
+        return _among(segment_ids, self._deleted_in(partition))
+
+    def finished_by_no_broker(
+        self, partition: TopicIdPartition, *, besides: Collection[str] = ()
+    ) -> list[RemoteLogSegmentMetadata]:
+        """The segments of a partition in COPY_SEGMENT_FINISHED whose last event a recovery wrote, but for those whose
+        ids are given."""
+        rows = self._finished_by_no_broker(partition)
+        others = UuidSet(uuids_of_texts(list(besides))[0])
+        return self._as_known(rows[~others.has(self._replay.known.rows.segment_ids.at(rows))])
+
+    def finished_though_deleted(self, partition: TopicIdPartition) -> list[RemoteLogSegmentMetadata]:
+        """Those among them that another event of their partition deletes: their deletion came before they were
+        registered, so brokers promise them."""
+        rows = self._finished_by_no_broker(partition)
+        if len(rows):
+            rows = rows[self._deleted_in(partition).has(self._replay.known.rows.segment_ids.at(rows))]
+        return self._as_known(rows)
+
+    def partitions(self) -> list[TopicIdPartition]:
+        """Every partition that an event names."""
+        return self._replay.known.partitions
+
+    def _deleted_in(self, partition: TopicIdPartition) -> UuidSet:
+        events = self._replay.events
+        if partition not in events.partitions:
+            return UuidSet(uuids_of_texts([])[0])
+        return UuidSet(events.named_in(_DELETED, partition))
+
+    def _finished_by_no_broker(self, partition: TopicIdPartition) -> Ints:
+        metadata = self._replay.known
+        rows = metadata.rows_of(partition)
+        rows = rows[metadata.rows.states[rows] == RemoteLogSegmentState.COPY_SEGMENT_FINISHED]
+        by_no_broker: Ints = rows[metadata.authors(rows) == NO_BROKER]
+        return by_no_broker
+
+    def _as_known(self, rows: Ints) -> list[RemoteLogSegmentMetadata]:
+        return [segment.metadata for _, segment in self._replay.known.known(rows)]
 
     def deleted_offsets(self, partition: TopicIdPartition) -> DeletedOffsets:
         """The offsets of a partition's segments that are deleted or being deleted, as far as their first events are
@@ -109,6 +151,11 @@ class KnownMetadata:
             message = f"{finding.code}: {finding.subject}: {finding.message}."
             raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message, hint=_WAY_OUT)
         return ()
+
+
+def _among(segment_ids: Sequence[str], deleted: UuidSet) -> set[str]:
+    ids, numbers = uuids_of_texts(segment_ids)
+    return {segment_ids[numbers[row]] for row in np.flatnonzero(deleted.has(ids)).tolist()}
 
 
 def _expected(finding: Finding) -> Finding:

@@ -1,6 +1,7 @@
 """Registers a plan's segments in the metadata: each one's COPY_SEGMENT_STARTED, then its COPY_SEGMENT_FINISHED.
 
-What was done is in the metadata itself: another run finds it there, finishes it, and writes nothing twice.
+What was done is in the metadata itself: another run finds it there, finishes it, and writes nothing twice. Whatever
+ends a run, the metadata is read back: what a broker deleted just before it was registered is taken back, or named.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from itertools import compress
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.counted import counted
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.result_row import JsonOnly
-from tieredctl.ops.change import Outcome, OutcomeByPartition
+from tieredctl.ops.change import Outcome, OutcomeByPartition, stopped_twice
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.metadata_recovery.event_rebuilding import as_started
@@ -29,6 +31,7 @@ BATCH_SEGMENTS = 100
 """How many segments are registered at once."""
 LOOK_AGAIN_MS = 5_000
 """How old the metadata that was read may be when segments are registered: brokers write events meanwhile."""
+_RUN_AGAIN = "Run the command again: it takes back what brokers deleted before it was registered."
 _WORLD_CHANGED = "Check the plan again: a broker that started meanwhile may have moved its log start."
 
 
@@ -37,6 +40,7 @@ class RecoveredPartitionRow(PartitionRecoveryRow):
     """The same, once the plan was applied."""
 
     recovered: int
+    taken_back: JsonOnly[int]
     events: int
     gone_meanwhile: JsonOnly[int]
     changed_meanwhile: JsonOnly[list[str]]
@@ -54,12 +58,19 @@ class RecoveredPartition(Outcome):
     changed: list[str] = field(default_factory=list)
     """Segments whose objects are no longer as planned; they are left alone."""
     left: int = 0
-    """Segments that are still not in the metadata when it is read at the end."""
+    """Segments that are still not in the metadata when it is read at the end, or are promised and should not be."""
+    taken_back: int = 0
+    """Segments that an earlier run had registered although brokers deleted them, and whose deletion is recorded now."""
+    tried: set[str] = field(default_factory=set)
+    """The segments whose events were sent: any of these may be in the metadata, whether or not an answer came."""
+    sent: set[str] = field(default_factory=set)
+    """Those among them whose events were all acknowledged."""
 
     def row(self) -> RecoveredPartitionRow:
         return self.plan.row().extended(
             RecoveredPartitionRow,
             recovered=self.done,
+            taken_back=self.taken_back,
             events=self.events,
             gone_meanwhile=self.skipped,
             changed_meanwhile=list(self.changed),
@@ -89,22 +100,24 @@ class Recoverer:
     _looked_ms: int = field(default=-LOOK_AGAIN_MS)
 
     def run(self) -> RecoveryOutcome:
-        """Recovers every partition, then reads the metadata back. Whatever stops it is in the outcome."""
-        planned = [plan for plan in self.recovery.partitions if plan.to_recover()]
-        outcome = RecoveryOutcome(
-            partitions=[RecoveredPartition(plan=plan, left=len(plan.to_recover())) for plan in planned]
-        )
+        """Recovers every partition, then reads the metadata back, whatever stopped it: that is in the outcome."""
+        planned = [RecoveredPartition(plan=plan, left=plan.to_do) for plan in self.recovery.partitions if plan.to_do]
+        outcome = RecoveryOutcome(partitions=planned)
         try:
             for one in outcome.partitions:
                 self._recover(one, is_last=one is outcome.partitions[-1])
-            self._read_back(outcome)
         except TieredctlError as error:
             outcome.stopped = error
+        tried = [one for one in outcome.partitions if one.tried or outcome.stopped is None]
+        if tried:
+            self._read_back(tried, outcome)
         return outcome
 
     def _recover(self, outcome: RecoveredPartition, *, is_last: bool) -> None:
-        self._demand_same_log_start(outcome.plan)
         segments = outcome.plan.to_recover()
+        self._take_back_earlier(outcome, is_last=is_last and not segments)
+        if segments:
+            self._demand_same_log_start(outcome.plan)
         for first in range(0, len(segments), self.batch_segments):
             batch = segments[first : first + self.batch_segments]
             self.lease.renew()
@@ -117,7 +130,9 @@ class Recoverer:
             unchanged = {_segment_id(one) for one in there}
             outcome.changed += [_segment_id(one) for one in open_segments if _segment_id(one) not in unchanged]
             with critical_section():
+                outcome.tried |= unchanged
                 self._publish(outcome, [event for one in there for event in self._events(one)])
+                outcome.sent |= unchanged
                 outcome.done += len(there)
                 outcome.left -= len(there) + len(batch) - len(open_segments)
                 if is_last and batch[-1] is segments[-1]:
@@ -157,33 +172,74 @@ class Recoverer:
         started: list[MetadataEvent] = [as_started(metadata)] if segment.needs_start else []
         return [*started, finished_event(metadata, metadata.event_timestamp_ms)]
 
-    def _read_back(self, outcome: RecoveryOutcome) -> None:
-        self.known.refresh()
-        for one in outcome.partitions:
-            self._take_back(one)
-        self.known.refresh()
-        for one in outcome.partitions:
+    def _read_back(self, tried: Sequence[RecoveredPartition], outcome: RecoveryOutcome) -> None:
+        """What it meets, and what stays promised, is in the outcome beside what stopped the run."""
+        try:
+            self.known.refresh()
+        except TieredctlError as error:
+            message = f"{error.message} Whether brokers deleted meanwhile what was registered is unknown."
+            unread = TieredctlError(error.code, message, hint=_RUN_AGAIN)
+            outcome.stopped = stopped_twice(outcome.stopped, unread)
+            return
+        try:
+            for one in tried:
+                self._take_back_recovered(one)
+        except TieredctlError as error:
+            outcome.stopped = stopped_twice(outcome.stopped, error)
+        try:
+            self.known.refresh()
+        except TieredctlError as error:
+            outcome.stopped = stopped_twice(outcome.stopped, error)
+        for one in tried:
             one.left = sum(not is_settled for is_settled in self._settled(one.plan))
+        if promised := [metadata.segment_id for one in tried for metadata in self._undone(one.plan)]:
+            outcome.stopped = stopped_twice(outcome.stopped, _still_promised(promised))
 
-    @critical_section()
-    def _take_back(self, outcome: RecoveredPartition) -> None:
-        """Records the deletion again for segments that brokers deleted just before they were registered."""
-        there = self.known.segments(outcome.plan.partition)
-        recovered = {one.segment_id: one for one in outcome.plan.recovered()}
-        deleted = self.known.deleted(list(recovered))
-        # Events of this recovery make those look finished.
-        undone = [one for one in recovered.values() if one.segment_id in deleted and _is_finished(there, one)]
-        self.lease.renew()
-        for state in (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED):
-            self._publish(outcome, [replace(finished_event(one, self.clock_ms()), state=state) for one in undone])
-        outcome.done -= len(undone)
+    def _undone(self, plan: PartitionRecovery) -> list[RemoteLogSegmentMetadata]:
+        """The planned segments that brokers deleted just before they were registered: events of a recovery make those
+        look finished."""
+        known = {one.segment_id: one for one in self.known.finished_though_deleted(plan.partition)}
+        planned = [*plan.recovered(), *(one.metadata for one in plan.to_take_back)]
+        return [known[one.segment_id] for one in planned if one.segment_id in known]
+
+    def _take_back_recovered(self, outcome: RecoveredPartition) -> None:
+        undone = [one for one in self._undone(outcome.plan) if one.segment_id in outcome.tried]
+        self._record_deletion(outcome, undone)
+        outcome.done -= sum(one.segment_id in outcome.sent for one in undone)
         outcome.skipped += len(undone)
 
+    def _take_back_earlier(self, outcome: RecoveredPartition, *, is_last: bool) -> None:
+        """What is still as it was shown: promised by no broker's event, deleted by another, and without objects."""
+        planned = outcome.plan.to_take_back
+        if not planned:
+            return
+        self.known.refresh()
+        known = self._undone(outcome.plan)
+        gone = in_parallel(self.store, lambda one: all(self.store.head(key) is None for key in one.keys), planned)
+        undone = [one.metadata for one in compress(planned, gone) if one.metadata in known]
+        with critical_section():
+            self._record_deletion(outcome, undone)
+            outcome.taken_back += len(undone)
+            outcome.left -= len(undone)
+            if is_last:
+                mark_complete()
+
+    @critical_section()
+    def _record_deletion(self, outcome: RecoveredPartition, segments: Sequence[RemoteLogSegmentMetadata]) -> None:
+        if not segments:
+            return
+        self.lease.renew()
+        for state in (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED):
+            self._publish(outcome, [replace(finished_event(one, self.clock_ms()), state=state) for one in segments])
+
     def _settled(self, plan: PartitionRecovery) -> Iterator[bool]:
-        """Whether each segment is in the metadata as it was rebuilt, or a broker's events have superseded it."""
+        """Whether each segment is in the metadata as it was rebuilt, or a broker's events have superseded it; and
+        whether each that is to be taken back is promised no more."""
         there, recovered = self.known.segments(plan.partition), plan.recovered()
+        yield from (not _is_finished(there, one.metadata) for one in plan.to_take_back)
         ids = [one.segment_id for one in recovered]
-        deleted = {*ids} if self.known.is_removed(plan.partition) else self.known.deleted(ids)
+        is_removed = self.known.is_removed(plan.partition)
+        deleted = {*ids} if is_removed else self.known.deleted_in(plan.partition, ids)
         for wanted in recovered:
             is_finished = _is_finished(there, wanted)
             if wanted.segment_id in deleted or not is_finished:
@@ -192,6 +248,12 @@ class Recoverer:
             current = there[wanted.segment_id]
             same = replace(current, author=wanted.author, event_timestamp_ms=wanted.event_timestamp_ms)
             yield current.author != NO_BROKER or same == wanted
+
+
+def _still_promised(segment_ids: Sequence[str]) -> TieredctlError:
+    segments = counted(len(segment_ids), "segment is", "segments are")
+    message = f"{segments} promised although brokers deleted them: {', '.join(segment_ids)}."
+    return TieredctlError(ErrorCode.WORLD_CHANGED, message, hint=_RUN_AGAIN)
 
 
 def _is_finished(there: Mapping[str, RemoteLogSegmentMetadata], segment: RemoteLogSegmentMetadata) -> bool:

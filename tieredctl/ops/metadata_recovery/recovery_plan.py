@@ -17,6 +17,7 @@ from tieredctl.model.local_log import LeaderLog
 from tieredctl.model.result_row import Column, JsonOnly, ResultRow, Size, Wide
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.second_look import are_in_doubt, confirmed
+from tieredctl.ops.metadata_recovery.earlier_recoveries import EarlierRecoveries, PromisedSegment
 from tieredctl.ops.metadata_recovery.event_rebuilding import StoredSegment, StoreListing
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
@@ -42,6 +43,7 @@ class PartitionRecoveryRow(ResultRow):
     segments: int
     in_metadata: int
     to_recover: int
+    to_take_back: JsonOnly[int]
     bytes: Size[int]
     left_out: Mapping[str, int]
     log_start_offset: Annotated[int | None, Column("LOG-START")]
@@ -61,12 +63,19 @@ class PartitionRecovery:
     moved: MovedLogStart | None = None
     """Set if the leader's log starts above segments that the store has."""
     findings: Sequence[Finding] = ()
+    to_take_back: Sequence[PromisedSegment] = ()
+    """What an earlier recovery registered although brokers had deleted it."""
 
     def to_recover(self) -> list[JudgedSegment]:
         """In the order in which they were stored, then by offset: which of two overlapping copies a broker uses may
         depend on which it learns of last."""
         segments = [one for one in self.segments if one.fate is Fate.RECOVER]
         return sorted(segments, key=lambda one: (one.stored.stored_ms, one.stored.identity.start_offset))
+
+    @property
+    def to_do(self) -> int:
+        """How many segments the plan changes."""
+        return len(self.to_recover()) + len(self.to_take_back)
 
     @property
     def is_in_doubt(self) -> bool:
@@ -85,7 +94,7 @@ class PartitionRecovery:
         left_out = {fate.value: count for fate, count in counts.items() if _is_left_out(fate) and count}
         return PartitionRecoveryRow(
             *(*self.partition.names, self.metadata_partition),
-            *(len(self.segments), counts[Fate.IN_METADATA], counts[Fate.RECOVER]),
+            *(len(self.segments), counts[Fate.IN_METADATA], counts[Fate.RECOVER], len(self.to_take_back)),
             *(sum(one.segment_size_in_bytes for one in self.recovered()), left_out),
             None if log is None else log.log_start_offset,
             None if log is None else log.local_log_start_offset,
@@ -109,6 +118,11 @@ class Recovery:
     def to_recover(self) -> int:
         """How many segments."""
         return sum(len(one.to_recover()) for one in self.partitions)
+
+    @property
+    def to_take_back(self) -> int:
+        """How many segments."""
+        return sum(len(one.to_take_back) for one in self.partitions)
 
     @property
     def moved(self) -> list[PartitionRecovery]:
@@ -144,6 +158,7 @@ class Recovery:
             "segments": sum(counts.values()),
             "inMetadata": counts[Fate.IN_METADATA],
             "toRecover": counts[Fate.RECOVER],
+            "toTakeBack": self.to_take_back,
             "leftOut": sum(count for fate, count in counts.items() if _is_left_out(fate)),
             "objects": self.objects,
             "unknownObjects": self.unexplained,
@@ -172,27 +187,39 @@ class RecoveryPlanner:
             raise TieredctlError(ErrorCode.NO_OVERLAP, f"{self.judge.store.url} has no segment.")
         named = {*listing.others, *(partition for partition, _ in stored)}
         listing.selection.demand_known(named, f"{self.judge.store.url} has no segment of")
-        return Recovery(list(self.partitions(stored)), listing.objects, listing.unexplained, tuple(self.known.findings))
+        partitions = list(self.partitions(stored, listing.selection.has))
+        return Recovery(partitions, listing.objects, listing.unexplained, tuple(self.known.findings))
 
-    def partitions(self, stored: StoredPartitions) -> Iterator[PartitionRecovery]:
-        """The plan for each of these. Raises TieredctlError as the store and the cluster do."""
+    def partitions(
+        self, stored: StoredPartitions, has: Callable[[TopicIdPartition], bool] = lambda _partition: False
+    ) -> Iterator[PartitionRecovery]:
+        """The plan for each of these, and for those that `has` selects where only an earlier recovery left something.
+        Raises TieredctlError as the store, the metadata and the cluster do."""
+        ids = {partition: {one.identity.segment_id for one in segments} for partition, segments in stored}
+        promised = EarlierRecoveries(self.known, self.judge.store, self.judge.layout).promised(ids, has)
         total, done = sum(len(segments) for _, segments in stored), 0
         for partition, segments in stored:
-            yield self._partition(partition, segments)
+            yield self._partition(partition, segments, promised.pop(partition, ()))
             done += len(segments)
             note("segments", done, total)
+        for partition, left in promised.items():
+            yield self._partition(partition, (), left)
 
-    def _partition(self, partition: TopicIdPartition, segments: Sequence[StoredSegment]) -> PartitionRecovery:
-        live = None if self.look is None else self.look(partition)
+    def _partition(
+        self, partition: TopicIdPartition, segments: Sequence[StoredSegment], promised: Sequence[PromisedSegment]
+    ) -> PartitionRecovery:
+        live = None if self.look is None or not segments else self.look(partition)
         judged = self.judge.judge(partition, segments, live)
         log = None if live is None else live.log
         moved = None if log is None else moved_log_start(partition, judged, log, self.judge.store, self.judge.layout)
         held = [one.metadata for one in judged if one.fate in (Fate.RECOVER, Fate.IN_METADATA) and one.metadata]
         deleted = self.known.deleted_offsets(partition)
         findings = [*segment_findings(partition, judged), *coverage_findings(partition, held, log, deleted)]
+        findings += [one.finding() for one in promised]
         if moved is not None:
             findings.append(moved.finding())
-        return PartitionRecovery(partition, self._place(partition), judged, live, moved, findings)
+        to_take_back = [one for one in promised if one.is_to_be_taken_back]
+        return PartitionRecovery(partition, self._place(partition), judged, live, moved, findings, to_take_back)
 
     def _place(self, partition: TopicIdPartition) -> int:
         count = self.metadata_partitions or self.known.metadata_partitions or DEFAULT_METADATA_PARTITIONS
@@ -205,7 +232,7 @@ def demand_mapped(recovery: Recovery, ids: Mapping[str, str], layout: Layout) ->
     A broker looks for a segment's objects by the topic id in the metadata, and finds none under another. Raises
     TieredctlError `usage` if some are missing.
     """
-    segments = {one.partition: one.segments for one in recovery.partitions}
+    segments = {one.partition: one.segments for one in recovery.partitions if one.segments}
     for old, new in ids.items():
         of_old = [partition for partition in segments if partition.topic_id == old]
         if not of_old:

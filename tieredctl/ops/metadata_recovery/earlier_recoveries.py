@@ -1,0 +1,113 @@
+"""What earlier recoveries registered, and brokers promise although its objects are gone.
+
+A broker that deletes a segment right before it is registered leaves it promised, and a run that is killed does not read
+the metadata back. Only what no broker finished is looked at. Its deletion is recorded again only where an event of its
+own partition has deleted it already, and the store has none of its objects; anything else is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import SegmentSubject
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.guards.in_parallel import in_parallel
+from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
+from tieredctl.ports.layout import Layout, Part, possible_objects
+from tieredctl.ports.object_store import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedSegment:
+    """A segment that an earlier recovery registered, and that lacks promised objects."""
+
+    metadata: RemoteLogSegmentMetadata
+    keys: Sequence[str]
+    """Of all objects that it may have."""
+    lacks: Sequence[Part]
+    """The promised objects that are not there."""
+    is_gone: bool
+    """Whether none of its objects is there."""
+    is_deleted: bool
+    """Whether an event deleted it before it was registered."""
+
+    @property
+    def is_to_be_taken_back(self) -> bool:
+        """Whether its deletion is to be recorded again."""
+        return self.is_gone and self.is_deleted
+
+    def finding(self) -> Finding:
+        """No data is lost where a broker deleted it."""
+        one, named = self.metadata, self.metadata.topic_id_partition
+        lacks = [part.value for part in self.lacks]
+        message = f"an earlier recovery registered it, and the store lacks its {', '.join(lacks)}"
+        if self.is_deleted:
+            message = f"{message}: brokers deleted it before, or are deleting it"
+        if self.is_to_be_taken_back:
+            message = f"{message}; --apply records its deletion again"
+        evidence: dict[str, object] = {
+            "topic": named.topic,
+            "topicId": named.topic_id,
+            "partition": named.partition,
+            "segmentId": one.segment_id,
+            "startOffset": one.start_offset,
+            "parts": lacks,
+        }
+        about = SegmentSubject(named, (one.start_offset, one.end_offset), one.segment_id, lacks[0])
+        severity = Severity.WARNING if self.is_deleted else None
+        subject = f"{named.topic}-{named.partition} {one.segment_id}"
+        return Finding(FindingCode.OBJECT_MISSING, subject, message, evidence, severity, about)
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRecoveries:
+    """Looks for what earlier recoveries registered in vain."""
+
+    known: KnownMetadata
+    store: ObjectStore
+    layout: Layout
+
+    def promised(
+        self, stored: Mapping[TopicIdPartition, Collection[str]], has: Callable[[TopicIdPartition], bool]
+    ) -> dict[TopicIdPartition, list[PromisedSegment]]:
+        """By partition, of those that `has` selects. `stored` are the ids of the segments that a listing before the
+        metadata has something of: these are looked at only where an event deleted them.
+
+        Reads the metadata once more where objects are gone: what brokers deleted meanwhile is not promised any more.
+        Raises TieredctlError as the store and KnownMetadata do.
+        """
+        suspects = [
+            one for partition in self.known.partitions() if has(partition) for one in self._of(partition, stored)
+        ]
+        looked_at = in_parallel(self.store, self._looked_at, suspects)
+        lacking = [one for one in looked_at if one is not None]
+        if not lacking:
+            return {}
+        self.known.refresh()
+        found: dict[TopicIdPartition, list[PromisedSegment]] = {}
+        for partition in dict.fromkeys(one.metadata.topic_id_partition for one in lacking):
+            still = {one.segment_id: one for one in self.known.finished_by_no_broker(partition)}
+            kept = [one for one in lacking if still.get(one.metadata.segment_id) == one.metadata]
+            if kept:
+                found[partition] = kept
+        return found
+
+    def _of(
+        self, partition: TopicIdPartition, stored: Mapping[TopicIdPartition, Collection[str]]
+    ) -> Iterator[tuple[RemoteLogSegmentMetadata, bool]]:
+        """Each with whether an event deleted it."""
+        deleted = {one.segment_id: one for one in self.known.finished_though_deleted(partition)}
+        yield from ((one, True) for one in deleted.values())
+        listed = {*stored.get(partition, ()), *deleted}
+        yield from ((one, False) for one in self.known.finished_by_no_broker(partition, besides=listed))
+
+    def _looked_at(self, suspect: tuple[RemoteLogSegmentMetadata, bool]) -> PromisedSegment | None:
+        metadata, is_deleted = suspect
+        keys = possible_objects(self.layout, metadata)
+        there = {part for part, key in keys.items() if self.store.head(key) is not None}
+        lacks = [part for part in self.layout.promised_objects(metadata) if part not in there]
+        return PromisedSegment(metadata, [*keys.values()], lacks, not there, is_deleted) if lacks else None
