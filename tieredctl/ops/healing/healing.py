@@ -31,6 +31,8 @@ class HealedSegment(Outcome):
 
     plan: HealingPlan
     written: list[Part] = field(default_factory=list)
+    tried: list[str] = field(default_factory=list)
+    """The keys of what was written, or may have been: the answer may be lost."""
     quarantined: dict[Part, str] = field(default_factory=dict)
     """The keys of the copies of what was replaced."""
     is_healed: bool = False
@@ -43,10 +45,6 @@ class HealedSegment(Outcome):
         """How many objects are neither sound nor accepted as lost."""
         done = len(self.written) if self.is_healed else 0
         return len(self.plan.objects) - done - len(self.accepted)
-
-    def written_keys(self) -> list[str]:
-        """The keys of what was written."""
-        return [one.key for one in self.plan.objects if one.part in self.written]
 
     def rows(self) -> list[Document]:
         """The plan's rows, each with its outcome."""
@@ -117,8 +115,8 @@ class Healing:
                 if error.code not in OF_ONE_SEGMENT:
                     break
             self.tell(segment)
-        written = {one.plan.metadata.segment_id: one.written_keys() for one in to_do if one.written}
-        promised, outcome.stopped = closing_look(self.fresh, written, outcome.stopped)
+        tried = {one.plan.metadata.segment_id: one.tried for one in to_do if one.tried}
+        promised, outcome.stopped = closing_look(self.fresh, tried, outcome.stopped)
         for segment in to_do:
             segment.is_healed = segment.is_healed and segment.plan.metadata.segment_id in promised
         return outcome
@@ -179,7 +177,7 @@ class Healing:
     def _write(self, one: PlannedObject, segment: HealedSegment, keep: Quarantining) -> None:
         if one.found is None:
             raise TypeError(f"{one.key} has nothing to write")
-        copied_as = put_or_replace(self.store, one.key, one.found.data, one.stored, keep)
+        copied_as = put_or_replace(self.store, one.key, one.found.data, one.stored, keep, segment.tried)
         segment.written.append(one.part)
         if copied_as is not None:
             segment.quarantined[one.part] = copied_as

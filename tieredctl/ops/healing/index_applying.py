@@ -39,6 +39,8 @@ class RecoveredSegment(Outcome):
 
     plan: IndexRecoveryPlan
     written: list[Part] = field(default_factory=list)
+    tried: list[str] = field(default_factory=list)
+    """The keys of what was written, or may have been: the answer may be lost."""
     quarantined: dict[Part, str] = field(default_factory=dict)
     """The keys of the copies of what was replaced."""
 
@@ -46,10 +48,6 @@ class RecoveredSegment(Outcome):
     def left(self) -> int:
         """How many parts are not sound yet."""
         return len(self.plan.to_write()) - len(self.written) + len(self.plan.impossible())
-
-    def written_keys(self) -> list[str]:
-        """The keys of what was written."""
-        return [one.key for one in self.plan.to_write() if one.found.part in self.written and one.key is not None]
 
     def rows(self) -> list[Document]:
         """The plan's rows, each with its outcome."""
@@ -108,8 +106,8 @@ class IndexRecovery:
                 if error.code not in OF_ONE_SEGMENT:
                     break
             self.tell(segment)
-        written = {one.plan.metadata.segment_id: one.written_keys() for one in to_do if one.written}
-        _, outcome.stopped = closing_look(fresh, written, outcome.stopped)
+        tried = {one.plan.metadata.segment_id: one.tried for one in to_do if one.tried}
+        _, outcome.stopped = closing_look(fresh, tried, outcome.stopped)
         return outcome
 
     def _recover(self, segment: RecoveredSegment, lease: Hold, fresh: FreshSegments, *, is_last: bool) -> None:
@@ -140,7 +138,7 @@ class IndexRecovery:
     def _write(self, part: PlannedPart, outcome: RecoveredSegment, keep: Quarantining) -> None:
         if part.key is None or part.rebuilt is None:
             raise TypeError(f"{part.found.part} has nothing to write")
-        copied_as = put_or_replace(self.store, part.key, part.rebuilt, part.stored, keep)
+        copied_as = put_or_replace(self.store, part.key, part.rebuilt, part.stored, keep, outcome.tried)
         if copied_as is not None:
             outcome.quarantined[part.found.part] = copied_as
 

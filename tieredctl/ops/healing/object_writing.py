@@ -58,23 +58,24 @@ class FreshSegments:
         return self._known
 
     def unpromised(self, written: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """Of segments, by id with the keys that were written for them, those that the metadata of now does not promise:
-        each with a sentence. A broker that deletes a segment deletes nothing that is written afterwards."""
+        """Of segments, by id with the keys that were or may have been written for them, those that the metadata of now
+        does not promise: each with a sentence. A broker that deletes a segment deletes nothing that is written
+        afterwards."""
         segments, reasons = self.read_again(), dict[str, str]()
         for segment_id, keys in written.items():
             try:
                 segments.finished(segment_id)
             except TieredctlError as error:
-                reasons[segment_id] = f"{error.message} Written meanwhile: {', '.join(keys)}."
+                reasons[segment_id] = f"{error.message} Written meanwhile, or begun to be: {', '.join(keys)}."
         return reasons
 
 
 def closing_look(
     fresh: FreshSegments, written: Mapping[str, Sequence[str]], stopped: TieredctlError | None
 ) -> tuple[Collection[str], TieredctlError | None]:
-    """Of segments, by id with the keys that were written for them, those that the metadata of now still promises, and
-    what stopped the run: `world-changed`, too, where it does not promise one, or what it raises where it cannot be
-    read."""
+    """Of segments, by id with the keys that were or may have been written for them, those that the metadata of now
+    still promises, and what stopped the run: `world-changed`, too, where it does not promise one, or what it raises
+    where it cannot be read."""
     if not written:
         return (), stopped
     try:
@@ -94,13 +95,20 @@ def put_or_replace(
     data: bytes,
     stored: StoredObject | None,
     keep: Callable[[StoredObject], str],
+    tried: list[str],
 ) -> str | None:
     """Writes an object where there is none, or over `stored`, of which `keep` makes a copy before. Returns the copy's
-    key. Raises TieredctlError `world-changed` where another process wrote the object meanwhile."""
+    key. Raises TieredctlError `world-changed` where another process wrote the object meanwhile.
+
+    The key is added to `tried` before the object is written, since the answer may be lost, and taken out again where
+    nothing was written.
+    """
     copied_as = None if stored is None else keep(stored)
+    tried.append(key)
     done = store.put_if_absent(key, data) if stored is None else store.replace(stored, data)
     # A retry after a lost answer finds the object already written.
     if done is None and not _is_there(store, key, data):
+        tried.remove(key)
         raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{key} was written by another process since it was checked.")
     return copied_as
 

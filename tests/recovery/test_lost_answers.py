@@ -1,0 +1,127 @@
+"""Writes whose answers are lost, while a broker deletes the segment: the closing look names their keys all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.faults.cluster import LAYOUT, EventsInMemory, captured, key_of
+from tests.recovery.segments_to_heal import INTERVAL, CapturedCluster
+from tests.recovery.test_healing import longest_chain
+from tests.recovery.test_indexes import SEGMENT_ID
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.events import (
+    MetadataEvent,
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
+)
+from tieredctl.ops.change import Outcome
+from tieredctl.ops.guards.lease import Unguarded
+from tieredctl.ops.guards.store_clock import StoreClock
+from tieredctl.ops.healing.healing import Healing
+from tieredctl.ops.healing.index_applying import IndexRecovery
+from tieredctl.ops.healing.index_plan import plan_index_recovery
+from tieredctl.ops.healing.known_segments import SegmentsOnce
+from tieredctl.ops.healing.object_writing import FreshSegments
+from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import StoredObject
+from tieredctl.storage.memory import MemoryStore
+
+UNGUARDED = Unguarded(StoreClock(lambda: 0, 0))
+
+
+class UnansweringStore(MemoryStore):
+    """Writes what it is asked to, and does not answer; or another process writes first."""
+
+    is_outrun = False
+
+    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
+        if self.is_outrun:
+            self.put(key, b"somebody's")
+            return None
+        super().put_if_absent(key, data)
+        raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It does not answer.")
+
+    def replace(self, current: StoredObject, data: bytes) -> StoredObject | None:
+        super().replace(current, data)
+        raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It does not answer.")
+
+
+class Deleting:
+    """Metadata in which a segment's deletion has begun from the second reading on."""
+
+    def __init__(self, events: Sequence[MetadataEvent], deleted: RemoteLogSegmentMetadata) -> None:
+        deletion = RemoteLogSegmentMetadataUpdate(
+            topic_id_partition=deleted.topic_id_partition,
+            segment_id=deleted.segment_id,
+            author=1,
+            event_timestamp_ms=1,
+            state=RemoteLogSegmentState.DELETE_SEGMENT_STARTED,
+        )
+        self._readings = iter([[*events], [*events, deletion]])
+
+    def __call__(self) -> EventStream:
+        return EventStream(EventsInMemory(next(self._readings)))
+
+
+def store_of(objects: dict[str, bytes]) -> UnansweringStore:
+    store = UnansweringStore()
+    for key, data in objects.items():
+        store.put(key, data)
+    return store
+
+
+def indexes_written(captures: Path, data: bytes | None, *, is_outrun: bool = False) -> tuple[Outcome, str]:
+    """The outcome of writing a time index, and its key."""
+    whole = captured(captures / "kafka-4.3.1")
+    metadata = next(one for one in whole.finished() if one.segment_id == SEGMENT_ID)
+    part = Part.TIME_INDEX
+    broken = whole.without_part(metadata, part) if data is None else whole.with_part(metadata, part, data)
+    store = store_of(dict(broken.objects))
+    store.is_outrun = is_outrun
+    segment = SegmentsOnce.of(EventStream(EventsInMemory(broken.events))).finished(SEGMENT_ID)
+    plan = plan_index_recovery(segment, store, LAYOUT, INTERVAL)
+    outcome = IndexRecovery([plan], store, Deleting(broken.events, metadata)).run(UNGUARDED)
+    return outcome, key_of(metadata, part)
+
+
+def log_healed(captures: Path) -> tuple[Outcome, str]:
+    """The outcome of writing a log, and its key."""
+    cluster = CapturedCluster(captures / "kafka-4.3.1", "kafka-4.3.1")
+    metadata = longest_chain(cluster)[2]
+    key = cluster.keys(metadata)[Part.LOG]
+    store = store_of({other: data for other, data in cluster.objects.items() if other != key})
+    healer = cluster.healer(store, cluster.elsewhere())
+    events = [one.event for one in cluster.stream().records()]
+    fresh = FreshSegments(Deleting(events, metadata), lambda: 0)
+    healing = Healing([cluster.plan(healer, metadata)], healer, store, fresh, lambda _topic: INTERVAL)
+    return healing.run(UNGUARDED), key
+
+
+@pytest.mark.parametrize("data", [None, b"garbage"])
+def test_an_index_whose_answer_was_lost_is_named(captures: Path, data: bytes | None) -> None:
+    outcome, key = indexes_written(captures, data)
+
+    assert outcome.stopped is not None
+    assert (outcome.stopped.code, outcome.exit_code) == (ErrorCode.STORE_UNREACHABLE, ExitCode.FAILURE)
+    assert key in outcome.stopped.message
+
+
+def test_a_healed_object_whose_answer_was_lost_is_named(captures: Path) -> None:
+    outcome, key = log_healed(captures)
+
+    assert outcome.stopped is not None
+    assert (outcome.stopped.code, outcome.exit_code) == (ErrorCode.STORE_UNREACHABLE, ExitCode.FAILURE)
+    assert key in outcome.stopped.message
+
+
+def test_what_another_process_wrote_first_is_not_called_written(captures: Path) -> None:
+    outcome, key = indexes_written(captures, None, is_outrun=True)
+
+    assert outcome.stopped is not None
+    assert outcome.stopped.code is ErrorCode.WORLD_CHANGED
+    assert outcome.stopped.message.count(key) == 1  # not by the closing look besides
