@@ -14,7 +14,6 @@ from itertools import islice
 from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import (
     FINISHED_STEPS,
     OriginalTime,
@@ -33,7 +32,7 @@ from tieredctl.ops.guards.original_times import note_original_times, read_origin
 from tieredctl.ops.guards.own_objects import times_of_copies
 from tieredctl.ops.guards.sealed_notes import note_bytes
 from tieredctl.ops.orphan_removal.limits import Limits
-from tieredctl.ops.orphan_removal.owners import Owners
+from tieredctl.ops.orphan_removal.owners import Owners, having_owners
 from tieredctl.ops.orphan_removal.plan_file import PlanFile
 from tieredctl.ops.orphan_removal.preparation import Evidence, Preparation, Prepared, look, written_since
 from tieredctl.ops.orphan_removal.putting_back import failed, not_in_its_place, note_times, put_back
@@ -334,8 +333,7 @@ class Removal:
 
     def _having_owners(self, receipts: Sequence[Receipt]) -> list[Receipt]:
         """Receipts of objects that have an owner by the metadata that was read last."""
-        statuses = self.owners.statuses(StoredObject(one.key, one.size, 0, "") for one in receipts)
-        return [one for one, status in zip(receipts, statuses, strict=True) if status is ObjectStatus.OWNED]
+        return having_owners(self.owners, receipts, lambda one: StoredObject(one.key, one.size, 0, ""))
 
     @critical_section()
     def _put_back(self, gone: Sequence[Receipt], result: RemovalOutcome) -> None:

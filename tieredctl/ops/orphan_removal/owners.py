@@ -5,8 +5,8 @@ Plans, the quarantine, receipts, leases and limits are the same for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlannedObject, PlanRecord
@@ -14,6 +14,7 @@ from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.orphan_removal.limits import Limits
 from tieredctl.ports.object_store import ObjectStore, StoredObject, WritableObjectStore
 
+_Removed = TypeVar("_Removed")
 Found = tuple[PlannedObject, StoredObject]
 """A planned object, and what the store has under its key now."""
 
@@ -108,3 +109,12 @@ class Owners(Protocol):
     def may_be_purged(self, key: str, status: ObjectStatus, record: PlanRecord | None, /) -> bool:
         """Whether the copy of an object may be deleted, by its status and the store's record of its plan."""
         ...
+
+
+def having_owners(
+    owners: Owners, removed: Sequence[_Removed], original: Callable[[_Removed], StoredObject]
+) -> list[_Removed]:
+    """Those among removed objects that have an owner by what was read last. `original` gives each as it was. Raises
+    TieredctlError as `statuses` does."""
+    statuses = owners.statuses(map(original, removed))
+    return [one for one, status in zip(removed, statuses, strict=True) if status is ObjectStatus.OWNED]

@@ -1,7 +1,8 @@
 """Deletes old copies from the quarantine: the one step that cannot be undone.
 
 It deletes only copies of the cluster whose metadata is read, and only of objects that this metadata, complete and
-matching the store, still calls orphaned, or that a plan removed by name.
+matching the store, still calls orphaned, or that a plan removed by name. Whatever ends a run, the metadata is read once
+more: what got an owner while it was deleted is named.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.key_text import key_text
 from tieredctl.model.ownership import ObjectStatus
 from tieredctl.model.removal import PlanRecord
-from tieredctl.ops.change import Outcome
+from tieredctl.ops.change import Outcome, stopped_twice
 from tieredctl.ops.guards.comparison import same_bytes
 from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions, keys_left
@@ -26,7 +27,7 @@ from tieredctl.ops.guards.own_objects import TIMES_OF_COPIES
 from tieredctl.ops.guards.quarantine_keys import Quarantined, copies_in_quarantine, quarantined
 from tieredctl.ops.guards.sealed_notes import forget_noted_bytes
 from tieredctl.ops.orphan_removal.limits import demand_percent
-from tieredctl.ops.orphan_removal.owners import Owners
+from tieredctl.ops.orphan_removal.owners import Owners, having_owners
 from tieredctl.ops.orphan_removal.putting_back import not_in_its_place
 from tieredctl.ops.remote.listing import SpooledBatches, SpooledListing
 from tieredctl.ports.object_store import (
@@ -43,6 +44,8 @@ from tieredctl.process.progress import note
 LEAST_AGE_MS = 3_600_000
 """What has been in quarantine for less may be purged only on explicit request."""
 _AT_ONCE = 10_000
+_Pair = tuple[StoredObject, Quarantined]
+"""A copy, and what it is a copy of."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,6 +55,8 @@ class PurgeOutcome(Outcome):
 
     owned: list[str] = field(default_factory=list)
     """The keys of those that have an owner: they should be restored."""
+    lost: list[str] = field(default_factory=list)
+    """The keys of objects that got an owner while their copies were deleted, and are nowhere now."""
     unproven: int = 0
     """Old enough, but neither their keys nor the store's record of their plan names their cluster: kept."""
     young: int = 0
@@ -75,7 +80,7 @@ class PurgeOutcome(Outcome):
 
     @property
     def left(self) -> int:
-        return self.failed + self.skipped + self.unproven + keys_left(self.versions)
+        return self.failed + self.skipped + len(self.lost) + self.unproven + keys_left(self.versions)
 
 
 @dataclass(slots=True)
@@ -171,9 +176,7 @@ class PurgeCheck:
                 self._records[plan_id] = None
         return self._records[plan_id]
 
-    def _batches(
-        self, copies: SpooledBatches, result: PurgeOutcome
-    ) -> Iterator[list[tuple[StoredObject, Quarantined]]]:
+    def _batches(self, copies: SpooledBatches, result: PurgeOutcome) -> Iterator[list[_Pair]]:
         """Copies with their originals, once nothing speaks against a purge."""
         self._old = sum(len(batch) for batch in copies.batches())
         if not self._old:
@@ -207,9 +210,7 @@ class PurgeCheck:
         message = f"The metadata knows no topic with objects in {self.store.url} or its quarantine."
         raise TieredctlError(ErrorCode.NO_OVERLAP, message)
 
-    def _demand_unowned(
-        self, batch: Sequence[tuple[StoredObject, Quarantined]], result: PurgeOutcome
-    ) -> list[StoredObject]:
+    def _demand_unowned(self, batch: Sequence[_Pair], result: PurgeOutcome) -> list[StoredObject]:
         """The copies whose originals are orphaned by the metadata of now."""
         self.owners.refresh()
         statuses = self.owners.statuses(_as_it_was(copy, original) for copy, original in batch)
@@ -245,23 +246,31 @@ class Purge(PurgeCheck):
     """The key that sealed the notes about the copies, which are deleted with the copies."""
     purpose: str = field(default="orphans purge", kw_only=True)
     """The command, as whoever waits for the lease is told."""
+    _has_deleted: bool = field(default=False, init=False)
+    """Whether a copy was, or may have been, deleted."""
 
     def run(self) -> PurgeOutcome:
-        """Deletes the copies that are old enough and still orphaned."""
+        """Deletes the copies that are old enough and still orphaned, then looks whether they are, whatever stopped it:
+        that is in the outcome."""
         result = PurgeOutcome()
         with lease_held(self.store, self.purpose, self.clock_ms, unguarded=self.without_lease) as lease:
             try:
                 with self._old_copies(lease.clock(), result) as copies:
-                    for batch in self._batches(copies, result):
-                        self._purge(batch, lease, result)
+                    try:
+                        for batch in self._batches(copies, result):
+                            self._purge(batch, lease, result)
+                    except TieredctlError as error:
+                        result.stopped = error
+                    if self._has_deleted:
+                        self._look_again(copies, result)
             except TieredctlError as error:
-                result.stopped = error
+                result.stopped = stopped_twice(result.stopped, error)
             if result.stopped is None:
                 forget_original_times(self.store, self.key, TIMES_OF_COPIES)
                 forget_noted_bytes(self.store, self.key)
         return result
 
-    def _purge(self, batch: Sequence[tuple[StoredObject, Quarantined]], lease: Hold, result: PurgeOutcome) -> None:
+    def _purge(self, batch: Sequence[_Pair], lease: Hold, result: PurgeOutcome) -> None:
         doomed = self._demand_unowned(batch, result)
         note("copies judged", result.planned)
         with critical_section():
@@ -271,6 +280,7 @@ class Purge(PurgeCheck):
 
     def _delete(self, doomed: Sequence[StoredObject], lease: Hold, result: PurgeOutcome) -> None:
         lease.renew()
+        self._has_deleted = self._has_deleted or bool(doomed)
         gone = []
         for deletion in delete_surely(self.store, doomed):
             if deletion.outcome is DeletionOutcome.GONE:
@@ -283,8 +293,29 @@ class Purge(PurgeCheck):
             result.versions = result.versions or DeletedVersions()
             result.versions.add(delete_versions(self.store, gone))
 
+    def _look_again(self, copies: SpooledBatches, result: PurgeOutcome) -> None:
+        """Names what brokers may read, and neither quarantine nor store has: its broker finished a copy after it was
+        judged, and before its copy here was deleted."""
+        self.owners.refresh()
+        pairs = _pairs(copies)
+        while batch := list(islice(pairs, MOST_DELETED_AT_ONCE)):
+            nowhere = [pair for pair in self._read_by_brokers(batch) if not self._is_somewhere(*pair)]
+            if nowhere:
+                self.owners.refresh()  # a broker may have deleted what was back in its place
+            for _, original in self._read_by_brokers(nowhere):
+                result.lost.append(original.key)
+                result.findings.append(not_in_its_place(original.key, self.store.url, is_purged=True))
 
-def _pairs(copies: SpooledBatches) -> Iterator[tuple[StoredObject, Quarantined]]:
+    def _read_by_brokers(self, batch: Sequence[_Pair]) -> list[_Pair]:
+        """Those that have owners by what was read last; also where it is not known whether readers ask for them."""
+        owned = having_owners(self.owners, batch, lambda pair: _as_it_was(*pair))
+        return [pair for pair in owned if self.owners.is_read(pair[1].key) is not False]
+
+    def _is_somewhere(self, copy: StoredObject, original: Quarantined) -> bool:
+        return any(self.store.head(key) is not None for key in (copy.key, original.key))
+
+
+def _pairs(copies: SpooledBatches) -> Iterator[_Pair]:
     for batch in copies.batches():
         for row in batch.to_pylist():
             key = key_text(row["key"])

@@ -165,7 +165,7 @@ def failed(about: Receipt, now_ms: int, error: TieredctlError) -> Receipt:
     )
 
 
-def not_in_its_place(key: str, store: str) -> Finding:
-    """The finding that an object was removed, or is in quarantine, and now has an owner."""
-    message = "it was removed, and brokers may read it now"
+def not_in_its_place(key: str, store: str, *, is_purged: bool = False) -> Finding:
+    """The finding that an object was removed, or is in quarantine, and now has an owner; or its copy was purged."""
+    message = f"it was {'deleted for good' if is_purged else 'removed'}, and brokers may read it now"
     return Finding(FindingCode.OBJECT_MISSING, f"{store}/{key}", message, {"key": key})
