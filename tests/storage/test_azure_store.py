@@ -145,18 +145,6 @@ def test_a_copy_is_waited_for_and_one_that_failed_is_an_error(place: AzurePlace)
         store.copy(source, "c")
 
 
-def test_a_copy_that_takes_too_long_is_aborted(place: AzurePlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    (source,) = place.put("a")
-    monkeypatch.setattr("tieredctl.storage.azure._COPY_SECONDS", 0)
-    begun = Rule(answered(202, x_ms_copy_id="7", x_ms_copy_status="pending"), "PUT", header="x-ms-copy-source")
-
-    with behind(place, begun) as (store, proxy), refused_with("store-unreachable"):
-        store.copy(source, "b")
-
-    last = proxy.requests[-1]
-    assert (last.method, last.path.partition("?")[2]) == ("PUT", "comp=copy&copyid=7")
-
-
 def test_tags_that_cannot_be_understood_are_named(place: AzurePlace) -> None:
     (source,) = place.put("a")
     place.blob("a").set_blob_tags({"team": "a"})

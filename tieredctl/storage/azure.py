@@ -46,6 +46,8 @@ AZURE_CAPABILITIES = frozenset(Capability) - {Capability.MULTIPART_UPLOADS, Capa
 _CHANGED = {"BlobAlreadyExists", "ConditionNotMet", "SourceConditionNotMet", "TargetConditionNotMet"}
 _ARCHIVED = {"BlobArchived", "BlobBeingRehydrated"}
 _BEYOND_ITS_END = "InvalidRange"
+_UNCOPIED = {"aborted", "failed"}
+"""The states in which Azure leaves the blob that it makes, of no bytes, before it copies."""
 _COPY_PAUSE_SECONDS, _COPY_SECONDS = 0.5, 60
 _PATH_SEGMENTS_REFUSED = {".", ".."}
 """They would lead the request to another blob, as a backslash would, which Azure takes for a slash."""
@@ -184,24 +186,47 @@ class AzureStore(NoMultipartUploads, BucketStore[AzureConnection]):
 
     def _wait_for_copy(self, key: str, answer: Mapping[str, str]) -> None:
         """Until Azure reports that it has copied: within an account at once, as a rule. It would try for two weeks,
-        longer than any lease is held: a copy that takes too long is given up."""
+        longer than any lease is held: a copy that takes too long is given up. Whatever ends the wait without a copy,
+        the empty blob that Azure made for it is deleted."""
         copy_id, headers = answer.get("x-ms-copy-id", ""), answer
         until = monotonic() + _COPY_SECONDS
-        while headers.get("x-ms-copy-status") == "pending":
-            if monotonic() >= until:
-                self._abort_copy(key, copy_id)
-                message = f"{self.url} did not copy to {key!r} within {_COPY_SECONDS} s."
-                raise AzureFailure(ErrorCode.STORE_UNREACHABLE, message)
-            pause(_COPY_PAUSE_SECONDS)
-            headers = self._description(key) or {}
-        if headers.get("x-ms-copy-id") == copy_id and headers.get("x-ms-copy-status") != "success":
-            message = f"{self.url} did not finish copying to {key!r} ({headers.get('x-ms-copy-status')})."
-            raise AzureFailure(ErrorCode.UNREADABLE, message)
+        try:
+            while headers.get("x-ms-copy-status") == "pending":
+                if monotonic() >= until:
+                    raise AzureFailure(ErrorCode.STORE_UNREACHABLE, self._uncopied(key, f"within {_COPY_SECONDS} s"))
+                pause(_COPY_PAUSE_SECONDS)
+                headers = self._description(key) or {}
+            if headers.get("x-ms-copy-id") == copy_id and headers.get("x-ms-copy-status") != "success":
+                why = f"({headers.get('x-ms-copy-status')})"
+                raise AzureFailure(ErrorCode.UNREADABLE, self._uncopied(key, why))
+        except BaseException as error:  # an interruption, too
+            if self._is_undone(key, copy_id):
+                raise
+            if not isinstance(error, TieredctlError):
+                raise
+            message = f"{error.message} An empty blob may be left under that key."
+            raise AzureFailure(error.code, message, hint=error.hint) from None
 
-    def _abort_copy(self, key: str, copy_id: str) -> None:
+    def _uncopied(self, key: str, why: str) -> str:
+        return f"{self.url} did not copy to {key!r} {why}."
+
+    def _is_undone(self, key: str, copy_id: str) -> bool:
+        """Aborts a copy, and deletes the empty blob that it leaves under its key, unless others wrote to that since.
+        Whether none is left, as far as Azure answers."""
         with suppress(AzureFailure):  # it ended just now, or goes on without us
             asked = {"comp": "copy", "copyid": copy_id}
             self._request("PUT", self._writable_name(key), asked, {"x-ms-copy-action": "abort"})
+        try:
+            left = self._description(key)
+            if left is None or left.get("x-ms-copy-id") != copy_id or left.get("x-ms-copy-status") == "success":
+                return True
+            is_empty = left.get("x-ms-copy-status") in _UNCOPIED and left.get("content-length") == "0"
+            if not is_empty or Capability.CONDITIONAL_DELETE not in self.capabilities:
+                return False
+            (deletion,) = self.delete([_described(key, left, self.url)])
+        except TieredctlError:
+            return False
+        return deletion.outcome is not DeletionOutcome.FAILED
 
     def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
         demand_batch(objects)
