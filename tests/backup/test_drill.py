@@ -1,11 +1,12 @@
-"""The drill: three brokers and their disks are lost, and come back from the bucket and a backup set."""
+"""The drill: three brokers and their disks are lost, and come back from the bucket, with a backup set or without."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Event, Thread
@@ -13,6 +14,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from tests.cli.command_line import Outcome, this_process
@@ -20,7 +24,7 @@ from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.remote_segments import COPIED, RemoteSegments
 from tests.rigs.three_brokers import Node, ThreeBrokers, three_brokers
-from tests.rigs.topics import create_topics, topic_ids
+from tests.rigs.topics import admin_client, answered, create_topics, topic_ids
 from tests.rigs.waiting import wait_until
 from tieredctl.errors import ExitCode
 
@@ -37,15 +41,16 @@ TOPICS: Mapping[str, tuple[int, dict[str, str]]] = {
     CLICKS: (1, _TIERED | {"retention.ms": "6000"}),
     NOTES: (1, {}),
 }
+TIERED_TOPICS = (ORDERS, LEDGER, CLICKS)
 Rows = dict[tuple[str, int], tuple[int, int, list[tuple[Any, ...]]]]
 """By partition: where its log begins and ends, and the records that a consumer gets, in order."""
 
 
-def rows(server: str, isolation: str) -> Rows:
+def rows(server: str, isolation: str, topics: Sequence[str]) -> Rows:
     settings: dict[str, Any] = {"bootstrap.servers": server, "group.id": "reader", "isolation.level": isolation}
     settings["auto.offset.reset"] = "earliest"  # retention goes on
     with closing(Consumer(settings | {"enable.auto.commit": False, "enable.partition.eof": True})) as consumer:
-        places = [TopicPartition(topic, number) for topic, (count, _) in TOPICS.items() for number in range(count)]
+        places = [TopicPartition(topic, number) for topic in topics for number in range(TOPICS[topic][0])]
         ends = {(one.topic, one.partition): consumer.get_watermark_offsets(one, timeout=30) for one in places}
         found: dict[tuple[str, int], list[tuple[Any, ...]]] = {place: [] for place in ends}
         consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in ends])
@@ -67,8 +72,8 @@ def rows(server: str, isolation: str) -> Rows:
     return {place: (*ends[place], found[place]) for place in ends}
 
 
-def both(server: str) -> dict[str, Rows]:
-    return {isolation: rows(server, isolation) for isolation in ("read_uncommitted", "read_committed")}
+def both(server: str, topics: Sequence[str] = tuple(TOPICS)) -> dict[str, Rows]:
+    return {isolation: rows(server, isolation, topics) for isolation in ("read_uncommitted", "read_committed")}
 
 
 def produce_until(server: str, stop: Event) -> None:
@@ -119,6 +124,7 @@ def objects(bucket: Path) -> dict[str, str]:
 class Drill:
     brokers: ThreeBrokers
     sets: Path
+    without_backup: bool = False
 
     @property
     def server(self) -> str:
@@ -135,8 +141,11 @@ class Drill:
 
     def restore(self, verb: str, *more: str) -> Outcome:
         nodes = [word for one in self.brokers.nodes.values() for word in ("--node", f"{one.node_id}={one.log_dir}")]
-        places = ("--from", f"file:{self.sets}", "--store", f"file:{self.first.remote_dir}", "-o", "json")
-        return this_process("restore", verb, *places, *nodes, *more)
+        source: tuple[str, ...] = ("--from", f"file:{self.sets}")
+        if self.without_backup:
+            source = ("--without-backup", "--metadata-partitions", str(METADATA_PARTITIONS))
+        places = ("--store", f"file:{self.first.remote_dir}", "--cluster-id", self.first.cluster_id, "-o", "json")
+        return this_process("restore", verb, *source, *places, *nodes, *more)
 
     def lose_disks(self) -> None:
         for node in self.brokers.nodes.values():
@@ -147,11 +156,13 @@ class Drill:
     def come_back(self) -> dict[tuple[str, int], dict[str, Any]]:
         """Restores and starts all nodes; the plan's items by partition."""
         before = objects(self.first.remote_dir)
+        confirmed = ("--yes", "--accept-unknown") if self.without_backup else ("--yes",)
+        expected = ExitCode.INCOMPLETE if self.without_backup else ExitCode.FINDINGS
         planned = self.restore("plan")
-        assert planned.exit_code == ExitCode.FINDINGS, planned.err
-        done = self.restore("apply", "--yes", "--cluster-id", self.first.cluster_id)
-        assert done.exit_code == ExitCode.FINDINGS, done.err
-        again = self.restore("apply", "--yes", "--cluster-id", self.first.cluster_id)
+        assert planned.exit_code == expected, planned.err
+        done = self.restore("apply", *confirmed)
+        assert done.exit_code == expected, done.err
+        again = self.restore("apply", *confirmed)
         assert again.document()["items"] == done.document()["items"] == planned.document()["items"]
         assert objects(self.first.remote_dir) == before
         for node in self.brokers.nodes.values():
@@ -225,6 +236,50 @@ def test_a_cluster_that_lost_all_disks_comes_back_with_every_record_of_its_bucke
     demand_same_rows(before, both(drill.server), plan)
 
 
+def test_without_a_backup_every_record_of_the_bucket_comes_back_and_no_object_goes(drill: Drill) -> None:
+    drill.without_backup = True
+    ids = topic_ids(drill.server, TIERED_TOPICS)
+    stop = Event()
+    producing = Thread(target=produce_until, args=(drill.server, stop))
+    producing.start()
+    wait_until(lambda: len(drill.copied()) > 12, "segments are copied", SECONDS)
+    stop.set()
+    producing.join()
+    before = both(drill.server, TIERED_TOPICS)
+    drill.lose_disks()
+    bucket = objects(drill.first.remote_dir)
+
+    plan = drill.come_back()
+
+    assert topic_ids(drill.server, TIERED_TOPICS) == ids
+    assert {topic for topic, _ in plan} == {*TIERED_TOPICS}
+    demand_same_rows(before, both(drill.server, TIERED_TOPICS), plan)
+    produced = produce_one_each(drill.server, TIERED_TOPICS)
+    assert produced == {place: one["nextOffset"] for place, one in plan.items()}
+    roll_soon(drill.server)
+    produce_one_each(drill.server, TIERED_TOPICS)
+    wait_until(lambda: _copied_places(drill, produced) >= {*produced}, "new segments are copied", SECONDS)
+    verified = this_process(
+        *("verify", "--bootstrap-server", drill.server, "--store", f"file:{drill.first.remote_dir}"),
+        *("--level", "full"),
+    )
+    assert verified.exit_code == ExitCode.CLEAN, verified.err
+    assert objects(drill.first.remote_dir).items() >= bucket.items()
+
+
+def roll_soon(server: str) -> None:
+    """Gives the topics the one setting that is needed to see new segments copied: theirs are unknown."""
+    admin = admin_client(server)
+    entry = ConfigEntry("segment.ms", "400", incremental_operation=AlterConfigOpType.SET)
+    for topic in TIERED_TOPICS:
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        answered(partial(_altered, admin, resource))
+
+
+def _altered(admin: AdminClient, resource: ConfigResource) -> None:
+    admin.incremental_alter_configs([resource])[resource].result(SECONDS)
+
+
 def demand_same_rows(
     before: dict[str, Rows], after: dict[str, Rows], plan: Mapping[tuple[str, int], Mapping[str, Any]]
 ) -> None:
@@ -241,7 +296,7 @@ def demand_same_rows(
             assert records_now == [one for one in records if start_now <= one[0] < end_now], (isolation, place)
 
 
-def produce_one_each(server: str) -> dict[tuple[str, int], int]:
+def produce_one_each(server: str, topics: Sequence[str] = tuple(TOPICS)) -> dict[tuple[str, int], int]:
     producer = Producer({"bootstrap.servers": server, "enable.idempotence": True})
     offsets: dict[tuple[str, int], int] = {}
 
@@ -249,8 +304,8 @@ def produce_one_each(server: str) -> dict[tuple[str, int], int]:
         assert error is None
         offsets[message.topic(), message.partition()] = message.offset()
 
-    for topic, (partitions, _) in TOPICS.items():
-        for partition in range(partitions):
+    for topic in topics:
+        for partition in range(TOPICS[topic][0]):
             producer.produce(topic, b"new", partition=partition, on_delivery=note)
     producer.flush(SECONDS)
     return offsets

@@ -1,40 +1,25 @@
-"""`restore plan` and `apply`: a cluster brought back on new nodes, from its bucket and a backup set."""
+"""`restore plan` and `apply`: a cluster brought back on new nodes, from its bucket, with a backup set or without."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.ops.backup.cluster_state import ClusterState, read_cluster_state
-from tieredctl.ops.backup.manifests import CLUSTER_FILE, EVENTS_FILE, GROUPS_FILE, OFFSETS_FILE, Manifest
-from tieredctl.ops.backup.sets import ClusterSets, KnownSet
+from tieredctl.ops.backup.cluster_state import ClusterState
 from tieredctl.ops.metadata.event_filter import EventFilter
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
-from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata_recovery.event_rebuilding import StoreListing
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.recovery_plan import Recovery, RecoveryPlanner
 from tieredctl.ops.metadata_recovery.segment_judgement import SegmentJudge
 from tieredctl.ops.restore.metadata_logs import cut_offsets
 from tieredctl.ops.restore.restore_plan import RestoreOutcome, RestorePlan, apply_restore
-from tieredctl.ops.restore.restored_cluster import (
-    NewNode,
-    Placement,
-    cut_to_topics,
-    is_internal,
-    partitions_of,
-    restored_state,
-)
+from tieredctl.ops.restore.restored_cluster import NewNode, Placement, is_internal, partitions_of, restored_state
 from tieredctl.ops.restore.restored_logs import (
     LogEnds,
     LogsInStore,
@@ -43,11 +28,9 @@ from tieredctl.ops.restore.restored_logs import (
     log_without_segments,
     of_known_topics,
 )
-from tieredctl.ports.cluster import CommittedOffset
 from tieredctl.ports.metadata_source import MetadataSource
-from tieredctl.ports.object_store import ObjectStore, list_unreserved
-from tieredctl.wiring.backup import backup_sets
 from tieredctl.wiring.places import StorePlace
+from tieredctl.wiring.restore_sources import Beginnings, ListedStore, RestoreSource, selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,62 +51,50 @@ class Restore:
 
 @contextmanager
 def restore(
-    sets_at: StorePlace,
+    source: RestoreSource,
     store: StorePlace,
     nodes: Sequence[NewNode],
     *,
-    cluster_id: str | None = None,
-    number: int | None = None,
     topics: Sequence[str] = (),
-    begin_at: Mapping[tuple[str, int], int],
+    begin_at: Beginnings,
 ) -> Iterator[Restore]:
-    """The plan, by the newest set or the one of a number, and by what the store has now. Changes nothing.
+    """The plan, by what the source knows, and by what the store has now. Changes nothing.
 
-    Every file of the set and of those that it needs is checked first. Raises TieredctlError where one is damaged, where
-    the store has nothing of the cluster, and as the stores do.
+    Raises TieredctlError as the source and the store do.
     """
-    sets = backup_sets(sets_at, cluster_id)
-    numbers = sets.numbers()
-    chain = sets.chain(numbers[-1] if number is None else number)
-    manifest = chain[-1].manifest
-    data = sets.read_file(manifest, CLUSTER_FILE)
-    state = read_cluster_state(data, manifest.metadata_log_end)
-    state = ClusterState(cut_to_topics(state.image, topics), state.epoch, state.versions)
-    _demand_topics(state, begin_at)
-    placement = Placement.of(nodes, state.image, chain[-1].sha256)
-    listed = _log_ends(sets, manifest)
-    with (
-        TemporaryDirectory(prefix="tieredctl-restore-") as folder,
-        closing(_events(sets, chain, Path(folder))) as events,
-    ):
-        selection = Selection.given([one for one in topics if not is_internal(one)] or None, None, None, ())
-        metadata = KnownMetadata(FollowedMetadata(partial(_same, events)))
+    with source.opened(store, nodes, topics, begin_at) as cluster:
+        state = cluster.state
+        _demand_partitions(state, begin_at)
+        placement = Placement.of(nodes, state.image, cluster.sha256)
+        metadata = KnownMetadata(FollowedMetadata(partial(_same, cluster.events)))
         metadata.refresh()
         promised = _promised(metadata, partitions_of(state.image))
+        listed = cluster.log_ends
         ends = {one: LogEnds.known(listed.get((one.topic_id, one.partition)), some) for one, some in promised.items()}
-        recovery, in_store = _recovery(store, metadata, selection, ends, events.partition_count)
+        recovery, in_store = _recovery(cluster.store, metadata, ends, cluster.events.partition_count)
         logs = {one: _log(one, in_store.get(one), ends[one], begin_at, len(some)) for one, some in promised.items()}
         by_name = {(one.topic, one.partition): log for one, log in logs.items() if log.origin is not Origin.INTERNAL}
         plan = RestorePlan(
-            manifest,
-            chain[-1].sha256,
+            cluster.manifest,
+            cluster.sha256,
             store.url,
             nodes,
             placement,
             restored_state(state, logs, placement),
             logs,
-            cut_offsets(_committed(sets, manifest), by_name),
+            cut_offsets(cluster.committed, by_name),
             recovery,
+            cluster.accepts_unknown,
         )
-        only = EventFilter.given(selection, None, None) if topics else None
-        yield Restore(plan, numbers[-1] - manifest.number, events, only)
+        only = EventFilter.given(selected(topics), None, None) if topics else None
+        yield Restore(plan, cluster.newer_sets, cluster.events, only)
 
 
 def _log(
     partition: TopicIdPartition,
     in_store: RestoredLog | None,
     ends: LogEnds | None,
-    begin_at: Mapping[tuple[str, int], int],
+    begin_at: Beginnings,
     promised: int,
 ) -> RestoredLog:
     if in_store is not None:
@@ -133,11 +104,11 @@ def _log(
     return log_without_segments(partition, ends, begin_at.get((partition.topic, partition.partition)), promised)
 
 
-def _demand_topics(state: ClusterState, begin_at: Mapping[tuple[str, int], int]) -> None:
+def _demand_partitions(state: ClusterState, begin_at: Beginnings) -> None:
     known = {(one.topic, one.partition) for one in partitions_of(state.image)}
     for topic, partition in begin_at:
         if (topic, partition) not in known:
-            raise TieredctlError(ErrorCode.USAGE, f"--begin-at: the set has no partition {topic}-{partition}.")
+            raise TieredctlError(ErrorCode.USAGE, f"--begin-at: there is no partition {topic}-{partition} to restore.")
 
 
 def _promised(
@@ -151,29 +122,22 @@ def _promised(
 
 
 def _recovery(
-    place: StorePlace,
+    listed: ListedStore | None,
     known: KnownMetadata,
-    selection: Selection,
     ends: Mapping[TopicIdPartition, LogEnds | None],
     metadata_partitions: int | None,
 ) -> tuple[Recovery | None, dict[TopicIdPartition, RestoredLog]]:
     """What the store has, beside what the events say; nothing where it is empty."""
-    try:
-        remote = place.open()
-    except TieredctlError as error:
-        if error.code is not ErrorCode.UNKNOWN_LAYOUT or any(list_unreserved(place.open_store())):
-            raise
+    if listed is None:
         return None, {}
-    listing = StoreListing(remote.store, remote.layout, selection)
-    stored = list(listing.partitions())
-    if listing.objects and listing.unexplained == listing.objects:
-        message = f"The layout {remote.layout.name} explains none of the {listing.objects} objects of {place.url}."
-        raise TieredctlError(ErrorCode.NO_OVERLAP, message)
-    judge = SegmentJudge(known, remote.store, remote.layout, known.traits, brokers_are_gone=True)
+    store, layout, listing = listed.store, listed.layout, listed.listing
+    judge = SegmentJudge(known, store, layout, known.traits, brokers_are_gone=True)
     planner = RecoveryPlanner(known, judge, metadata_partitions=metadata_partitions)
-    found = Recovery(list(planner.partitions(stored)), listing.objects, listing.unexplained, tuple(known.findings))
+    found = Recovery(
+        list(planner.partitions(listed.stored)), listing.objects, listing.unexplained, tuple(known.findings)
+    )
     recovery = of_known_topics(found, ends)
-    in_store = LogsInStore(remote.store, remote.layout)
+    in_store = LogsInStore(store, layout)
     logs = {}
     for one in recovery.partitions:
         log = in_store.log(one, known.deleted_offsets(one.partition), ends[one.partition])
@@ -184,32 +148,3 @@ def _recovery(
 
 def _same(events: MetadataSource) -> MetadataSource:
     return events
-
-
-def _events(sets: ClusterSets[ObjectStore], chain: Sequence[KnownSet], folder: Path) -> MetadataSource:
-    """The events of all sets of a chain, each file checked and put on this machine's disk."""
-    from tieredctl.kafka.export_chain import ExportChain
-    from tieredctl.kafka.export_file import ExportFile
-
-    exports = []
-    for one in chain:
-        file = folder / f"{one.manifest.number}-{EVENTS_FILE}"
-        file.write_bytes(sets.read_file(one.manifest, EVENTS_FILE))
-        exports.append(ExportFile(file))
-    return ExportChain(exports)
-
-
-def _log_ends(sets: ClusterSets[ObjectStore], manifest: Manifest) -> dict[tuple[str, int], LogEnds]:
-    items = _items(sets, manifest, OFFSETS_FILE)
-    return {(one["topicId"], one["partition"]): LogEnds(one["earliest"], one["latest"]) for one in items}
-
-
-def _committed(sets: ClusterSets[ObjectStore], manifest: Manifest) -> list[CommittedOffset]:
-    if manifest.file(GROUPS_FILE) is None:
-        return []
-    return [CommittedOffset(**one) for one in _items(sets, manifest, GROUPS_FILE)]
-
-
-def _items(sets: ClusterSets[ObjectStore], manifest: Manifest, name: str) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = json.loads(sets.read_file(manifest, name))["items"]
-    return items

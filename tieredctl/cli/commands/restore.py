@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import pairs
+from tieredctl.cli.arguments import kafka_id, pairs
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.option_groups import OptionGroup
 from tieredctl.cli.options import ClusterId, DryRun, Topics, Yes
@@ -21,11 +21,13 @@ from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Severity
+from tieredctl.ops.restore.cluster_of_keys import MOST_PARTITIONS
 from tieredctl.ops.restore.restore_plan import RestoreOutcome, RestorePlan
 from tieredctl.ops.restore.restored_cluster import NewNode
 from tieredctl.ops.restore.restored_logs import RestoredLogRow
 from tieredctl.wiring.places import StorePlace
 from tieredctl.wiring.restore import Restore, restore
+from tieredctl.wiring.restore_sources import BackupSource, KeysSource, RestoreSource
 
 _NODE = re.compile(r"([0-9]{1,10})(?:=(.+))?", re.DOTALL)
 _BEGINNING = re.compile(r"([A-Za-z0-9._-]{1,249}):([0-9]{1,10})=([0-9]{1,18})", re.ASCII)
@@ -33,9 +35,8 @@ _BEGINNING = re.compile(r"([A-Za-z0-9._-]{1,249}):([0-9]{1,10})=([0-9]{1,18})", 
 
 @dataclass(frozen=True, slots=True)
 class RestoreOptions(OptionGroup):
-    """The set, the nodes and the topics that are meant."""
+    """The set, or that there is none, the nodes and the topics that are meant."""
 
-    source: Annotated[str, typer.Option("--from", metavar="URL", help="Where `backup run` wrote its sets.")]
     node: Annotated[
         list[str],
         typer.Option(
@@ -43,6 +44,9 @@ class RestoreOptions(OptionGroup):
             help="A node and its new, empty log directory; without DIR, one on another machine. Repeat it for several.",
         ),
     ]
+    source: Annotated[str | None, typer.Option("--from", metavar="URL", help="Where `backup run` wrote its sets.")] = (
+        None
+    )
     source_option: Annotated[
         list[str] | None,
         typer.Option("--from-option", metavar="NAME=VALUE", help="A setting of --from; repeat it for several."),
@@ -57,9 +61,61 @@ class RestoreOptions(OptionGroup):
         ),
     ] = None
 
-    def sets(self) -> StorePlace:
-        """Where the sets are."""
-        return StorePlace(self.source, pairs("--from-option", self.source_option))
+    without_backup: Annotated[
+        bool, typer.Option("--without-backup", help="There is no set: take what the keys of the store's objects say.")
+    ] = False
+    metadata_partitions: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            max=MOST_PARTITIONS,
+            help="How many partitions brokers are configured to expect of the metadata topic, without a backup.",
+        ),
+    ] = None
+    topic_id: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOPIC=ID", help="The id that counts of a recreated topic, without a backup; repeat it for several."
+        ),
+    ] = None
+    accept_unknown: Annotated[
+        bool, typer.Option("--accept-unknown", help="Go on without a backup: what it would say is lost.")
+    ] = False
+
+    def of(self, cluster_id: str | None) -> RestoreSource:
+        """What says how the cluster was. Raises TieredctlError `usage` where not exactly one does, for options of the
+        other, and where one of its own is lacking."""
+        if self.without_backup:
+            return self._keys(cluster_id)
+        if self.source is None:
+            message = "No backup set was given."
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Give --from; or, if there is none, --without-backup.")
+        lost = {
+            "--metadata-partitions": self.metadata_partitions,
+            "--topic-id": self.topic_id,
+            "--accept-unknown": self.accept_unknown,
+        }
+        _demand_none(lost, "needs --without-backup: a set says it")
+        sets = StorePlace(self.source, pairs("--from-option", self.source_option))
+        return BackupSource(sets, cluster_id, self.set_)
+
+    def _keys(self, cluster_id: str | None) -> KeysSource:
+        sets = {"--from": self.source, "--from-option": self.source_option, "--set": self.set_}
+        _demand_none(sets, "cannot be combined with --without-backup")
+        if self.metadata_partitions is None:
+            message = "Without a backup, nothing says how many partitions the metadata topic had."
+            hint = (
+                "Give --metadata-partitions with what brokers are configured with "
+                "(remote.log.metadata.topic.num.partitions, 50 by default): with another count they exit at startup."
+            )
+            raise TieredctlError(ErrorCode.METADATA_PARTITIONS, message, hint=hint)
+        if cluster_id is None:
+            message = "Without a backup, nothing says which id the cluster had."
+            hint = "Give the one that it had with --cluster-id, or a new one of `kafka-storage.sh random-uuid`."
+            raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
+        ids = {topic: kafka_id(one) for topic, one in pairs("--topic-id", self.topic_id).items()}
+        return KeysSource(cluster_id, self.metadata_partitions, ids, self.accept_unknown)
 
     def nodes(self) -> list[NewNode]:
         """Raises TieredctlError `usage` for what is not ID or ID=DIR, and for a node or folder given twice."""
@@ -76,6 +132,12 @@ class RestoreOptions(OptionGroup):
             if match is None:
                 raise TieredctlError(ErrorCode.USAGE, f"--begin-at {text!r} is not TOPIC:PARTITION=OFFSET.")
         return {(match[1], int(match[2])): int(match[3]) for _, match in matches if match is not None}
+
+
+def _demand_none(given: Mapping[str, object], why: str) -> None:
+    for option, value in given.items():
+        if value not in (None, False):
+            raise TieredctlError(ErrorCode.USAGE, f"{option} {why}.")
 
 
 def _node(text: str) -> NewNode:
@@ -146,11 +208,9 @@ def _end(shown: RestorePlan, outcome: RestoreOutcome, view: ProgressView, *, dry
 
 def _restore(options: RestoreOptions, remote: RemoteOptions, cluster_id: str | None) -> AbstractContextManager[Restore]:
     return restore(
-        options.sets(),
+        options.of(cluster_id),
         remote.place(),
         options.nodes(),
-        cluster_id=cluster_id,
-        number=options.set_,
         topics=options.topic or (),
         begin_at=options.beginnings(),
     )
@@ -168,12 +228,16 @@ def _sentences(found: Restore) -> Iterator[str]:
     summary = shown.summary()
     if found.newer_sets:
         yield f"Set {shown.manifest.number} is not the newest: there are {found.newer_sets} after it."
-    yield from _some("Not in the set", shown.manifest.unread)
+    yield from _some("Unknown" if shown.is_without_backup else "Not in the set", shown.manifest.unread)
     yield from _some("To be given again", shown.manifest.left_out)
     back = f"{counted(summary['segments'], 'segment')} of {counted(summary['partitions'], 'partition')}"
-    yield f"What comes back: {back}, {summary['recovered']} of them copied after the set was made."
-    lost = counted(summary["lostOffsets"], "offset")
-    yield f"Lost: {lost} in the ranges below, and whatever was on disks alone after the set was made."
+    lost = f"{counted(summary['lostOffsets'], 'offset')} in the ranges below, and whatever was on disks alone"
+    if shown.is_without_backup:
+        yield f"What comes back: {back}, with the names and ids that their keys have."
+        yield f"Lost: {lost}; how much that was is unknown."
+    else:
+        yield f"What comes back: {back}, {summary['recovered']} of them copied after the set was made."
+        yield f"Lost: {lost} after the set was made."
 
 
 def _lost(row: RestoredLogRow) -> str:

@@ -17,6 +17,8 @@ CLUSTER_FILE, CLUSTER_DOCUMENT = "cluster.checkpoint", "cluster.json"
 """The cluster's metadata as a KRaft snapshot without its secrets, and the same for people."""
 EVENTS_FILE = "remote-log-metadata.parquet"
 """What is new in `__remote_log_metadata`, as `metadata export` writes it."""
+WITHOUT_SET = 0
+"""The number of a manifest that no set has: what it says is derived from the keys of objects."""
 OFFSETS_FILE, GROUPS_FILE, SETTINGS_FILE = "offsets.json", "groups.json", "settings.json"
 
 
@@ -48,7 +50,7 @@ class Manifest:
 
     cluster_id: str
     number: int
-    """Of the set: the first has 1."""
+    """Of the set: the first has 1; `WITHOUT_SET` of none."""
     folder: str
     """Where its files are, below the cluster's folder."""
     created_ms: int

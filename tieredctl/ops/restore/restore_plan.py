@@ -13,12 +13,13 @@ from tieredctl.formats.file_names import kraft_snapshot_name
 from tieredctl.formats.kraft_log import KraftRecordType, encode_kraft_record
 from tieredctl.formats.kraft_snapshot import encode_kraft_snapshot
 from tieredctl.kraft.image import METADATA_VERSION
+from tieredctl.model.counted import counted
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.ops.backup.cluster_state import ClusterState
-from tieredctl.ops.backup.manifests import Manifest
+from tieredctl.ops.backup.manifests import WITHOUT_SET, Manifest
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -52,10 +53,12 @@ class RestorePlan:
     """Of groups, cut to where logs go on."""
     recovery: Recovery | None
     """Of the store's segments; None where the set knows none."""
+    accepts_unknown: bool = True
+    """Whether what no backup set says may be unknown; where there is a set, nothing is to be accepted."""
 
     def source(self) -> Document:
         """What it is about."""
-        return {"clusterId": self.manifest.cluster_id, "set": self.manifest.number, "store": self.store_url}
+        return {"clusterId": self.manifest.cluster_id, "set": self.manifest.number or None, "store": self.store_url}
 
     def rows(self) -> list[RestoredLogRow]:
         """One for each partition whose log does not begin at 0, or that loses something."""
@@ -74,7 +77,7 @@ class RestorePlan:
             "unknown": len(unknown_logs(self.logs)),
             "groupOffsets": len(self.committed),
             "nodes": [node.node_id for node in self.nodes],
-            "createdMs": self.manifest.created_ms,
+            "createdMs": None if self.is_without_backup else self.manifest.created_ms,
             "leftOut": list(self.manifest.left_out),
             "unread": list(self.manifest.unread),
             "findings": [finding.document() for finding in self.findings()],
@@ -90,6 +93,11 @@ class RestorePlan:
             of_groups = [Finding(FindingCode.BACKUP_INCOMPLETE, GROUPS_TOPIC, message, evidence)]
         return [*(() if self.recovery is None else self.recovery.all_findings()), *of_logs, *of_groups]
 
+    @property
+    def is_without_backup(self) -> bool:
+        """Whether the cluster is derived from the keys of its objects alone."""
+        return self.manifest.number == WITHOUT_SET
+
     def folders(self) -> dict[int, Path]:
         """Of the nodes that are restored on this machine."""
         return {node.node_id: node.folder for node in self.nodes if node.folder is not None}
@@ -102,7 +110,12 @@ class RestorePlan:
         return sha256(json.dumps(told).encode()).hexdigest()
 
     def demand_applicable(self) -> None:
-        """Raises TieredctlError where a log's beginning is not known, and where a folder cannot take a node."""
+        """Raises TieredctlError where what is unknown is not accepted, where a log's beginning is not known, and where
+        a folder cannot take a node."""
+        if not self.accepts_unknown:
+            message = f"Without a backup, {counted(len(self.manifest.unread), 'kind')} of facts stay unknown."
+            hint = "See `restore plan`; if no backup set is left, take them as lost with --accept-unknown."
+            raise TieredctlError(ErrorCode.METADATA_INCOMPLETE, message, hint=hint)
         unknown = unknown_logs(self.logs)
         if unknown:
             one = unknown[0]

@@ -72,7 +72,12 @@ def _directory_id(node_id: int, image: ClusterImage, seed: str) -> str:
     registered = image.brokers.get(node_id, {}).get("LogDirs") or []
     if len(registered) == 1:
         return uuid_text(registered[0])
-    texts = (uuid_text(sha256(f"{seed} {node_id} {number}".encode()).digest()[:16]) for number in range(1000))
+    return derived_id(f"{seed} {node_id}")
+
+
+def derived_id(seed: str) -> str:
+    """An id that is the same wherever it is made of the same seed, and that no option's name looks like."""
+    texts = (uuid_text(sha256(f"{seed} {number}".encode()).digest()[:16]) for number in range(1000))
     return next(text for text in texts if not text.startswith("-"))
 
 

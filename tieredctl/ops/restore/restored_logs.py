@@ -258,7 +258,7 @@ def of_known_topics(recovery: Recovery, partitions: Collection[TopicIdPartition]
 
 def _unknown(recovery: PartitionRecovery) -> Finding:
     partition, count = recovery.partition, len(recovery.to_recover())
-    message = f"{counted(count, 'segment is', 'segments are')} not restored: the set has no such partition"
+    message = f"{counted(count, 'segment is', 'segments are')} not restored: the restored cluster has no such partition"
     return Finding(FindingCode.TOPIC_NOT_IN_CLUSTER, str(partition), message, partition_document(partition))
 
 
