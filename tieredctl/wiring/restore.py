@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -27,6 +27,7 @@ from tieredctl.ops.restore.restored_logs import (
     RestoredLog,
     log_without_segments,
     of_known_topics,
+    placed_in_log,
 )
 from tieredctl.ports.metadata_source import MetadataSource
 from tieredctl.wiring.places import StorePlace
@@ -138,12 +139,13 @@ def _recovery(
     )
     recovery = of_known_topics(found, ends)
     in_store = LogsInStore(store, layout)
-    logs = {}
+    logs, kept = {}, []
     for one in recovery.partitions:
         log = in_store.log(one, known.deleted_offsets(one.partition), ends[one.partition])
         if log is not None:
             logs[one.partition] = log
-    return recovery, logs
+        kept.append(placed_in_log(one, log, planner) if log is not None and ends[one.partition] is None else one)
+    return replace(recovery, partitions=kept), logs
 
 
 def _same(events: MetadataSource) -> MetadataSource:

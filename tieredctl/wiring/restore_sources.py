@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -135,6 +135,8 @@ class KeysSource:
     metadata_partitions: int
     topic_ids: Mapping[str, str]
     """Which one counts, of topics that were recreated."""
+    controllers: Collection[int]
+    """The nodes that are no brokers, and have no replica."""
     accepts_unknown: bool
 
     @contextmanager
@@ -153,9 +155,10 @@ class KeysSource:
         events = EmptyMetadata.of(self.cluster_id, self.metadata_partitions)
         also = [one for one in begin_at if one[0] in ids]
         as_of_ms = max(one.stored_ms for _, segments in listed.stored for one in segments)
-        brokers = sorted(node.node_id for node in nodes)
+        brokers = sorted({node.node_id for node in nodes}.difference(self.controllers))
         state = cluster_of_keys(partitions, ids, events, brokers, also, as_of_ms)
         seed = sha256(f"{self.cluster_id} ".encode() + state.checkpoint()).hexdigest()
+        state.image.controllers = {one: {} for one in self.controllers}
         yield KnownCluster(
             *(manifest_of_keys(events), seed, state, events, listed), accepts_unknown=self.accepts_unknown
         )

@@ -79,6 +79,10 @@ class RestoreOptions(OptionGroup):
             metavar="TOPIC=ID", help="The id that counts of a recreated topic, without a backup; repeat it for several."
         ),
     ] = None
+    controller: Annotated[
+        list[int] | None,
+        typer.Option(metavar="ID", help="A node that is no broker, without a backup; repeat it for several."),
+    ] = None
     accept_unknown: Annotated[
         bool, typer.Option("--accept-unknown", help="Go on without a backup: what it would say is lost.")
     ] = False
@@ -94,6 +98,7 @@ class RestoreOptions(OptionGroup):
         lost = {
             "--metadata-partitions": self.metadata_partitions,
             "--topic-id": self.topic_id,
+            "--controller": self.controller,
             "--accept-unknown": self.accept_unknown,
         }
         _demand_none(lost, "needs --without-backup: a set says it")
@@ -115,7 +120,11 @@ class RestoreOptions(OptionGroup):
             hint = "Give the one that it had with --cluster-id, or a new one of `kafka-storage.sh random-uuid`."
             raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
         ids = {topic: kafka_id(one) for topic, one in pairs("--topic-id", self.topic_id).items()}
-        return KeysSource(cluster_id, self.metadata_partitions, ids, self.accept_unknown)
+        controllers = frozenset(self.controller or ())
+        strangers = sorted(controllers.difference(one.node_id for one in self.nodes()))
+        if strangers:
+            raise TieredctlError(ErrorCode.USAGE, f"--controller {strangers[0]} is not among the nodes.", hint=_EACH)
+        return KeysSource(cluster_id, self.metadata_partitions, ids, controllers, self.accept_unknown)
 
     def nodes(self) -> list[NewNode]:
         """Raises TieredctlError `usage` for what is not ID or ID=DIR, and for a node or folder given twice."""
@@ -136,7 +145,7 @@ class RestoreOptions(OptionGroup):
 
 def _demand_none(given: Mapping[str, object], why: str) -> None:
     for option, value in given.items():
-        if value not in (None, False):
+        if value is not None and value is not False:
             raise TieredctlError(ErrorCode.USAGE, f"{option} {why}.")
 
 
@@ -252,6 +261,7 @@ def _some(what: str, ones: Sequence[str]) -> Iterator[str]:
 
 
 _SHOWN = 20
+_EACH = "Give each node of the cluster with --node."
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _commands.command("plan")(plan)
 _commands.command("apply")(apply)

@@ -63,8 +63,13 @@ class PartitionRecovery:
     moved: MovedLogStart | None = None
     """Set if the leader's log starts above segments that the store has."""
     findings: Sequence[Finding] = ()
-    to_take_back: Sequence[PromisedSegment] = ()
-    """What an earlier recovery registered although brokers had deleted it."""
+    promised: Sequence[PromisedSegment] = ()
+    """What an earlier recovery registered, and the store lacks."""
+
+    @property
+    def to_take_back(self) -> list[PromisedSegment]:
+        """What of that brokers had deleted before."""
+        return [one for one in self.promised if one.is_to_be_taken_back]
 
     def to_recover(self) -> list[JudgedSegment]:
         """In the order in which they were stored, then by offset: which of two overlapping copies a broker uses may
@@ -209,7 +214,16 @@ class RecoveryPlanner:
         self, partition: TopicIdPartition, segments: Sequence[StoredSegment], promised: Sequence[PromisedSegment]
     ) -> PartitionRecovery:
         live = None if self.look is None or not segments else self.look(partition)
-        judged = self.judge.judge(partition, segments, live)
+        return self.settled(partition, self.judge.judge(partition, segments, live), live, promised)
+
+    def settled(
+        self,
+        partition: TopicIdPartition,
+        judged: Sequence[JudgedSegment],
+        live: LivePartition | None,
+        promised: Sequence[PromisedSegment],
+    ) -> PartitionRecovery:
+        """The plan for a partition whose segments are judged. Raises TieredctlError as the store does."""
         log = None if live is None else live.log
         moved = None if log is None else moved_log_start(partition, judged, log, self.judge.store, self.judge.layout)
         held = [one.metadata for one in judged if one.fate in (Fate.RECOVER, Fate.IN_METADATA) and one.metadata]
@@ -218,8 +232,7 @@ class RecoveryPlanner:
         findings += [one.finding() for one in promised]
         if moved is not None:
             findings.append(moved.finding())
-        to_take_back = [one for one in promised if one.is_to_be_taken_back]
-        return PartitionRecovery(partition, self._place(partition), judged, live, moved, findings, to_take_back)
+        return PartitionRecovery(partition, self._place(partition), judged, live, moved, findings, promised)
 
     def _place(self, partition: TopicIdPartition) -> int:
         count = self.metadata_partitions or self.known.metadata_partitions or DEFAULT_METADATA_PARTITIONS

@@ -171,6 +171,18 @@ def _placed(metadata: RemoteLogSegmentMetadata, log: LeaderLog) -> tuple[Fate, s
     return Fate.RECOVER, ""
 
 
+def placed(segments: Iterable[JudgedSegment], log: LeaderLog) -> list[JudgedSegment]:
+    """The segments as they are judged once it is known where their log begins and ends: what its leader would delete or
+    ignore is not recovered."""
+    return [one if one.fate is not Fate.RECOVER else _placed_again(one, log) for one in segments]
+
+
+def _placed_again(segment: JudgedSegment, log: LeaderLog) -> JudgedSegment:
+    assert segment.metadata is not None
+    fate, reason = _placed(segment.metadata, log)
+    return replace(segment, fate=fate, reason=reason)
+
+
 def _served(judged: Sequence[JudgedSegment], recorded: Iterable[RemoteLogSegmentMetadata]) -> set[str]:
     """The segments that a broker uses, by the order in which their objects were stored, or of their events if there are
     no objects."""

@@ -61,8 +61,13 @@ class EmptyMetadata:
         return cls(cluster_id, derived_id(f"{cluster_id} {METADATA_TOPIC}"), partition_count)
 
     def describe(self) -> dict[str, object]:
-        """The cluster, and that nothing was read."""
-        return {"clusterId": self.cluster_id, "events": 0}
+        """Whose it is, and that it has nothing."""
+        return {
+            "clusterId": self.cluster_id,
+            "metadataTopicId": self.metadata_topic_id,
+            "topicPartitions": self.partition_count,
+            "endOffsets": {str(number): 0 for number in self.metadata_partitions()},
+        }
 
     def metadata_partitions(self) -> list[int]:
         """All."""

@@ -14,12 +14,14 @@ from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.model.local_log import LeaderLog
 from tieredctl.model.result_row import Column, JsonOnly, ResultRow, Size, Wide
 from tieredctl.ops.documents import partition_document
 from tieredctl.ops.metadata_recovery.event_rebuilding import Unfit, epochs_within, read_lineage
-from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery, Recovery
+from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
+from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery, Recovery, RecoveryPlanner
 from tieredctl.ops.metadata_recovery.restored_log_start import demand_ascending
-from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment
+from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment, placed
 from tieredctl.ports.layout import Layout, Part
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.rlmm.cache import DeletedOffsets
@@ -159,8 +161,13 @@ class LogsInStore:
         lineage = self._lineage(last, list(map(_metadata, present)))
         epochs = dict(lineage)
         line = [one for one in present if is_within_leader_epochs(_metadata(one), next_offset, epochs)]
+        if ends is None:
+            line = [one for one in line if _metadata(one).end_offset >= lineage[0].start_offset]
         start = min(_metadata(one).start_offset for one in line or [last])
-        if ends is not None:
+        if ends is None:
+            # epochs are cut at the log start, and brokers find no record below the first (LeaderEpochFileCache)
+            start = max(start, lineage[0].start_offset)
+        else:
             # a log that began above what is lost would have brokers delete the rest of its first segments' metadata
             lacking = next(deleted.not_among(ends.earliest, start - 1), None)
             start = max(start, min(ends.earliest, next_offset)) if lacking is None else lacking[0]
@@ -191,11 +198,20 @@ class LogsInStore:
             if epochs_within(entries, metadata.start_offset, metadata.end_offset) == metadata.segment_leader_epochs:
                 return [one for one in entries if one.start_offset <= metadata.end_offset]
         except (DecodeError, Unfit, ValueError):
-            pass
+            start = max(start, lineage[0].start_offset)
         except TieredctlError as error:
             if error.code not in _LINEAGE_UNREADABLE:
                 raise
         return _joined(sorted(segments, key=_epoch_and_end))
+
+
+def placed_in_log(recovery: PartitionRecovery, log: RestoredLog, planner: RecoveryPlanner) -> PartitionRecovery:
+    """The recovery without segments that the restored log's leader would delete, or ignore: they stay in the store, in
+    no metadata. Raises TieredctlError as the store does."""
+    epochs = [(one.epoch, one.start_offset) for one in log.leader_epochs]
+    leader = LeaderLog(log.log_start_offset, log.next_offset, log.next_offset, epochs)
+    live = LivePartition(leader, recovery.partition.topic_id)
+    return planner.settled(recovery.partition, placed(recovery.segments, leader), live, recovery.promised)
 
 
 def _epoch_and_end(metadata: RemoteLogSegmentMetadata) -> tuple[int, int]:
