@@ -149,13 +149,13 @@ REFUSED: dict[str, tuple[Change, tuple[str, ...], ExitCode, str]] = {
     "a set's number": (nothing, (*USUAL, "--set", "0"), ExitCode.USAGE, "--set"),
     "a set and a count": (nothing, ("--from", "file:sets", *PARTS), ExitCode.USAGE, "--metadata-partitions"),
     "a set and accepted": (nothing, ("--from", "file:sets", "--accept-unknown"), ExitCode.USAGE, "--accept-unknown"),
-    "a set and an id": (nothing, ("--from", "file:sets", "--topic-id", "a=b"), ExitCode.USAGE, "--topic-id"),
+    "a set and an id": (nothing, ("--from", "file:sets", "--use-topic-id", "a=b"), ExitCode.USAGE, "--use-topic-id"),
     "a set and a controller": (nothing, ("--from", "file:sets", "--controller", "1"), ExitCode.USAGE, "--controller"),
     "another node": (nothing, (*USUAL, "--controller", "9"), ExitCode.USAGE, "--controller 9"),
     "only controllers": (nothing, (*USUAL, "--controller", "1"), ExitCode.USAGE, "broker"),
-    "recreated": (recreated, USUAL, ExitCode.USAGE, f"--topic-id {ORDERS}="),
-    "not an id": (nothing, (*USUAL, "--topic-id", f"{ORDERS}=x"), ExitCode.USAGE, "'x'"),
-    "no such id": (nothing, (*USUAL, "--topic-id", f"{ORDERS}={OTHER_ID}"), ExitCode.USAGE, ORDERS_ID),
+    "recreated": (recreated, USUAL, ExitCode.USAGE, f"--use-topic-id {ORDERS}="),
+    "not an id": (nothing, (*USUAL, "--use-topic-id", f"{ORDERS}=x"), ExitCode.USAGE, "'x'"),
+    "no such id": (nothing, (*USUAL, "--use-topic-id", f"{ORDERS}={OTHER_ID}"), ExitCode.USAGE, ORDERS_ID),
     "no such topic": (nothing, (*USUAL, "--topic", "nothing"), ExitCode.USAGE, "nothing"),
     "Kafka's own": (nothing, (*USUAL, "--topic", "__consumer_offsets"), ExitCode.USAGE, "__consumer_offsets"),
     "one id, two names": (with_shared_id, USUAL, ExitCode.CORRUPTION, ORDERS_ID),
@@ -186,7 +186,7 @@ def test_of_a_recreated_topic_the_chosen_id_comes_back_and_the_others_objects_st
     recreated(bucket.folder)
     before = contents(bucket.folder)
 
-    done = bucket.run("apply", tmp_path / "node", "--topic-id", f"{ORDERS}={ORDERS_ID}", *ACCEPTED)
+    done = bucket.run("apply", tmp_path / "node", "--use-topic-id", f"{ORDERS}={ORDERS_ID}", *ACCEPTED)
 
     (found,) = [one for one in done.document()["summary"]["findings"] if one["code"] == "topic-not-in-cluster"]
     assert OTHER_ID in found["subject"], done.err

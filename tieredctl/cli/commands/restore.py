@@ -73,7 +73,7 @@ class RestoreOptions(OptionGroup):
             help="How many partitions brokers are configured to expect of the metadata topic, without a backup.",
         ),
     ] = None
-    topic_id: Annotated[
+    use_topic_id: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TOPIC=ID", help="The id that counts of a recreated topic, without a backup; repeat it for several."
@@ -97,7 +97,7 @@ class RestoreOptions(OptionGroup):
             raise TieredctlError(ErrorCode.USAGE, message, hint="Give --from; or, if there is none, --without-backup.")
         lost = {
             "--metadata-partitions": self.metadata_partitions,
-            "--topic-id": self.topic_id,
+            "--use-topic-id": self.use_topic_id,
             "--controller": self.controller,
             "--accept-unknown": self.accept_unknown,
         }
@@ -119,7 +119,7 @@ class RestoreOptions(OptionGroup):
             message = "Without a backup, nothing says which id the cluster had."
             hint = "Give the one that it had with --cluster-id, or a new one of `kafka-storage.sh random-uuid`."
             raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
-        ids = {topic: kafka_id(one) for topic, one in pairs("--topic-id", self.topic_id).items()}
+        ids = {topic: kafka_id(one) for topic, one in pairs("--use-topic-id", self.use_topic_id).items()}
         controllers = frozenset(self.controller or ())
         strangers = sorted(controllers.difference(one.node_id for one in self.nodes()))
         if strangers:

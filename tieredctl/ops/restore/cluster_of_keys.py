@@ -104,14 +104,14 @@ def chosen_ids(partitions: Iterable[TopicIdPartition], chosen: Mapping[str, str]
             ids[one.topic].add(one.topic_id)
     for topic, topic_id in chosen.items():
         if topic_id not in ids[topic]:
-            message = f"--topic-id: the store has no object of topic {topic} with id {topic_id}."
+            message = f"--use-topic-id: the store has no object of topic {topic} with id {topic_id}."
             hint = f"It has these ids: {', '.join(sorted(ids[topic]))}." if ids[topic] else "Check the name."
             raise TieredctlError(ErrorCode.UNKNOWN_TOPIC, message, hint=hint)
     found: dict[str, str] = {}
     for topic, some in sorted(ids.items()):
         if topic not in chosen and len(some) > 1:
             message = f"Topic {topic} was recreated: the store has objects of the topic ids {', '.join(sorted(some))}."
-            hint = f"Give the last one with --topic-id {topic}=ID; the others' objects stay where they are."
+            hint = f"Give the last one with --use-topic-id {topic}=ID; the others' objects stay where they are."
             raise TieredctlError(ErrorCode.AMBIGUOUS_TOPIC, message, hint=hint)
         found[topic] = chosen.get(topic) or next(iter(some))
     _demand_distinct(found)
