@@ -132,6 +132,22 @@ def test_a_set_without_any_event_still_finds_what_the_bucket_has(
     assert sum(one["recovered"] for one in items) >= sum(one["segments"] for one in expected)
 
 
+def test_a_log_whose_last_checkpoint_is_damaged_goes_on_by_the_epochs_of_its_segments(
+    sets: CapturedSets, tieredctl: Tieredctl
+) -> None:
+    before = tieredctl("restore", "plan", *sets.words("1"), "-o", "json").document()["items"]
+    for folder in sets.store.glob("orders7-*"):
+        max(folder.glob("*.leader_epoch_checkpoint"), key=lambda path: path.name).write_text("0\n2\n0 0\n")
+
+    planned = tieredctl("restore", "plan", *sets.words("1"), "-o", "json")
+
+    items = planned.document()["items"]
+    assert items == before, planned.err
+    assert [one["leaderEpochs"] for one in items if (one["topic"], one["partition"]) == ("orders7", 0)] == [
+        [[0, 0], [2, 60]]
+    ]
+
+
 def test_a_tail_that_is_gone_is_lost_though_the_set_does_not_say_where_the_log_ended(
     captures: Path, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:

@@ -134,6 +134,11 @@ def without_partition_1(folder: Path) -> None:
     shutil.rmtree(folder / f"{ORDERS}-1-{ORDERS_ID}")
 
 
+def without_epochs_in_1(folder: Path) -> None:
+    for one in (folder / f"{ORDERS}-1-{ORDERS_ID}").glob("*.leader_epoch_checkpoint"):
+        one.unlink()
+
+
 def emptied(folder: Path) -> None:
     for one in folder.iterdir():
         shutil.rmtree(one)
@@ -161,6 +166,7 @@ REFUSED: dict[str, tuple[Change, tuple[str, ...], ExitCode, str]] = {
     "one id, two names": (with_shared_id, USUAL, ExitCode.CORRUPTION, ORDERS_ID),
     "stray number": (with_stray_number, USUAL, ExitCode.CORRUPTION, "2000000001"),
     "unknown start": (without_partition_1, USUAL, ExitCode.USAGE, f"--begin-at {ORDERS}:1="),
+    "begun below": (without_epochs_in_1, (*USUAL, "--begin-at", f"{ORDERS}:1=9"), ExitCode.USAGE, "begins at 99"),
     "begun elsewhere": (nothing, (*USUAL, "--begin-at", "nothing:0=3"), ExitCode.USAGE, "nothing-0"),
     "empty": (emptied, USUAL, ExitCode.USAGE, "no segment"),
 }

@@ -25,6 +25,7 @@ from tieredctl.ops.restore.restored_logs import (
     LogsInStore,
     Origin,
     RestoredLog,
+    demand_beyond_stored,
     log_without_segments,
     of_known_topics,
     placed_in_log,
@@ -74,6 +75,8 @@ def restore(
         ends = {one: LogEnds.known(listed.get((one.topic_id, one.partition)), some) for one, some in promised.items()}
         recovery, in_store = _recovery(cluster.store, metadata, ends, cluster.events.partition_count)
         logs = {one: _log(one, in_store.get(one), ends[one], begin_at, len(some)) for one, some in promised.items()}
+        if recovery is not None:
+            demand_beyond_stored(recovery, logs)
         by_name = {(one.topic, one.partition): log for one, log in logs.items() if log.origin is not Origin.INTERNAL}
         plan = RestorePlan(
             cluster.manifest,

@@ -198,7 +198,7 @@ class LogsInStore:
             if epochs_within(entries, metadata.start_offset, metadata.end_offset) == metadata.segment_leader_epochs:
                 return [one for one in entries if one.start_offset <= metadata.end_offset]
         except (DecodeError, Unfit, ValueError):
-            start = max(start, lineage[0].start_offset)
+            pass
         except TieredctlError as error:
             if error.code not in _LINEAGE_UNREADABLE:
                 raise
@@ -276,6 +276,18 @@ def _unknown(recovery: PartitionRecovery) -> Finding:
     partition, count = recovery.partition, len(recovery.to_recover())
     message = f"{counted(count, 'segment is', 'segments are')} not restored: the restored cluster has no such partition"
     return Finding(FindingCode.TOPIC_NOT_IN_CLUSTER, str(partition), message, partition_document(partition))
+
+
+def demand_beyond_stored(recovery: Recovery, logs: Mapping[TopicIdPartition, RestoredLog]) -> None:
+    """Raises TieredctlError `usage` where the user has a log begin at or below a segment of it that the store has,
+    though none can be used: its offsets were given to records."""
+    for one in recovery.partitions:
+        log = logs[one.partition]
+        last = max((segment.stored.identity.start_offset for segment in one.segments), default=-1)
+        if log.origin is Origin.GIVEN and log.next_offset <= last:
+            place = f"{one.partition.topic}:{one.partition.partition}"
+            message = f"--begin-at {place}={log.next_offset}: the store has a segment of it that begins at {last}."
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Give an offset beyond every one that it had.")
 
 
 def unknown_logs(logs: Mapping[TopicIdPartition, RestoredLog]) -> list[TopicIdPartition]:
