@@ -30,6 +30,7 @@ from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.segment_reading import SegmentReading
 from tieredctl_spark.session import spark_session
 from tieredctl_spark.work_units import ChunkSize, UnitSize, estimated_seconds
+from tieredctl_spark.worker_functions import mapped
 
 if TYPE_CHECKING:
     from tieredctl_inkless.ops.diskless.object_reading import ObjectReport
@@ -132,7 +133,7 @@ class Answers:
 
 def checked_frame(frame: DataFrame, units: int, check: Check, schema: pa.Schema) -> DataFrame:
     """What `check` makes of rows that have a `slot`, from 0: each of the `units` is a Spark task of its own."""
-    return _by_slot(frame, units).mapInArrow(check, spark_schema(schema))
+    return mapped(_by_slot(frame, units), check, schema)
 
 
 def _by_slot(frame: DataFrame, units: int) -> DataFrame:

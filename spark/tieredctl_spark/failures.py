@@ -13,6 +13,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, PySparkImportError
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.process.crash_file import FaultElsewhere
+from tieredctl_spark.failure_marks import before_marks, marked_error
 
 SUBMITTED_BY = "PYSPARK_GATEWAY_PORT"
 """The environment variable that spark-submit sets for a driver in Python."""
@@ -25,8 +27,9 @@ _HOLLOW = "Exception thrown in awaitResult"
 
 @contextmanager
 def spark_failures() -> Iterator[None]:
-    """Turns what Spark raises into TieredctlError, without a traceback: `missing-extra` for a package that PySpark
-    needs, else `spark-failed`. Ctrl-C stays an interrupt."""
+    """Turns what Spark raises into TieredctlError, without a traceback: what a Python worker raised has its own code,
+    message and hint again; a package that PySpark needs is `missing-extra`, all else `spark-failed`. A fault of ours in
+    a worker becomes FaultElsewhere. Ctrl-C stays an interrupt."""
     try:
         yield
     except PySparkImportError as error:
@@ -37,7 +40,7 @@ def spark_failures() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         if _interrupted(error):
             raise KeyboardInterrupt from None
-        raise TieredctlError(ErrorCode.SPARK_FAILED, f"Spark failed: {reason(str(error))}") from None
+        raise _of_a_worker(str(error)) or _of_spark(str(error)) from None
 
 
 @contextmanager
@@ -52,6 +55,17 @@ def error_stream() -> Iterator[TextIO]:
         return
     with stream:
         yield stream
+
+
+def _of_a_worker(text: str) -> Exception | None:
+    error = marked_error(text)
+    if error is None or error.code is not ErrorCode.FAULT:
+        return error
+    return FaultElsewhere(error.message, before_marks(text))
+
+
+def _of_spark(text: str) -> TieredctlError:
+    return TieredctlError(ErrorCode.SPARK_FAILED, f"Spark failed: {reason(text)}")
 
 
 def _interrupted(error: BaseException | None) -> bool:

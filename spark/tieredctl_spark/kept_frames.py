@@ -9,8 +9,8 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl_spark.schemas import as_spark_reads, spark_schema
-from tieredctl_spark.worker_failures import one_sentence
+from tieredctl_spark.schemas import as_spark_reads
+from tieredctl_spark.worker_functions import mapped
 
 Keep = Callable[[DataFrame, str], DataFrame]
 """Computes a DataFrame once, now, and gives what was kept of it under a name: what is read of it later is the same."""
@@ -50,10 +50,9 @@ def task_rows(
     as_read = as_spark_reads(schema)
 
     def reading(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with one_sentence():
-            for batch in batches:
-                for number in batch.column("id").to_pylist():
-                    for table in tables(number):
-                        yield from table.cast(as_read).to_batches()
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                for table in tables(number):
+                    yield from table.cast(as_read).to_batches()
 
-    return task_numbers(session, count, most_tasks).mapInArrow(reading, spark_schema(schema))
+    return mapped(task_numbers(session, count, most_tasks), reading, schema)

@@ -28,8 +28,8 @@ from tieredctl.wiring.places import Remote, StorePlace
 from tieredctl_spark.arrow.object_table import OBJECT_TABLE_SCHEMA, object_table
 from tieredctl_spark.kept_frames import Keep, task_numbers, task_rows
 from tieredctl_spark.parted_keys import key_ranges
-from tieredctl_spark.schemas import as_spark_reads, spark_schema
-from tieredctl_spark.worker_failures import one_sentence
+from tieredctl_spark.schemas import as_spark_reads
+from tieredctl_spark.worker_functions import mapped
 
 Batches = Iterator[pa.RecordBatch]
 _LISTING = "listing"
@@ -64,11 +64,10 @@ class ListingFrame:
         read, as_read = self.read, as_spark_reads(schema)
 
         def changed(rows: Iterable[pa.RecordBatch]) -> Batches:
-            with one_sentence():
-                for table in change(read(iter(rows))):
-                    yield from table.cast(as_read).to_batches()
+            for table in change(read(iter(rows))):
+                yield from table.cast(as_read).to_batches()
 
-        return self.frame.mapInArrow(changed, spark_schema(schema))
+        return mapped(self.frame, changed, schema)
 
     def between(self, first: bytes, end: bytes | None) -> ListingFrame:
         """The objects with keys from `first` up to, not including, `end`; None for no end."""

@@ -24,7 +24,7 @@ from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA, STATE_SCHEMA, repl
 from tieredctl_spark.kept_frames import Keep, task_rows
 from tieredctl_spark.metadata_facts import MetadataFacts, are_apart, events_told, metadata_facts
 from tieredctl_spark.metadata_shares import FINDING, OFFSET, PARTITION, Share, planned_shares
-from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.worker_functions import mapped_groups
 
 COPY_SCHEMA = pa.schema(
     [EVENT_SCHEMA.field(name) for name in ("metadataOffset", "topicId", "partition", "segmentId", "brokerId")]
@@ -85,7 +85,7 @@ def replayed(events: DataFrame, buckets: int) -> DataFrame:
     def of_bucket(rows: pa.Table) -> pa.Table:
         return replayed_states(rows.select(EVENT_SCHEMA.names))
 
-    return groups.applyInArrow(of_bucket, spark_schema(STATE_SCHEMA))
+    return mapped_groups(groups, of_bucket, STATE_SCHEMA)
 
 
 def _replayed(kept: DataFrame, told: pa.Table) -> DataFrame:

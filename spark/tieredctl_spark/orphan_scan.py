@@ -43,7 +43,6 @@ from tieredctl_spark.metadata_facts import MetadataFacts
 from tieredctl_spark.metadata_pass import ReadMetadata, read_segments
 from tieredctl_spark.moved_segments import moved_segments
 from tieredctl_spark.promised_objects import PromisedObjects
-from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.session import spark_session
 from tieredctl_spark.transforms.object_verdicts import (
     object_verdicts,
@@ -53,6 +52,7 @@ from tieredctl_spark.transforms.object_verdicts import (
 from tieredctl_spark.transforms.sound_objects import Counted, ReadableSegments, probed_objects
 from tieredctl_spark.transforms.unnamed_objects import unnamed_verdicts
 from tieredctl_spark.verdict_rows import group_of, verdict_document
+from tieredctl_spark.worker_functions import mapped
 
 _GROUP = ["topic", "topicId", "status", "cause", "storageClass", "reason"]
 _ORPHAN = ObjectStatus.ORPHAN.value
@@ -322,7 +322,7 @@ def _still_there(
             kept = [_as_it_is(row, key, found, floor_ms) for key, row in rows if key in there]
             yield pa.RecordBatch.from_pylist(kept, VERDICT_SCHEMA)
 
-    return keep(asked.mapInArrow(there, spark_schema(VERDICT_SCHEMA)), "orphans")
+    return keep(mapped(asked, there, VERDICT_SCHEMA), "orphans")
 
 
 def _totals(verdicts: DataFrame, options: ScanOptions) -> ScanTotals:

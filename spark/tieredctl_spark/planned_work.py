@@ -20,6 +20,7 @@ from tieredctl_spark.ledger import Asked, Ledger, is_unchanged_since, with_finge
 from tieredctl_spark.run_id import is_run_id
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.work_units import UNIT_COLUMNS, UnitSize, estimated_seconds
+from tieredctl_spark.worker_functions import mapped
 
 _TASKS, _WORK = "tasks", "work"
 _ROWS_AT_ONCE = 100_000
@@ -132,7 +133,7 @@ class PlannedWork:
         self._write(left.select(*DUE_SCHEMA.names), size)
 
     def _write(self, due: DataFrame, size: UnitSize) -> None:
-        cut = due.mapInArrow(partial(_cut, size=size), spark_schema(_WORK_SCHEMA))
+        cut = mapped(due, partial(_cut, size=size), _WORK_SCHEMA)
         self._round += 1
         self._output.write_frame(self._folder, cut)
 

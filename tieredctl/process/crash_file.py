@@ -28,8 +28,18 @@ _LONGEST_FAULT = 400
 _LONGEST_MESSAGE = 4_000
 
 
+class FaultElsewhere(Exception):
+    """An unforeseen error in another process: what `fault_error` said of it there, and its traceback as a text."""
+
+    def __init__(self, message: str, traceback_text: str) -> None:
+        super().__init__(message)
+        self.add_note(traceback_text)
+
+
 def fault_error(fault: BaseException, hint: str | None) -> TieredctlError:
     """What the user is told of an unforeseen error: the place in tieredctl where it arose, and where there is more."""
+    if isinstance(fault, FaultElsewhere):
+        return TieredctlError(ErrorCode.FAULT, redacted(str(fault)), hint=hint)
     places = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(fault.__traceback__)]
     own = [place for place in places if _OWN_PLACE.search(place)] or places or ["an unknown place"]
     what = redacted(repr(fault))[:_LONGEST_FAULT]

@@ -15,12 +15,11 @@ from tieredctl.wiring.places import MetadataPlace
 from tieredctl_spark.arrow.event_table import event_table
 from tieredctl_spark.kept_frames import task_numbers, task_rows
 from tieredctl_spark.metadata_shares import MOST_OFFSETS, Share, Wanted, share_tables
-from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.tables.frames import FILE_SCHEMA, data_file, file_row
 from tieredctl_spark.tables.kinds import EVENTS
 from tieredctl_spark.tables.manifest import DataFile
 from tieredctl_spark.tables.writing import TableWriter
-from tieredctl_spark.worker_failures import one_sentence
+from tieredctl_spark.worker_functions import mapped
 
 _RECORDS_ALONE = Wanted(has_findings=False)
 _APPENDED_SCHEMA = pa.schema([*FILE_SCHEMA, ("earliestMs", pa.int64())])
@@ -64,19 +63,14 @@ def append_events(
                             earliest.append(moment)
                         yield event_table(table)
 
-        with one_sentence():
-            for file in writer.write_gathered(EVENTS, tables()):
-                row = file_row(file) | {"earliestMs": min(earliest, default=None)}
-                yield pa.RecordBatch.from_pylist([row], _APPENDED_SCHEMA)
+        for file in writer.write_gathered(EVENTS, tables()):
+            row = file_row(file) | {"earliestMs": min(earliest, default=None)}
+            yield pa.RecordBatch.from_pylist([row], _APPENDED_SCHEMA)
 
     if not shares:
         return Appended([], None)
-    rows = (
-        task_numbers(session, len(shares), _tasks(shares))
-        .mapInArrow(written, spark_schema(_APPENDED_SCHEMA))
-        .toArrow()
-        .to_pylist()
-    )
+    numbers = task_numbers(session, len(shares), _tasks(shares))
+    rows = mapped(numbers, written, _APPENDED_SCHEMA).toArrow().to_pylist()
     times = [row["earliestMs"] for row in rows if row["earliestMs"] is not None]
     return Appended([data_file(row) for row in rows], min(times, default=None))
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.tables.manifest import DataFile
 from tieredctl_spark.tables.writing import gathered
-from tieredctl_spark.worker_failures import one_sentence
+from tieredctl_spark.worker_functions import mapped
 
 FILE_SCHEMA = pa.schema({"path": pa.string(), "rows": pa.int64(), "bytes": pa.int64(), "day": pa.string()})
 
@@ -29,9 +28,8 @@ def write_frame(frame: DataFrame, schema: pa.Schema, write: Callable[[pa.Table],
     """Writes the rows of each partition of a frame, which has these columns, in as few files as memory allows."""
 
     def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with one_sentence():
-            for rows in gathered(pa.Table.from_batches([batch]).cast(schema) for batch in batches):
-                yield pa.RecordBatch.from_pylist([file_row(write(rows))], FILE_SCHEMA)
+        for rows in gathered(pa.Table.from_batches([batch]).cast(schema) for batch in batches):
+            yield pa.RecordBatch.from_pylist([file_row(write(rows))], FILE_SCHEMA)
 
-    files = frame.select(*schema.names).mapInArrow(written, spark_schema(FILE_SCHEMA))
+    files = mapped(frame.select(*schema.names), written, FILE_SCHEMA)
     return [data_file(row) for row in files.toArrow().to_pylist()]

@@ -13,6 +13,7 @@ from tieredctl_spark.arrow.judged_bucket import OBJECT_SCHEMA, judge_bucket
 from tieredctl_spark.arrow.state_columns import STATE_SCHEMA
 from tieredctl_spark.arrow.verdict_columns import VERDICT_SCHEMA, JudgedBy
 from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.worker_functions import mapped_pairs
 
 PARTITION_FIELDS = {name: STATE_SCHEMA.field(name).type for name in ("topic", "topicId", "partition")}
 _KNOWN_AS = "knownTopic"
@@ -38,7 +39,7 @@ def object_verdicts(states: DataFrame, objects: DataFrame, by: JudgedBy, count: 
     # What names no segment is spread by its key.
     spread = fn.coalesce("segmentId", fn.hex("key"))
     their_objects = objects.withColumn(_BUCKET, _bucket(spread, buckets)).groupBy(_BUCKET)
-    return their_segments.cogroup(their_objects).applyInArrow(judged, spark_schema(VERDICT_SCHEMA))
+    return mapped_pairs(their_segments.cogroup(their_objects), judged, VERDICT_SCHEMA)
 
 
 def with_known_partitions(objects: DataFrame, known: Iterable[TopicIdPartition]) -> DataFrame:

@@ -16,7 +16,7 @@ from tieredctl.ports.layout import Layout
 from tieredctl_spark.arrow import recorded_partitions
 from tieredctl_spark.arrow.recorded_partitions import PROMISE_SCHEMA, RECORD_SCHEMA
 from tieredctl_spark.finding_rows import FINDING_TYPE, finding_table
-from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.worker_functions import mapped_groups
 
 
 def promised_objects(records: DataFrame, layout: Layout, buckets: int) -> DataFrame:
@@ -49,4 +49,4 @@ def _by_partition(
     def of_bucket(rows: pa.Table) -> pa.Table:
         return told(rows.select(RECORD_SCHEMA.names).cast(RECORD_SCHEMA))
 
-    return keyed.applyInArrow(of_bucket, spark_schema(schema))
+    return mapped_groups(keyed, of_bucket, schema)

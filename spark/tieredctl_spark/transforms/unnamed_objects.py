@@ -12,8 +12,8 @@ from tieredctl.model.ids import TopicIdPartition
 from tieredctl_spark.arrow.state_columns import COPIED_FIELDS
 from tieredctl_spark.arrow.unnamed_objects import UNNAMED_SCHEMA, judge_unnamed
 from tieredctl_spark.arrow.verdict_columns import VERDICT_SCHEMA, JudgedBy
-from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.transforms.object_verdicts import PARTITION_FIELDS, partition_frame
+from tieredctl_spark.worker_functions import mapped
 
 _PARTITION = list(PARTITION_FIELDS)
 
@@ -31,4 +31,4 @@ def unnamed_verdicts(
         for batch in batches:
             yield from judge_unnamed(batch, by).to_batches()
 
-    return known.mapInArrow(judged, spark_schema(VERDICT_SCHEMA))
+    return mapped(known, judged, VERDICT_SCHEMA)
