@@ -67,6 +67,12 @@ def _tried(data: str, store: str, output: str) -> Row:
                 why = str(error)
         return why
 
+    def refused(job: Callable[[Sequence[str]], int], words: Sequence[str]) -> Row:
+        """How a job ends, and what it says, where it cannot do what is asked."""
+        with redirect_stderr(io.StringIO()) as said:
+            code = job(words)
+        return {"code": code, "said": said.getvalue()}
+
     found: Row = {"release": pyspark.__version__}
     with spark_session({"spark.master": "local[2]"} | SMALL | INTERPRETED) as spark:
         for source in SOURCES:
@@ -77,22 +83,17 @@ def _tried(data: str, store: str, output: str) -> Row:
             with redirect_stdout(io.StringIO()) as printed:
                 code = job.main(job_words(name, data, store, output))
             found[name] = {"code": code, "summary": json.loads(printed.getvalue())["summary"]}
+        in_a_catalog = [*job_words("backfill", data, store, f"{output}/waiting"), "--catalog", "lake.orders"]
+        found["without a catalog"] = refused(backfill.main, in_a_catalog)
         with redirect_stdout(io.StringIO()) as printed:
             places = ["--log-dir", data, "--store", store, "--tables", f"{output}/tables"]
-            found["followed"] = _refused_stream(pipeline.main, [*places, "--stream", f"{output}/checkpoint"])
+            has_streams = find_spec("pyspark.sql.streaming.datasource") is not None  # where it has, it would not end
+            following = [*places, "--stream", f"{output}/checkpoint"]
+            found["followed"] = None if has_streams else refused(pipeline.main, following)
             code = pipeline.main(places)
         items = json.loads(printed.getvalue())["items"]
         found["pipeline"] = {"code": code, "rows": {one["table"]: one["rows"] for one in items}}
     return found
-
-
-def _refused_stream(run: Callable[[Sequence[str]], int], words: Sequence[str]) -> Row | None:
-    """What the pipeline answers where the release has no streams; where it has, it would not end."""
-    if find_spec("pyspark.sql.streaming.datasource") is not None:
-        return None
-    with redirect_stderr(io.StringIO()) as said:
-        code = run(words)
-    return {"code": code, "said": said.getvalue()}
 
 
 if __name__ == "__main__":

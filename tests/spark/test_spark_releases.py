@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql.datasource import DataSource
+from tieredctl_spark.catalogs.place import RELEASES as RELEASES_WITH_CATALOGS
 from tieredctl_spark.remote_log_metadata import RemoteLogMetadata
 from tieredctl_spark.remote_objects import RemoteObjects
 from tieredctl_spark.segment_batches import SegmentBatches
@@ -98,6 +99,11 @@ def test_all_sources_and_jobs_run_on_a_release(
     assert found["usage"]["summary"]["objects"] == len(rows["remote_objects"])
     assert found["backfill"]["code"] == ExitCode.CLEAN
     assert found["backfill"]["summary"]["records"] == len(rows["tiered_log"])
+    assert found["without a catalog"]["code"] == ExitCode.USAGE
+    sentence, _ = found["without a catalog"]["said"].splitlines()
+    assert sentence.startswith(
+        "Spark has no catalog 'lake'." if release in RELEASES_WITH_CATALOGS else "Iceberg and Delta have no runtime"
+    )
     kept = found["pipeline"]["rows"]
     assert found["pipeline"]["code"] == ExitCode.CLEAN
     assert kept["events"] == kept["segment_history"] == len(rows["remote_log_metadata"])
