@@ -239,6 +239,9 @@ GOES_ON = [
     ("recover log-starts plan --log-dir folder --apply", True),
     ("snapshot clean folder --apply", True),
     ("topic disable orders --apply", False),
+    ("remote records orders", False),
+    ("remote records orders --output-dir folder", True),
+    ("remote records orders --output-dir=folder", True),
     ("wal restore --to folder", False),
 ]
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode
 from contextlib import closing
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 
 from tests.records.consumed_records import SECONDS, Row, consumed, consumer_of
 from tests.records.kafka_records import rows_of
+from tests.rigs import stopped_process
 from tests.rigs.driven_brokers import DrivenBroker
+from tests.rigs.stopped_process import INT, pasted, run_until
+from tieredctl.errors import ExitCode
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.records.request import Isolation, Moment, RecordRequest
@@ -79,6 +86,42 @@ def test_a_time_means_the_offset_that_the_broker_looks_up(driven: DrivenBroker) 
                         assert rows == []
                         continue
                     assert rows == [row for row in partitions[partition][0] if row[0] >= answer.offset], moment
+
+
+def test_files_that_ctrl_c_stopped_at_get_the_rows_of_a_consumer_when_resumed(
+    driven: DrivenBroker, tmp_path: Path
+) -> None:
+    server, topic = driven.broker.bootstrap_server, WHOLE[0]
+    live = ("--bootstrap-server", server, "--store", f"file:{driven.broker.remote_dir}")
+    for number in range(2, 7):  # the first file is the manifest; then come a part and the manifest each time
+        folder = tmp_path / str(number)
+        words = ("remote", "records", topic, *live, "-o", "jsonl", "--output-dir", folder)
+
+        stopped = run_until(stopped_process.Moment("^open ", number), INT, folder, words)
+        seen = lines_of(folder)
+        resumed = pasted(stopped)
+
+        assert (stopped.exit_code, resumed.exit_code) == (ExitCode.INTERRUPTED, ExitCode.CLEAN), resumed.err
+        found = lines_of(folder)
+        assert found[: len(seen)] == seen
+        assert len(seen) < len(found)
+        assert [*map(row_of, found)] == [
+            (partition, *row)
+            for partition in range(driven.cluster.topics[topic].partitions)
+            for row in consumed(server, topic, partition, Isolation.READ_UNCOMMITTED)
+        ]
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for file in sorted(folder.glob("*.jsonl")) for line in file.read_bytes().splitlines()]
+
+
+def row_of(line: dict[str, Any]) -> Row:
+    """A line as a consumer has it, after its partition."""
+    key, value = (None if line[name] is None else b64decode(line[name]) for name in ("key", "value"))
+    headers = tuple((one["key"], None if one["value"] is None else b64decode(one["value"])) for one in line["headers"])
+    place = (line[name] for name in ("partition", "offset", "timestamp", "timestampType"))
+    return *place, key, value, headers, line["leaderEpoch"]
 
 
 @pytest.mark.exhaustive

@@ -1,4 +1,4 @@
-"""A second broker, which joins the cluster of a running one."""
+"""More brokers, which join the cluster of a running one."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ _REASSIGNMENT = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
 class JoiningBroker(KafkaBroker):
-    """Broker 2 of another's cluster, without a controller. It shares the other's remote storage, and holds nothing."""
+    """A broker of another's cluster, the second unless its id is given, without a controller. It shares the other's
+    remote storage, and holds nothing."""
 
-    def __init__(self, first: KafkaBroker, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(self, first: KafkaBroker, properties: Mapping[str, str] | None = None, node_id: int = NODE_ID) -> None:
         super().__init__(first.jars)
         self.cluster_id = first.cluster_id
+        self.node_id = node_id
         self._first = first
         self._extra_properties = {
             "process.roles": "broker",
-            "node.id": str(NODE_ID),
+            "node.id": str(node_id),
             "controller.quorum.voters": first.controller_quorum_voters,
             "listeners": f"PLAINTEXT://{self.bootstrap_server}",
             "rsm.config.dir": str(first.remote_dir.parent),
@@ -53,6 +55,6 @@ class JoiningBroker(KafkaBroker):
     def _is_ready(self) -> bool:
         admin = AdminClient({"bootstrap.servers": self._first.bootstrap_server, "log_level": 0})
         try:
-            return NODE_ID in admin.list_topics(timeout=5).brokers
+            return self.node_id in admin.list_topics(timeout=5).brokers
         except KafkaException:
             return False

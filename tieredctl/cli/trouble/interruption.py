@@ -33,8 +33,9 @@ _RESUMED: dict[tuple[str, ...], str] = {
     ("snapshot", "clean"): "--apply",
     ("store", "copy"): "--apply",
     ("snapshot", "fetch"): "",
+    ("remote", "records"): "--output-dir",
 }
-"""The commands that go on where they stopped, and the option without which they only show a plan."""
+"""The commands that go on where they stopped, and the option without which they do not: most only show a plan then."""
 _RESUMING_OPTION, _ONLY_LOOKING = "--resume", "--dry-run"
 _SECONDS_TO_END = 10.0
 """How long an interrupted command may take to give back what it holds, such as its lease."""
@@ -236,10 +237,14 @@ def _goes_on(words: Sequence[str]) -> bool:
         return False
     if _ONLY_LOOKING in named:
         return False
-    if any(word == _RESUMING_OPTION or word.startswith(f"{_RESUMING_OPTION}=") for word in named):
+    if _has(named, _RESUMING_OPTION):
         return True
     needed = next((option for command, option in _resumed().items() if command == tuple(named[: len(command)])), None)
-    return needed is not None and (not needed or needed in named)
+    return needed is not None and (not needed or _has(named, needed))
+
+
+def _has(words: Sequence[str], option: str) -> bool:
+    return any(word == option or word.startswith(f"{option}=") for word in words)
 
 
 def _resumed() -> dict[tuple[str, ...], str]:
