@@ -53,9 +53,8 @@ def record_shares(
     findings = [*findings, *remote.findings]
     if findings and request.on_damage is OnDamage.FAIL:
         raise LostRecords(findings[0])
-    first, end = (
-        place_offset(place, remote, store, layout, request.on_damage) for place in (request.start, request.end)
-    )
+    first = place_offset(request.start, remote, store, layout, request)
+    end = place_offset(request.end, remote, store, layout, request, is_end=True)
     last = min(GREATEST_OFFSET + 1 if end is None else end, remote.end_offset or 0) - 1
     bounds = [*_bounds(remote, first or 0, last, request.isolation, task_bytes), last + 1]
     return [
@@ -69,20 +68,27 @@ def record_shares(
 
 
 def place_offset(
-    place: RecordPlace, remote: RemotePartition, store: ObjectStore, layout: SegmentObjects, on_damage: OnDamage
+    place: RecordPlace,
+    remote: RemotePartition,
+    store: ObjectStore,
+    layout: SegmentObjects,
+    request: RecordRequest,
+    *,
+    is_end: bool = False,
 ) -> int | None:
-    """The offset of a place; of a time, that of what cannot be read before it is found, so that its share meets it."""
+    """The offset of a place that a request names. Of a time at which reading begins, it is that of what cannot be read
+    before it is found, and one at which it ends comes after that: so a share meets it."""
     if not isinstance(place, Moment):
         return place
-    looked_up = offset_of_time(store, layout, remote.spans, place.timestamp_ms)
+    looked_up = offset_of_time(store, layout, remote.spans, place.timestamp_ms, most_unfolded=request.most_unfolded)
     while True:
         try:
             loss = next(looked_up)
         except StopIteration as found:
             return GREATEST_OFFSET + 1 if found.value is None else int(found.value)
-        if loss.offsets is None:
+        if loss.offsets is None or is_end:
             continue
-        if on_damage is OnDamage.FAIL:
+        if request.on_damage is OnDamage.FAIL:
             raise LostRecords(loss.finding)
         return loss.offsets[0]
 

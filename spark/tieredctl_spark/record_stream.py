@@ -149,7 +149,7 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _first(self, partition: Readable) -> int:
         request = self._query.request
-        first = place_offset(request.start, partition.remote, *self._rows.remote, request.on_damage) or 0
+        first = place_offset(request.start, partition.remote, *self._rows.remote, request) or 0
         if partition.end < first <= GREATEST_OFFSET:
             number = partition.remote.partition.partition
             self._lose(f"{self._named(number)} ends at offset {partition.end}, before offset {first}.")

@@ -18,13 +18,13 @@ from tests.records.one_segment import OneSegment, of_log
 from tests.shares import divided
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.compression import Codec
-from tieredctl.formats.record_batches import Record, RecordHeader, encode_batch
+from tieredctl.formats.record_batches import HEADER_BYTES, Record, RecordHeader, encode_batch
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ports.layout import Part
 from tieredctl.records.lost_records import LostRecords
 from tieredctl.records.partition_records import PartitionRecords
-from tieredctl.records.request import Isolation, OnDamage, RecordRequest
+from tieredctl.records.request import Isolation, Moment, OnDamage, RecordRequest
 from tieredctl.storage.memory import MemoryStore
 
 SEGMENTS = {name: OneSegment(made.metadata, made.parts) for name, made in all_shapes().items()}
@@ -203,6 +203,41 @@ def test_a_batch_that_unfolds_too_far_is_not_read_and_not_called_damaged(codec: 
     assert exit_code_of(records.findings) is (ExitCode.INCOMPLETE if expects_bomb else ExitCode.CLEAN)
 
 
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.LZ4, Codec.ZSTD])
+def test_it_is_read_where_as_much_is_allowed(codec: Codec) -> None:
+    section_of = len(encode_batch([Record(0, 0, None, bytes(80 << 20))])) - HEADER_BYTES
+    log = encode_batch([Record(0, 0, None, bytes(80 << 20))], codec=codec, partition_leader_epoch=3)
+
+    for allowed, is_read in ((section_of, True), (section_of - 1, False)):
+        records = of_log(log, 0, 0).read(replace(skipping(), most_unfolded=allowed))
+
+        assert [row[4] for row in rows_of(records)] == [bytes(80 << 20)] * is_read
+        assert [finding.code for finding in records.findings] == [FindingCode.UNREADABLE] * (not is_read)
+
+
+@pytest.mark.parametrize("on_damage", OnDamage)
+def test_a_time_that_is_in_a_batch_that_cannot_be_read_loses_it_aloud(on_damage: OnDamage) -> None:
+    before, after = (encode_batch([Record(at, at, None, b"sound")], partition_leader_epoch=3) for at in (0, 3))
+    bomb = encode_batch(
+        [Record(1, 1, None, b""), Record(2, 2, None, bytes(80 << 20))], codec=Codec.ZSTD, partition_leader_epoch=3
+    )
+    segment = of_log(before + bomb + after, 0, 3)
+    for request, sound in (
+        (RecordRequest(Moment(2)), [3]),
+        (RecordRequest(end=Moment(2)), [0]),
+        (RecordRequest(Moment(1), Moment(2)), []),
+    ):
+        records = segment.read(replace(request, on_damage=on_damage))
+
+        if on_damage is OnDamage.FAIL:
+            with pytest.raises(LostRecords):
+                rows_of(records)
+        else:
+            rows = [row for batch in records for row in batch.to_pylist()]
+            assert [row["offset"] for row in rows if row.get("damage") is None] == sound
+        assert missing(records) == {1, 2}
+
+
 def test_so_is_an_old_message_that_unfolds_too_far() -> None:
     def message(offset: int, value: bytes, attributes: int = 0) -> bytes:
         body = struct.pack(">bbqii", 1, attributes, 0, -1, len(value)) + value
@@ -212,6 +247,8 @@ def test_so_is_an_old_message_that_unfolds_too_far() -> None:
     altered = bytearray(message(3, b"altered"))
     altered[-1] ^= 1
     bombs, sound = message(0, bomb, 1) + message(1, bomb, 1), message(2, b"sound")
+    read = of_log(bombs, 0, 1).read(replace(skipping(), most_unfolded=81 << 20))
+    assert [len(row[4]) for row in rows_of(read)] == [80 << 20] * 2
     for last, following in ((1, b""), (2, sound), (4, sound + bytes(altered) + message(4, b"sound"))):
         records = of_log(bombs + following, 0, last).read(skipping())
 

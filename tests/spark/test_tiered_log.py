@@ -16,6 +16,7 @@ from tieredctl_spark.tiered_log import TieredLog
 
 from tests.faults.cluster import LAYOUT, made_of, update
 from tests.records.captured_topics import WITH_STORE, captured_records, captured_topics
+from tests.records.test_damage import SEGMENTS, with_a_bit_flipped
 from tests.records.test_lineage import remote_partition, segment
 from tests.spark.damage import REMOTE
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -180,6 +181,23 @@ def test_each_offset_that_no_segment_holds_is_gone_or_lost_to_one_share() -> Non
                             assert isinstance(lost, list)
                             accounted += range(lost[0], lost[1] + 1)
                     assert sorted(accounted) == [*range(begin, end)], (leader, deleted, request)
+
+
+def test_what_is_damaged_before_the_time_at_which_reading_ends_is_reported_and_the_rest_is_read() -> None:
+    damaged = with_a_bit_flipped(SEGMENTS["indexed_by_batch"])
+    whole = damaged.read(RecordRequest(on_damage=OnDamage.SKIP))
+    rows = rows_of(whole)
+    remote, store = whole._remote, whole._store
+    for place in (Moment(rows[-1]["timestamp"]), Moment(rows[len(rows) // 3]["timestamp"])):
+        request = RecordRequest(end=place, on_damage=OnDamage.SKIP)
+        by_library = damaged.read(request)
+
+        shares = record_shares(remote, store, LAYOUT, request, task_bytes=1 << 30)
+
+        by_shares = [PartitionRecords(one.remote, store, LAYOUT, one.request) for one in shares]
+        assert [row for one in by_shares for row in rows_of(one)] == rows_of(by_library)
+        found = [finding for one in by_shares for finding in one.findings]
+        assert found == by_library.findings
 
 
 @pytest.mark.spark

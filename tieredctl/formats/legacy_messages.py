@@ -66,16 +66,16 @@ def message_end(buffer: Buffer, position: int, end: int) -> int | None:
     return position + LOG_OVERHEAD + int(size)
 
 
-def read_legacy_batch(buffer: Buffer, position: int, end: int) -> LegacyBatch:
+def read_legacy_batch(buffer: Buffer, position: int, end: int, most_unfolded: int | None = None) -> LegacyBatch:
     """The message that fills the buffer from a position up to `end`. Raises DecodeError, also where its CRC-32 or that
-    of a message in it does not match."""
+    of a message in it does not match. `most_unfolded` is `decompress`'s limit."""
     magic, attributes, outer = _read_message(buffer, position, end)
     codec_bits = attributes & _CODEC_BITS
     if codec_bits == Codec.NONE:
         return LegacyBatch(end, magic, attributes, (outer,))
     if codec_bits >= Codec.ZSTD or outer.value is None:
         raise DecodeError(f"a message of magic {magic} cannot have codec {codec_bits} or no value", position)
-    inner = list(_inner(_unfolded(Codec(codec_bits), magic, outer.value), magic))
+    inner = list(_inner(_unfolded(Codec(codec_bits), magic, outer.value, most_unfolded), magic))
     if not inner:
         raise DecodeError("a compressed message with none in it", position)
     # Where that is negative, the offsets inside are absolute, as Kafka has it.
@@ -90,9 +90,10 @@ def read_legacy_batch(buffer: Buffer, position: int, end: int) -> LegacyBatch:
     return LegacyBatch(end, magic, attributes, records)
 
 
-def _unfolded(codec: Codec, magic: int, value: bytes) -> bytes:
+def _unfolded(codec: Codec, magic: int, value: bytes, limit: int | None) -> bytes:
     # Up to magic 0, Kafka's own clients computed this checksum over other bytes than LZ4 has it.
-    return decompress(codec, with_header_checksum(value) if codec is Codec.LZ4 and magic == 0 else value)
+    section = with_header_checksum(value) if codec is Codec.LZ4 and magic == 0 else value
+    return decompress(codec, section, limit=limit)
 
 
 def _inner(data: bytes, magic: int) -> Iterator[Record]:

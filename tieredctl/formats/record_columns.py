@@ -129,11 +129,11 @@ class RecordSections:
 
 
 def unfolded_sections(
-    buffer: bytes, positions: Ints, headers: HeaderColumns
+    buffer: bytes, positions: Ints, headers: HeaderColumns, most_unfolded: int | None = None
 ) -> Iterator[tuple[slice, RecordSections | DecodeError]]:
     """The records sections of some batches at a time, as many as unfold to a limit, or a single one that exceeds it:
     decompressed ones follow a copy of the buffer, unless all of them are. For those of which the last cannot be
-    decompressed, why that is so."""
+    decompressed, why that is so. `most_unfolded` is `decompress`'s limit for each batch."""
     attributes = headers["attributes"].astype(np.int64)
     starts = positions + HEADER_BYTES
     ends = positions + headers["batchLength"].astype(np.int64) + LOG_OVERHEAD
@@ -154,7 +154,7 @@ def unfolded_sections(
             yield sections(index)
             parts, length, first = [unchanged], len(unchanged), index
         try:
-            section = decompress(_codec(codec), view[start:end])
+            section = decompress(_codec(codec), view[start:end], limit=most_unfolded)
         except DecodeError as error:
             yield slice(first, index + 1), error
             parts, length, first = [unchanged], len(unchanged), index + 1

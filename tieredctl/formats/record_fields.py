@@ -65,28 +65,36 @@ class MalformedBatch(NamedTuple):
     is_too_large: bool = False
 
 
-def record_fields(buffer: bytes, positions: Ints, headers: HeaderColumns) -> Iterator[RecordFields | MalformedBatch]:
+def record_fields(
+    buffer: bytes, positions: Ints, headers: HeaderColumns, most_unfolded: int | None = None
+) -> Iterator[RecordFields | MalformedBatch]:
     """The records of sound batches in pieces of at most MOST_TOGETHER, and the batches that are malformed; control
-    batches are to be left out before. Memory follows the largest batch, not how far all of them unfold."""
-    for stretch, sections in unfolded_sections(buffer, positions, headers):
+    batches are to be left out before. Memory follows the largest batch, not how far all of them unfold; `most_unfolded`
+    is `decompress`'s limit for each."""
+    for stretch, sections in unfolded_sections(buffer, positions, headers, most_unfolded):
         first, rows = int(stretch.start), range(int(stretch.start), int(stretch.stop))
         try:
             if isinstance(sections, DecodeError):
                 raise sections
             batches = _Batches.of(_in_order(sections), headers[stretch])
         except DecodeError as error:
-            yield from _one_by_one(buffer, positions, headers, rows, error)
+            yield from _one_by_one(buffer, positions, headers, rows, error, most_unfolded)
             continue
         for some in batches.pieces():
             try:
                 for piece in batches.fields(some):
                     yield piece._replace(batches=piece.batches + first)
             except DecodeError as error:
-                yield from _one_by_one(buffer, positions, headers, rows[some], error)
+                yield from _one_by_one(buffer, positions, headers, rows[some], error, most_unfolded)
 
 
 def _one_by_one(
-    buffer: bytes, positions: Ints, headers: HeaderColumns, rows: range, error: DecodeError
+    buffer: bytes,
+    positions: Ints,
+    headers: HeaderColumns,
+    rows: range,
+    error: DecodeError,
+    most_unfolded: int | None,
 ) -> Iterator[RecordFields | MalformedBatch]:
     """The records of batches that cannot be read together."""
     if len(rows) == 1:
@@ -94,7 +102,8 @@ def _one_by_one(
         return
     for row in rows:
         one = slice(row, row + 1)
-        yield from (_of_batch(piece, row) for piece in record_fields(buffer, positions[one], headers[one]))
+        pieces = record_fields(buffer, positions[one], headers[one], most_unfolded)
+        yield from (_of_batch(piece, row) for piece in pieces)
 
 
 def _of_batch(piece: RecordFields | MalformedBatch, row: int) -> RecordFields | MalformedBatch:

@@ -29,12 +29,12 @@ def begins_with_legacy(piece: bytes) -> bool:
 
 
 def legacy_batches(
-    pieces: Iterator[bytes], position: int
+    pieces: Iterator[bytes], position: int, most_unfolded: int | None = None
 ) -> Generator[SoundBatches | Damage, None, tuple[Iterator[bytes], int]]:
     """The messages from a position of the log on, up to a batch of magic 2, or to damage after which no sound message
-    follows; returns the pieces that are left, and where they begin. Memory follows the pieces and the largest message.
-    """
-    walk, found, count = _Walk(pieces, position), list[tuple[int, LegacyBatch]](), 0
+    follows; returns the pieces that are left, and where they begin. Memory follows the pieces and the largest message,
+    for which `most_unfolded` is `decompress`'s limit."""
+    walk, found, count = _Walk(pieces, position, most_unfolded), list[tuple[int, LegacyBatch]](), 0
     while walk.is_at_legacy():
         try:
             batch, end = walk.read(walk.position)
@@ -67,10 +67,11 @@ def _together(found: list[tuple[int, LegacyBatch]]) -> Iterator[SoundBatches]:
 class _Walk:
     """What was read and not passed: `_buffer[0]` lies at `_base` in the log."""
 
-    def __init__(self, pieces: Iterator[bytes], position: int) -> None:
+    def __init__(self, pieces: Iterator[bytes], position: int, most_unfolded: int | None) -> None:
         self.position = position
         """Of the next message."""
         self._pieces = pieces
+        self._most_unfolded = most_unfolded
         self._buffer = b""
         self._base = position
 
@@ -83,7 +84,7 @@ class _Walk:
     def read(self, position: int) -> tuple[LegacyBatch, int]:
         """The message at a position, and the position after it. Raises DecodeError."""
         end = self._end_of(position)
-        return read_legacy_batch(self._buffer, position - self._base, end - self._base), end
+        return read_legacy_batch(self._buffer, position - self._base, end - self._base, self._most_unfolded), end
 
     def sound_after(self) -> int | None:
         """Where the next message, which is damaged, ends by its size; None unless a sound one follows there, or the log

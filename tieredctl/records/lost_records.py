@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.formats.record_fields import MalformedBatch
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ops.remote.part_finding import part_finding
 from tieredctl.ports.layout import Part
 from tieredctl.ports.segment_objects import SegmentObjects
+from tieredctl.records.sound_batches import SoundBatches
 
 _CODES = {
     ErrorCode.OBJECT_MISSING: FindingCode.OBJECT_MISSING,
@@ -69,6 +71,17 @@ class SegmentLosses:
             **{"position": position, "offsets": offsets, **evidence},  # type: ignore[arg-type]
         )
         return Loss(finding, offsets)
+
+    def malformed(self, batches: SoundBatches, malformed: MalformedBatch, within: tuple[int, int]) -> Loss:
+        """For a batch of which the records cannot be read, as far as its offsets are within some."""
+        row = malformed.batch
+        offsets = max(int(batches.first_offsets[row]), within[0]), min(int(batches.last_offsets[row]), within[1])
+        return self.loss(
+            *(FindingCode.UNREADABLE if malformed.is_too_large else FindingCode.BATCH_CORRUPT, Part.LOG),
+            malformed.reason,
+            position=int(batches.file_positions[row]),
+            offsets=offsets,
+        )
 
     def unread(self, part: Part, error: TieredctlError, offsets: tuple[int, int] | None = None) -> Loss:
         """For a part that could not be read."""

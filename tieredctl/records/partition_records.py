@@ -9,12 +9,10 @@ import pyarrow as pa
 
 from tieredctl.formats.record_batches import Attributes
 from tieredctl.formats.record_fields import MalformedBatch
-from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.guards.in_parallel import in_turn
 from tieredctl.ops.remote.log_bytes import MOST_BYTES_IN_FLIGHT
-from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.arrow_records import arrow_records, chosen_schema, damage_row
@@ -114,7 +112,10 @@ class PartitionRecords:
         again when the records are read."""
         if not isinstance(place, Moment):
             return otherwise if place is None else place
-        looked_up = offset_of_time(self._store, self._layout, self._remote.spans, place.timestamp_ms)
+        most_unfolded = self._request.most_unfolded
+        looked_up = offset_of_time(
+            *(self._store, self._layout, self._remote.spans, place.timestamp_ms), most_unfolded=most_unfolded
+        )
         found = yield from (_without_offsets(looked_up) if is_read else looked_up)
         return GREATEST_OFFSET + 1 if found is None else found
 
@@ -158,8 +159,13 @@ class PartitionRecords:
 
     def _log_of(self, span: ServedSpan) -> SegmentLog:
         reads_on = self.bytes_read >= MOST_BYTES_IN_FLIGHT
-        limit = self._request.bytes_in_flight
-        return SegmentLog(self._store, self._layout, span, reads_on=reads_on, bytes_in_flight=limit)
+        limit, most_unfolded = self._request.bytes_in_flight, self._request.most_unfolded
+        return SegmentLog(
+            *(self._store, self._layout, span),
+            reads_on=reads_on,
+            bytes_in_flight=limit,
+            most_unfolded=most_unfolded,
+        )
 
     def _of_segment(
         self, asked: ServedSpan, number: int, log: SegmentLog
@@ -206,9 +212,10 @@ class PartitionRecords:
         span = self._remote.spans[found.number]
         within = max(span.first, self._within[0]), min(span.last, self._within[1])
         reached = within[0] - 1
-        for fields in found.batches.fields():
+        for fields in found.batches.fields(self._request.most_unfolded):
             if isinstance(fields, MalformedBatch):
-                yield from self._lost(self._malformed(span, found.batches, fields, (reached + 1, within[1])))
+                losses = SegmentLosses(self._layout, span.segment)
+                yield from self._lost(losses.malformed(found.batches, fields, (reached + 1, within[1])))
                 continue
             made = arrow_records(
                 self.schema, self._remote.partition, span.segment.segment_id, found.batches.headers, fields, within
@@ -216,18 +223,6 @@ class PartitionRecords:
             if made.num_rows:
                 reached = max(reached, int(fields.offsets[-1]))
                 yield made
-
-    def _malformed(
-        self, span: ServedSpan, batches: SoundBatches, malformed: MalformedBatch, within: tuple[int, int]
-    ) -> Loss:
-        row = malformed.batch
-        offsets = max(int(batches.first_offsets[row]), within[0]), min(int(batches.last_offsets[row]), within[1])
-        return SegmentLosses(self._layout, span.segment).loss(
-            *(FindingCode.UNREADABLE if malformed.is_too_large else FindingCode.BATCH_CORRUPT, Part.LOG),
-            malformed.reason,
-            position=int(batches.file_positions[row]),
-            offsets=offsets,
-        )
 
     def _lost(self, loss: Loss) -> Iterator[pa.RecordBatch]:
         self.findings.append(loss.finding)

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.local_log import LeaderEpochs
-from tieredctl.model.quantities import time_ms
+from tieredctl.model.quantities import byte_count, time_ms
 
 GREATEST_OFFSET = (1 << 63) - 1
 EARLIEST, LATEST = "earliest", "latest"
+_LARGEST_BATCH = (1 << 31) - 1
 _OFFSET = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
@@ -58,6 +59,17 @@ def record_place(option: str, text: str) -> RecordPlace:
         raise TieredctlError(ErrorCode.USAGE, f"{option} {text!r} is not a place.", hint=hint) from None
 
 
+def most_unfolded(option: str, text: str | None) -> int | None:
+    """To how many bytes a batch may unfold, as `RecordRequest` has it. Raises TieredctlError `usage`, which names the
+    option, for more than a record of Kafka's can have, and for nothing."""
+    if text is None:
+        return None
+    size = byte_count(text)
+    if not 1 <= size <= _LARGEST_BATCH:
+        raise TieredctlError(ErrorCode.USAGE, f"{option} {text!r} is not from 1 to {_LARGEST_BATCH} bytes.")
+    return size
+
+
 class KnownLine(NamedTuple):
     """What a leader, or a replica's disk, says of a partition: its leader epochs, and the first offset that consumers
     may read, None where that is not known."""
@@ -79,6 +91,8 @@ class RecordRequest:
     bytes_in_flight: int | None = None
     """How much of a log is asked for ahead, as `LogBytes` has it, in pieces that get smaller with it; None for the
     limit, and pieces that are quickest."""
+    most_unfolded: int | None = None
+    """To how many bytes a compressed batch may unfold and be read; None for `compression.most_unfolded`."""
 
 
 ALL_RECORDS = RecordRequest()

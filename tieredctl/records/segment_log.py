@@ -63,8 +63,9 @@ class SegmentLog:
         *,
         reads_on: bool = False,
         bytes_in_flight: int | None = None,
+        most_unfolded: int | None = None,
     ) -> None:
-        """`reads_on` and `bytes_in_flight` as `LogBytes` has them."""
+        """`reads_on` and `bytes_in_flight` as `LogBytes` has them, `most_unfolded` as `RecordRequest` has it."""
         self._span = span
         self._leaders = layout if span.is_on_disk and isinstance(layout, LayoutWithLeaders) else None
         self._metadata = span.segment
@@ -73,6 +74,7 @@ class SegmentLog:
         self._log = LogBytes(self._reader, at_once, reads_on=reads_on, bytes_in_flight=bytes_in_flight)
         own = PIECE_BYTES if bytes_in_flight is None else bytes_in_flight // _PIECES_IN_FLIGHT
         self._piece_bytes = min(PIECE_BYTES, own)
+        self._most_unfolded = most_unfolded
         self._losses = SegmentLosses(layout, span.segment)
         self._order = BatchOrder(span, self._losses, self._log)
 
@@ -202,7 +204,7 @@ class SegmentLog:
         rest = chain([first], rest)
         if begins_with_legacy(first):
             del first
-            rest, position = yield from legacy_batches(rest, position)
+            rest, position = yield from legacy_batches(rest, position, self._most_unfolded)
         else:
             del first
         for part in scan_log(rest, size - position, AsColumns(), self._metadata.start_offset):

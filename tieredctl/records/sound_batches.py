@@ -58,8 +58,8 @@ class SoundBatches:
         records = read_records(self.buffer, int(self.positions[row]), header)
         return ControlType.ABORT in [read_control_type(one) for one in records]
 
-    def fields(self) -> Iterator[RecordFields | MalformedBatch]:
-        """Their records."""
+    def fields(self, most_unfolded: int | None = None) -> Iterator[RecordFields | MalformedBatch]:
+        """Their records. `most_unfolded` is `decompress`'s limit for each batch; old messages are unfolded by now."""
         if self.legacy is None:
-            return record_fields(self.buffer, self.positions, self.headers)
+            return record_fields(self.buffer, self.positions, self.headers, most_unfolded)
         return iter([legacy_fields(self.legacy)] if len(self) else [])

@@ -25,22 +25,33 @@ _CONTROL = int(Attributes.CONTROL)
 
 
 def offset_of_time(
-    store: ObjectStore, layout: SegmentObjects, spans: Sequence[ServedSpan], timestamp_ms: int
+    store: ObjectStore,
+    layout: SegmentObjects,
+    spans: Sequence[ServedSpan],
+    timestamp_ms: int,
+    *,
+    most_unfolded: int | None = None,
 ) -> Generator[Loss, None, int | None]:
     """The offset of the first record of a time or later, None where none is; yields what could not be read before it.
-    Raises TieredctlError where nothing can be read from the store."""
+    Where that record is in a batch that cannot be read, the batch is yielded too, and the offset is that after it.
+    `most_unfolded` is as `RecordRequest` has it. Raises TieredctlError where nothing can be read from the store."""
     for span in spans:
         if span.segment.max_timestamp_ms < timestamp_ms:
             continue
-        found = yield from _in_span(store, layout, span, timestamp_ms)
+        found = yield from _in_span(store, layout, span, timestamp_ms, most_unfolded)
         if found is not None:
             return found
     return None
 
 
 def _in_span(
-    store: ObjectStore, layout: SegmentObjects, span: ServedSpan, timestamp_ms: int
+    store: ObjectStore, layout: SegmentObjects, span: ServedSpan, timestamp_ms: int, most_unfolded: int | None
 ) -> Generator[Loss, None, int | None]:
+    losses = SegmentLosses(layout, span.segment)
+
+    def log_of(some: ServedSpan) -> Iterator[SoundBatches | Loss]:
+        return SegmentLog(store, layout, some, most_unfolded=most_unfolded).batches()
+
     size = span.segment.known_size
     entry = None
     if not span.is_on_disk and (size is None or size > INDEXED_FROM_BYTES):
@@ -49,16 +60,14 @@ def _in_span(
         row, reached, offset = entry
         if span.first < offset <= span.last:
             seen: list[SoundBatches | Loss] = []
-            parts = SegmentLog(store, layout, span._replace(first=offset)).batches()
+            parts = log_of(span._replace(first=offset))
             if _is_confirmed(parts, seen, offset, reached):
-                return (yield from _first_in(chain(seen, parts), span, timestamp_ms))
+                return (yield from _first_in(chain(seen, parts), span, timestamp_ms, losses, most_unfolded))
             if not any(isinstance(part, Loss) for part in seen):
                 reason = f"no batch with offset {offset} has the latest timestamp {reached}"
                 at = row * _ENTRY_BYTES
-                yield SegmentLosses(layout, span.segment).loss(
-                    FindingCode.INDEX_DAMAGED, Part.TIME_INDEX, reason, position=at
-                )
-    return (yield from _first_in(SegmentLog(store, layout, span).batches(), span, timestamp_ms))
+                yield losses.loss(FindingCode.INDEX_DAMAGED, Part.TIME_INDEX, reason, position=at)
+    return (yield from _first_in(log_of(span), span, timestamp_ms, losses, most_unfolded))
 
 
 def _is_confirmed(
@@ -104,7 +113,11 @@ def _last_entry_before(
 
 
 def _first_in(
-    parts: Iterator[SoundBatches | Loss], span: ServedSpan, timestamp_ms: int
+    parts: Iterator[SoundBatches | Loss],
+    span: ServedSpan,
+    timestamp_ms: int,
+    losses: SegmentLosses,
+    most_unfolded: int | None,
 ) -> Generator[Loss, None, int | None]:
     for part in parts:
         if isinstance(part, Loss):
@@ -113,9 +126,11 @@ def _first_in(
         late = (part.headers["maxTimestamp"] >= timestamp_ms) & ((part.headers["attributes"] & _CONTROL) == 0)
         late &= (part.last_offsets >= span.first) & (part.first_offsets <= span.last)
         for row in np.flatnonzero(late).tolist():
-            for fields in part.at(np.array([row])).fields():
-                if isinstance(fields, MalformedBatch):
-                    continue  # who reads its records reports it
+            batch = part.at(np.array([row]))
+            for fields in batch.fields(most_unfolded):
+                if isinstance(fields, MalformedBatch):  # its header says that the record is one of its own
+                    yield losses.malformed(batch, fields, (span.first, span.last))
+                    return int(batch.last_offsets[0]) + 1
                 matching = np.flatnonzero((fields.timestamps >= timestamp_ms) & (fields.offsets >= span.first))
                 if len(matching):
                     offset = int(fields.offsets[matching[0]])
