@@ -86,10 +86,10 @@ OF_FILES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """What reads one file or folder: which is damaged, and what the command is given."""
 ELSEWHERE = {"orphans show", "orphans apply", "orphans restore", "snapshot ls", "pipeline run", "pipeline status"} | {
-    *("backup status", "backup verify", "restore plan", "restore apply"),
+    *("backup status", "backup verify", "backup prune", "restore plan", "restore apply"),
 }
 """`test_altered_inputs.py`, `test_forged_plans.py`, `test_restore_refusals.py`, `test_snapshot_verify_and_ls.py`; of
-what starts Spark, `spark/pipeline`; of backup sets, `backup/test_sets.py`."""
+what starts Spark, `spark/pipeline`; of backup sets, `backup/test_sets.py` and `backup/test_pruning.py`."""
 BY_METADATA_ALONE = "estimate cost"
 """Takes the store for its price."""
 LIVE_ONLY = {

@@ -238,6 +238,8 @@ GOES_ON = [
     ("recover metadata --apply --dry-run", False),
     ("recover log-starts plan --log-dir folder --apply", True),
     ("snapshot clean folder --apply", True),
+    ("backup prune --from place --keep-last 1 --apply", True),
+    ("backup prune --from place --keep-last 1", False),
     ("topic disable orders --apply", False),
     ("remote records orders", False),
     ("remote records orders --output-dir folder", True),

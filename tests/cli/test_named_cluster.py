@@ -60,6 +60,7 @@ def of_files(cluster: CrashedClusterOnDisk, folder: Path) -> dict[tuple[str, ...
         ],
         ("backup", "status"): [sets],
         ("backup", "verify"): [sets],
+        ("backup", "prune"): [(*sets, "--keep-last", "1", *more) for more in ((), APPLY)],
         ("restore", "plan"): [restoring],
         ("restore", "apply"): [(*restoring, *more) for more in (("--yes",), ("--dry-run",))],
         ("store", "copy"): [

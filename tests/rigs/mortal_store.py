@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tieredctl.ports.object_store import UPLOAD_PART_BYTES, Pieces, StoredObject
+from tieredctl.ports.object_store import UPLOAD_PART_BYTES, Deletion, Pieces, StoredObject
 from tieredctl.storage.memory import MemoryStore
 
 
@@ -13,7 +13,8 @@ class Killed(BaseException):
 
 
 class MortalStore(MemoryStore):
-    """A store whose user is killed at a boundary: right before something is written, amid an upload, or right after."""
+    """A store whose user is killed at a boundary: right before something is written or deleted, amid an upload, or
+    right after."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,6 +56,15 @@ class MortalStore(MemoryStore):
                 yield piece
 
         return super().upload(key, size, mortal, part_bytes)
+
+    def delete(self, objects: Sequence[StoredObject]) -> Sequence[Deletion]:
+        return [self._deleted(one) for one in objects]
+
+    def _deleted(self, stored: StoredObject) -> Deletion:
+        self._boundary()
+        (done,) = super().delete([stored])
+        self._boundary()
+        return done
 
     def _boundary(self) -> None:
         self.boundaries += 1

@@ -1,9 +1,10 @@
-"""`backup run`, `status` and `verify`: a cluster kept beside its bucket."""
+"""`backup run`, `status`, `verify` and `prune`: a cluster kept beside its bucket."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,8 +12,13 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.ops.backup.cluster_state import fetch_cluster_state
 from tieredctl.ops.backup.manifests import Manifest
+from tieredctl.ops.backup.pruning import PruneOutcome, Pruning
+from tieredctl.ops.backup.pruning_plan import KeepRules, PrunePlan, plan_prune
 from tieredctl.ops.backup.run import Backup, BackupRun
 from tieredctl.ops.backup.sets import ClusterSets, the_cluster
+from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
+from tieredctl.ops.guards.lease import lease_held
+from tieredctl.ops.guards.store_clock import demand_common_time
 from tieredctl.ports.object_store import Capability, ObjectStore, WritableObjectStore
 from tieredctl.wiring.places import ClusterPlace, MetadataPlace, QuorumPlace, StorePlace
 
@@ -62,13 +68,13 @@ def newest_restorable(sets: ClusterSets[ObjectStore]) -> tuple[list[Manifest], i
         try:
             manifests.append(sets.read(number).manifest)
         except TieredctlError as error:
-            if error.code is not ErrorCode.UNDECODABLE:
+            if error.code not in (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING):  # pruned since they were listed
                 raise
     for one in reversed(manifests):
         try:
             chain = sets.chain(one.number)
         except TieredctlError as error:
-            if error.code is not ErrorCode.UNDECODABLE:
+            if error.code not in (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING):
                 raise
             continue
         if all(sets.has_files(known.manifest) for known in chain):
@@ -79,4 +85,31 @@ def newest_restorable(sets: ClusterSets[ObjectStore]) -> tuple[list[Manifest], i
 
 def damage_in(sets: ClusterSets[ObjectStore]) -> Sequence[Finding]:
     """What is missing, altered, cut or swapped. Reads every byte."""
-    return list(sets.findings())
+    return sets.findings()
+
+
+@dataclass(frozen=True, slots=True)
+class BackupPruning:
+    """A plan for the sets of a cluster, and what applies it."""
+
+    plan: PrunePlan
+    _place: StorePlace
+    _clock_ms: Callable[[], int]
+
+    def apply(self) -> tuple[PruneOutcome, WhatStays]:
+        """Removes what was shown, and says what the store keeps of it. Raises TieredctlError if it cannot begin."""
+        store = self._place.open_writable_store()
+        sets: ClusterSets[WritableObjectStore] = ClusterSets(store, self.plan.cluster_id)
+        with lease_held(store, "backup prune", self._clock_ms) as hold:
+            outcome = Pruning(sets, self.plan, lambda: plan_prune(sets, self.plan.rules, hold.clock()), hold).run()
+        return outcome, WhatStays(retention_of(store), outcome.done, outcome.bytes)
+
+
+def backup_pruning(
+    place: StorePlace, cluster_id: str | None, rules: KeepRules, clock_ms: Callable[[], int]
+) -> BackupPruning:
+    """The plan, by the sets of the cluster that is named, or of the only one; changes nothing. Raises TieredctlError as
+    `plan_prune` and `the_cluster` do, and `clock-skew` where host and store disagree about the time."""
+    sets = backup_sets(place, cluster_id)
+    demand_common_time(sets.store, clock_ms)
+    return BackupPruning(plan_prune(sets, rules, clock_ms()), place, clock_ms)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tieredctl.cli.arguments import clock_ms, given_path, pairs
+from tieredctl.cli.commands.backup_prune import From, prune
 from tieredctl.cli.options import BootstrapController, ClusterId, DryRun, StoreOptions
 from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.result_listing import result_listing
@@ -25,7 +26,6 @@ from tieredctl.wiring.places import QuorumPlace, StorePlace
 To = Annotated[
     str, typer.Option("--to", metavar="URL", help="Where backup sets are written, such as s3://BUCKET/PREFIX.")
 ]
-From = Annotated[str, typer.Option("--from", metavar="URL", help="Where `backup run` wrote its sets.")]
 
 
 def run(
@@ -93,8 +93,9 @@ def status(
     """
     limit_ms, now_ms = duration_ms(max_age), clock_ms()
     sets = backup_sets(StorePlace(source, pairs("--store-option", store_option)), cluster_id)
-    manifests, newest = newest_restorable(sets)
+    listed, newest = newest_restorable(sets)
     written_ms = sets.written_ms()
+    manifests = [one for one in listed if one.number in written_ms]  # what is pruned meanwhile is none
     ages_ms = {one.number: now_ms - min(one.created_ms, written_ms[one.number]) for one in manifests}
     rows = [
         BackupSetRow(
@@ -120,7 +121,7 @@ def status(
     elif age_ms > limit_ms:
         message = f"the newest set that can be restored is {age_text(age_ms)} old"
         findings.append(Finding(FindingCode.BACKUP_OLD, sets.cluster_id, message, {"ageMs": age_ms, "set": newest}))
-    summary = {"sets": len(sets.numbers()), "newestRestorable": newest, "newestRestorableAgeMs": age_ms}
+    summary = {"sets": len(written_ms), "newestRestorable": newest, "newestRestorableAgeMs": age_ms}
     document = {"clusterId": sets.cluster_id, "from": source}
     return view.show(result_listing("BackupStatus", document, BackupSetRow, rows, summary), findings)
 
@@ -154,6 +155,7 @@ _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _commands.command("run")(run)
 _commands.command("status")(status)
 _commands.command("verify")(verify)
+_commands.command("prune")(prune)
 
 
 def add_to(app: typer.Typer, noun: str, meaning: str) -> None:

@@ -32,6 +32,7 @@ _RESUMED: dict[tuple[str, ...], str] = {
     ("recover", "log-starts"): "--apply",
     ("snapshot", "clean"): "--apply",
     ("store", "copy"): "--apply",
+    ("backup", "prune"): "--apply",
     ("snapshot", "fetch"): "",
     ("remote", "records"): "--output-dir",
 }

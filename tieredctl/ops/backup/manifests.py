@@ -1,9 +1,11 @@
-"""The manifest of a backup set: what it has of a cluster, with checksums, chained to the set before it."""
+"""The manifest of a backup set: what it has of a cluster, with checksums, chained to the set before it; and the note of
+with which set they begin since earlier ones were pruned."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 from tieredctl.errors import DecodeError
 from tieredctl.ops.documents import Document
 
-_KIND, _API_VERSION = "BackupManifest", "tieredctl/v1"
+_KIND, _BEGINNING_KIND, _API_VERSION = "BackupManifest", "BackupBeginning", "tieredctl/v1"
 _CHECKSUM = "sha256"
 CLUSTER_FILE, CLUSTER_DOCUMENT = "cluster.checkpoint", "cluster.json"
 """The cluster's metadata as a KRaft snapshot without its secrets, and the same for people."""
@@ -20,6 +22,8 @@ EVENTS_FILE = "remote-log-metadata.parquet"
 WITHOUT_SET = 0
 """The number of a manifest that no set has: what it says is derived from the keys of objects."""
 OFFSETS_FILE, GROUPS_FILE, SETTINGS_FILE = "offsets.json", "groups.json", "settings.json"
+FILES = (CLUSTER_FILE, CLUSTER_DOCUMENT, EVENTS_FILE, OFFSETS_FILE, GROUPS_FILE, SETTINGS_FILE)
+"""All that a set may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +75,7 @@ class Manifest:
 
     def encode(self) -> bytes:
         """One JSON document, with its own checksum."""
-        document = self._document()
-        return _json(document | {_CHECKSUM: sha256(_json(document)).hexdigest()})
+        return _sealed(self._document())
 
     def file(self, name: str) -> SetFile | None:
         """The file of this name; None where the set has none."""
@@ -97,6 +100,21 @@ class Manifest:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The set with which a cluster's sets begin, since those before it were pruned: it needs none of them."""
+
+    cluster_id: str
+    number: int
+    sha256: str
+    """Of its manifest."""
+
+    def encode(self) -> bytes:
+        """One JSON document, with its own checksum."""
+        named = {"clusterId": self.cluster_id, "set": self.number, "manifest": self.sha256}
+        return _sealed({"kind": _BEGINNING_KIND, "apiVersion": _API_VERSION, **named})
+
+
 def manifest_sha256(data: bytes) -> str:
     """What the next manifest has as `previous`."""
     return sha256(data).hexdigest()
@@ -104,18 +122,39 @@ def manifest_sha256(data: bytes) -> str:
 
 def read_manifest(data: bytes) -> Manifest:
     """Raises DecodeError for what no release of tieredctl wrote, or was altered since."""
+    with _in_one_error("manifest"):
+        return _manifest(_opened(data, _KIND, "manifest"))
+
+
+def read_beginning(data: bytes) -> Beginning:
+    """Raises DecodeError as `read_manifest` does."""
+    with _in_one_error("note"):
+        document = _opened(data, _BEGINNING_KIND, "note")
+        return Beginning(str(document["clusterId"]), int(document["set"]), str(document["manifest"]))
+
+
+@contextmanager
+def _in_one_error(what: str) -> Iterator[None]:
     try:
-        document = json.loads(data)
-        if not isinstance(document, dict) or document.get("kind") != _KIND:
-            raise DecodeError("not the manifest of a backup set", 0)
-        if document.get("apiVersion") != _API_VERSION:
-            raise DecodeError(f"manifest of version {document.get('apiVersion')}, not {_API_VERSION}", 0)
-        stated = document.pop(_CHECKSUM, None)
-        if stated != sha256(_json(document)).hexdigest():
-            raise DecodeError("the manifest was altered", 0)
-        return _manifest(document)
+        yield
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise DecodeError(f"the manifest has a wrong {error}", 0) from None
+        raise DecodeError(f"the {what} has a wrong {error}", 0) from None
+
+
+def _sealed(document: Document) -> bytes:
+    return _json(document | {_CHECKSUM: sha256(_json(document)).hexdigest()})
+
+
+def _opened(data: bytes, kind: str, what: str) -> Document:
+    document = json.loads(data)
+    if not isinstance(document, dict) or document.get("kind") != kind:
+        raise DecodeError(f"not the {what} of a backup set", 0)
+    if document.get("apiVersion") != _API_VERSION:
+        raise DecodeError(f"{what} of version {document.get('apiVersion')}, not {_API_VERSION}", 0)
+    stated = document.pop(_CHECKSUM, None)
+    if stated != sha256(_json(document)).hexdigest():
+        raise DecodeError(f"the {what} was altered", 0)
+    return document
 
 
 def _manifest(document: Mapping[str, Any]) -> Manifest:

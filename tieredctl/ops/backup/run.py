@@ -130,7 +130,7 @@ class BackupRun:
 
     def __post_init__(self) -> None:
         newest = max(self.sets.numbers(), default=0)
-        self.number = newest + 1
+        self.number = max(newest, self.sets.first() or 0) + 1
         if not newest:
             return
         try:

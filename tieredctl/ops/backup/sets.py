@@ -1,7 +1,8 @@
 """Backup sets in a store: a folder for each cluster, with numbered manifests, and the files that they name.
 
 A manifest is written last, and only where there is none of its number: of two runs at once one has the number, and what
-has no manifest is no set.
+has no manifest is no set. Nor is what is numbered below the greatest `beginnings/NUMBER.json`: it was pruned, or the
+next prune removes it.
 """
 
 from __future__ import annotations
@@ -10,18 +11,28 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.ops.backup.manifests import Manifest, SetFile, manifest_sha256, read_manifest
+from tieredctl.ops.backup.manifests import (
+    Beginning,
+    Manifest,
+    SetFile,
+    manifest_sha256,
+    read_beginning,
+    read_manifest,
+)
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.process.interruption import critical_section, mark_complete
 
 _MANIFEST = re.compile(r"([A-Za-z0-9_-]{22})/manifests/([0-9]{8})\.json", re.ASCII)
 _FOLDER = re.compile(r"sets/[0-9]{8}-[0-9TZ]{16}-[0-9a-f]{8}", re.ASCII)
+_BEGINNING = re.compile(r"[A-Za-z0-9_-]{22}/beginnings/([0-9]{8})\.json", re.ASCII)
 _LARGEST_MANIFEST = 1 << 26
+_MISSING = "the manifest is missing"
+_NOT_READABLE = (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING)
 _Store = TypeVar("_Store", bound=ObjectStore)
 
 
@@ -41,13 +52,31 @@ class ClusterSets(Generic[_Store]):
     cluster_id: str
 
     def numbers(self) -> list[int]:
-        """Of the manifests that are there, ascending."""
+        """Of the sets that are there, ascending."""
         return list(self.written_ms())
 
     def written_ms(self) -> dict[int, int]:
-        """When each manifest that is there was written, by the store's clock; by number, ascending."""
+        """When the manifest of each set that is there was written, by the store's clock; by number, ascending."""
         matches = ((_MANIFEST.fullmatch(one.key), one) for one in self.store.list(f"{self.cluster_id}/manifests/"))
-        return {int(match[2]): one.last_modified_ms for match, one in matches if match is not None}
+        listed = {int(match[2]): one.last_modified_ms for match, one in matches if match is not None}
+        first = self.first() or 0  # read after them: what is pruned meanwhile is not among them
+        return {number: written_ms for number, written_ms in listed.items() if number >= first}
+
+    def first(self) -> int | None:
+        """The set with which they begin since the last prune; None where there was none."""
+        matches = (_BEGINNING.fullmatch(one.key) for one in self.store.list(f"{self.cluster_id}/beginnings/"))
+        return max((int(match[1]) for match in matches if match is not None), default=None)
+
+    def beginning(self, number: int) -> Beginning:
+        """What a prune noted of the set that it left as the first. Raises TieredctlError as `read` does."""
+        key = self.beginning_key(number)
+        try:
+            beginning = read_beginning(self.store.read(key, 0, _LARGEST_MANIFEST))
+        except DecodeError as error:
+            raise _damaged(key, error.reason) from None
+        if (beginning.cluster_id, beginning.number) != (self.cluster_id, number):
+            raise _damaged(key, f"it is of set {beginning.number} of cluster {beginning.cluster_id}")
+        return beginning
 
     def read(self, number: int) -> KnownSet:
         """A set by its number. Raises TieredctlError `undecodable` where its manifest was altered, or is another's,
@@ -101,19 +130,28 @@ class ClusterSets(Generic[_Store]):
         assert data is not None
         return data
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> list[Finding]:
         """What is missing, altered, cut or swapped in these sets, with its place. Reads every byte. Sets that no later
-        one needs may have been deleted. Raises TieredctlError as the store does."""
+        one needs may have been deleted or pruned, also meanwhile. Raises TieredctlError as the store does."""
+        found = [*self._found()]
+        first = self.first() or 0
+        return [one for one in found if cast("int", one.evidence["set"]) >= first]
+
+    def _found(self) -> Iterator[Finding]:
         before: KnownSet | None = None
-        numbers = self.numbers()
-        expected = numbers[0] if numbers and self._begins_with(numbers[0]) else 1
+        numbers, first = self.numbers(), self.first()
+        if first is not None:
+            expected = first
+            yield from self._beginning_findings(first, numbers)
+        else:
+            expected = numbers[0] if numbers and self._begins_with(numbers[0]) else 1
         for number in numbers:
             for lost in range(expected, number):
-                yield _finding(self.manifest_key(lost), "the manifest is missing", lost)
+                yield _finding(self.manifest_key(lost), _MISSING, lost)
             try:
                 one = self.read(number)
             except TieredctlError as error:
-                if error.code is not ErrorCode.UNDECODABLE:
+                if error.code not in _NOT_READABLE:
                     raise
                 yield _finding(self.manifest_key(number), error.message, number)
                 before, expected = None, number + 1
@@ -125,14 +163,29 @@ class ClusterSets(Generic[_Store]):
             yield from self._file_findings(one.manifest)
             before, expected = one, number + 1
 
-    def _begins_with(self, number: int) -> bool:
-        """Whether a set needs none before it."""
+    def _beginning_findings(self, first: int, numbers: Sequence[int]) -> Iterator[Finding]:
+        """What is wrong with the first set since a prune, but for what is found in every set."""
         try:
-            return self.read(number).manifest.base == number
+            beginning = self.beginning(first)
         except TieredctlError as error:
-            if error.code is not ErrorCode.UNDECODABLE:
+            if error.code not in _NOT_READABLE:
+                raise
+            yield _finding(self.beginning_key(first), error.message, first)
+            return
+        if not numbers:
+            yield _finding(self.manifest_key(first), _MISSING, first)
+        elif first in numbers and not self._begins_with(first, beginning.sha256):
+            yield _finding(self.manifest_key(first), "it is not that with which sets begin since a prune", first)
+
+    def _begins_with(self, number: int, sha256_of_manifest: str | None = None) -> bool:
+        """Whether a set needs none before it, and has a manifest with this checksum."""
+        try:
+            known = self.read(number)
+        except TieredctlError as error:
+            if error.code not in _NOT_READABLE:
                 raise
             return False
+        return known.manifest.base == number and sha256_of_manifest in (None, known.sha256)
 
     def has_files(self, manifest: Manifest) -> bool:
         """Whether every file of a set is there with its size; reads none."""
@@ -142,6 +195,10 @@ class ClusterSets(Generic[_Store]):
     def manifest_key(self, number: int) -> str:
         """Where the manifest of a set is."""
         return f"{self.cluster_id}/manifests/{number:08}.json"
+
+    def beginning_key(self, number: int) -> str:
+        """Where it is noted that a set is the first since a prune."""
+        return f"{self.cluster_id}/beginnings/{number:08}.json"
 
     def _file_findings(self, manifest: Manifest) -> Iterator[Finding]:
         for file in manifest.files:
@@ -161,7 +218,7 @@ class ClusterSets(Generic[_Store]):
 
 def publish(sets: ClusterSets[WritableObjectStore], manifest: Manifest, files: Sequence[tuple[str, bytes]]) -> None:
     """Writes a set: its files, which are read back, and last its manifest. Raises TieredctlError `locked` where another
-    run has made a set of this number meanwhile."""
+    run has made a set of this number meanwhile, or made and pruned it."""
     for name, data in files:
         if sets.store.put_if_absent(sets.file_key(manifest, name), data) is None:
             raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{sets.file_key(manifest, name)} is there already.")
@@ -170,6 +227,9 @@ def publish(sets: ClusterSets[WritableObjectStore], manifest: Manifest, files: S
         if sets.store.put_if_absent(sets.manifest_key(manifest.number), manifest.encode()) is None:
             message = f"Another backup of cluster {manifest.cluster_id} made set {manifest.number} meanwhile."
             raise TieredctlError(ErrorCode.LOCKED, message, hint="That set is there; nothing else is to be done.")
+        if manifest.number < (sets.first() or 0):  # else its number would have been taken until now
+            message = f"Other backups made set {manifest.number} and later ones meanwhile, and it was pruned."
+            raise TieredctlError(ErrorCode.LOCKED, message, hint="Run it again.")
         mark_complete()
 
 

@@ -1,0 +1,414 @@
+"""`backup prune` removes nothing that a set which stays needs: in any order of runs, prunes, kills and both at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.backup.small_sets import CLUSTER_ID, SmallSets
+from tests.conftest import examples
+from tests.rigs.mortal_store import Killed
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ops.backup.manifests import Beginning, read_manifest
+from tieredctl.ops.backup.pruning_plan import Action
+from tieredctl.ops.guards.own_objects import LEASE_KEY
+from tieredctl.ports.object_store import Deletion, DeletionOutcome
+from tieredctl.storage.memory import MemoryStore
+
+AT_MOST = 60
+"""Of the boundaries of a command, the last at which it is killed."""
+
+
+def two_chains(*, unread: Sequence[str] = ()) -> SmallSets:
+    """Sets 1 to 3, and 4 and 5 that need none of those; each a day after the one before."""
+    small = SmallSets()
+    for number in range(1, 6):
+        small.add(full=number == 4, unread=unread if number > 3 else ())
+        small.pass_days(1)
+    return small
+
+
+def numbers_of(small: SmallSets) -> list[int]:
+    return small.sets.numbers()
+
+
+def test_sets_before_a_full_one_go_and_all_that_is_left_is_whole() -> None:
+    small = two_chains()
+    kept = {key for key in small.store.objects() if "/00000004" in key or "/00000005" in key}
+
+    outcome = small.prune(last=2)
+
+    assert (outcome.stopped, outcome.planned, outcome.done, numbers_of(small)) == (None, 3, 3, [4, 5])
+    assert small.store.objects().keys() == kept | {small.sets.beginning_key(4)}
+    small.demand_whole()
+    assert small.add().number == 6
+    small.demand_whole()
+
+
+def test_a_set_that_a_kept_one_needs_stays() -> None:
+    small = two_chains()
+
+    plan = small.plan(last=3)
+
+    assert (plan.first, plan.to_remove()) == (1, [])
+    assert [one.reason for one in plan.sets[:3]] == ["a later set needs it"] * 2 + ["it is one of the last 3"]
+
+
+def test_of_two_rules_each_keeps() -> None:
+    small = two_chains()
+
+    assert small.plan(last=1, within_days=2.5).first == 4
+    assert small.plan(last=1, within_days=3.5).first == 1
+    assert small.plan(within_days=0).first == 4
+    assert small.plan(last=99).first == 1
+
+
+def test_a_set_is_as_old_as_the_younger_of_two_times() -> None:
+    small = two_chains()
+    manifest = small.sets.manifest_key(3)
+    small.store.put(manifest, small.store.read(manifest), small.store.now_ms)
+
+    assert small.plan(within_days=1).first == 1
+
+
+def test_the_newest_set_that_lacks_nothing_stays() -> None:
+    assert two_chains(unread=["groups: refused"]).plan(last=1).first == 1
+    nothing_whole = SmallSets()
+    for _ in range(2):
+        nothing_whole.add(full=True, unread=["groups: refused"])
+    assert nothing_whole.plan(last=1).first == 2
+
+
+def test_what_killed_runs_and_prunes_left_goes_too_and_nothing_of_others() -> None:
+    small = two_chains()
+    folder = f"{CLUSTER_ID}/sets/00000002-20261129T100000Z-ffffffff"
+    left = [f"{folder}/cluster.json", f"{folder}/groups.json"]
+    others = [f"{folder}/notes.txt", f"{CLUSTER_ID}/manifests/old.json", f"{CLUSTER_ID}/sets/readme", "other/cluster"]
+    others.append(f"{CLUSTER_ID}/sets/00000005-20261129T100000Z-ffffffff/cluster.json")
+    for key in (*left, *others):
+        small.store.put(key, b"")
+
+    outcome = small.prune(last=1)
+
+    assert outcome.is_complete
+    assert not small.store.objects().keys() & {*left}
+    assert small.store.objects().keys() >= {*others}
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+@pytest.mark.parametrize("what", ["manifest", "file"])
+@pytest.mark.parametrize("damage", ["altered", "missing"])
+def test_nothing_is_pruned_where_anything_is_damaged(number: int, what: str, damage: str) -> None:
+    small = two_chains()
+    manifest = small.sets.read(number).manifest
+    key = small.sets.manifest_key(number) if what == "manifest" else small.sets.file_key(manifest, "cluster.checkpoint")
+    data = small.store.read(key)
+    small.store.delete([*small.store.list(key)])
+    if damage == "altered":
+        small.store.put(key, bytes([data[0] ^ 1]) + data[1:])
+    elif (number, what) in {(1, "manifest"), (5, "manifest")}:
+        before = small.store.objects()
+        with suppress(TieredctlError):  # of a newest set nothing tells; a chain without its first is damaged
+            assert small.plan(last=1).first == 4
+        assert small.store.objects() == before
+        return
+
+    with pytest.raises(TieredctlError) as refused:
+        small.plan(last=1)
+
+    assert refused.value.code is ErrorCode.UNDECODABLE
+
+
+def test_a_set_whose_files_lie_with_an_older_one_keeps_them() -> None:
+    small = two_chains()
+    fourth = small.sets.read(4).manifest
+    odd = replace(fourth, folder="sets/00000002-20261129T100000Z-abcdefab", number=6, base=6, previous=None)
+    for file in odd.files:
+        small.store.put(small.sets.file_key(odd, file.name), small.sets.read_file(fourth, file.name))
+    small.store.put(small.sets.manifest_key(6), replace(odd, previous=small.sets.read(5).sha256).encode())
+
+    with pytest.raises(TieredctlError) as refused:
+        small.plan(last=1)
+
+    assert refused.value.code is ErrorCode.UNDECODABLE
+
+
+def test_a_plan_that_no_longer_holds_removes_nothing() -> None:
+    def chain_replaced(small: SmallSets) -> None:
+        fifth = small.sets.manifest_key(5)
+        data = replace(read_manifest(small.store.read(fifth)), created_ms=7).encode()
+        small.store.put(fifth, data)
+
+    def file_lost(small: SmallSets) -> None:
+        key = small.sets.file_key(small.sets.read(4).manifest, "cluster.checkpoint")
+        small.store.delete([*small.store.list(key)])
+
+    def newest_lost(small: SmallSets) -> None:
+        small.store.delete([*small.store.list(small.sets.manifest_key(5))])
+
+    for change in (chain_replaced, file_lost, newest_lost):
+        small = two_chains()
+        plan = small.plan(last=1)
+        change(small)
+        before = small.store.objects()
+
+        outcome = small.apply(plan)
+
+        assert outcome.stopped is not None, change
+        assert (outcome.done, small.store.objects()) == (0, before), change
+
+
+def test_where_more_is_to_stay_by_now_nothing_is_removed() -> None:
+    small = two_chains()
+    plan, third = small.plan(within_days=1), small.sets.manifest_key(3)
+    small.store.put(third, small.store.read(third), small.store.now_ms)
+    before = small.store.objects()
+
+    outcome = small.apply(plan)
+
+    assert outcome.stopped is not None
+    assert (outcome.stopped.code, small.store.objects()) == (ErrorCode.WORLD_CHANGED, before)
+
+
+def test_once_a_kept_set_is_not_whole_no_more_is_removed() -> None:
+    small = two_chains()
+    plan = small.plan(last=1)
+    kept = small.sets.file_key(small.sets.read(4).manifest, "cluster.checkpoint")
+    begun = {one.key for one in plan.to_remove()[0].objects}
+
+    def lost() -> None:
+        if begun & small.store.objects().keys():
+            small.store.then(1, lost)
+        else:
+            MemoryStore.delete(small.store, [*small.store.list(kept)])
+
+    small.store.then(1, lost)
+    outcome = small.apply(plan)
+
+    assert outcome.stopped is not None
+    assert (outcome.stopped.code, outcome.done) == (ErrorCode.WORLD_CHANGED, 1)
+    assert small.sets.has_files(small.sets.read(3).manifest)
+
+
+def test_what_is_pruned_while_it_is_verified_is_not_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in ("manifests/00000002.json", "cluster.checkpoint"):
+        small = two_chains()
+        read, pending = small.store.read, [small.prune]
+
+        def read_late(name: str, *places: int, key: str = key, read: Any = read, pending: Any = pending) -> bytes:
+            if name.endswith(key) and pending:
+                pending.pop()(last=1)
+            data: bytes = read(name, *places)
+            return data
+
+        monkeypatch.setattr(small.store, "read", read_late)
+        assert small.sets.findings() == []
+        assert (pending, numbers_of(small)) == ([], [4, 5])
+
+
+def test_what_appears_or_changes_meanwhile_is_left_alone() -> None:
+    small = two_chains()
+    plan = small.plan(last=1)
+    changed = small.sets.file_key(small.sets.read(2).manifest, "cluster.checkpoint")
+    data = small.store.read(changed)
+    small.store.put(changed, data)
+    late = f"{CLUSTER_ID}/sets/00000001-20261129T100000Z-ffffffff/cluster.json"
+    small.store.put(late, b"")
+
+    outcome = small.apply(plan)
+
+    assert (outcome.done, outcome.skipped, outcome.stopped) == (2, 1, None)
+    assert small.store.objects().keys() >= {changed, late}
+    small.demand_whole()
+    assert small.prune(last=1).is_complete
+    assert not small.store.objects().keys() & {changed, late}
+
+
+def test_a_second_prune_waits_for_the_first() -> None:
+    small = two_chains()
+    plan = small.plan(last=1)
+    codes = []
+
+    def second() -> None:
+        with pytest.raises(TieredctlError) as refused:
+            small.apply(plan)
+        codes.append(refused.value.code)
+
+    small.store.then(12, second)
+    assert small.apply(plan).is_complete
+    assert codes == [ErrorCode.LOCKED]
+
+
+def test_a_prune_that_lost_its_lease_removes_no_more() -> None:
+    small = two_chains()
+    plan = small.plan(last=1)
+
+    def taken() -> None:
+        small.store.put(LEASE_KEY, b"{}", small.store.now_ms)
+
+    small.store.then(14, taken)
+    outcome = small.apply(plan)
+
+    assert outcome.stopped is not None
+    assert outcome.stopped.code is ErrorCode.LEASE_LOST
+    assert outcome.done < 3
+    small.demand_whole()
+
+
+def test_a_store_that_only_says_that_it_deletes_is_found_out() -> None:
+    small = two_chains()
+    small.store.delete = lambda objects: [Deletion(one, DeletionOutcome.GONE) for one in objects]  # type: ignore[method-assign]
+
+    outcome = small.prune(last=1)
+
+    assert outcome.stopped is not None
+    assert (outcome.stopped.code, outcome.done, outcome.failed) == (ErrorCode.REMOVAL_FAILED, 0, 1)
+    small.demand_whole()
+
+
+def test_killed_at_every_boundary_in_turn() -> None:
+    whole = two_chains()
+    before = whole.store.boundaries
+    assert whole.prune(last=2).is_complete
+    end, steps = whole.store.objects(), whole.store.boundaries - before
+    assert steps > 2 * 3 * 3
+
+    for step in range(1, steps + 1):
+        small = two_chains()
+        small.store.kill_after(step)
+        with suppress(Killed):
+            small.prune(last=2)
+        small.store.kill_after(None)
+        small.let_the_lease_run_out()
+        small.demand_whole()
+        assert numbers_of(small)[-2:] == [4, 5], step
+
+        assert small.prune(last=2).stopped is None, step
+
+        assert small.store.objects() == end, step
+        small.demand_whole()
+
+
+def test_a_run_is_not_pruned_under_at_any_boundary() -> None:
+    alone = two_chains()
+    before = alone.store.boundaries
+    alone.add()
+    steps = alone.store.boundaries - before
+
+    for step in range(1, steps + 1):
+        small = two_chains()
+        small.store.then(step, partial(small.prune, last=1))
+        manifest = small.add()
+        assert (manifest.number, numbers_of(small)) == (6, [4, 5, 6]), step
+        small.demand_whole()
+
+
+def test_a_run_that_slept_while_later_sets_were_made_and_pruned_makes_no_set() -> None:
+    alone = two_chains()
+    before = alone.store.boundaries
+    alone.add()
+    steps = alone.store.boundaries - before
+
+    for step in range(1, steps - 1):
+        small = two_chains()
+
+        def long_sleep(small: SmallSets = small) -> None:
+            small.add()
+            small.add(full=True)
+            assert small.prune(last=1).is_complete
+
+        small.store.then(step, long_sleep)
+        with pytest.raises(TieredctlError) as refused:
+            small.add()
+        assert refused.value.code in (ErrorCode.LOCKED, ErrorCode.UNDECODABLE), step  # its own files were pruned
+        assert numbers_of(small) == [7], step
+        small.demand_whole()
+        small.let_the_lease_run_out()
+        assert small.prune(last=1).is_complete
+        assert all("/00000007" in key for key in small.store.objects()), step
+
+
+def test_the_first_set_after_a_prune_cannot_be_another() -> None:
+    small = two_chains()
+    small.prune(last=1)
+    fourth, note = small.sets.manifest_key(4), small.sets.beginning_key(4)
+    data, noted = small.store.read(fourth), small.store.read(note)
+
+    for key, other in (
+        (fourth, replace(read_manifest(data), created_ms=1).encode()),
+        (note, noted[:-1]),
+        (note, Beginning(CLUSTER_ID, 5, small.sets.read(5).sha256).encode()),
+        (note, b"[]"),
+    ):
+        was = small.store.read(key)
+        small.store.put(key, other)
+        assert {one.subject for one in small.sets.findings()} >= {key}
+        small.store.put(key, was)
+    small.store.delete([*small.store.list(fourth)])
+    assert {one.subject for one in small.sets.findings()} >= {fourth}
+    small.store.delete([*small.store.list(small.sets.manifest_key(5))])
+    assert {one.subject for one in small.sets.findings()} == {fourth}
+    assert small.add().number == 5
+
+
+_DAYS = st.sampled_from([0.0, 0.5, 1.0, 3.0])
+_KILLED = st.one_of(st.none(), st.integers(1, AT_MOST))
+_RULES = st.tuples(st.one_of(st.none(), st.integers(1, 6)), st.one_of(st.none(), _DAYS)).filter(any)
+_RUN = st.tuples(st.just("run"), st.booleans(), st.sampled_from([(), ("groups",)]), _KILLED)
+_PRUNE = st.tuples(st.just("prune"), _RULES, _KILLED)
+_BOTH = st.tuples(st.just("both"), st.booleans(), _RULES, st.integers(1, 12))
+
+
+@settings(max_examples=examples(150))
+@given(st.lists(st.tuples(st.one_of(_RUN, _PRUNE, _BOTH), _DAYS), max_size=20))
+def test_whatever_runs_and_prunes_follow_each_other_what_is_kept_is_whole(steps: list[tuple[tuple, float]]) -> None:  # type: ignore[type-arg]
+    small = SmallSets()
+    small.add()
+    for (kind, *how), days in steps:
+        demanded = {*numbers_of(small)}
+        if kind == "run":
+            full, unread, killed = how
+            small.store.kill_after(killed)
+            with suppress(Killed):
+                small.add(full=full, unread=unread)
+        elif kind == "prune":
+            (last, within_days), killed = how
+            plan = small.plan(last, within_days)
+            demanded = demanded_by(small, last, within_days)
+            small.store.kill_after(killed)
+            with suppress(Killed):
+                assert small.apply(plan).is_complete
+                assert numbers_of(small) == [one.number for one in plan.sets if one.action is Action.KEEP]
+        else:
+            full, rules, step = how
+
+            def prune(demanded: set[int] = demanded, rules: tuple[int | None, float | None] = rules) -> None:
+                demanded &= demanded_by(small, *rules)
+                assert small.prune(*rules).is_complete
+
+            small.store.then(step, prune)
+            small.add(full=full)
+        small.store.kill_after(None)
+        small.store.meanwhile = None
+        small.let_the_lease_run_out()
+        small.pass_days(days)
+        assert {*numbers_of(small)} >= demanded
+        small.demand_whole()
+
+
+def demanded_by(small: SmallSets, last: int | None, within_days: float | None) -> set[int]:
+    """What has to stay whatever a prune does: decided on apart from it."""
+    there = {number: small.sets.read(number).manifest for number in numbers_of(small)}
+    newest_first = sorted(there, reverse=True)
+    named = {newest_first[0], *newest_first[: last or 0]}
+    named |= {next((one for one in newest_first if not there[one].unread), newest_first[0])}
+    limit_ms = small.store.now_ms - (within_days or 0) * 86_400_000
+    named |= {one for one in there if within_days is not None and there[one].created_ms > limit_ms}
+    return {needed for one in named for needed in range(there[one].base, one + 1)}
