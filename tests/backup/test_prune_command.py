@@ -240,7 +240,7 @@ def test_sets_in_buckets_are_pruned_too(
 
 
 LIES: dict[str, tuple[Callable[[], Rule], set[int]]] = {
-    "deletions that are only said to be done": (lambda: Rule(dropped, "DELETE", "/sets/"), {ExitCode.FAILURE, 5}),
+    "deletions that are only said to be done": (lambda: Rule(dropped, "DELETE", "/manifests/"), {ExitCode.FAILURE, 5}),
     "a note that is stored as other bytes": (
         lambda: Rule(stored_altered(one_bit_flipped), "PUT", "/beginnings/"),
         {ExitCode.CORRUPTION, 5},
