@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Generic, TypeVar, cast
+from typing import Generic, TypeVar
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
@@ -34,6 +34,8 @@ _LARGEST_MANIFEST = 1 << 26
 _MISSING = "the manifest is missing"
 _NOT_READABLE = (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING)
 _Store = TypeVar("_Store", bound=ObjectStore)
+_Found = tuple[int, Finding]
+"""The number of a set, and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +137,9 @@ class ClusterSets(Generic[_Store]):
         one needs may have been deleted or pruned, also meanwhile. Raises TieredctlError as the store does."""
         found = [*self._found()]
         first = self.first() or 0
-        return [one for one in found if cast("int", one.evidence["set"]) >= first]
+        return [finding for number, finding in found if number >= first]
 
-    def _found(self) -> Iterator[Finding]:
+    def _found(self) -> Iterator[_Found]:
         before: KnownSet | None = None
         numbers, first = self.numbers(), self.first()
         if first is not None:
@@ -163,7 +165,7 @@ class ClusterSets(Generic[_Store]):
             yield from self._file_findings(one.manifest)
             before, expected = one, number + 1
 
-    def _beginning_findings(self, first: int, numbers: Sequence[int]) -> Iterator[Finding]:
+    def _beginning_findings(self, first: int, numbers: Sequence[int]) -> Iterator[_Found]:
         """What is wrong with the first set since a prune, but for what is found in every set."""
         try:
             beginning = self.beginning(first)
@@ -200,7 +202,7 @@ class ClusterSets(Generic[_Store]):
         """Where it is noted that a set is the first since a prune."""
         return f"{self.cluster_id}/beginnings/{number:08}.json"
 
-    def _file_findings(self, manifest: Manifest) -> Iterator[Finding]:
+    def _file_findings(self, manifest: Manifest) -> Iterator[_Found]:
         for file in manifest.files:
             key = self.file_key(manifest, file.name)
             fault = _fault(file, self._bytes(key, file))
@@ -262,8 +264,8 @@ def _fault(file: SetFile, data: bytes | None) -> str | None:
     return None if sha256(data).hexdigest() == file.sha256 else "its bytes are not those that were written"
 
 
-def _finding(key: str, what: str, number: int) -> Finding:
-    return Finding(FindingCode.BACKUP_DAMAGED, key, what, {"key": key, "set": number})
+def _finding(key: str, what: str, number: int) -> _Found:
+    return number, Finding(FindingCode.BACKUP_DAMAGED, key, what, {"key": key, "set": number})
 
 
 def _damaged(key: str, reason: str) -> TieredctlError:
