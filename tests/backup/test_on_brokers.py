@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,11 @@ from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.stopped_process import KILL, Moment, run_until
 from tieredctl.errors import ExitCode
 
+KILLED = int(os.environ.get("TIEREDCTL_KILLED", "10"))
+"""How many runs are killed; `make soak` kills more."""
+CHANGES, APART = 23, 7
+"""The changes that one run makes to files, of which each is the first that is not made, and the step from one to the
+next: after as many runs all had their turn."""
 METADATA = [
     Rule(ResourceType.TOPIC, "__remote_log_metadata", one) for one in (AclOperation.READ, AclOperation.DESCRIBE)
 ]
@@ -64,11 +70,16 @@ def test_killed_at_any_moment_there_is_a_whole_set_or_none_and_the_next_run_goes
 ) -> None:
     words = ("backup", "run", "--bootstrap-server", kafka_4.broker.bootstrap_server, "--to", f"file:{bucket}")
     verify = ("backup", "verify", "--from", f"file:{bucket}", "-o", "json")
-    moments = [Moment("link .*cluster.checkpoint"), Moment("remove", 3), Moment("link .*manifests/")]
-    for moment in (*moments, Moment("remove", 7)):
-        stopped = run_until(moment, KILL, bucket, words)
-        assert stopped.exit_code == -KILL, stopped.err
+    for place in range(KILLED):
+        stopped = run_until(Moment("", 1 + place * APART % CHANGES), KILL, bucket, words)
+        assert stopped.exit_code == -KILL, (place, stopped.err)
+        assert tieredctl(*verify).exit_code in (ExitCode.USAGE, ExitCode.CLEAN), place  # no set, or whole ones
 
-    assert tieredctl(*verify).exit_code in (ExitCode.USAGE, ExitCode.CLEAN)  # without a set, or with a whole one
-    assert tieredctl(*words).exit_code == ExitCode.CLEAN
+    done = tieredctl(*words, "--full", "-o", "json")
+    assert done.exit_code == ExitCode.CLEAN, done.err
     assert tieredctl(*verify).exit_code == ExitCode.CLEAN
+    confirmed = ("--apply", "--yes", "--cluster-id", kafka_4.broker.cluster_id)
+    pruned = tieredctl("backup", "prune", "--from", f"file:{bucket}", "--keep-last", "1", *confirmed)
+    assert (pruned.exit_code, tieredctl(*verify).exit_code) == (ExitCode.CLEAN, ExitCode.CLEAN), pruned.err
+    left = {path.parent.name[:8] for path in bucket.rglob("sets/*/*")}
+    assert left == {f"{done.document()['summary']['set']:08}"}, "with what killed runs left"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +21,8 @@ from tieredctl.ops.restore.node_files import new_nodes
 from tieredctl.ops.restore.restored_cluster import is_internal
 
 META = "meta.properties"
+KILLED = int(os.environ.get("TIEREDCTL_KILLED", "10"))
+"""How many runs are killed; `make soak` kills more."""
 WRITTEN = ExitCode.INCOMPLETE
 """The captured node's events are not whole, as its set says: what is restored is written, and the exit code says so."""
 TIERED = ("orders7", "payments7", "slow7")
@@ -205,8 +208,9 @@ def test_killed_at_any_moment_nothing_starts_and_another_run_gives_the_same(
     expected, before = contents(whole), contents(sets.store)
     changes = len(expected) + len([*whole.iterdir()])
 
-    for number in (1, 2, 5, *range(changes // 3, changes + 1, changes // 8)):
-        node = tmp_path / "killed" / str(number) / "node"
+    for place in range(KILLED):
+        number = 1 + (changes - 1) * place // max(1, KILLED - 1)  # the first and the last, and between them evenly
+        node = tmp_path / "killed" / str(place) / "node"
         node.mkdir(parents=True)
         stopped = stopped_at(number, KILL, sets, node)
 
@@ -214,6 +218,7 @@ def test_killed_at_any_moment_nothing_starts_and_another_run_gives_the_same(
         assert not (node / META).exists(), number
         again = restored(tieredctl, sets, node)
         assert (again.exit_code, contents(node)) == (WRITTEN, expected), (number, again.err)
+        shutil.rmtree(node)
     assert contents(sets.store) == before
 
 
