@@ -99,7 +99,7 @@ fuzz: $(VENV)/development.installed $(VENV)/packages.installed ## Feed five mill
 	@TIEREDCTL_FUZZ_INPUTS=5000000 $(BIN)/python -m pytest --timeout 0 tests/formats/test_fuzz.py
 
 soak: $(VENV)/development.installed $(VENV)/packages.installed ## Kill a thousand processes while they remove objects, and lie to a hundred: hours
-	@TIEREDCTL_CHAOS_SEEDS=10000 TIEREDCTL_CHAOS_PROCESSES=1000 TIEREDCTL_LYING_SEEDS=100 \
+	@TIEREDCTL_CHAOS_SEEDS=10000 TIEREDCTL_CHAOS_PROCESSES=1000 TIEREDCTL_AZURE_CHAOS_EVERY=1 TIEREDCTL_LYING_SEEDS=100 \
 		$(BIN)/python -m pytest --timeout 0 tests/removal/chaos tests/cli/test_lying_store.py
 	@TIEREDCTL_DISKLESS_CHAOS_SEEDS=1000 TIEREDCTL_DISKLESS_CHAOS_EVERY=1 \
 		$(BIN)/python -m pytest --timeout 0 tests/diskless/chaos

@@ -2,46 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from pathlib import Path
 from uuid import uuid4
 
+from tests.removal.chaos.aged_store import AGES, SCHEME, AgedStore
 from tests.removal.chaos.histories import drawn_history
 from tests.removal.chaos.model_cluster import ModelCluster
-from tests.removal.chaos.trial import Trial, now_ms
+from tests.removal.chaos.trial import LEASE_RUN_OUT_MS, Trial, now_ms
 from tests.rigs.buckets import AzureContainer
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.ports.object_store import StoredObject, WritableObjectStore
-from tieredctl.storage.azure import AzureStore
+from tieredctl.ops.guards.own_objects import LEASE_KEY
+from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.storage.azure_connection import AzureConnection
 from tieredctl.storage.bucket_address import BucketAddress
-
-
-@dataclass(frozen=True, slots=True)
-class AgedStore(AzureStore):
-    """A container in which some objects are as old as a model says, whatever the server does."""
-
-    ages: Path = Path()
-    """A folder with a file for each version of them."""
-
-    def _listing(self, prefix: str, start_after: str) -> Iterator[StoredObject]:
-        # A dataclass with slots is another class than the one that super() would look for.
-        return map(self.aged, AzureStore._listing(self, prefix, start_after))
-
-    def head(self, key: str) -> StoredObject | None:
-        found = AzureStore.head(self, key)
-        return None if found is None else self.aged(found)
-
-    def aged(self, stored: StoredObject) -> StoredObject:
-        try:
-            return stored._replace(last_modified_ms=int(self.age_of(stored).read_text()))
-        except FileNotFoundError:
-            return stored
-
-    def age_of(self, stored: StoredObject) -> Path:
-        return self.ages / sha256(f"{stored.key} {stored.version}".encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -82,10 +56,20 @@ class AzureTrial(Trial):
     def bare_store(self) -> WritableObjectStore:
         return self._bucket.store
 
+    @property
+    def store_words(self) -> Sequence[str]:
+        options = {"endpoint": self.endpoint, AGES: f"{self._bucket.store.ages}"}
+        return [word for name, value in options.items() for word in ("--store-option", f"{name}={value}")]
+
+    def let_the_lease_run_out(self) -> None:
+        lease = self._bucket.store.head(LEASE_KEY)
+        if lease is not None:
+            self._bucket.store.age_of(lease).write_text(str(lease.last_modified_ms - LEASE_RUN_OUT_MS))
+
     def _begun_cluster(self) -> ModelCluster:
-        container, ages = f"chaos-{uuid4().hex}", self.folder / "ages"
+        container, ages = f"chaos-{uuid4().hex}", self.folder / AGES
         AzureContainer(self.endpoint, container)
         ages.mkdir()
-        address, connection = BucketAddress("az", container, ""), AzureConnection(endpoint=self.endpoint)
+        address, connection = BucketAddress(SCHEME, container, ""), AzureConnection(endpoint=self.endpoint)
         self._bucket = ContainerBucket(AgedStore(address, connection, ages=ages))
         return ModelCluster.begun(self.folder, drawn_history(self.setting.seed), now_ms(), self._bucket)

@@ -32,6 +32,8 @@ from tieredctl.model.removal import RemovalMode
 
 SEEDS = int(os.environ.get("TIEREDCTL_CHAOS_SEEDS", "584"))
 SEEDS_FOR_ONE_ON_AZURITE = 40
+EVERY_ON_AZURITE = int(os.environ.get("TIEREDCTL_AZURE_CHAOS_EVERY", "16"))
+"""At which boundaries a run is killed in turn there, where each takes seconds: at each with 1."""
 MOST_SEEDS_TO_FIND_OUT = 1_200
 
 QUARANTINE = Setting(seed=1)
@@ -56,10 +58,24 @@ DELETE_IN_STORE = Setting(seed=2, mode=RemovalMode.DELETE, receipts_in_store=Tru
     ],
 )
 def test_killed_at_every_boundary_in_turn(folder: Path, trial_of: TrialOf, setting: Setting, copies_fail: bool) -> None:
+    demand_all_survives_kills_in_turn(folder, trial_of, setting, copies_fail=copies_fail)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("setting", [QUARANTINE, IN_STORE], ids=["receipts in a file", "receipts in the store"])
+def test_killed_at_every_boundary_in_turn_on_azurite(folder: Path, azurite: ObjectServer, setting: Setting) -> None:
+    trial_of = partial(AzureTrial, endpoint=azurite.endpoint)
+
+    demand_all_survives_kills_in_turn(folder, trial_of, setting, every=EVERY_ON_AZURITE)
+
+
+def demand_all_survives_kills_in_turn(
+    folder: Path, trial_of: TrialOf, setting: Setting, *, copies_fail: bool = False, every: int = 1
+) -> None:
     boundaries = boundaries_of(setting, folder, trial_of)
     attempt = partial(try_kill_at, setting=setting, copies_fail=copies_fail, trial_of=trial_of)
 
-    failures = failures_of(divided(range(1, boundaries + 1)), attempt, folder)
+    failures = failures_of(divided(range(1, boundaries + 1, every)), attempt, folder)
 
     assert boundaries > 50
     assert not failures, "\n".join(failures)

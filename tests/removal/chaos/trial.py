@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -20,6 +21,7 @@ from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.model.removal import PlannedObject, PlanUse, Receipt, ReceiptsHeader, RemovalMode
 from tieredctl.ops.cluster.live_topics import TopicSources
 from tieredctl.ops.guards.ledger import plan_record
+from tieredctl.ops.guards.own_objects import LEASE_KEY
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
@@ -41,6 +43,8 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 MIN_AGE_MS = 24 * 3_600_000
 CLOCK_JUMP_MS = 10 * 60_000
 """Longer than a lease that is not renewed."""
+LEASE_RUN_OUT_MS = 3_600_000
+"""How long ago a lease was renewed that nobody holds any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +189,18 @@ class Trial:
     def bare_store(self) -> WritableObjectStore:
         """The store, with nobody looking."""
         return FileStore(str(self.cluster.store_root))
+
+    @property
+    def store_words(self) -> Sequence[str]:
+        """The command's options beside the store's URL."""
+        return ()
+
+    def let_the_lease_run_out(self) -> None:
+        """What a few minutes would do."""
+        lease = self.cluster.store_root / LEASE_KEY
+        if lease.exists():
+            long_ago = lease.stat().st_mtime - LEASE_RUN_OUT_MS / 1_000
+            os.utime(lease, (long_ago, long_ago))
 
     def _begun_cluster(self) -> ModelCluster:
         return ModelCluster.begun(self.folder, drawn_history(self.setting.seed), now_ms())

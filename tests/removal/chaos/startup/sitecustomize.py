@@ -1,4 +1,5 @@
-"""Python imports this by itself where it finds it: the process tells of each file that it is about to touch, and waits.
+"""Python imports this by itself where it finds it: the process tells of each file that it is about to touch, and of
+each request that it is about to send, and waits.
 
 `TIEREDCTL_CHAOS` says of which folder, and through which two pipes: FOLDER:TELL:WAIT. `TIEREDCTL_CHAOS_SKEW` says how
 many seconds its clock is ahead.
@@ -11,12 +12,16 @@ import sys
 import time
 
 _TOUCHING = frozenset({"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.scandir", "os.truncate"})
+_REQUEST = "http.client.send"
+_AGES = "/ages/"
+"""What a server should know; no part of the command looks there."""
 
 
 def _watch(watched: str, tell: int, wait: int) -> None:
     def look(event: str, arguments: tuple[object, ...]) -> None:
-        if event in _TOUCHING and str(arguments[0]).startswith(watched):
-            os.write(tell, f"{event} {arguments[0]}\n".encode())
+        path = str(arguments[0]) if event in _TOUCHING else ""
+        if event == _REQUEST or (path.startswith(watched) and _AGES not in path):
+            os.write(tell, f"{event} {path}\n".encode())
             os.read(wait, 1)
 
     sys.addaudithook(look)
