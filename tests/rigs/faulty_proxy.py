@@ -64,8 +64,8 @@ Lie = Callable[[Request, Server], Reply]
 
 @dataclass
 class Rule:
-    """A lie, and about which requests it is told: those of a method, among them those whose path has the text in it and
-    among them those that have the header; of these the first to be lied about, and how many."""
+    """A lie, and about which requests it is told: those of a method, among them those whose path has the text in it,
+    whose body has the text in it and that have the header; of these the first to be lied about, and how many."""
 
     lie: Lie
     method: str
@@ -74,11 +74,14 @@ class Rule:
     first: int = 1
     most: int | None = None
     met: int = 0
+    body: str = ""
 
     def applies(self, request: Request) -> bool:
         """Whether the lie is told about the next request; counts it."""
         is_meant = request.method == self.method and self.path in unquote(request.path)
         if not is_meant or (self.header is not None and self.header not in request.headers):
+            return False
+        if self.body and self.body not in unquote(request.body.decode(errors="replace")):
             return False
         self.met += 1
         return self.met >= self.first and (self.most is None or self.met < self.first + self.most)

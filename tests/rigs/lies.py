@@ -69,15 +69,16 @@ def stored_altered(change: Change) -> Lie:
 
 
 def left_out(text: str) -> Lie:
-    """A listing lacks the keys that have a text in them."""
+    """A listing of S3 or Azure lacks the keys that have a text in them."""
 
     def lie(request: Request, server: Server) -> Reply:
         status, headers, body = server(request)
         ElementTree.register_namespace("", _S3)
         page = ElementTree.fromstring(body)
-        for entry in page.findall(f"{{{_S3}}}Contents"):
-            if text in (entry.findtext(f"{{{_S3}}}Key") or ""):
-                page.remove(entry)
+        blobs = page.find("Blobs")
+        for entry in page.findall(f"{{{_S3}}}Contents") if blobs is None else blobs.findall("Blob"):
+            if text in (entry.findtext(f"{{{_S3}}}Key") or entry.findtext("Name") or ""):
+                (page if blobs is None else blobs).remove(entry)
         body = ElementTree.tostring(page)
         kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
         return Reply(status, [*kept, ("Content-Length", str(len(body)))], body)
@@ -89,11 +90,13 @@ def left_out(text: str) -> Lie:
 class Delayed:
     """A lie: requests are said to be done, and are done when `happen` is called."""
 
+    dropped: Lie = dropped
+    """How they are said to be done."""
     waiting: list[tuple[Request, Server]] = field(default_factory=list)
 
     def __call__(self, request: Request, server: Server) -> Reply:
         self.waiting.append((request, server))
-        return dropped(request, server)
+        return self.dropped(request, server)
 
     def happen(self) -> None:
         while self.waiting:
