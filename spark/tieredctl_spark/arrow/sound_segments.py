@@ -97,8 +97,8 @@ class SoundSegments:
         if are_wanted.all():
             return self
         rows = np.flatnonzero(are_wanted[self.owners])
-        owners, starts, *places = (column[rows] for column in (self.owners, self.start_offsets, *self.places))
-        return SoundSegments(self.partitions, self.ids.at(rows), owners, starts, places)
+        places = [column[rows] for column in self.places]
+        return SoundSegments(self.partitions, self.ids.at(rows), self.owners[rows], self.start_offsets[rows], places)
 
     def states(self, last_timestamp_ms: int) -> SegmentStates:
         """For a judge, of whose verdicts on objects only that they are owned is true."""
