@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.records.arrow_records import DAMAGE
-from tieredctl.records.request import Isolation, OnDamage, RecordRequest, record_place
+from tieredctl.records.request import Isolation, OnDamage, RecordRequest, most_unfolded, record_place
 from tieredctl.wiring.records import topic_records
 from tieredctl_spark.missing_streams import NoStream
 from tieredctl_spark.record_rows import RECORD_TABLE_SCHEMA, LogQuery
@@ -24,15 +24,17 @@ from tieredctl_spark.worker_failures import one_sentence
 
 _NAME, _OFFSET = "tiered_log", "offset"
 _FROM, _TO, _ISOLATION, _DAMAGE = "from", "to", "isolation", "damage"
+_MOST_UNFOLDED = "max-batch-bytes"
 _MOST_OFFSETS, _FAILS_ON_LOSS = "max-offsets-per-trigger", "fail-on-data-loss"
-_PLACES = (*METADATA_OPTIONS, *STORE_OPTIONS, *PARTITION_OPTIONS, _FROM, _ISOLATION, _DAMAGE)
+_PLACES = (*METADATA_OPTIONS, *STORE_OPTIONS, *PARTITION_OPTIONS, _FROM, _ISOLATION, _DAMAGE, _MOST_UNFOLDED)
 _BATCH_OPTIONS = (*_PLACES, AS_OF, _TO)
 _STREAM_OPTIONS = (*_PLACES, _MOST_OFFSETS, _FAILS_ON_LOSS)
 
 
 class TieredLog(DataSource):
     """Options: those of `segment_batches`, without `segment-id`, of which `topic` must be given; `as-of`; and as on the
-    command line of `tieredctl remote records`, `from`, `to`, `isolation`, and `damage`, which is `fail` or `row`.
+    command line of `tieredctl remote records`, `from`, `to`, `isolation`, `max-batch-bytes`, and `damage`, which is
+    `fail` or `row`.
 
     RECORD_TABLE_SCHEMA has the columns; a schema that is given to `spark.read.schema` names those that are wanted, and
     no others are made. Executors read records straight from the store; each partition of the DataFrame has those of
@@ -86,6 +88,7 @@ def _request(options: SourceOptions, columns: Projection) -> RecordRequest:
         Isolation(isolation or Isolation.READ_UNCOMMITTED),
         OnDamage(on_damage or OnDamage.FAIL),
         tuple(name for name in columns.names if name != DAMAGE.name) or (_OFFSET,),
+        most_unfolded=most_unfolded(_MOST_UNFOLDED, options.text(_MOST_UNFOLDED)),
     )
 
 

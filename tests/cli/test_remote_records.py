@@ -202,6 +202,9 @@ def test_what_cannot_be_read_decides_the_exit_code(capture: Path, tmp_path: Path
         (("--schema", "nowhere"), "--schema is for --key avro or --value avro."),
         (("--key", "avro", "--value", "avro", "--schema", "x"), "--schema is for keys or for values, not for both."),
         (("--value", "avro", "--schema-registry", "x"), "--schema-registry is not a URL of HTTP."),
+        (("--max-batch-bytes", "0"), "--max-batch-bytes '0' is not from 1 to 2147483647 bytes."),
+        (("--max-batch-bytes", "2GiB"), "--max-batch-bytes '2GiB' is not from 1 to 2147483647 bytes."),
+        (("--max-batch-bytes", "much"), "'much' is not a number of bytes."),
         (("-o", "arrow", "--key", "text"), "--key and --value are for text: -o arrow has the bytes themselves."),
     ],
 )

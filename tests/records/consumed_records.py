@@ -15,10 +15,11 @@ Row = tuple[Any, ...]
 """Offset, time and its type, key, value, headers, leader epoch."""
 
 
-def consumer_of(server: str, isolation: Isolation) -> Consumer:
-    """One that is told where a partition ends."""
+def consumer_of(server: str, isolation: Isolation, **settings: Any) -> Consumer:
+    """One that is told where a partition ends, with other settings beside its own."""
     return Consumer(
         {
+            **settings,
             "bootstrap.servers": server,
             "group.id": "records",
             "enable.auto.commit": False,

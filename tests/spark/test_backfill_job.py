@@ -118,6 +118,16 @@ def test_rows_are_those_that_the_library_reads_and_later_copies_are_appended(
         assert backfill.run(*words)[0] == ExitCode.USAGE, words
 
 
+def test_a_batch_that_unfolds_further_than_is_allowed_is_unreadable(backfill: Backfill, kafka_4: Path) -> None:
+    write_metadata(backfill, events_of(kafka_4 / "data"))
+
+    code, summary = backfill.run("--max-batch-bytes", "1")
+
+    assert code == ExitCode.INCOMPLETE
+    assert {row["code"] for row in backfill.rows("unreadable")} == {"unreadable"}
+    assert summary["lostOffsets"] > 0
+
+
 def test_no_row_is_there_twice_or_missing_wherever_runs_are_killed(backfill: Backfill, kafka_4: Path) -> None:
     write_metadata(backfill, events_of(kafka_4 / "data"))
     expected = by_library(kafka_4, RecordRequest())

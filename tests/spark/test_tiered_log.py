@@ -234,6 +234,19 @@ def test_a_schema_names_the_columns_that_are_made(spark: SparkSession, kafka_4: 
     assert named.load().toArrow().sort_by("offset").to_pylist() == whole.sort_by("offset").to_pylist()
 
 
+def test_a_batch_unfolds_no_further_than_is_allowed(kafka_4: Path) -> None:
+    given = {"log-dir": str(kafka_4 / "data"), "store": f"file:{kafka_4 / REMOTE}", "topic": "orders7"}
+
+    def damage(**options: str) -> set[str | None]:
+        source = TieredLog(given | {"damage": "row"} | options)
+        reader = source.reader(source.schema())
+        batches = (batch for partition in reader.partitions() for batch in reader.read(partition))
+        return {row["damage"] and row["damage"].partition(":")[0] for batch in batches for row in batch.to_pylist()}
+
+    assert damage() == damage(maxBatchBytes="64MiB") == {None}
+    assert damage(maxBatchBytes="1") == {None, "unreadable"}
+
+
 def test_options_that_do_not_fit_are_refused(kafka_4: Path) -> None:
     given = {"log-dir": str(kafka_4 / "data"), "store": f"file:{kafka_4 / REMOTE}", "topic": "orders7"}
     for change, code in (
@@ -241,6 +254,7 @@ def test_options_that_do_not_fit_are_refused(kafka_4: Path) -> None:
         ({"isolation": "serializable"}, ErrorCode.USAGE),
         ({"damage": "skip"}, ErrorCode.USAGE),
         ({"from": "yesterday"}, ErrorCode.USAGE),
+        ({"max-batch-bytes": "0"}, ErrorCode.USAGE),
         ({"segment-id": "x"}, ErrorCode.USAGE),
     ):
         source = TieredLog(given | change)

@@ -48,6 +48,8 @@ class BackfillOptions:
     """Of logs, as brokers wrote them; a task reads about as many."""
     catalog: CatalogPlace | None = None
     """Where the tables are instead; `tables` then has files until their rows are there."""
+    most_unfolded: int | None = None
+    """As `RecordRequest` has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +205,13 @@ class _History:
     def _of_partition(
         self, known: Readable, begin: int, topic: TopicRecords, findings: Sequence[Finding]
     ) -> Iterator[HistoryShare]:
-        request = RecordRequest(begin, known.end, self.options.isolation, OnDamage.SKIP)
+        options = self.options
+        request = RecordRequest(
+            *(begin, known.end, options.isolation, OnDamage.SKIP), most_unfolded=options.most_unfolded
+        )
         gone = list(known.gone(begin, known.end))
         shares = record_shares(
-            known.remote, topic.store, topic.layout, request, findings, task_bytes=self.options.task_bytes
+            known.remote, topic.store, topic.layout, request, findings, task_bytes=options.task_bytes
         )
         # Where retention took all that is new, nothing is read, and what is gone is still to be reported.
         for share in shares or [RecordShare(known.remote, request, findings)]:

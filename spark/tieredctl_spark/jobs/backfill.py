@@ -19,16 +19,19 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.ops.documents import Document
 from tieredctl.process.run_metrics import run_metrics
-from tieredctl.records.request import Isolation
+from tieredctl.records.request import Isolation, most_unfolded
 from tieredctl_spark.backfill.run import BackfillOptions, BackfillRun, run_backfill
 from tieredctl_spark.catalogs.place import CatalogPlace
 from tieredctl_spark.job_arguments import job_parser, places_of, run_job, selection_of
 from tieredctl_spark.output_folder import json_line
 from tieredctl_spark.tables.table_store import TablesPlace
+
+_MAX_BATCH_BYTES = "--max-batch-bytes"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("--isolation", type=Isolation, choices=list(Isolation), default=Isolation.READ_UNCOMMITTED)
     add("--catalog", metavar="NAME", help="Iceberg or Delta tables, as CATALOG.NAMESPACE")
+    size = partial(most_unfolded, _MAX_BATCH_BYTES)
+    add(_MAX_BATCH_BYTES, type=size, metavar="SIZE", help="read compressed batches of up to this size: 256MiB")
     return run_job(parser, _run, arguments)
 
 
@@ -47,7 +52,8 @@ def _run(options: argparse.Namespace) -> ExitCode:
     tables = TablesPlace.beside(store, options.output)
     catalog = None if options.catalog is None else _namespace(options.catalog)
     places = metadata, store, selection_of(options), tables
-    done = run_backfill(BackfillOptions(*places, options.isolation, catalog=catalog), {})
+    asked = BackfillOptions(*places, options.isolation, catalog=catalog, most_unfolded=options.max_batch_bytes)
+    done = run_backfill(asked, {})
     document = _document(done, tables.url if catalog is None else catalog.url)
     run_metrics.get().note(document["summary"], done.findings)
     sys.stdout.write(json_line(document))

@@ -27,7 +27,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.printable import printable
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.records.request import EARLIEST, LATEST, Isolation, OnDamage, RecordRequest, record_place
+from tieredctl.records.request import EARLIEST, LATEST, Isolation, OnDamage, RecordRequest, most_unfolded, record_place
 
 if TYPE_CHECKING:
     from tieredctl.model.tolerance import Tolerance
@@ -54,11 +54,19 @@ class RecordRange(OptionGroup):
     damage: Annotated[
         OnDamage, typer.Option(help="Stop at records that cannot be read, skip them, or show a row for them.")
     ] = OnDamage.FAIL
+    max_batch_bytes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Read compressed batches of up to this size; by default 64MiB, or 64 times what is stored.",
+        ),
+    ] = None
 
     def request(self) -> RecordRequest:
-        """Raises TieredctlError `usage` for what is not a place."""
+        """Raises TieredctlError `usage` for what is not a place or a size."""
         return RecordRequest(
-            record_place("--from", self.start), record_place("--to", self.end), self.isolation, self.damage
+            *(record_place("--from", self.start), record_place("--to", self.end), self.isolation, self.damage),
+            most_unfolded=most_unfolded("--max-batch-bytes", self.max_batch_bytes),
         )
 
 
