@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -24,7 +24,7 @@ from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.remote_segments import COPIED, RemoteSegments
 from tests.rigs.three_brokers import Node, ThreeBrokers, three_brokers
-from tests.rigs.topics import admin_client, answered, create_topics, topic_ids
+from tests.rigs.topics import admin_client, answered, create_topics, delete_topic, known_topics, topic_ids
 from tests.rigs.waiting import wait_until
 from tieredctl.errors import ExitCode
 
@@ -32,25 +32,35 @@ pytestmark = pytest.mark.integration
 
 SECONDS = 60
 ORDERS, LEDGER, CLICKS, NOTES = "orders", "ledger", "clicks", "notes"
+GONE, TRIMMED = "gone", "trimmed"
 GROUPS = ("billing", "grüße")
 FAR = 1_000_000
 _TIERED = {"remote.storage.enable": "true", "segment.ms": "400", "local.retention.ms": "500", "retention.ms": "-1"}
-TOPICS: Mapping[str, tuple[int, dict[str, str]]] = {
-    ORDERS: (2, _TIERED),
-    LEDGER: (1, _TIERED),
-    CLICKS: (1, _TIERED | {"retention.ms": "6000"}),
-    NOTES: (1, {}),
+_EXPIRES = _TIERED | {"retention.ms": "6000"}
+Topics = Mapping[str, tuple[int, Mapping[str, str]]]
+"""By name, how many partitions a topic has, and its settings."""
+FOUR: Topics = {ORDERS: (2, _TIERED), LEDGER: (1, _TIERED), CLICKS: (1, _EXPIRES), NOTES: (1, {})}
+TWELVE: Topics = {
+    **FOUR,
+    **dict.fromkeys(("payments", "returns", f"{LEDGER}-audit", f"{LEDGER}-fees", GONE, TRIMMED), (1, _TIERED)),
+    "views": (2, _EXPIRES),
+    "drafts": (1, {"cleanup.policy": "compact"}),
 }
-TIERED_TOPICS = (ORDERS, LEDGER, CLICKS)
+"""With two from which something is deleted while it lives: GONE as a whole, of TRIMMED its first records."""
 Rows = dict[tuple[str, int], tuple[int, int, list[tuple[Any, ...]]]]
 """By partition: where its log begins and ends, and the records that a consumer gets, in order."""
 
 
-def rows(server: str, isolation: str, topics: Sequence[str]) -> Rows:
+def expires(topics: Topics, name: str) -> bool:
+    """Whether the first records of a topic go, by retention or at a word."""
+    return name == TRIMMED or ("retention.ms" in topics[name][1] and topics[name][1]["retention.ms"] != "-1")
+
+
+def rows(server: str, topics: Topics, isolation: str) -> Rows:
     settings: dict[str, Any] = {"bootstrap.servers": server, "group.id": "reader", "isolation.level": isolation}
     settings["auto.offset.reset"] = "earliest"  # retention goes on
     with closing(Consumer(settings | {"enable.auto.commit": False, "enable.partition.eof": True})) as consumer:
-        places = [TopicPartition(topic, number) for topic in topics for number in range(TOPICS[topic][0])]
+        places = [TopicPartition(topic, number) for topic, (count, _) in topics.items() for number in range(count)]
         ends = {(one.topic, one.partition): consumer.get_watermark_offsets(one, timeout=30) for one in places}
         found: dict[tuple[str, int], list[tuple[Any, ...]]] = {place: [] for place in ends}
         consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in ends])
@@ -65,31 +75,34 @@ def rows(server: str, isolation: str, topics: Sequence[str]) -> Rows:
                 elif error.code() == KafkaError._PARTITION_EOF:
                     left.discard(place)
                 else:  # what expired after the set was made, until a restored broker's retention has seen it
-                    assert (place[0], error.code()) == (CLICKS, KafkaError.UNKNOWN), error
+                    assert (expires(topics, place[0]), error.code()) == (True, KafkaError.UNKNOWN), error
             return not left
 
         wait_until(all_read, "a consumer has read everything", SECONDS)
     return {place: (*ends[place], found[place]) for place in ends}
 
 
-def both(server: str, topics: Sequence[str] = tuple(TOPICS)) -> dict[str, Rows]:
-    return {isolation: rows(server, isolation, topics) for isolation in ("read_uncommitted", "read_committed")}
+def both(drill: Drill) -> dict[str, Rows]:
+    kinds = ("read_uncommitted", "read_committed")
+    return {isolation: rows(drill.server, drill.topics, isolation) for isolation in kinds}
 
 
-def produce_until(server: str, stop: Event) -> None:
-    """Plain records, and transactions of which every other is aborted."""
+def produce_until(server: str, topics: Topics, stop: Event) -> None:
+    """Plain records, and transactions over all ledgers, of which every other is aborted."""
+    ledgers = [name for name in topics if name.startswith(LEDGER)]
     plain = Producer({"bootstrap.servers": server, "enable.idempotence": True, "linger.ms": 0})
     transactional = Producer({"bootstrap.servers": server, "transactional.id": "ledger", "linger.ms": 0})
     transactional.init_transactions(SECONDS)
     turn = 0
     while not stop.wait(0.12):
         turn += 1
-        for topic in (ORDERS, CLICKS, NOTES):
-            for partition in range(TOPICS[topic][0]):
+        for topic in topics.keys() - ledgers:
+            for partition in range(topics[topic][0]):
                 plain.produce(topic, f"{topic} {turn}", str(turn), partition=partition, headers={"turn": str(turn)})
         plain.flush(SECONDS)
         transactional.begin_transaction()
-        transactional.produce(LEDGER, f"entry {turn}", str(turn), partition=0)
+        for ledger in ledgers:
+            transactional.produce(ledger, f"entry {turn}", str(turn), partition=0)
         transactional.flush(SECONDS)
         (transactional.commit_transaction if turn % 2 else transactional.abort_transaction)(SECONDS)
 
@@ -124,6 +137,7 @@ def objects(bucket: Path) -> dict[str, str]:
 class Drill:
     brokers: ThreeBrokers
     sets: Path
+    topics: Topics
     without_backup: bool = False
 
     @property
@@ -172,54 +186,115 @@ class Drill:
         self.brokers.await_whole()
         return {(one["topic"], one["partition"]): one for one in planned.document()["items"]}
 
+    def tiered(self) -> set[str]:
+        """The topics whose segments are copied."""
+        return {name for name, (_, settings) in self.topics.items() if "remote.storage.enable" in settings}
+
+    def are_all_tiered(self) -> bool:
+        """Whether each of them has copied segments, and all together several."""
+        copied = self.copied()
+        return len(copied) > 6 and {topic for topic, _, _ in copied} >= self.tiered()
+
+    def produce_into(self, *topics: str) -> None:
+        """Returns once two segments of each are copied."""
+        producer = Producer({"bootstrap.servers": self.server, "linger.ms": 0})
+
+        def are_copied() -> bool:
+            for topic in topics:
+                producer.produce(topic, b"early", b"early", partition=0)
+            producer.flush(SECONDS)
+            seen = [topic for topic, _, _ in self.copied()]
+            return all(seen.count(topic) > 1 for topic in topics)
+
+        wait_until(are_copied, "segments are copied that will be deleted", SECONDS)
+
+    def delete_topic_and_records(self) -> None:
+        """Deletes GONE, and the records of TRIMMED's first segment."""
+        first = min(end for topic, _, end in self.copied() if topic == TRIMMED)
+        beginning = TopicPartition(TRIMMED, 0, first + 1)
+        admin = admin_client(self.server)  # which has to live until it has an answer
+        admin.delete_records([beginning])[beginning].result(SECONDS)
+        delete_topic(self.server, GONE)
+
     def copied(self) -> set[tuple[str, int, int]]:
         with RemoteSegments(self.server, METADATA_TOPIC, METADATA_PARTITIONS) as segments:
             return {(one.topic, one.partition, one.end_offset) for one in segments.refresh() if one.state == COPIED}
 
 
-_OTHERS = (pytest.param(one, marks=pytest.mark.exhaustive(f"three brokers of {one}")) for one in ("3.9.1", "4.4.0"))
+RELEASES = [
+    pytest.param("4.3.1", FOUR, id="4.3.1"),
+    *(
+        pytest.param(release, FOUR, id=release, marks=pytest.mark.exhaustive(f"three brokers of {release}"))
+        for release in ("3.9.1", "4.4.0")
+    ),
+]
+LARGE = pytest.param(
+    "4.3.1",
+    TWELVE,
+    id="4.3.1 with twelve topics",
+    marks=pytest.mark.exhaustive("three brokers of 4.3.1, twelve topics"),
+)
 
 
-@pytest.fixture(params=["4.3.1", *_OTHERS])
-def drill(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Drill]:
-    with three_brokers(jars_of(request.param), {"offsets.topic.num.partitions": "7"}) as brokers:
-        topics = [
-            NewTopic(name, partitions, replication_factor=3, config=config)
-            for name, (partitions, config) in TOPICS.items()
-        ]
-        create_topics(brokers.bootstrap_servers, *topics)
-        yield Drill(brokers, tmp_path)
-
-
-def test_a_cluster_that_lost_all_disks_comes_back_with_every_record_of_its_bucket(drill: Drill) -> None:
-    ids = topic_ids(drill.server, TOPICS)
+@contextmanager
+def producing(drill: Drill) -> Iterator[None]:
+    """Meanwhile something is produced into every topic."""
     stop = Event()
-    producing = Thread(target=produce_until, args=(drill.server, stop))
-    producing.start()
-    wait_until(lambda: len(drill.copied()) > 6, "segments are copied", SECONDS)
-    commit(drill.server, orders=3, clicks=FAR)
-    sets = [drill.backup(), drill.backup()]
-    known = drill.copied()
-    wait_until(lambda: len(drill.copied() - known) > 6, "segments are copied that no set knows", SECONDS)
-    stop.set()
-    producing.join()
-    before = both(drill.server)
+    thread = Thread(target=produce_until, args=(drill.server, drill.topics, stop))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.fixture
+def drill(release: str, topics: Topics, tmp_path: Path) -> Iterator[Drill]:
+    with three_brokers(jars_of(release), {"offsets.topic.num.partitions": "7"}) as brokers:
+        new = [
+            NewTopic(name, partitions, replication_factor=3, config=dict(config))
+            for name, (partitions, config) in topics.items()
+        ]
+        create_topics(brokers.bootstrap_servers, *new)
+        yield Drill(brokers, tmp_path, topics)
+
+
+@pytest.mark.parametrize(("release", "topics"), [*RELEASES, LARGE])
+def test_a_cluster_that_lost_all_disks_comes_back_with_every_record_of_its_bucket(drill: Drill) -> None:
+    if GONE in drill.topics:
+        drill.produce_into(GONE, TRIMMED)
+    drill.topics = {name: one for name, one in drill.topics.items() if name != GONE}
+    with producing(drill):
+        wait_until(drill.are_all_tiered, "segments are copied", SECONDS)
+        commit(drill.server, orders=3, clicks=FAR)
+        sets = [drill.backup()]
+        if TRIMMED in drill.topics:
+            drill.delete_topic_and_records()
+        ids = topic_ids(drill.server, drill.topics)
+        sets.append(drill.backup())
+        known = drill.copied()
+        wait_until(lambda: len(drill.copied() - known) > 6, "segments are copied that no set knows", SECONDS)
+    before = both(drill)
     drill.lose_disks()
 
     plan = drill.come_back()
 
+    assert GONE not in {topic for topic, _ in plan}
     assert [one.exit_code for one in sets] == [ExitCode.CLEAN] * 2, [one.err for one in sets]
     assert this_process("backup", "verify", "--from", f"file:{drill.sets}").exit_code == ExitCode.CLEAN
-    assert topic_ids(drill.server, TOPICS) == ids
+    assert topic_ids(drill.server, drill.topics) == ids
+    assert GONE not in known_topics(drill.server)
     assert sum(one["recovered"] for one in plan.values()) > 6
     assert plan[NOTES, 0]["origin"] == "backup"
-    demand_same_rows(before, both(drill.server), plan)
+    assert all(one["logStartOffset"] > 0 for (topic, _), one in plan.items() if topic == TRIMMED)
+    demand_same_rows(drill.topics, before, both(drill), plan)
     cut = {ORDERS: 3, CLICKS: plan[CLICKS, 0]["nextOffset"]}
     assert committed(drill.server, ORDERS, CLICKS) == [cut] * len(GROUPS)
 
-    produced = produce_one_each(drill.server)
+    produced = produce_one_each(drill)
     assert produced == {place: one["nextOffset"] for place, one in plan.items()}
-    tiered = {place for place in produced if place[0] != NOTES}
+    tiered = {place for place in produced if place[0] in drill.tiered()}
     wait_until(lambda: _copied_places(drill, produced) >= tiered, "new segments are copied", SECONDS)
     verified = this_process(
         *("verify", "--bootstrap-server", drill.server, "--store", f"file:{drill.first.remote_dir}"),
@@ -228,36 +303,34 @@ def test_a_cluster_that_lost_all_disks_comes_back_with_every_record_of_its_bucke
     assert verified.exit_code == ExitCode.CLEAN, verified.err
 
     assert drill.backup().exit_code == ExitCode.CLEAN
-    before = both(drill.server)
+    before = both(drill)
     drill.lose_disks()
 
     plan = drill.come_back()
 
-    demand_same_rows(before, both(drill.server), plan)
+    demand_same_rows(drill.topics, before, both(drill), plan)
 
 
+@pytest.mark.parametrize(("release", "topics"), RELEASES)
 def test_without_a_backup_every_record_of_the_bucket_comes_back_and_no_object_goes(drill: Drill) -> None:
     drill.without_backup = True
-    ids = topic_ids(drill.server, TIERED_TOPICS)
-    stop = Event()
-    producing = Thread(target=produce_until, args=(drill.server, stop))
-    producing.start()
-    wait_until(lambda: len(drill.copied()) > 12, "segments are copied", SECONDS)
-    stop.set()
-    producing.join()
-    before = both(drill.server, TIERED_TOPICS)
+    with producing(drill):
+        wait_until(lambda: len(drill.copied()) > 12, "segments are copied", SECONDS)
+    drill.topics = {name: one for name, one in drill.topics.items() if name in drill.tiered()}
+    ids = topic_ids(drill.server, drill.topics)
+    before = both(drill)
     drill.lose_disks()
     bucket = objects(drill.first.remote_dir)
 
     plan = drill.come_back()
 
-    assert topic_ids(drill.server, TIERED_TOPICS) == ids
-    assert {topic for topic, _ in plan} == {*TIERED_TOPICS}
-    demand_same_rows(before, both(drill.server, TIERED_TOPICS), plan)
-    produced = produce_one_each(drill.server, TIERED_TOPICS)
+    assert topic_ids(drill.server, drill.topics) == ids
+    assert {topic for topic, _ in plan} == {*drill.topics}
+    demand_same_rows(drill.topics, before, both(drill), plan)
+    produced = produce_one_each(drill)
     assert produced == {place: one["nextOffset"] for place, one in plan.items()}
-    roll_soon(drill.server)
-    produce_one_each(drill.server, TIERED_TOPICS)
+    roll_soon(drill)
+    produce_one_each(drill)
     wait_until(lambda: _copied_places(drill, produced) >= {*produced}, "new segments are copied", SECONDS)
     verified = this_process(
         *("verify", "--bootstrap-server", drill.server, "--store", f"file:{drill.first.remote_dir}"),
@@ -267,11 +340,11 @@ def test_without_a_backup_every_record_of_the_bucket_comes_back_and_no_object_go
     assert objects(drill.first.remote_dir).items() >= bucket.items()
 
 
-def roll_soon(server: str) -> None:
+def roll_soon(drill: Drill) -> None:
     """Gives the topics the one setting that is needed to see new segments copied: theirs are unknown."""
-    admin = admin_client(server)
+    admin = admin_client(drill.server)
     entry = ConfigEntry("segment.ms", "400", incremental_operation=AlterConfigOpType.SET)
-    for topic in TIERED_TOPICS:
+    for topic in drill.topics:
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         answered(partial(_altered, admin, resource))
 
@@ -281,13 +354,14 @@ def _altered(admin: AdminClient, resource: ConfigResource) -> None:
 
 
 def demand_same_rows(
-    before: dict[str, Rows], after: dict[str, Rows], plan: Mapping[tuple[str, int], Mapping[str, Any]]
+    topics: Topics, before: dict[str, Rows], after: dict[str, Rows], plan: Mapping[tuple[str, int], Mapping[str, Any]]
 ) -> None:
+    tiered_for_ever = {name for name in topics if "retention.ms" in topics[name][1] and not expires(topics, name)}
     for isolation, then in before.items():
         for place, (start, _, records) in then.items():
             start_now, end_now, records_now = after[isolation][place]
             assert end_now == plan[place]["nextOffset"], (isolation, place)
-            if place[0] in (ORDERS, LEDGER):
+            if place[0] in tiered_for_ever:
                 assert start_now == start == 0, (isolation, place)
             elif records_now:
                 start_now = records_now[0][0]
@@ -296,17 +370,17 @@ def demand_same_rows(
             assert records_now == [one for one in records if start_now <= one[0] < end_now], (isolation, place)
 
 
-def produce_one_each(server: str, topics: Sequence[str] = tuple(TOPICS)) -> dict[tuple[str, int], int]:
-    producer = Producer({"bootstrap.servers": server, "enable.idempotence": True})
+def produce_one_each(drill: Drill) -> dict[tuple[str, int], int]:
+    producer = Producer({"bootstrap.servers": drill.server, "enable.idempotence": True})
     offsets: dict[tuple[str, int], int] = {}
 
     def note(error: KafkaError | None, message: Any) -> None:
         assert error is None
         offsets[message.topic(), message.partition()] = message.offset()
 
-    for topic in topics:
-        for partition in range(TOPICS[topic][0]):
-            producer.produce(topic, b"new", partition=partition, on_delivery=note)
+    for topic, (partitions, _) in drill.topics.items():
+        for partition in range(partitions):
+            producer.produce(topic, b"new", b"new", partition=partition, on_delivery=note)
     producer.flush(SECONDS)
     return offsets
 
