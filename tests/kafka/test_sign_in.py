@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from tests.rigs.driven_brokers import jars_of
 from tests.rigs.prerequisites import RigMissing
 from tests.rigs.secure_listeners import PASSWORD, USERNAME
 from tests.rigs.sign_in_broker import OPERATOR, STORE_PASSWORD, SignInBroker, sign_in_broker
-from tests.rigs.token_issuer import CLIENT, SECRET
+from tests.rigs.token_issuer import CLIENT, SECRET, TokenIssuer
 from tests.rigs.topics import create_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
@@ -33,6 +35,8 @@ pytestmark = pytest.mark.integration
 
 STORES = Path(__file__).parents[1] / "captures" / "key-stores"
 FAILED, SECONDS = 1, 30
+SHORT = 4
+"""How many seconds a token lasts that ends in the middle of a run."""
 SERVER_STEPS = ("name", "tcp", "tls", "versions", "sign-in", "brokers")
 PRINCIPALS = (USERNAME, OPERATOR.partition("@")[0], "CN=client")
 """Who signs in by passwords, by tokens and tickets, and by a certificate."""
@@ -102,6 +106,12 @@ def assertion(rig: SignInBroker, folder: Path, key: str) -> list[str]:
         rig, "OAUTHBEARER", "", f"{TOKENS}={rig.issuer.url}/token", KAFKAS, f"{RETRIEVER}.JwtBearerJwtRetriever",
         f"{claims}.private.key.file={folder / 'key.pem'}", f"{claims}.claim.sub={CLIENT}", f"{claims}.claim.iss=us",
     )  # fmt: skip
+
+
+def assertion_file(rig: SignInBroker, file: Path) -> list[str]:
+    retriever = f"{RETRIEVER}.JwtBearerJwtRetriever"
+    where = f"sasl.oauthbearer.assertion.file={file}"
+    return sasl(rig, "OAUTHBEARER", "", f"{TOKENS}={rig.issuer.url}/token", KAFKAS, retriever, where)
 
 
 def kerberos(rig: SignInBroker, principal: str = OPERATOR) -> list[str]:
@@ -229,21 +239,84 @@ def test_a_broker_whose_certificate_is_not_in_the_store_is_refused(
     assert (code, "is not trusted" in capfd.readouterr().err) == (FAILED, True)
 
 
-def test_tokens_that_end_in_the_middle_of_a_run_are_fetched_again(rig: SignInBroker, tmp_path: Path) -> None:
-    lines = client(rig, rig.issuer.url)
-    address, file = server(rig, lines), config(tmp_path, [*lines, "client.id=short"])
-    rig.issuer.seconds, before = 4, rig.issuer.issued
+@dataclass
+class RenewedFile:
+    """A file with a token that lasts for SHORT."""
+
+    path: Path
+    issuer: TokenIssuer
+    ends: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        self.ends.append(time.time() + SHORT)
+        unfinished = self.path.with_suffix(".unfinished")
+        unfinished.write_text(self.issuer.token(SHORT))
+        unfinished.replace(self.path)
+
+    def renew_in_time(self) -> None:
+        """Where the token will end soon."""
+        if time.time() >= self.ends[-1] - 0.4 * SHORT:
+            self.renew()
+
+    @property
+    def ended(self) -> int:
+        """How many tokens have ended."""
+        return sum(end < time.time() for end in self.ends)
+
+
+@pytest.mark.parametrize("mechanism", ["client credentials", "assertion", "assertion in a file", "token in a file"])
+def test_tokens_that_end_in_the_middle_of_a_run_are_fetched_again(
+    rig: SignInBroker, tmp_path: Path, mechanism: str
+) -> None:
+    file = RenewedFile(tmp_path / "renewed", rig.issuer)
+    lines = {
+        "client credentials": client(rig, rig.issuer.url),
+        "assertion": assertion(rig, tmp_path, rig.issuer.private_key_pem()),
+        "assertion in a file": assertion_file(rig, file.path),
+        "token in a file": sasl(rig, "OAUTHBEARER", "", f"{TOKENS}=file:{file.path}", KAFKAS),
+    }[mechanism]
+    address, settings = server(rig, lines), config(tmp_path, [*lines, "client.id=short"])
+    rig.issuer.seconds, before = SHORT, rig.issuer.issued
     try:
-        with closing(LiveCluster(address, file)) as cluster, closing(metadata_producer(address, file)) as producer:
+        with (
+            closing(LiveCluster(address, settings)) as cluster,
+            closing(metadata_producer(address, settings)) as producer,
+        ):
 
             def works_on() -> bool:
+                file.renew_in_time()
                 cluster.broker_features()
                 producer.publish(0, [started(1, 0, 9)])
-                return rig.issuer.issued >= before + 4
+                is_issued = rig.issuer.issued >= before + 4 or mechanism == "token in a file"
+                return is_issued and file.ended >= 3
 
             wait_until(works_on, "three tokens ended", SECONDS)
     finally:
         rig.issuer.seconds = 3600
+
+
+def test_a_token_that_is_renewed_too_late_is_used_when_it_is_there(rig: SignInBroker, tmp_path: Path) -> None:
+    file = RenewedFile(tmp_path / "renewed", rig.issuer)
+    lines = sasl(rig, "OAUTHBEARER", "", f"{TOKENS}=file:{file.path}", KAFKAS)
+    address, settings = server(rig, lines), config(tmp_path, lines)
+    with closing(LiveCluster(address, settings)) as cluster:
+        cluster.broker_features()
+        wait_until(lambda: refuses(cluster), "the token ended", SECONDS)
+        file.renew()
+
+        wait_until(lambda: not refuses(cluster), "the new token is used", SECONDS)
+
+
+def refuses(cluster: LiveCluster) -> bool:
+    """Whether it asks nobody, since its token has ended."""
+    try:
+        cluster.broker_features()
+    except TieredctlError as error:
+        return error.code is ErrorCode.BROKER_REFUSED
+    return False
 
 
 def _await_failure(rig: SignInBroker, before: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from base64 import b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -110,13 +110,15 @@ class TokenIssuer:
         return scheme == "Basic" and b64decode(pair).decode() == f"{CLIENT}:{SECRET}"
 
     def _signed_here(self, assertion: str) -> bool:
+        """Whether it has not ended, and is signed with the provider's key."""
         signed, _, signature = assertion.rpartition(".")
         given = b64decode(signature.replace("-", "+").replace("_", "/") + "==")
         try:
             self.key.public_key().verify(given, signed.encode(), padding.PKCS1v15(), hashes.SHA256())
         except Exception:  # noqa: BLE001 - whatever is wrong with it
             return False
-        return True
+        payload = json.loads(urlsafe_b64decode(signed.partition(".")[2] + "=="))
+        return float(payload["exp"]) > time.time()
 
 
 def _base64(data: bytes) -> str:

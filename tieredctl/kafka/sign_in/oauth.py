@@ -52,7 +52,8 @@ def kafkas_sign_in(properties: Properties, options: Options) -> BearerSignIn:
         hint = "Check the assertion and the scope in --command-config, and the audience that brokers expect."
     else:
         raise unusable(f"tieredctl does not know {_RETRIEVER}={properties[_RETRIEVER]}")
-    return BearerSignIn(TokenSource(fetch), _extensions(properties, options), hint)
+    source = TokenSource(fetch, shows_secret=retriever != "FileJwtRetriever")
+    return BearerSignIn(source, _extensions(properties, options), hint)
 
 
 def strimzis_sign_in(properties: Properties, options: Options) -> BearerSignIn:
@@ -65,14 +66,13 @@ def strimzis_sign_in(properties: Properties, options: Options) -> BearerSignIn:
         if name in stated:
             raise unusable(f"tieredctl does not support Strimzi's {name}", "Give oauth.client.id and its secret.")
     hint = "Check Strimzi's oauth.* options in --command-config, and the audience that brokers expect."
-    fetch: _Fetch
     if token := stated.get("oauth.access.token"):
-        fetch = partial(_stated_token, token, "oauth.access.token")
+        source = TokenSource(partial(_stated_token, token, "oauth.access.token"), shows_secret=False)
     elif location := stated.get("oauth.access.token.location"):
-        fetch = partial(_token_in_file, location)
+        source = TokenSource(partial(_token_in_file, location), shows_secret=False)
     else:
-        fetch = _by_strimzis_client(properties, stated)
-    return BearerSignIn(TokenSource(fetch), _extensions(properties, options), hint)
+        source = TokenSource(_by_strimzis_client(properties, stated))
+    return BearerSignIn(source, _extensions(properties, options), hint)
 
 
 def https_context(properties: Properties, options: Options) -> SSLContext:

@@ -34,10 +34,13 @@ def demand_lasting(token: Token, what: str, hint: str) -> Token:
 
 
 class TokenSource:
-    """Gives a token that has not ended. For any number of threads."""
+    """Gives a token that has not ended: another in time, or the one before for as long as it lasts. For any number of
+    threads."""
 
-    def __init__(self, fetch: Callable[[], Token]) -> None:
+    def __init__(self, fetch: Callable[[], Token], *, shows_secret: bool = True) -> None:
+        """`shows_secret` is whether somebody is shown a secret to fetch a token, and may refuse it."""
         self._fetch = fetch
+        self._shows_secret = shows_secret
         self._lock = Lock()
         self._token: Token | None = None
         self._refresh_at = -math.inf
@@ -50,19 +53,27 @@ class TokenSource:
             now = time.time()
             if self._token is not None and now < self._refresh_at:
                 return self._token
-            if self._refusal is not None and time.monotonic() < self._refused_until:
-                raise self._refusal
             try:
-                fetched = self._fetch()
-            except TieredctlError as error:
-                if self._token is not None and now < self._token.ends_at and error.code == ErrorCode.BROKER_UNREACHABLE:
+                fetched = self._fetched()
+            except TieredctlError:
+                if self._token is not None and now < self._token.ends_at:
                     return self._token
-                if error.code != ErrorCode.BROKER_UNREACHABLE:
-                    self._refusal, self._refused_until = error, time.monotonic() + _SECONDS_OF_A_REFUSAL
                 raise
-            self._token, self._refusal = fetched, None
+            self._token = fetched
             self._refresh_at = now + (fetched.ends_at - now) * _REFRESH_AFTER
             return fetched
+
+    def _fetched(self) -> Token:
+        if self._refusal is not None and time.monotonic() < self._refused_until:
+            raise self._refusal
+        try:
+            fetched = self._fetch()
+        except TieredctlError as error:
+            if self._shows_secret and error.code != ErrorCode.BROKER_UNREACHABLE:
+                self._refusal, self._refused_until = error, time.monotonic() + _SECONDS_OF_A_REFUSAL
+            raise
+        self._refusal = None
+        return fetched
 
 
 def claims(token: str) -> dict[str, object]:
