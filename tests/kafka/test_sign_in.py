@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin._acl import AclOperation
 from confluent_kafka.cimpl import NewTopic
 
 from tests.cli.command_line import this_process
-from tests.documentation.test_security_page import ROWS
+from tests.documentation.test_security_page import ROWS, Row
 from tests.metadata_logs import started
-from tests.rigs.access_rules import nothing_else_allowed
+from tests.rigs.access_rules import Rule, nothing_else_allowed
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.prerequisites import RigMissing
@@ -40,6 +41,10 @@ SHORT = 4
 SERVER_STEPS = ("name", "tcp", "tls", "versions", "sign-in", "brokers")
 PRINCIPALS = (USERNAME, OPERATOR.partition("@")[0], "CN=client")
 """Who signs in by passwords, by tokens and tickets, and by a certificate."""
+IMPLIED = {
+    AclOperation.READ: (AclOperation.DESCRIBE,),
+    AclOperation.ALTER_CONFIGS: (AclOperation.DESCRIBE_CONFIGS,),
+}
 MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -332,8 +337,14 @@ def test_events_are_written_by_kafka_python_where_librdkafka_has_no_kerberos(rig
     assert refused.value.code is ErrorCode.BROKER_UNREACHABLE
 
 
-def test_what_the_security_page_grants_is_enough_however_the_user_signs_in(rig: SignInBroker, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def topic(rig: SignInBroker) -> None:
+    """Without one, nobody knows what a user may do with topics."""
     create_topics(rig.broker.bootstrap_server, NewTopic("orders", 1, 1))
+
+
+@pytest.mark.usefixtures("topic")
+def test_what_the_security_page_grants_is_enough_however_the_user_signs_in(rig: SignInBroker, tmp_path: Path) -> None:
     for row in (row for row in ROWS if row.commands[0] in ("metadata format", "doctor")):
         with nothing_else_allowed(rig.broker, PRINCIPALS, row.rules):
             for what, lines in right(rig, tmp_path).items():
@@ -348,6 +359,32 @@ def test_what_the_security_page_grants_is_enough_however_the_user_signs_in(rig: 
                 (change,) = (outcome for commands, outcome in outcomes.items() if "topic enable" in commands)
                 assert (own, change, read.exit_code) == ("ok", "denied", 0), (what, rights, read.err)
                 assert (topics == "ok") == (listed.exit_code == 0) == (row.commands[0] == "doctor"), (what, listed.err)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.usefixtures("topic")
+@pytest.mark.parametrize("row", [row for row in ROWS if row.rules], ids=str)
+def test_what_a_row_grants_is_all_that_a_user_has_however_it_signs_in(
+    rig: SignInBroker, tmp_path: Path, row: Row
+) -> None:
+    has = with_implied(row.rules)
+    expected = {one.commands[0]: "ok" if has.issuperset(one.rules) else "denied" for one in ROWS if one.rules}
+    with nothing_else_allowed(rig.broker, PRINCIPALS, row.rules):
+        for what, lines in right(rig, tmp_path).items():
+            place = ("--bootstrap-server", server(rig, lines), "--command-config", config(tmp_path, lines))
+
+            rights = connected(*place)["rights"]
+
+            outcomes = {name: one["outcome"] for one in rights for name in one["evidence"]["commands"]}
+            named = {name: outcomes[name.partition(" --")[0]] for name in expected}
+            assert named == expected, what
+
+
+def with_implied(rules: Iterable[Rule]) -> set[Rule]:
+    """With what Kafka's authorizer takes an operation to imply."""
+    return {
+        rule._replace(operation=one) for rule in rules for one in (rule.operation, *IMPLIED.get(rule.operation, ()))
+    }
 
 
 def connected(*words: str | Path) -> Mapping[str, list[dict[str, Any]]]:
