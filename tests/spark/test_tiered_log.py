@@ -239,7 +239,7 @@ def test_a_batch_unfolds_no_further_than_is_allowed(kafka_4: Path) -> None:
 
     def damage(**options: str) -> set[str | None]:
         source = TieredLog(given | {"damage": "row"} | options)
-        reader = source.reader(source.schema())
+        reader: Any = source.reader(source.schema())
         batches = (batch for partition in reader.partitions() for batch in reader.read(partition))
         return {row["damage"] and row["damage"].partition(":")[0] for batch in batches for row in batch.to_pylist()}
 

@@ -19,6 +19,7 @@ from tieredctl_spark import metadata_pass
 from tieredctl_spark.failure_marks import mark, marked_error
 from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.jobs import usage as job
+from tieredctl_spark.metadata_shares import planned_shares
 from tieredctl_spark.worker_failures import one_sentence
 from tieredctl_spark.worker_functions import mapped, mapped_groups, mapped_pairs
 
@@ -172,7 +173,7 @@ def refusing_source(where: str, refuse: Any) -> type[DataSource]:
 @pytest.mark.spark
 def test_a_fault_of_ours_is_one_on_the_driver_with_the_workers_place_and_traceback(spark: SparkSession) -> None:
     def at_fault(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from printable(7)  # type: ignore[arg-type,misc]
+        yield from printable(7)  # type: ignore[arg-type]
 
     with pytest.raises(FaultElsewhere) as failure, spark_failures():
         mapped(spark.range(0, 1, 1, 1), at_fault, IDS).collect()
@@ -197,7 +198,7 @@ def test_what_spark_raises_within_our_functions_is_sparks(spark: SparkSession) -
 
         from pyspark.serializers import read_int
 
-        yield from [read_int(BytesIO())]  # type: ignore[list-item,no-untyped-call]
+        yield from [read_int(BytesIO())]  # type: ignore[no-untyped-call]
 
     with pytest.raises(TieredctlError) as failure, spark_failures():
         mapped(spark.range(0, 1, 1, 1), misusing, IDS).collect()
@@ -211,7 +212,6 @@ def test_a_job_ends_with_the_exit_code_of_an_executors_error(
     kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = Path(shutil.copytree(kafka_4 / "data", tmp_path / "data"))
-    planned_shares = metadata_pass.planned_shares
 
     def then_recreated(place: MetadataPlace) -> Any:
         """The topic is another one before executors look."""
