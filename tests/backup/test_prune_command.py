@@ -107,6 +107,31 @@ def test_rules_have_to_be_given(sets: CapturedSets, tieredctl: Tieredctl) -> Non
         assert tieredctl(*words_of(sets, *more)).exit_code == ExitCode.USAGE, more
 
 
+def test_what_stays_only_since_a_later_one_needs_it_is_said(sets: CapturedSets, tieredctl: Tieredctl) -> None:
+    sets.add()
+
+    outcome = tieredctl(*words_of(sets, "--keep-last", "1"))
+
+    assert outcome.document()["summary"]["planned"] == 0
+    assert "1 set would go" in outcome.err
+
+
+def test_where_all_that_should_have_stayed_is_lost_that_is_said(chains: CapturedSets, tieredctl: Tieredctl) -> None:
+    stopped = run_until(Moment("remove .*manifests/"), KILL, chains.folder, apply_words(chains, "--keep-last", "1"))
+    assert stopped.exit_code == -KILL
+    for number in (3, 4):
+        (chains.folder / chains.cluster_id / f"manifests/{number:08}.json").unlink()
+    place = ("--from", f"file:{chains.folder}")
+
+    for cluster in ((), ("--cluster-id", chains.cluster_id)):
+        assert tieredctl("backup", "verify", *place, *cluster).exit_code == ExitCode.CORRUPTION, cluster
+        assert tieredctl("backup", "status", *place, *cluster).exit_code == ExitCode.FINDINGS, cluster
+        assert tieredctl(*words_of(chains, "--keep-last", "1"), *cluster).exit_code == ExitCode.CORRUPTION, cluster
+    restore = ("restore", "plan", *chains.words("1"))
+    assert tieredctl(*restore).exit_code == ExitCode.CORRUPTION
+    assert tieredctl(*restore, "--set", "2").exit_code in (ExitCode.FINDINGS, ExitCode.INCOMPLETE), "still there"
+
+
 def test_where_nothing_is_old_enough_nothing_is_asked_or_written(sets: CapturedSets, tieredctl: Tieredctl) -> None:
     outcome = tieredctl(*words_of(sets, "--keep-within", "30d"), "--apply")
 

@@ -110,19 +110,19 @@ class BackupSource:
         """Every file of the set and of those that it needs is checked first: raises TieredctlError where one is
         damaged."""
         sets = backup_sets(self.sets_at, self.cluster_id)
-        numbers = sets.numbers()
-        chain = sets.chain(numbers[-1] if self.number is None else self.number)
+        chain = sets.chain(sets.newest() if self.number is None else self.number)
         manifest = chain[-1].manifest
         state = read_cluster_state(sets.read_file(manifest, CLUSTER_FILE), manifest.metadata_log_end)
         state = ClusterState(cut_to_topics(state.image, topics), state.epoch, state.versions)
         log_ends, committed = _log_ends(sets, manifest), _committed(sets, manifest)
+        newer = sum(one > manifest.number for one in sets.numbers())
         with (
             TemporaryDirectory(prefix="tieredctl-restore-") as folder,
             closing(_events(sets, chain, Path(folder))) as events,
         ):
             yield KnownCluster(
                 *(manifest, chain[-1].sha256, state, events, ListedStore.of(store, selected(topics))),
-                *(log_ends, committed, numbers[-1] - manifest.number),
+                *(log_ends, committed, newer),
             )
 
 

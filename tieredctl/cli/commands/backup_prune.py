@@ -56,6 +56,9 @@ def prune(
     removed, summary = plan.to_remove(), plan.summary()
     amount = f"{counted(len(removed), 'set')} ({size_text(summary['bytes'])})"
     view.say(f"To remove: {amount}. To keep: {counted(len(plan.kept), 'set')}, from set {plan.first} on.")
+    if needed := plan.only_needed():
+        go = f"{counted(needed, 'set')} would go, but for later ones that need {'it' if needed == 1 else 'them'}"
+        view.say(f"{go}: `backup run --full` begins a chain that needs none before it.")
     if not choice.is_made or not removed:
         return view.plan("BackupPrunePlan", plan, PlannedSetRow, advice=choice.advice(changes=bool(removed)))
     demand_confirmation(f"Deleting {amount} of {plan.url}", plan.cluster_id, yes=yes, typed_cluster_id=cluster_id)

@@ -110,6 +110,10 @@ class PrunePlan:
         """In the order in which they go."""
         return [one for one in self.sets if one.action is Action.REMOVE]
 
+    def only_needed(self) -> int:
+        """How many stay for no other reason than that a later one needs them."""
+        return sum(one.reason == _NEEDED for one in self.sets)
+
     def source(self) -> Document:
         return {"clusterId": self.cluster_id, "from": self.url}
 

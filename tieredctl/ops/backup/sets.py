@@ -64,6 +64,14 @@ class ClusterSets(Generic[_Store]):
         first = self.first() or 0  # read after them: what is pruned meanwhile is not among them
         return {number: written_ms for number, written_ms in listed.items() if number >= first}
 
+    def newest(self) -> int:
+        """The number of the newest set. Raises TieredctlError `undecodable` where none is there."""
+        numbers = self.numbers()
+        if not numbers:
+            key = self.manifest_key(self.first() or 1)
+            raise _damaged(key, "it is missing, and so is every later one")
+        return numbers[-1]
+
     def first(self) -> int | None:
         """The set with which they begin since the last prune; None where there was none."""
         matches = (_BEGINNING.fullmatch(one.key) for one in self.store.list(f"{self.cluster_id}/beginnings/"))
@@ -245,6 +253,8 @@ def the_cluster(store: ObjectStore, named: str | None) -> str:
     if named is not None and ClusterSets(store, named).numbers():
         return named  # a bucket may have much else
     found = clusters_in(store)
+    if named in found:
+        return named  # all that is left of it was to be pruned
     if not found:
         raise TieredctlError(ErrorCode.USAGE, f"{store.url} has no backup set.", hint="Check the URL.")
     if named is not None:
