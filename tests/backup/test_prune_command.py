@@ -18,6 +18,7 @@ from tests.rigs.faulty_proxy import FaultyProxy, Lie, Rule
 from tests.rigs.lies import dropped, left_out, one_bit_flipped, stored_altered
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.stopped_process import INT, KILL, TWICE, Change, Moment, Stop, let_the_lease_run_out, run_until
+from tests.rigs.versioned_bucket import VersionedBucket
 from tests.shares import divided
 from tieredctl.errors import ExitCode
 from tieredctl.ops.guards.own_objects import LEASE_KEY
@@ -262,6 +263,25 @@ def test_sets_in_buckets_are_pruned_too(
         assert there.names()
         assert all(map(_kept, there.names())), bucket.scheme
         assert tieredctl("backup", "verify", *there.place).exit_code == ExitCode.CLEAN, bucket.scheme
+
+
+@pytest.mark.integration
+def test_in_a_bucket_that_keeps_versions_nothing_is_said_to_be_freed(
+    chains: CapturedSets, tieredctl: Tieredctl, moto: ObjectServer
+) -> None:
+    with VersionedBucket(S3Bucket(moto.endpoint).client, moto.endpoint) as bucket:
+        bucket.fill(own_files(chains))
+        _, url, *settings = bucket.store_words()
+        words = ("--from", url, *settings, "-o", "json")
+
+        done = tieredctl("backup", "prune", *words, "--keep-last", "1", "--apply", *chains.confirmed)
+
+        stays = done.document()["summary"]["stays"]
+        pruned = [key for key in own_files(chains) if not _kept(key)]
+        assert (done.exit_code, stays["versioning"]) == (ExitCode.CLEAN, "enabled"), done.err
+        assert stays["bytesKept"] == done.document()["summary"]["bytes"] > 0
+        assert bucket.kept(pruned) == (len(pruned), len(pruned))
+        assert tieredctl("backup", "verify", *words).exit_code == ExitCode.CLEAN
 
 
 LIES: dict[str, tuple[Callable[[], Rule], set[int]]] = {
