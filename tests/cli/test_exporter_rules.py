@@ -49,6 +49,7 @@ def test_a_rule_uses_metrics_that_are_served_and_leads_to_a_runbook() -> None:
 
 _UP, _COVERAGE = ("tieredctl_exporter_up",), ("tieredctl_last_verification_coverage",)
 _PART = ("tieredctl_exporter_part_up", "part=store")
+_FETCH_THROTTLE = ("kafka_server_remotelogmanager_remote_fetch_throttle_time_avg",)
 _COMPLETE: Samples = {_UP: 1, ("tieredctl_last_verification_complete",): 1}
 
 
@@ -77,6 +78,8 @@ _SCRAPES: dict[str, tuple[list[Samples], set[str]]] = {
     "a long segment is still open": ([_behind(10 * number, segment=7 * 86_400) for number in range(10)], set()),
     "as late as it should be": ([_behind(10 * number, intended=86_400) for number in range(10)], set()),
     "brokers fail to read": ([_of_brokers(errors=10 * number) for number in range(15)], {"TieredReadsFail"}),
+    "a quota holds reads back": ([{_UP: 1, _FETCH_THROTTLE: 5_000}], {"TieredReadsThrottled"}),
+    "a quota holds hardly any reads back": ([{_UP: 1, _FETCH_THROTTLE: 500}], set()),
     "brokers count twice": ([_of_brokers(size=2e9)], {"TieredSizesDiffer"}),
     "brokers count as the metadata does": ([_of_brokers(size=1.1e9)], set()),
     "hardly any": ([{**_COMPLETE, _COVERAGE: 0.01}], {"TieredVerificationCoverageLow"}),
@@ -133,6 +136,9 @@ def test_the_jmx_exporters_rules_make_the_names_that_the_page_lists() -> None:
     gauges = ("RemoteCopyLagBytes", "RemoteCopyLagSegments", "RemoteLogSizeBytes")
     beans = [topic(f"{one}PerSec", "Count") for one in counters] + [topic(one, "Value") for one in gauges]
     beans.append("kafka.log.remote<type=RemoteStorageThreadPool, name=RemoteLogReaderAvgIdlePercent><>Value")
+    beans += [f"kafka.server<type=RLM{kind}><>byte-rate" for kind in ("Fetch", "Copy")]
+    throttle = "kafka.server<type=RemoteLogManager><>remote-{}-throttle-time-{}".format
+    beans += [throttle(kind, figure) for kind in ("fetch", "copy") for figure in ("avg", "max")]
 
     assert {name_of(bean) for bean in beans} == {one for one in served() if one.startswith("kafka_")}
     assert name_of(topic("BytesInPerSec", "Count")) is None

@@ -289,6 +289,13 @@ DOCTOR_FINDING_KINDS = (
         moving=True,
     ),
     FindingKind(
+        FindingCode.FETCH_QUOTA_TOO_LOW,
+        Severity.WARNING,
+        "a broker's quota lets groups read less from remote storage than comes together there",
+        "kafka-configs --bootstrap-server … --entity-type brokers --entity-default --alter --add-config {name}={value}",
+        moving=True,
+    ),
+    FindingKind(
         FindingCode.LOCAL_DISK_NOT_RECLAIMED,
         Severity.WARNING,
         "segments in remote storage and past local retention are still on the leader's disk",

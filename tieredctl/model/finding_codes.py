@@ -122,6 +122,7 @@ class FindingCode(AnyFindingCode):
     SEGMENTS_BELOW_LOG_START = "segments-below-log-start"
     TIERING_BEHIND = "tiering-behind"
     COPY_QUOTA_TOO_LOW = "copy-quota-too-low"
+    FETCH_QUOTA_TOO_LOW = "fetch-quota-too-low"
     LOCAL_DISK_NOT_RECLAIMED = "local-disk-not-reclaimed"
     METADATA_TOPIC_COMPACTION = "metadata-topic-compaction"
     METADATA_EVENTS_EXPIRE = "metadata-events-expire"

@@ -26,6 +26,7 @@ EXPIRATION_POOL = "remote.log.manager.expiration.thread.pool.size"
 READER_THREADS = "remote.log.reader.threads"
 COPY_LAG_MS, COPY_LAG_BYTES = "log.remote.copy.lag.ms", "log.remote.copy.lag.bytes"
 """Since 4.4 (KIP-1241)."""
+REPLICA_SELECTOR = "replica.selector.class"
 COPY_QUOTA = "remote.log.manager.copy.max.bytes.per.second"
 FETCH_QUOTA = "remote.log.manager.fetch.max.bytes.per.second"
 TOPIC_BASED = "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager"
@@ -94,7 +95,15 @@ class BrokerSettings:
     def copy_quota(self) -> int | None:
         """The bytes that this broker copies to remote storage in a second at most (KIP-956, since 3.8); None without a
         limit, or where it is hidden."""
-        quota = self.number(COPY_QUOTA)
+        return self._quota(COPY_QUOTA)
+
+    @property
+    def fetch_quota(self) -> int | None:
+        """The bytes that this broker reads from remote storage for consumers in a second at most; as `copy_quota`."""
+        return self._quota(FETCH_QUOTA)
+
+    def _quota(self, name: str) -> int | None:
+        quota = self.number(name)
         return None if quota is None or quota == UNLIMITED or quota < 1 else quota
 
     @property

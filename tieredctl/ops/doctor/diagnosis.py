@@ -20,6 +20,7 @@ from tieredctl.ops.cluster.topic_settings import (
 )
 from tieredctl.ops.doctor.broker_rules import broker_findings, metadata_retention
 from tieredctl.ops.doctor.copy_quota_rules import copy_quota_findings
+from tieredctl.ops.doctor.fetch_quota_rules import fetch_quota_findings
 from tieredctl.ops.doctor.looking import GROUPS, METADATA_RECORDS, OFFSETS, TOPIC_SETTINGS
 from tieredctl.ops.doctor.metadata_topic_rules import metadata_topic_findings
 from tieredctl.ops.doctor.node_rules import disk_findings, node_findings, node_in_cluster, release_findings
@@ -82,6 +83,7 @@ def diagnose(cluster: ClusterSnapshot) -> Diagnosis:
         *cluster.odd,
         *partition_findings(cluster),
         *copy_quota_findings(cluster),
+        *fetch_quota_findings(cluster),
         *disk_findings(cluster),
         *quorum_findings(cluster),
         *group_findings(cluster),
