@@ -11,22 +11,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Any
+from urllib.parse import urlsplit
 
-from tests.rigs.buckets import BUCKET, S3Bucket
+from tests.rigs.buckets import BUCKET, AzureContainer, Bucket, S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy, Reply, Request, Rule, Server
-from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, ObjectServer
+from tests.rigs.object_servers import ACCESS_KEY, AZURE_ACCOUNT, AZURE_KEY, SECRET_KEY, ObjectServer
 from tests.rigs.spark_cluster import JOB_SECONDS, SparkCluster, SparkJob
 from tests.rigs.waiting import wait_until
 from tieredctl.errors import ExitCode
 
-DRIVER_CREDENTIALS = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
+DRIVER_CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+    "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+    "AZURE_STORAGE_ACCOUNT": AZURE_ACCOUNT,
+    "AZURE_STORAGE_KEY": AZURE_KEY,
+}
+LISTINGS = {"s3": "list-type", "az": "comp=list"}
+"""What the path of a request for a listing has in it, by the scheme of the store."""
 
 
 @dataclass(frozen=True)
 class Store:
     """A prefix of a bucket."""
 
-    bucket: S3Bucket
+    bucket: Bucket
     prefix: str
 
     def hold(self, folder: Path, instead_of: Path | None = None) -> int:
@@ -40,7 +48,7 @@ class Store:
 
     @property
     def url(self) -> str:
-        return f"s3://{BUCKET}/{self.prefix}"
+        return f"{self.bucket.scheme}://{BUCKET}/{self.prefix}"
 
     def options(self, endpoint: str) -> dict[str, str]:
         """At a server's address."""
@@ -54,6 +62,11 @@ class Store:
     def source_options(self, endpoint: str) -> dict[str, str]:
         """With which a data source does."""
         return {"store": self.url} | {f"store-option.{name}": value for name, value in self.options(endpoint).items()}
+
+
+def bucket_on(server: ObjectServer) -> Bucket:
+    """The bucket of a server, in its language."""
+    return (AzureContainer if AZURE_ACCOUNT in server.endpoint else S3Bucket)(server.endpoint)
 
 
 def content(path: Path) -> bytes | None:
@@ -90,7 +103,7 @@ def held(server: ObjectServer, path: str, first: int) -> Iterator[tuple[str, Hel
     with FaultyProxy(server.endpoint) as proxy:
         middle = Held(proxy, path, first)
         try:
-            yield proxy.endpoint, middle
+            yield proxy.endpoint + urlsplit(server.endpoint).path, middle
         finally:
             middle.release()
 

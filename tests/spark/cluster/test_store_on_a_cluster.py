@@ -15,11 +15,18 @@ from tieredctl_spark.verdict_rows import verdict_document
 
 from tests.cli.command_line import own_process
 from tests.rigs.broker import KafkaBroker
-from tests.rigs.buckets import S3Bucket
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.spark_cluster import SparkCluster
-from tests.spark.cluster.submitted_jobs import DRIVER_CREDENTIALS, Store, held, kill_executors, summary_of
+from tests.spark.cluster.submitted_jobs import (
+    DRIVER_CREDENTIALS,
+    LISTINGS,
+    Store,
+    bucket_on,
+    held,
+    kill_executors,
+    summary_of,
+)
 from tieredctl.errors import ExitCode
 from tieredctl.layouts.registry import layout_named
 from tieredctl.model.events import (
@@ -56,8 +63,8 @@ class LiveStore:
 
 
 @pytest.fixture(scope="module")
-def live(kafka_3: DrivenBroker, versitygw: ObjectServer) -> LiveStore:
-    bucket, folder = S3Bucket(versitygw.endpoint), kafka_3.broker.remote_dir
+def live(kafka_3: DrivenBroker, server: ObjectServer) -> LiveStore:
+    bucket, folder = bucket_on(server), kafka_3.broker.remote_dir
     Store(bucket, "live").hold(folder)
     with MetadataPlace((kafka_3.broker.log_dir,)).open() as stream:
         events = [record.event for record in stream.records()]
@@ -76,11 +83,11 @@ def live(kafka_3: DrivenBroker, versitygw: ObjectServer) -> LiveStore:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["orphans", "usage"])
 def test_executors_that_are_killed_cost_no_row(
-    spark_cluster: SparkCluster, live: LiveStore, versitygw: ObjectServer, tmp_path: Path, name: str
+    spark_cluster: SparkCluster, live: LiveStore, server: ObjectServer, tmp_path: Path, name: str
 ) -> None:
     output, options = tmp_path / "output", ["--min-age", "0s"] if name == "orphans" else []
     # The driver lists first, to find ranges of keys.
-    with held(versitygw, "list-type", first=2) as (endpoint, middle):
+    with held(server, LISTINGS[live.store.bucket.scheme], first=2) as (endpoint, middle):
         words = [*live.words(endpoint), *options, "--output", str(output)]
         job = spark_cluster.submitted(JOBS / f"{name}.py", words, {}, DRIVER_CREDENTIALS)
         middle.await_middle(job)
@@ -88,7 +95,7 @@ def test_executors_that_are_killed_cost_no_row(
         middle.release()
         summary = summary_of(job, ExitCode.FINDINGS if name == "orphans" else ExitCode.CLEAN)
 
-    local = live.scanned(versitygw.endpoint)
+    local = live.scanned(server.endpoint)
     assert (summary["objects"], summary["bytes"]) == (local["summary"]["objects"], local["summary"]["bytes"])
     if name == "orphans":
         found = [verdict_document(row) for row in pq.read_table(output / "candidates").to_pylist()]

@@ -16,11 +16,19 @@ from tieredctl_spark.finding_rows import read_finding
 
 from tests.cli.command_line import own_process
 from tests.rigs.buckets import S3Bucket
-from tests.rigs.object_servers import SECRET_KEY, ObjectServer
+from tests.rigs.object_servers import AZURE_KEY, SECRET_KEY, ObjectServer
 from tests.rigs.ports import free_ports
 from tests.rigs.spark_cluster import JOB_SECONDS, ROOT, SparkCluster, SparkJob
 from tests.rigs.waiting import wait_until
-from tests.spark.cluster.submitted_jobs import DRIVER_CREDENTIALS, Store, files_of, held, kill_executors, summary_of
+from tests.spark.cluster.submitted_jobs import (
+    DRIVER_CREDENTIALS,
+    Store,
+    bucket_on,
+    files_of,
+    held,
+    kill_executors,
+    summary_of,
+)
 from tests.spark.damage import REMOTE, damaged
 from tieredctl.errors import ExitCode
 
@@ -62,10 +70,10 @@ def demand_equal(output: Path, job: SparkJob, local: Any) -> dict[str, Any]:
 
 
 def test_workers_with_nothing_installed_find_what_is_damaged_though_killed_and_show_no_secret(
-    spark_cluster: SparkCluster, captures: Path, tmp_path: Path, versitygw: ObjectServer
+    spark_cluster: SparkCluster, captures: Path, tmp_path: Path, server: ObjectServer
 ) -> None:
     cluster, output, events = damaged(captures / "kafka-3.9.1", tmp_path), tmp_path / "output", tmp_path / "events"
-    store = Store(S3Bucket(versitygw.endpoint), "damaged")
+    store = Store(bucket_on(server), "damaged")
     store.hold(cluster / REMOTE)
     events.mkdir()
     (port,) = free_ports(1)
@@ -77,20 +85,21 @@ def test_workers_with_nothing_installed_find_what_is_damaged_though_killed_and_s
         "spark.eventLog.compress": "false",
     }
 
-    with held(versitygw, ".log", first=1) as (endpoint, middle):
+    with held(server, ".log", first=1) as (endpoint, middle):
         through = Case([*words(cluster), *store.words(endpoint)])
         job = spark_cluster.submitted(JOB, through.job(output), settings, DRIVER_CREDENTIALS, sends_archive=True)
         middle.await_middle(job)
         shown = shown_by_spark(f"http://127.0.0.1:{port}", spark_cluster)
         kill_executors(spark_cluster)
         middle.release()
-        demand_equal(output, job, Case([*words(cluster), *store.words(versitygw.endpoint)]).local())
+        demand_equal(output, job, Case([*words(cluster), *store.words(server.endpoint)]).local())
 
     written = [path for one in (events, output, spark_cluster.folder / "work") for path in files_of(one)]
     assert b'"Event":"SparkListenerExecutorRemoved"' in b"".join(path.read_bytes() for path in files_of(events))
     assert endpoint in shown
-    assert SECRET_KEY not in shown
-    assert [path for path in written if SECRET_KEY.encode() in path.read_bytes()] == []
+    for secret in (SECRET_KEY, AZURE_KEY):
+        assert secret not in shown
+        assert [path for path in written if secret.encode() in path.read_bytes()] == []
 
 
 @pytest.mark.exhaustive
