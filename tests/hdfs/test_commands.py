@@ -2,49 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tieredctl_hdfs.layout import HdfsLayout
-from tieredctl_local import LocalLayout
 
 from tests.cli.command_line import Outcome, this_process
 from tests.cli.crashed_bucket import broker_of_bucket, crashed_contents
 from tests.cli.crashed_cluster import ENOUGH, LONG_AGO, NO_AGE, CrashedCluster, planned_keys, without_own
-from tests.hdfs.segment_files import segment_file
+from tests.hdfs.segment_files import Place, repacked, uploaded
 from tests.rigs.hdfs import HdfsCluster
-from tieredctl.ports.layout import ExplainedKey, Part
 from tieredctl.ports.object_store import WritableObjectStore
-from tieredctl.storage.file import FileStore
 from tieredctl.storage.registry import open_writable_store
 
 LOCAL = "kafka-4.3.1"
-Place = Sequence[str]
-
-
-def uploaded(cluster: HdfsCluster, folder: str, objects: Iterable[tuple[str, bytes]]) -> Place:
-    """The options of a store with these objects."""
-    cluster.ask("PUT", folder, "MKDIRS")
-    options = {"namenode": f"{cluster.active},{cluster.standby}", "user": "kafka"}
-    store = open_writable_store(f"hdfs://cluster{folder}", options)
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda one: store.write(*one), objects))
-    return ("--store", store.url, *(word for one in options.items() for word in ("--store-option", "=".join(one))))
-
-
-def repacked(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """The keys and files of all segments that are in a folder by the layout `local`."""
-    store, layout = FileStore(str(folder)), LocalLayout()
-    segments: dict[ExplainedKey, dict[Part, bytes]] = {}
-    for stored in store.list():
-        if explained := layout.explain(stored.key):
-            whole = explained._replace(part=Part.LOG)
-            segments.setdefault(whole, {})[explained.part] = store.read(stored.key)
-    for segment, parts in segments.items():
-        yield HdfsLayout().promised_objects(segment)[Part.LOG], segment_file(parts)
 
 
 @pytest.fixture(scope="module")
