@@ -17,6 +17,7 @@ from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.kraft.image import TOPIC_RESOURCE, ClusterImage
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.model.ids import uuid_bytes, uuid_text
+from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 PARTITIONS = "4"
@@ -103,6 +104,18 @@ def test_all_that_no_key_says_is_named_and_no_time_of_a_set(bucket: Bucket, tmp_
     assert (planned.document()["source"]["set"], summary["createdMs"]) == (None, None)
 
 
+def test_objects_whose_keys_name_no_topic_are_counted_as_unknown(bucket: Bucket, tmp_path: Path) -> None:
+    known = bucket.run("plan", tmp_path / "node").document()["summary"]["unread"]
+    (bucket.folder / "orders7-x-0").mkdir()
+    for name in ("00000000000000000000.log", "00000000000000000000.index"):
+        (bucket.folder / "orders7-x-0" / name).write_bytes(b"records")
+
+    unread = bucket.run("plan", tmp_path / "node").document()["summary"]["unread"]
+
+    (more,) = {*unread} - {*known}
+    assert more.startswith("2 objects")
+
+
 def test_nothing_is_written_before_the_unknown_is_accepted(bucket: Bucket, tmp_path: Path) -> None:
     for more in (("--yes",), ("--dry-run",)):
         refused = bucket.run("apply", tmp_path / "node", *more)
@@ -124,6 +137,10 @@ def recreated(folder: Path) -> None:
 
 def with_shared_id(folder: Path) -> None:
     shutil.copytree(folder / f"{ORDERS}-0-{ORDERS_ID}", folder / f"later7-0-{ORDERS_ID}")
+
+
+def with_reserved_id(folder: Path) -> None:
+    shutil.copytree(folder / f"{ORDERS}-0-{ORDERS_ID}", folder / f"later7-0-{OTHER_ID}")
 
 
 def with_stray_number(folder: Path) -> None:
@@ -168,6 +185,9 @@ REFUSED: dict[str, tuple[Change, tuple[str, ...], ExitCode, str]] = {
     "unknown start": (without_partition_1, USUAL, ExitCode.USAGE, f"--begin-at {ORDERS}:1="),
     "begun below": (without_epochs_in_1, (*USUAL, "--begin-at", f"{ORDERS}:1=9"), ExitCode.USAGE, "begins at 99"),
     "begun elsewhere": (nothing, (*USUAL, "--begin-at", "nothing:0=3"), ExitCode.USAGE, "nothing-0"),
+    "begun known": (nothing, (*USUAL, "--begin-at", f"{ORDERS}:0=100000"), ExitCode.USAGE, "goes on at 90"),
+    "begun Kafka's own": (nothing, (*USUAL, "--begin-at", f"{METADATA_TOPIC}:0=7"), ExitCode.USAGE, METADATA_TOPIC),
+    "reserved id": (with_reserved_id, USUAL, ExitCode.CORRUPTION, f"later7 has the reserved id {OTHER_ID}"),
     "empty": (emptied, USUAL, ExitCode.USAGE, "no segment"),
 }
 

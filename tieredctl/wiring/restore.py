@@ -26,6 +26,7 @@ from tieredctl.ops.restore.restored_logs import (
     Origin,
     RestoredLog,
     demand_beyond_stored,
+    demand_taken,
     log_without_segments,
     of_known_topics,
     placed_in_log,
@@ -75,6 +76,7 @@ def restore(
         ends = {one: LogEnds.known(listed.get((one.topic_id, one.partition)), some) for one, some in promised.items()}
         recovery, in_store = _recovery(cluster.store, metadata, ends, cluster.events.partition_count)
         logs = {one: _log(one, in_store.get(one), ends[one], begin_at, len(some)) for one, some in promised.items()}
+        demand_taken(begin_at, logs.values())
         if recovery is not None:
             demand_beyond_stored(recovery, logs)
         by_name = {(one.topic, one.partition): log for one, log in logs.items() if log.origin is not Origin.INTERNAL}

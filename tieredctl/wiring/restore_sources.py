@@ -159,9 +159,8 @@ class KeysSource:
         state = cluster_of_keys(partitions, ids, events, brokers, also, as_of_ms)
         seed = sha256(f"{self.cluster_id} ".encode() + state.checkpoint()).hexdigest()
         state.image.controllers = {one: {} for one in self.controllers}
-        yield KnownCluster(
-            *(manifest_of_keys(events), seed, state, events, listed), accepts_unknown=self.accepts_unknown
-        )
+        manifest = manifest_of_keys(events, listed.listing.unexplained)
+        yield KnownCluster(*(manifest, seed, state, events, listed), accepts_unknown=self.accepts_unknown)
 
 
 def _events(sets: ClusterSets[ObjectStore], chain: Sequence[KnownSet], folder: Path) -> MetadataSource:

@@ -10,8 +10,9 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.kraft_log import KraftRecordType
 from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.kraft.image import METADATA_VERSION, TOPIC_RESOURCE, ClusterImage, Topic
+from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding
-from tieredctl.model.ids import TopicIdPartition, uuid_bytes
+from tieredctl.model.ids import RESERVED_UUIDS, TopicIdPartition, uuid_bytes
 from tieredctl.ops.backup.cluster_state import ClusterState
 from tieredctl.ops.backup.manifests import WITHOUT_SET, Manifest
 from tieredctl.ops.restore.restored_cluster import derived_id, is_internal
@@ -97,7 +98,7 @@ def chosen_ids(partitions: Iterable[TopicIdPartition], chosen: Mapping[str, str]
     """The id of each topic that keys name, by its name; `chosen` says which where a topic was recreated.
 
     Raises TieredctlError `ambiguous-topic` where several ids have a name and none is chosen, `unknown-topic` for a
-    choice that no key has, `undecodable` where two names have one id."""
+    choice that no key has, `undecodable` where two names have one id, or one has an id that no topic can have."""
     ids: dict[str, set[str]] = defaultdict(set)
     for one in partitions:
         if not is_internal(one.topic):
@@ -114,8 +115,16 @@ def chosen_ids(partitions: Iterable[TopicIdPartition], chosen: Mapping[str, str]
             hint = f"Give the last one with --use-topic-id {topic}=ID; the others' objects stay where they are."
             raise TieredctlError(ErrorCode.AMBIGUOUS_TOPIC, message, hint=hint)
         found[topic] = chosen.get(topic) or next(iter(some))
+    _demand_unreserved(found)
     _demand_distinct(found)
     return found
+
+
+def _demand_unreserved(ids: Mapping[str, str]) -> None:
+    for topic, topic_id in ids.items():
+        if topic_id in RESERVED_UUIDS:
+            message = f"By the store's keys, topic {topic} has the reserved id {topic_id}."
+            raise TieredctlError(ErrorCode.UNDECODABLE, message, hint="Name the other topics with --topic.")
 
 
 def _demand_distinct(ids: Mapping[str, str]) -> None:
@@ -178,8 +187,10 @@ def _partition(topic_id: bytes, number: int, replicas: Sequence[int]) -> dict[st
     }
 
 
-def manifest_of_keys(events: EmptyMetadata) -> Manifest:
-    """What a set would say of such a cluster: nearly all is unread."""
+def manifest_of_keys(events: EmptyMetadata, unexplained: int) -> Manifest:
+    """What a set would say of such a cluster: nearly all is unread, and which topics so many objects are of whose keys
+    the layout does not explain."""
+    objects = [f"{counted(unexplained, 'object')} under keys that the layout does not explain"] if unexplained else []
     return Manifest(
         cluster_id=events.cluster_id,
         number=WITHOUT_SET,
@@ -190,7 +201,7 @@ def manifest_of_keys(events: EmptyMetadata) -> Manifest:
         metadata_topic_id=events.metadata_topic_id,
         events={},
         metadata_log_end=_END_OFFSET,
-        unread=UNREAD,
+        unread=(*UNREAD, *objects),
         left_out=(),
         files=(),
     )

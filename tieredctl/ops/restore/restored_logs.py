@@ -290,6 +290,20 @@ def demand_beyond_stored(recovery: Recovery, logs: Mapping[TopicIdPartition, Res
             raise TieredctlError(ErrorCode.USAGE, message, hint="Give an offset beyond every one that it had.")
 
 
+def demand_taken(beginnings: Mapping[tuple[str, int], int], logs: Iterable[RestoredLog]) -> None:
+    """Raises TieredctlError `usage` where the user has a log begin somewhere that begins by something else."""
+    for log in logs:
+        place = f"{log.partition.topic}:{log.partition.partition}"
+        given = beginnings.get((log.partition.topic, log.partition.partition))
+        if given is None or log.origin is Origin.GIVEN:
+            continue
+        why = f"its log goes on at {log.next_offset}, after the last segment in the store"
+        if log.origin is Origin.INTERNAL:
+            why = "Kafka's own topics begin again at 0"
+        message = f"--begin-at {place}={given}: {why}."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Leave it out: it is for logs of which nothing is known.")
+
+
 def unknown_logs(logs: Mapping[TopicIdPartition, RestoredLog]) -> list[TopicIdPartition]:
     """The partitions whose logs cannot begin, since nothing says where."""
     return [one.partition for one in logs.values() if one.origin is Origin.UNKNOWN]
