@@ -335,6 +335,35 @@ def test_a_run_that_slept_while_later_sets_were_made_and_pruned_makes_no_set() -
         assert all("/00000007" in key for key in small.store.objects()), step
 
 
+def test_a_run_that_begins_while_a_prune_does_makes_no_set_that_needs_what_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def slow(_objects: object) -> Sequence[Deletion]:
+        raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It deletes nothing yet.")
+
+    step, reached = 0, True
+    while reached:
+        step, reached = step + 1, False
+        small, late = two_chains(), iter([*[False] * (step - 1), True])
+
+        def list_late(*prefix: str, small: Any = small, late: Any = late, listed: Any = small.store.list) -> Any:
+            nonlocal reached
+            if next(late, False):
+                small.add(full=True)
+                plan = small.plan(last=1)
+                with monkeypatch.context() as stopped:
+                    stopped.setattr(small.store, "delete", slow)
+                    assert small.apply(plan).stopped is not None
+                reached = True
+            return listed(*prefix)
+
+        with monkeypatch.context() as patched, suppress(TieredctlError):
+            patched.setattr(small.store, "list", list_late)
+            small.add()
+        small.demand_whole()
+    assert step > 3
+
+
 def test_the_first_set_after_a_prune_cannot_be_another() -> None:
     small = two_chains()
     small.prune(last=1)

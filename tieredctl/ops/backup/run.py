@@ -129,8 +129,9 @@ class BackupRun:
     _hidden: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        newest = max(self.sets.numbers(), default=0)
-        self.number = max(newest, self.sets.first() or 0) + 1
+        newest, first = self._newest()
+        # Never one beyond a set that is made and left as the first meanwhile: that number is taken, and refused.
+        self.number = (newest or first) + 1
         if not newest:
             return
         try:
@@ -143,6 +144,16 @@ class BackupRun:
             key = self.sets.manifest_key(newest)
             evidence = {"key": key, "set": newest}
             self.findings.append(Finding(FindingCode.BACKUP_DAMAGED, key, error.message.rstrip("."), evidence))
+
+    def _newest(self) -> tuple[int, int]:
+        """The numbers of the newest set, and of that with which a prune had them begin; 0 for none. Looks again where a
+        prune left a set that was made after the others had been listed."""
+        first: int | None = None
+        while True:
+            newest, before = max(self.sets.numbers(), default=0), first
+            first = self.sets.first()
+            if newest or first == before:
+                return newest, first or 0
 
     def run(self, state: ClusterState, events: MetadataSource, cluster: LiveSource) -> Backup:
         """Reads the rest, in an order in which nothing promises what is not there, and writes the set. Raises
