@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -18,6 +19,7 @@ from tieredctl.ops.guards.store_clock import StoreClock
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate
 from tieredctl.ports.layout import ORIGINAL_PARTS, Part
+from tieredctl.process import interruption
 
 GONE = TieredctlError(ErrorCode.BROKER_UNREACHABLE, "It is gone.")
 OTHER = replace(PARTITION, topic_id="Ex-aw3fEQIi3do0H9Y7cKQ")
@@ -64,8 +66,12 @@ class DeletingCluster(LostMetadata):
 def deleting() -> DeletingCluster:
     """Three segments to recover."""
     cluster = DeletingCluster()
-    cluster.segments = {number: cluster.copy(number, number * 10, number * 10 + 9) for number in (1, 2, 3)}
+    cluster.segments = stored_in(cluster)
     return cluster
+
+
+def stored_in(cluster: LostMetadata) -> dict[int, WrittenSegment]:
+    return {number: cluster.copy(number, number * 10, number * 10 + 9) for number in (1, 2, 3)}
 
 
 def left_by_a_killed_run() -> DeletingCluster:
@@ -116,6 +122,48 @@ def test_it_is_named_where_it_cannot_be_taken_back_and_the_next_run_takes_it_bac
     again = cluster.recover()
     assert again.is_complete
     assert cluster.promised() == {segment_id(2), segment_id(3)}
+
+
+@dataclass
+class InterruptedCluster(DeletingCluster):
+    """One whose user presses Ctrl-C while the first events are written."""
+
+    def publish(self, metadata_partition: int, events: Sequence[MetadataEvent]) -> None:
+        if not self.has_deleted:
+            interruption.request()
+        super().publish(metadata_partition, events)
+
+
+def test_it_is_taken_back_though_the_user_interrupts() -> None:
+    cluster = InterruptedCluster()
+    cluster.segments = stored_in(cluster)
+
+    with forgotten(), pytest.raises(KeyboardInterrupt):
+        cluster.recover(batch_segments=1)
+
+    assert cluster.promised() == set()
+    assert cluster.boundaries == 4  # of segment 1 alone: written, and taken back
+
+
+def test_it_is_named_where_the_user_interrupts_and_it_cannot_be_taken_back() -> None:
+    cluster = InterruptedCluster(refuses_from=3)
+    cluster.segments = stored_in(cluster)
+
+    with forgotten(), pytest.raises(TieredctlError) as ended:
+        cluster.recover(batch_segments=1)
+
+    assert ended.value.code is ErrorCode.INTERRUPTED
+    assert segment_id(1) in ended.value.message
+    assert cluster.promised() == {segment_id(1)}
+
+
+@contextmanager
+def forgotten() -> Iterator[None]:
+    """Without the interruption afterwards."""
+    try:
+        yield
+    finally:
+        interruption.forget()
 
 
 class LostLease:

@@ -25,7 +25,7 @@ from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery, Par
 from tieredctl.ops.metadata_recovery.segment_judgement import JudgedSegment, finished_event
 from tieredctl.ports.metadata_source import NO_BROKER, EventPublisher
 from tieredctl.ports.object_store import ObjectStore
-from tieredctl.process.interruption import critical_section, mark_complete
+from tieredctl.process.interruption import cleanup_section, critical_section, mark_complete
 
 BATCH_SEGMENTS = 100
 """How many segments are registered at once."""
@@ -100,7 +100,8 @@ class Recoverer:
     _looked_ms: int = field(default=-LOOK_AGAIN_MS)
 
     def run(self) -> RecoveryOutcome:
-        """Recovers every partition, then reads the metadata back, whatever stopped it: that is in the outcome."""
+        """Recovers every partition, then reads the metadata back, whatever stopped it: that is in the outcome. Raises
+        KeyboardInterrupt after an interruption, or TieredctlError `interrupted` with what is then still promised."""
         planned = [RecoveredPartition(plan=plan, left=plan.to_do) for plan in self.recovery.partitions if plan.to_do]
         outcome = RecoveryOutcome(partitions=planned)
         try:
@@ -108,9 +109,14 @@ class Recoverer:
                 self._recover(one, is_last=one is outcome.partitions[-1])
         except TieredctlError as error:
             outcome.stopped = error
-        tried = [one for one in outcome.partitions if one.tried or outcome.stopped is None]
-        if tried:
-            self._read_back(tried, outcome)
+        except KeyboardInterrupt:
+            outcome.stopped = interrupted = TieredctlError(ErrorCode.INTERRUPTED, "Interrupted.")
+            with cleanup_section():
+                self._read_back(outcome)
+            if outcome.stopped is interrupted:
+                raise
+            raise outcome.stopped from None
+        self._read_back(outcome)
         return outcome
 
     def _recover(self, outcome: RecoveredPartition, *, is_last: bool) -> None:
@@ -172,8 +178,11 @@ class Recoverer:
         started: list[MetadataEvent] = [as_started(metadata)] if segment.needs_start else []
         return [*started, finished_event(metadata, metadata.event_timestamp_ms)]
 
-    def _read_back(self, tried: Sequence[RecoveredPartition], outcome: RecoveryOutcome) -> None:
+    def _read_back(self, outcome: RecoveryOutcome) -> None:
         """What it meets, and what stays promised, is in the outcome beside what stopped the run."""
+        tried = [one for one in outcome.partitions if one.tried or outcome.stopped is None]
+        if not tried:
+            return
         try:
             self.known.refresh()
         except TieredctlError as error:
