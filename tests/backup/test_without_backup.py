@@ -263,6 +263,24 @@ def test_segments_below_the_log_start_of_the_last_copy_are_not_given_to_brokers_
     assert "log-start-above-store" in found
 
 
+def test_offsets_of_segments_that_cannot_be_used_are_lost_wherever_they_are(bucket: Bucket, tmp_path: Path) -> None:
+    folder = bucket.partition(ORDERS, 0)
+    starts = sorted(int(path.name[:20]) for path in folder.glob("*.log"))
+    for place in (0, 5, -1):
+        for one in folder.glob(f"{starts[place]:020}-*.leader_epoch_checkpoint"):
+            one.write_bytes(b"?")
+
+    planned = bucket.run("plan", tmp_path / "node")
+    without_epochs_in_1(bucket.folder)
+    given = bucket.run("plan", tmp_path / "node", "--begin-at", f"{ORDERS}:1=300")
+
+    (item,) = [one for one in planned.document()["items"] if (one["topic"], one["partition"]) == (ORDERS, 0)]
+    assert (item["logStartOffset"], item["nextOffset"]) == (starts[1], starts[-1])
+    assert item["lost"] == [[starts[0], starts[1] - 1], [starts[5], starts[6] - 1], [starts[-1], starts[-1]]]
+    (other,) = [one for one in given.document()["items"] if (one["topic"], one["partition"]) == (ORDERS, 1)]
+    assert (other["origin"], other["lost"]) == ("begin-at", [[0, 299]])
+
+
 def test_of_encrypted_segments_no_key_is_needed(captures: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
     capture = captures / "aiven-zstd-encrypted-4.3.1"
     bucket = Bucket(capture / "bucket/tiered", tieredctl)

@@ -30,6 +30,7 @@ from tieredctl.ops.restore.restored_logs import (
     log_without_segments,
     of_known_topics,
     placed_in_log,
+    unusable_offsets,
 )
 from tieredctl.ports.metadata_source import MetadataSource
 from tieredctl.wiring.places import StorePlace
@@ -75,6 +76,9 @@ def restore(
         listed = cluster.log_ends
         ends = {one: LogEnds.known(listed.get((one.topic_id, one.partition)), some) for one, some in promised.items()}
         recovery, in_store = _recovery(cluster.store, metadata, ends, cluster.events.partition_count)
+        for one in () if recovery is None else recovery.partitions:
+            if (one.partition.topic, one.partition.partition) in begin_at:
+                ends[one.partition] = LogEnds.seen(ends[one.partition], unusable_offsets(one))
         logs = {one: _log(one, in_store.get(one), ends[one], begin_at, len(some)) for one, some in promised.items()}
         demand_taken(begin_at, logs.values())
         if recovery is not None:

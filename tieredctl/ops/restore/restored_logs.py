@@ -63,6 +63,15 @@ class LogEnds(NamedTuple):
             return cls(min(one.start_offset for one in promised), end)
         return cls(listed.earliest, max(listed.latest, end))
 
+    @classmethod
+    def seen(cls, known: LogEnds | None, offsets: Sequence[int]) -> LogEnds | None:
+        """By what is known, and by offsets that records had; None by neither."""
+        if not offsets:
+            return known
+        if known is None:
+            return cls(min(offsets), max(offsets) + 1)
+        return cls(known.earliest, max(known.latest, max(offsets) + 1))
+
 
 @dataclass(frozen=True, slots=True)
 class RestoredLogRow(ResultRow):
@@ -171,6 +180,7 @@ class LogsInStore:
             # a log that began above what is lost would have brokers delete the rest of its first segments' metadata
             lacking = next(deleted.not_among(ends.earliest, start - 1), None)
             start = max(start, min(ends.earliest, next_offset)) if lacking is None else lacking[0]
+        unusable = [one for one in unusable_offsets(recovery) if ends or one >= lineage[0].start_offset]
         return RestoredLog(
             recovery.partition,
             Origin.SEGMENTS,
@@ -180,7 +190,7 @@ class LogsInStore:
             len(line),
             sum(one.fate is Fate.RECOVER for one in line),
             sum(_metadata(one).segment_size_in_bytes for one in line),
-            tuple(_lost(list(map(_metadata, line)), start, next_offset, deleted, ends)),
+            tuple(_lost(list(map(_metadata, line)), start, next_offset, deleted, LogEnds.seen(ends, unusable))),
         )
 
     def _is_present(self, segment: JudgedSegment) -> bool:
@@ -203,6 +213,12 @@ class LogsInStore:
             if error.code not in _LINEAGE_UNREADABLE:
                 raise
         return _joined(sorted(segments, key=_epoch_and_end))
+
+
+def unusable_offsets(recovery: PartitionRecovery) -> list[int]:
+    """Where those segments begin that the store has, and that cannot be used: records had these offsets."""
+    unusable = (one for one in recovery.segments if one.fate in (Fate.DAMAGED, Fate.PARTIAL))
+    return [one.stored.identity.start_offset for one in unusable]
 
 
 def placed_in_log(recovery: PartitionRecovery, log: RestoredLog, planner: RecoveryPlanner) -> PartitionRecovery:
@@ -252,8 +268,10 @@ def _lost(
     deleted: DeletedOffsets,
     ends: LogEnds | None,
 ) -> Iterator[tuple[int, int]]:
-    """The offsets before and between segments that nothing deleted, and those that were on disks alone when the set was
-    made."""
+    """The offsets before and between segments that nothing deleted, and those after them that were on disks alone when
+    the set was made, or are in segments that cannot be used."""
+    if ends is not None and ends.earliest < start:
+        yield from deleted.not_among(ends.earliest, start - 1)
     covered = start - 1
     for one in sorted(segments, key=lambda segment: segment.start_offset):
         if one.start_offset > covered + 1:
