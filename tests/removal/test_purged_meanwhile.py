@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pytest
+
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import COPIED, DELETED, DELETING, TOPIC_ID, copied, started, updated
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -17,6 +19,7 @@ from tieredctl.ops.orphan_removal.fresh_metadata import FreshMetadata
 from tieredctl.ops.orphan_removal.purge import Purge, PurgeOutcome
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import Deletion, StoredObject
+from tieredctl.process import interruption
 from tieredctl.storage.memory import MemoryStore
 
 NOW_MS = 2_000_000_000_000
@@ -37,6 +40,8 @@ class MovingCluster:
     before_last_look: list[MetadataEvent] = field(default_factory=list)
     """Written by others once something was found in no place."""
     answers: bool = True
+    is_interrupted: bool = False
+    """Whether the user presses Ctrl-C while the copy is deleted, and more would follow."""
     is_back: bool = False
 
     def __post_init__(self) -> None:
@@ -73,6 +78,8 @@ class MovingStore(MemoryStore):
         if self._cluster.copy in {one.key for one in objects}:
             self._is_purged = True
             self._cluster.events += self._cluster.before_deletion
+            if self._cluster.is_interrupted:
+                interruption.request()
             if not self._cluster.answers:
                 raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It does not answer.")
         return deletions
@@ -108,6 +115,21 @@ def test_it_is_named_though_the_purge_was_stopped() -> None:
     assert outcome.stopped is not None
     assert outcome.stopped.code == "store-unreachable"
     assert outcome.lost == [log_of(2)]
+
+
+@pytest.mark.parametrize("registered", [REGISTERED, []], ids=["owned", "orphaned"])
+def test_it_is_named_though_the_user_interrupts(
+    registered: list[MetadataEvent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = MovingCluster(before_deletion=registered, is_interrupted=True)
+    monkeypatch.setattr("tieredctl.ops.orphan_removal.purge.mark_complete", lambda: None)
+
+    with pytest.raises(TieredctlError if registered else KeyboardInterrupt) as ended:
+        cluster.purge()
+
+    interruption.forget()
+    if isinstance(ended.value, TieredctlError):
+        assert (ended.value.code, log_of(2) in ended.value.message) == (ErrorCode.INTERRUPTED, True)
 
 
 def test_what_is_back_in_its_place_is_not_lost() -> None:

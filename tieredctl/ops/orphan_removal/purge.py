@@ -38,7 +38,7 @@ from tieredctl.ports.object_store import (
     WritableObjectStore,
     list_unreserved,
 )
-from tieredctl.process.interruption import critical_section, mark_complete
+from tieredctl.process.interruption import cleanup_section, critical_section, mark_complete
 from tieredctl.process.progress import note
 
 LEAST_AGE_MS = 3_600_000
@@ -251,7 +251,8 @@ class Purge(PurgeCheck):
 
     def run(self) -> PurgeOutcome:
         """Deletes the copies that are old enough and still orphaned, then looks whether they are, whatever stopped it:
-        that is in the outcome."""
+        that is in the outcome. Raises KeyboardInterrupt after an interruption, or TieredctlError `interrupted` with
+        what that look found."""
         result = PurgeOutcome()
         with lease_held(self.store, self.purpose, self.clock_ms, unguarded=self.without_lease) as lease:
             try:
@@ -261,9 +262,13 @@ class Purge(PurgeCheck):
                             self._purge(batch, lease, result)
                     except TieredctlError as error:
                         result.stopped = error
-                    if self._has_deleted:
-                        self._look_again(copies, result)
+                    except KeyboardInterrupt:
+                        self._name_lost(copies, result)
+                        raise
+                    self._look_again(copies, result)
             except TieredctlError as error:
+                if error.code is ErrorCode.INTERRUPTED:
+                    raise
                 result.stopped = stopped_twice(result.stopped, error)
             if result.stopped is None:
                 forget_original_times(self.store, self.key, TIMES_OF_COPIES)
@@ -293,9 +298,21 @@ class Purge(PurgeCheck):
             result.versions = result.versions or DeletedVersions()
             result.versions.add(delete_versions(self.store, gone))
 
+    def _name_lost(self, copies: SpooledBatches, result: PurgeOutcome) -> None:
+        """After an interruption. Raises TieredctlError `interrupted` where anything is lost."""
+        with cleanup_section():
+            self._look_again(copies, result)
+        if result.lost:
+            message = f"Interrupted. Deleted for good, and brokers may read it now: {', '.join(result.lost)}."
+            raise TieredctlError(
+                ErrorCode.INTERRUPTED, message, hint="`tieredctl verify` says what they are of."
+            ) from None
+
     def _look_again(self, copies: SpooledBatches, result: PurgeOutcome) -> None:
         """Names what brokers may read, and neither quarantine nor store has: its broker finished a copy after it was
         judged, and before its copy here was deleted."""
+        if not self._has_deleted:
+            return
         self.owners.refresh()
         pairs = _pairs(copies)
         while batch := list(islice(pairs, MOST_DELETED_AT_ONCE)):
