@@ -50,10 +50,11 @@ class SmallSets:
     """Sets of one cluster."""
 
     store: WatchedStore = field(default_factory=WatchedStore)
+    cluster_id: str = CLUSTER_ID
 
     @property
     def sets(self) -> ClusterSets[WritableObjectStore]:
-        return ClusterSets(self.store, CLUSTER_ID)
+        return ClusterSets(self.store, self.cluster_id)
 
     def pass_days(self, days: float) -> None:
         self.store.now_ms += int(days * DAY_MS)
@@ -69,7 +70,7 @@ class SmallSets:
         data = [(name, f"{name} of {number}".encode()) for name in (CLUSTER_FILE, EVENTS_FILE)]
         start = 0 if before is None else before.events[0].end_offset
         manifest = Manifest(
-            cluster_id=CLUSTER_ID,
+            cluster_id=self.cluster_id,
             number=number,
             folder=f"sets/{number:08}-20261129T100000Z-{self.store.boundaries:08x}",
             created_ms=self.store.now_ms,
@@ -103,3 +104,12 @@ class SmallSets:
             for one in self.sets.chain(number):
                 for file in one.manifest.files:
                     self.sets.read_file(one.manifest, file.name)
+
+
+def two_chains(*, unread: Sequence[str] = ()) -> SmallSets:
+    """Sets 1 to 3, and 4 and 5 that need none of those; each a day after the one before."""
+    small = SmallSets()
+    for number in range(1, 6):
+        small.add(full=number == 4, unread=unread if number > 3 else ())
+        small.pass_days(1)
+    return small

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.backup.small_sets import CLUSTER_ID, SmallSets
+from tests.backup.small_sets import CLUSTER_ID, SmallSets, two_chains
 from tests.conftest import examples
 from tests.rigs.mortal_store import Killed
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -24,15 +23,6 @@ from tieredctl.storage.memory import MemoryStore
 
 AT_MOST = 60
 """Of the boundaries of a command, the last at which it is killed."""
-
-
-def two_chains(*, unread: Sequence[str] = ()) -> SmallSets:
-    """Sets 1 to 3, and 4 and 5 that need none of those; each a day after the one before."""
-    small = SmallSets()
-    for number in range(1, 6):
-        small.add(full=number == 4, unread=unread if number > 3 else ())
-        small.pass_days(1)
-    return small
 
 
 def numbers_of(small: SmallSets) -> list[int]:
@@ -333,35 +323,6 @@ def test_a_run_that_slept_while_later_sets_were_made_and_pruned_makes_no_set() -
         small.let_the_lease_run_out()
         assert small.prune(last=1).is_complete
         assert all("/00000007" in key for key in small.store.objects()), step
-
-
-def test_a_run_that_begins_while_a_prune_does_makes_no_set_that_needs_what_goes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def slow(_objects: object) -> Sequence[Deletion]:
-        raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It deletes nothing yet.")
-
-    step, reached = 0, True
-    while reached:
-        step, reached = step + 1, False
-        small, late = two_chains(), iter([*[False] * (step - 1), True])
-
-        def list_late(*prefix: str, small: Any = small, late: Any = late, listed: Any = small.store.list) -> Any:
-            nonlocal reached
-            if next(late, False):
-                small.add(full=True)
-                plan = small.plan(last=1)
-                with monkeypatch.context() as stopped:
-                    stopped.setattr(small.store, "delete", slow)
-                    assert small.apply(plan).stopped is not None
-                reached = True
-            return listed(*prefix)
-
-        with monkeypatch.context() as patched, suppress(TieredctlError):
-            patched.setattr(small.store, "list", list_late)
-            small.add()
-        small.demand_whole()
-    assert step > 3
 
 
 def test_the_first_set_after_a_prune_cannot_be_another() -> None:

@@ -111,7 +111,7 @@ def events_in(manifest: Manifest) -> int:
 @dataclass(slots=True)
 class BackupRun:
     """One run. Raises TieredctlError `undecodable` where the newest set's manifest is damaged, unless the new one is to
-    be full: then it begins a chain of its own, and the damage is a finding."""
+    be full: then it begins a chain of its own, and the damage is a finding; and as `demand_named` does."""
 
     sets: ClusterSets[WritableObjectStore]
     folder: Path
@@ -129,6 +129,7 @@ class BackupRun:
     _hidden: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.sets.demand_named()
         newest, first = self._newest()
         # Never one beyond a set that is made and left as the first meanwhile: that number is taken, and refused.
         self.number = (newest or first) + 1

@@ -1,0 +1,64 @@
+"""Under which ids and numbers sets are kept: each is found again, and needs none that a prune takes meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from tests.backup.small_sets import SmallSets, two_chains
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.ops.backup.sets import clusters_in
+from tieredctl.ports.object_store import Deletion
+
+
+@pytest.mark.parametrize("cluster_id", ["prod", "my.cluster_2", "-kU3OEVBNTcwNTJENDM2Qg"])
+def test_sets_of_a_cluster_whose_id_is_no_uuid_are_found_again(cluster_id: str) -> None:
+    small = SmallSets(cluster_id=cluster_id)
+    small.add()
+    small.add(full=True)
+
+    assert small.prune(last=1).is_complete
+    assert (clusters_in(small.store), small.sets.numbers()) == ([cluster_id], [2])
+    small.demand_whole()
+
+
+@pytest.mark.parametrize("cluster_id", ["", ".", "..", ".tieredctl", "prod/eu", "a b", "ü", "a\n", "a" * 250])
+def test_no_set_is_made_that_would_not_be_found_again(cluster_id: str) -> None:
+    small = SmallSets(cluster_id=cluster_id)
+
+    with pytest.raises(TieredctlError) as refused:
+        small.add()
+
+    assert (refused.value.code, small.store.objects()) == (ErrorCode.UNWRITABLE, {})
+
+
+def test_a_run_that_begins_while_a_prune_does_makes_no_set_that_needs_what_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def slow(_objects: object) -> Sequence[Deletion]:
+        raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It deletes nothing yet.")
+
+    step, reached = 0, True
+    while reached:
+        step, reached = step + 1, False
+        small, late = two_chains(), iter([*[False] * (step - 1), True])
+
+        def list_late(*prefix: str, small: Any = small, late: Any = late, listed: Any = small.store.list) -> Any:
+            nonlocal reached
+            if next(late, False):
+                small.add(full=True)
+                plan = small.plan(last=1)
+                with monkeypatch.context() as stopped:
+                    stopped.setattr(small.store, "delete", slow)
+                    assert small.apply(plan).stopped is not None
+                reached = True
+            return listed(*prefix)
+
+        with monkeypatch.context() as patched, suppress(TieredctlError):
+            patched.setattr(small.store, "list", list_late)
+            small.add()
+        small.demand_whole()
+    assert step > 3
