@@ -17,6 +17,7 @@ from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.kraft.image import TOPIC_RESOURCE, ClusterImage
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.model.ids import uuid_bytes, uuid_text
+from tieredctl.ops.restore.node_files import RESTORED_MARK
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -309,6 +310,11 @@ def test_controllers_have_no_replica_and_all_machines_write_the_same(bucket: Buc
         done = bucket.tieredctl("restore", "apply", *source, *words, *ACCEPTED)
         assert done.exit_code == ExitCode.INCOMPLETE, done.err
 
+    mark = (tmp_path / "b1" / RESTORED_MARK).read_text()
+    shown = bucket.tieredctl("restore", "plan", *source, *alone)
+    bucket.partition(ORDERS, 0).rename(bucket.folder / f"{ORDERS}-9-{ORDERS_ID}")
+    changed = bucket.tieredctl("restore", "plan", *source, *alone)
+    assert (mark[:12] in shown.out + shown.err, mark[:12] in changed.out + changed.err) == (True, False)
     assert contents(tmp_path / "a1") == contents(tmp_path / "b1")
     assert {path.name for path in (tmp_path / "a2").iterdir() if path.is_dir()} == {"__cluster_metadata-0"}
     replicas = [

@@ -247,6 +247,8 @@ def _sentences(found: Restore) -> Iterator[str]:
     else:
         yield f"What comes back: {back}, {summary['recovered']} of them copied after the set was made."
         yield f"Lost: {lost} after the set was made."
+    if len(shown.folders()) < len(shown.nodes):
+        yield f"Mark of this plan: {shown.mark[:_MARK]}. Start no node of a machine that shows another."
 
 
 def _lost(row: RestoredLogRow) -> str:
@@ -261,6 +263,8 @@ def _some(what: str, ones: Sequence[str]) -> Iterator[str]:
 
 
 _SHOWN = 20
+_MARK = 12
+"""Characters of the plan's mark that people compare."""
 _EACH = "Give each node of the cluster with --node."
 _commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _commands.command("plan")(plan)

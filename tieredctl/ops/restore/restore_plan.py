@@ -77,6 +77,7 @@ class RestorePlan:
             "unknown": len(unknown_logs(self.logs)),
             "groupOffsets": len(self.committed),
             "nodes": [node.node_id for node in self.nodes],
+            "mark": self.mark,
             "createdMs": None if self.is_without_backup else self.manifest.created_ms,
             "leftOut": list(self.manifest.left_out),
             "unread": list(self.manifest.unread),
@@ -104,7 +105,7 @@ class RestorePlan:
 
     @property
     def mark(self) -> str:
-        """What is restored, as one word: the same plan has the same."""
+        """What is restored, as one word: the same plan has the same. Nodes with another do not fit together."""
         rows = [one.document() for one in self.rows()]
         told = [self.set_sha256, sorted(self.placement.directories.items()), rows, [*map(list, self.committed)]]
         return sha256(json.dumps(told).encode()).hexdigest()
