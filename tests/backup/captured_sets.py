@@ -13,10 +13,12 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.kafka.local_logs import log_dir_owner
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kafka.metadata_log import MetadataLog, logged_records, snapshot_records
+from tieredctl.kraft.image import ClusterImage
 from tieredctl.kraft.image_records import note_versions
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.model.ids import uuid_text
 from tieredctl.ops.backup.cluster_state import ClusterState
+from tieredctl.ops.backup.key_pairs import read_recipients
 from tieredctl.ops.backup.run import Backup, BackupRun
 from tieredctl.ops.backup.sets import ClusterSets
 from tieredctl.ports.cluster import CommittedOffset, ConfigValue, ListedOffset, OffsetSpec, TopicDescription
@@ -87,6 +89,10 @@ class CapturedSets:
     """Of the captured node."""
     denied: Sequence[str] = ()
     has_groups: bool = False
+    recipients: Sequence[Path] = ()
+    """Files with public keys."""
+    secrets: ClusterImage | None = None
+    """What the captured cluster is given besides."""
 
     @classmethod
     def of(cls, captures: Path, folder: Path, denied: Sequence[str] = ()) -> CapturedSets:
@@ -108,11 +114,13 @@ class CapturedSets:
         """One set more."""
         sets = ClusterSets(open_writable_store(f"file:{self.folder}", {}), self.cluster_id)
         state = captured_state(self.data)
+        if self.secrets is not None:
+            state = state.with_secrets(ClusterState(self.secrets, EPOCH, {}))
         ids = {topic.name: uuid_text(topic_id) for topic_id, topic in state.image.topics.items()}
         ends = {name: (0, 500) for name in ids if not name.startswith("__")}
         cluster = CapturedCluster(ids, ends, self.denied, self.has_groups)
         with TemporaryDirectory() as folder:
-            run = BackupRun(sets, Path(folder), lambda: CREATED_MS, full)
+            run = BackupRun(sets, Path(folder), lambda: CREATED_MS, full, recipients=read_recipients(self.recipients))
             events = LogDirectories([self.data])
             for number in events.metadata_partitions():
                 deque(events.chunks(number), maxlen=0)  # until then it does not know its ends, which a live topic does

@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.ops.backup.cluster_state import fetch_cluster_state
-from tieredctl.ops.backup.manifests import Manifest
+from tieredctl.ops.backup.key_pairs import read_recipients
+from tieredctl.ops.backup.manifests import SECRETS_FILE, Manifest
 from tieredctl.ops.backup.pruning import PruneOutcome, Pruning
 from tieredctl.ops.backup.pruning_plan import KeepRules, PrunePlan, plan_prune
 from tieredctl.ops.backup.run import Backup, BackupRun
@@ -31,13 +32,15 @@ def run_backup(
     *,
     full: bool = False,
     dry_run: bool = False,
+    recipients: Sequence[Path] = (),
 ) -> Backup:
     """Writes a set of a live cluster, with the events since the set before, or all if `full`; a dry run only reads all
-    that would be in it.
+    that would be in it. `recipients` are files with the public keys to which secrets are encrypted.
 
     The cluster's own metadata is read first, and the events after it: of a topic that is made meanwhile there are
     events, and the next set has the topic. Raises TieredctlError where either cannot be read, or nothing be written.
     """
+    keys = read_recipients(recipients)
     store = to.open_writable_store()
     if Capability.CONDITIONAL_WRITE not in store.capabilities:
         message = f"{store.url} cannot keep two runs apart: it has no conditional writes."
@@ -46,7 +49,7 @@ def run_backup(
         if live.cluster_id is None:
             raise TieredctlError(ErrorCode.BROKER_REFUSED, "The cluster does not report its id.", hint="")
         sets: ClusterSets[WritableObjectStore] = ClusterSets(store, live.cluster_id)
-        run = BackupRun(sets, Path(folder), clock_ms, full, dry_run)
+        run = BackupRun(sets, Path(folder), clock_ms, full, dry_run, keys)
         with quorum.open(live.cluster_id) as source:
             state = fetch_cluster_state(source, Path(folder))
         with closing(MetadataPlace(cluster=cluster).open_source()) as events:
@@ -62,14 +65,8 @@ def backup_sets(place: StorePlace, cluster_id: str | None) -> ClusterSets[Object
 def newest_restorable(sets: ClusterSets[ObjectStore]) -> tuple[list[Manifest], int | None]:
     """The manifests that can be read, and the number of the newest set whose chain is whole, by the manifests alone;
     None where there is none."""
-    numbers, manifests = sets.numbers(), list[Manifest]()
+    manifests = _readable(sets)
     newest: int | None = None
-    for number in numbers:
-        try:
-            manifests.append(sets.read(number).manifest)
-        except TieredctlError as error:
-            if error.code not in (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING):  # pruned since they were listed
-                raise
     for one in reversed(manifests):
         try:
             chain = sets.chain(one.number)
@@ -83,9 +80,25 @@ def newest_restorable(sets: ClusterSets[ObjectStore]) -> tuple[list[Manifest], i
     return manifests, newest
 
 
+def _readable(sets: ClusterSets[ObjectStore]) -> list[Manifest]:
+    manifests: list[Manifest] = []
+    for number in sets.numbers():
+        try:
+            manifests.append(sets.read(number).manifest)
+        except TieredctlError as error:
+            if error.code not in (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING):  # pruned since they were listed
+                raise
+    return manifests
+
+
 def damage_in(sets: ClusterSets[ObjectStore]) -> Sequence[Finding]:
     """What is missing, altered, cut or swapped. Reads every byte."""
     return sets.findings()
+
+
+def sets_with_secrets(sets: ClusterSets[ObjectStore]) -> int:
+    """How many of the sets whose manifest can be read have encrypted secrets."""
+    return sum(one.file(SECRETS_FILE) is not None for one in _readable(sets))
 
 
 @dataclass(frozen=True, slots=True)

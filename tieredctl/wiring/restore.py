@@ -95,6 +95,7 @@ def restore(
             cut_offsets(cluster.committed, by_name),
             recovery,
             cluster.accepts_unknown,
+            cluster.secrets,
         )
         only = EventFilter.given(selected(topics), None, None) if topics else None
         yield Restore(plan, cluster.newer_sets, cluster.events, only)

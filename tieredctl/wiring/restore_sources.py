@@ -13,7 +13,16 @@ from typing import Any, Protocol
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.backup.cluster_state import ClusterState, read_cluster_state
-from tieredctl.ops.backup.manifests import CLUSTER_FILE, EVENTS_FILE, GROUPS_FILE, OFFSETS_FILE, Manifest
+from tieredctl.ops.backup.kept_secrets import read_secrets
+from tieredctl.ops.backup.key_pairs import read_identity
+from tieredctl.ops.backup.manifests import (
+    CLUSTER_FILE,
+    EVENTS_FILE,
+    GROUPS_FILE,
+    OFFSETS_FILE,
+    Manifest,
+    NamedSecret,
+)
 from tieredctl.ops.backup.sets import ClusterSets, KnownSet
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata_recovery.event_rebuilding import StoreListing
@@ -74,6 +83,8 @@ class KnownCluster:
     committed: Sequence[CommittedOffset] = ()
     newer_sets: int = 0
     accepts_unknown: bool = True
+    secrets: Sequence[NamedSecret] | None = None
+    """That come back with it; None where none was asked for."""
 
 
 class RestoreSource(Protocol):
@@ -98,6 +109,8 @@ class BackupSource:
     sets_at: StorePlace
     cluster_id: str | None = None
     number: int | None = None
+    identity: Path | None = None
+    """A file with the private key that opens the set's secrets; None to restore without them."""
 
     @contextmanager
     def opened(
@@ -108,11 +121,14 @@ class BackupSource:
         begin_at: Beginnings,  # noqa: ARG002 - the set knows the partitions
     ) -> Iterator[KnownCluster]:
         """Every file of the set and of those that it needs is checked first: raises TieredctlError where one is
-        damaged."""
+        damaged, and as `read_identity` and `read_secrets` do."""
+        identity = None if self.identity is None else read_identity(self.identity)
         sets = backup_sets(self.sets_at, self.cluster_id)
         chain = sets.chain(sets.newest() if self.number is None else self.number)
         manifest = chain[-1].manifest
         state = read_cluster_state(sets.read_file(manifest, CLUSTER_FILE), manifest.metadata_log_end)
+        if identity is not None:
+            state = state.with_secrets(read_secrets(sets, manifest, identity))
         state = ClusterState(cut_to_topics(state.image, topics), state.epoch, state.versions)
         log_ends, committed = _log_ends(sets, manifest), _committed(sets, manifest)
         newer = sum(one > manifest.number for one in sets.numbers())
@@ -123,6 +139,7 @@ class BackupSource:
             yield KnownCluster(
                 *(manifest, chain[-1].sha256, state, events, ListedStore.of(store, selected(topics))),
                 *(log_ends, committed, newer),
+                secrets=None if identity is None else state.named_secrets(),
             )
 
 

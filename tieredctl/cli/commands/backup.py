@@ -20,7 +20,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import age_text, duration_ms
 from tieredctl.ops.backup.run import BackupRow, BackupSetRow, events_in
 from tieredctl.ports.metadata_source import METADATA_TOPIC
-from tieredctl.wiring.backup import backup_sets, damage_in, newest_restorable, run_backup
+from tieredctl.wiring.backup import backup_sets, damage_in, newest_restorable, run_backup, sets_with_secrets
 from tieredctl.wiring.places import QuorumPlace, StorePlace
 
 To = Annotated[
@@ -49,13 +49,23 @@ def run(
     full: Annotated[
         bool, typer.Option("--full", help="Write all events, not only new ones: no earlier set is needed then.")
     ] = False,
+    recipient: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--recipient",
+            metavar="FILE",
+            parser=given_path,
+            help="Encrypt secrets to this RSA public key (PEM) instead of leaving them out; repeat it for several.",
+        ),
+    ] = None,
     dry_run: DryRun = False,
     view: ProgressView,
 ) -> ExitCode:
     """Write a backup set of a live cluster: topics with their ids, settings, users, ACLs, quotas, features, consumer
     groups' offsets, and what is new in __remote_log_metadata. Without records: those are in the remote store.
 
-    Passwords, tokens and sensitive settings are left out, and named. Exit 5 if something could not be read.
+    Passwords, tokens and sensitive settings are left out and named, or encrypted to --recipient.
+    Exit 5 if something could not be read.
 
     For example: tieredctl backup run --bootstrap-server broker:9092 --to s3://backups/kafka
     """
@@ -63,9 +73,10 @@ def run(
     cluster = cluster_options.place()
     quorum = QuorumPlace(bootstrap_controller, cluster, controller_config or cluster_options.command_config)
     place = StorePlace(to, pairs("--to-option", to_option))
-    backup = run_backup(cluster, quorum, place, clock_ms, full=full, dry_run=dry_run)
+    backup = run_backup(cluster, quorum, place, clock_ms, full=full, dry_run=dry_run, recipients=recipient or ())
     manifest = backup.manifest
-    view.say(*(f"Left out: {one}." for one in manifest.left_out))
+    view.say(*(f"Encrypted: {one.sentence}." for one in manifest.encrypted))
+    view.say(*(f"Left out: {one}." for one in manifest.to_give_again(is_opened=True)))
     source = {"clusterId": manifest.cluster_id, "bootstrapServer": cluster.bootstrap_server, "to": to}
     listing = result_listing("BackupSet", source, BackupRow, backup.rows(), backup.summary() | {"dryRun": dry_run})
     code = view.show(listing, backup.findings)
@@ -142,9 +153,13 @@ def verify(
     sets = backup_sets(StorePlace(source, pairs("--store-option", store_option)), cluster_id)
     numbers = sets.numbers()
     findings = damage_in(sets)
+    encrypted = sets_with_secrets(sets)
     outcome = f"{counted(len(findings), 'finding')}." if findings else "all are whole."
+    if encrypted:
+        those = counted(encrypted, "set")
+        outcome += f" The encrypted secrets of {those} were checked by their checksums alone."
     document = {"clusterId": sets.cluster_id, "from": source}
-    summary = {"sets": len(numbers), "newest": numbers[-1] if numbers else None}
+    summary = {"sets": len(numbers), "newest": numbers[-1] if numbers else None, "secretsUnopened": encrypted}
     headline = f"Read {counted(len(numbers), 'backup set')}: {outcome}"
     if not view.is_table:
         view.say(headline)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from tieredctl.cli.arguments import kafka_id, pairs
+from tieredctl.cli.arguments import given_path, kafka_id, pairs
 from tieredctl.cli.confirmation import demand_confirmation
 from tieredctl.cli.option_groups import OptionGroup
 from tieredctl.cli.options import ClusterId, DryRun, Topics, Yes
@@ -52,6 +52,14 @@ class RestoreOptions(OptionGroup):
         typer.Option("--from-option", metavar="NAME=VALUE", help="A setting of --from; repeat it for several."),
     ] = None
     set_: Annotated[int | None, typer.Option("--set", metavar="NUMBER", help="This set, instead of the newest.")] = None
+    identity: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            parser=given_path,
+            help="Bring back the set's encrypted secrets with this private key (PEM).",
+        ),
+    ] = None
     topic: Topics = None
     begin_at: Annotated[
         list[str] | None,
@@ -103,10 +111,15 @@ class RestoreOptions(OptionGroup):
         }
         _demand_none(lost, "needs --without-backup: a set says it")
         sets = StorePlace(self.source, pairs("--from-option", self.source_option))
-        return BackupSource(sets, cluster_id, self.set_)
+        return BackupSource(sets, cluster_id, self.set_, self.identity)
 
     def _keys(self, cluster_id: str | None) -> KeysSource:
-        sets = {"--from": self.source, "--from-option": self.source_option, "--set": self.set_}
+        sets = {
+            "--from": self.source,
+            "--from-option": self.source_option,
+            "--set": self.set_,
+            "--identity": self.identity,
+        }
         _demand_none(sets, "cannot be combined with --without-backup")
         if self.metadata_partitions is None:
             message = "Without a backup, nothing says how many partitions the metadata topic had."
@@ -205,7 +218,8 @@ def apply(
         demand_confirmation(what, shown.manifest.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         outcome = found.apply()
     code = _end(shown, outcome, view, dry_run=False)
-    view.say("Start the nodes with the properties that they had. Then: tieredctl status, verify, and new passwords.")
+    then = "status, verify, and new passwords" if shown.summary()["leftOut"] else "status and verify"
+    view.say(f"Start the nodes with the properties that they had. Then: tieredctl {then}.")
     return code
 
 
@@ -238,7 +252,11 @@ def _sentences(found: Restore) -> Iterator[str]:
     if found.newer_sets:
         yield f"Set {shown.manifest.number} is not the newest: there are {found.newer_sets} after it."
     yield from _some("Unknown" if shown.is_without_backup else "Not in the set", shown.manifest.unread)
-    yield from _some("To be given again", shown.manifest.left_out)
+    yield from _some("To be given again", summary["leftOut"])
+    if shown.secrets is None and shown.manifest.encrypted:
+        those = counted(len(shown.manifest.encrypted), "secret")
+        yield f"Encrypted: {those} of these are in the set; --identity brings them back."
+    yield from _some("Comes back", [one.sentence for one in shown.secrets or ()])
     back = f"{counted(summary['segments'], 'segment')} of {counted(summary['partitions'], 'partition')}"
     lost = f"{counted(summary['lostOffsets'], 'offset')} in the ranges below, and whatever was on disks alone"
     if shown.is_without_backup:

@@ -1,9 +1,10 @@
-"""The cluster's own metadata for a backup: its latest snapshot and the log after it, as one without secrets."""
+"""The cluster's own metadata for a backup: its latest snapshot and the log after it, as one without secrets,
+and these apart."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -12,10 +13,11 @@ from tieredctl.formats.file_names import KraftSnapshotName
 from tieredctl.formats.kraft_log import KraftLogRecord, demanded_records
 from tieredctl.formats.kraft_snapshot import encode_kraft_snapshot, read_kraft_snapshot
 from tieredctl.formats.record_batches import read_batch_header
-from tieredctl.kraft.entries import Entry, Kind, entries, is_secret_setting, shown
-from tieredctl.kraft.image import ClusterImage
+from tieredctl.kraft.entries import Entry, Kind, SettingKey, entries, is_secret_setting, shown
+from tieredctl.kraft.image import METADATA_VERSION, ClusterImage
 from tieredctl.kraft.image_records import image_controls, image_records, note_versions
 from tieredctl.kraft.replay import MetadataReplay
+from tieredctl.ops.backup.manifests import NamedSecret
 from tieredctl.ops.documents import Document
 from tieredctl.ops.file_reading import file_chunks, regular_size
 from tieredctl.ops.snapshots.fetching import fetch_snapshot, while_leaders_change
@@ -46,23 +48,64 @@ class ClusterState:
         """All that it has, for people; the kinds and subjects of `snapshot inspect --cluster`."""
         return [{"kind": one.kind, "subject": one.subject, **shown(one, one.values)} for one in entries(self.image)]
 
+    def named_secrets(self) -> list[NamedSecret]:
+        """Its SCRAM keys, delegation tokens and sensitive settings, by name."""
+        return [NamedSecret(one.kind, one.subject) for one in _secrets(self.image)]
+
+    def secrets(self) -> ClusterState:
+        """These alone."""
+        image = ClusterImage(
+            features={name: level for name, level in self.image.features.items() if name == METADATA_VERSION},
+            credentials=dict(self.image.credentials),
+            tokens=dict(self.image.tokens),
+            configs=_settings(self.image, are_secret=True),
+            end_offset=self.image.end_offset,
+            as_of_ms=self.image.as_of_ms,
+        )
+        return ClusterState(image, self.epoch, self.versions)
+
     def without_secrets(self) -> ClusterState:
-        """The same without SCRAM keys, delegation tokens and sensitive settings; these are named."""
+        """The same without them; they are named."""
         left_out = [
-            *(f"the password of {one.subject}" for one in _of(self.image, Kind.CREDENTIAL)),
-            *(f"delegation token {one.subject}" for one in _of(self.image, Kind.TOKEN)),
-            *(f"the value of {one.subject}" for one in _of(self.image, Kind.CONFIG) if is_secret_setting(one.key)),
+            *(one.sentence for one in self.named_secrets()),
             *(f"records of a later release: {name}" for name in sorted(self.image.unknown_records)),
         ]
-        self.image.credentials, self.image.tokens = {}, {}
-        for one in [*_of(self.image, Kind.CONFIG)]:
-            if is_secret_setting(one.key):
-                del self.image.configs[one.key.resource_type, one.key.resource][one.key.setting]  # type: ignore[attr-defined]
-        return ClusterState(self.image, self.epoch, self.versions, left_out)
+        configs = _settings(self.image, are_secret=False)
+        image = replace(self.image, credentials={}, tokens={}, configs=configs)
+        return ClusterState(image, self.epoch, self.versions, left_out)
+
+    def with_secrets(self, secrets: ClusterState) -> ClusterState:
+        """The same with those of another."""
+        configs = {resource: dict(settings) for resource, settings in self.image.configs.items()}
+        for resource, settings in _settings(secrets.image, are_secret=True).items():
+            configs.setdefault(resource, {}).update(settings)
+        image = replace(self.image, credentials=secrets.image.credentials, tokens=secrets.image.tokens, configs=configs)
+        versions = {
+            kind: max(some.get(kind, 0) for some in (self.versions, secrets.versions))
+            for kind in {*self.versions, *secrets.versions}
+        }
+        return ClusterState(image, self.epoch, versions, self.left_out)
 
 
-def _of(image: ClusterImage, kind: Kind) -> Iterator[Entry]:
-    return (one for one in entries(image) if one.kind is kind)
+def _secrets(image: ClusterImage) -> Iterator[Entry]:
+    """By kind, in the order in which they are named."""
+    for kind in (Kind.CREDENTIAL, Kind.TOKEN, Kind.CONFIG):
+        for one in entries(image):
+            if one.kind is kind and (kind is not Kind.CONFIG or is_secret_setting(one.key)):
+                yield one
+
+
+def _settings(image: ClusterImage, *, are_secret: bool) -> dict[tuple[int, str], dict[str, str]]:
+    """By resource, those that are sensitive, or the others."""
+    configs = {
+        (kind, name): {
+            setting: value
+            for setting, value in settings.items()
+            if is_secret_setting(SettingKey(kind, name, setting)) is are_secret
+        }
+        for (kind, name), settings in image.configs.items()
+    }
+    return {resource: settings for resource, settings in configs.items() if settings}
 
 
 def fetch_cluster_state(source: MetadataLogSource, folder: Path) -> ClusterState:

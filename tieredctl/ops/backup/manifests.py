@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from tieredctl.errors import DecodeError
 from tieredctl.ops.documents import Document
 
 _KIND, _BEGINNING_KIND, _API_VERSION = "BackupManifest", "BackupBeginning", "tieredctl/v1"
 _CHECKSUM = "sha256"
+_OF_KIND = {"credential": "the password of", "delegation-token": "delegation token", "config": "the value of"}
 CLUSTER_FILE, CLUSTER_DOCUMENT = "cluster.checkpoint", "cluster.json"
 """The cluster's metadata as a KRaft snapshot without its secrets, and the same for people."""
 EVENTS_FILE = "remote-log-metadata.parquet"
@@ -22,8 +23,22 @@ EVENTS_FILE = "remote-log-metadata.parquet"
 WITHOUT_SET = 0
 """The number of a manifest that no set has: what it says is derived from the keys of objects."""
 OFFSETS_FILE, GROUPS_FILE, SETTINGS_FILE = "offsets.json", "groups.json", "settings.json"
-FILES = (CLUSTER_FILE, CLUSTER_DOCUMENT, EVENTS_FILE, OFFSETS_FILE, GROUPS_FILE, SETTINGS_FILE)
+SECRETS_FILE = "secrets.sealed"
+"""The secrets that `CLUSTER_FILE` lacks, encrypted to the keys of `--recipient`."""
+FILES = (CLUSTER_FILE, CLUSTER_DOCUMENT, SECRETS_FILE, EVENTS_FILE, OFFSETS_FILE, GROUPS_FILE, SETTINGS_FILE)
 """All that a set may have."""
+
+
+class NamedSecret(NamedTuple):
+    """A secret by the kind and the name of what it is of (`kraft.entries.Kind`); never its value."""
+
+    kind: str
+    subject: str
+
+    @property
+    def sentence(self) -> str:
+        """What is to be given again where it does not come back."""
+        return f"{_OF_KIND.get(self.kind, self.kind)} {self.subject}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +85,10 @@ class Manifest:
     unread: Sequence[str]
     """What could not be read, and why."""
     left_out: Sequence[str]
-    """Secrets that are not in it: who needs a new password, which settings need a value."""
+    """Secrets that it does not have in the clear: who needs a new password, which settings need a value."""
     files: Sequence[SetFile]
+    encrypted: Sequence[NamedSecret] = ()
+    """Of those that are left out, the ones that `SECRETS_FILE` has."""
 
     def encode(self) -> bytes:
         """One JSON document, with its own checksum."""
@@ -80,6 +97,11 @@ class Manifest:
     def file(self, name: str) -> SetFile | None:
         """The file of this name; None where the set has none."""
         return next((one for one in self.files if one.name == name), None)
+
+    def to_give_again(self, *, is_opened: bool) -> list[str]:
+        """Secrets that a restore does not bring back; `is_opened` where those that are encrypted can be read."""
+        opened = {one.sentence for one in self.encrypted} if is_opened else set()
+        return [one for one in self.left_out if one not in opened]
 
     def _document(self) -> Document:
         return {
@@ -96,6 +118,7 @@ class Manifest:
             "metadataLogEnd": self.metadata_log_end,
             "unread": list(self.unread),
             "leftOut": list(self.left_out),
+            "encrypted": [one._asdict() for one in self.encrypted],
             "files": [{"name": one.name, "size": one.size, "sha256": one.sha256} for one in self.files],
         }
 
@@ -172,6 +195,7 @@ def _manifest(document: Mapping[str, Any]) -> Manifest:
         tuple(map(str, document["unread"])),
         tuple(map(str, document["leftOut"])),
         tuple(files),
+        tuple(NamedSecret(str(one["kind"]), str(one["subject"])) for one in document.get("encrypted", ())),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +17,15 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import uuid_text
 from tieredctl.model.result_row import Column, Quantity, ResultRow, Size, Wide
 from tieredctl.ops.backup.cluster_state import ClusterState
+from tieredctl.ops.backup.kept_secrets import sealed_secrets
+from tieredctl.ops.backup.key_pairs import Recipient
 from tieredctl.ops.backup.manifests import (
     CLUSTER_DOCUMENT,
     CLUSTER_FILE,
     EVENTS_FILE,
     GROUPS_FILE,
     OFFSETS_FILE,
+    SECRETS_FILE,
     SETTINGS_FILE,
     EventRange,
     Manifest,
@@ -99,7 +102,8 @@ def set_summary(manifest: Manifest) -> Document:
         "events": events_in(manifest),
         "base": manifest.base,
         "unread": len(manifest.unread),
-        "leftOut": list(manifest.left_out),
+        "leftOut": manifest.to_give_again(is_opened=True),
+        "encrypted": [one._asdict() for one in manifest.encrypted],
     }
 
 
@@ -120,6 +124,8 @@ class BackupRun:
     full: bool = False
     """Whether the set is to have all events, and need none before it."""
     dry_run: bool = False
+    recipients: Sequence[Recipient] = ()
+    """To whom secrets are encrypted; without one they are left out."""
     findings: list[Finding] = field(default_factory=list)
     number: int = field(init=False)
     """Of the new set."""
@@ -160,11 +166,16 @@ class BackupRun:
         """Reads the rest, in an order in which nothing promises what is not there, and writes the set. Raises
         TieredctlError where it cannot be written."""
         created_ms = self.clock_ms()
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(created_ms / 1000))
+        folder = f"sets/{self.number:08}-{stamp}-{token_hex(4)}"
         kept = state.without_secrets()
         files: list[tuple[str, bytes]] = [
             (CLUSTER_FILE, kept.checkpoint()),
             (CLUSTER_DOCUMENT, _json({"items": kept.document()})),
         ]
+        if self.recipients:
+            secrets = sealed_secrets(state, self.recipients, self.sets.cluster_id, self.number, folder)
+            files.append((SECRETS_FILE, secrets))
         ranges, base, exported = self._events(events)
         files.append((EVENTS_FILE, exported))
         files.append((OFFSETS_FILE, _json(self._offsets(state, cluster))))
@@ -176,11 +187,10 @@ class BackupRun:
             settings = _settings(cluster.broker_configs())
             self._hidden = sorted({one["name"] for one in settings if one["value"] is None and one["isManagers"]})
             files.append((SETTINGS_FILE, _json({"items": settings})))
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(created_ms / 1000))
         manifest = Manifest(
             cluster_id=self.sets.cluster_id,
             number=self.number,
-            folder=f"sets/{self.number:08}-{stamp}-{token_hex(4)}",
+            folder=folder,
             created_ms=created_ms,
             previous=None if self.before is None else self.before.sha256,
             base=base,
@@ -190,6 +200,7 @@ class BackupRun:
             unread=tuple(self._unread),
             left_out=(*kept.left_out, *(f"the value of {name} of brokers" for name in self._hidden)),
             files=tuple(SetFile.of(name, data) for name, data in files),
+            encrypted=tuple(state.named_secrets()) if self.recipients else (),
         )
         if not self.dry_run:
             publish(self.sets, manifest, files)

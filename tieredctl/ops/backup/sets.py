@@ -93,9 +93,9 @@ class ClusterSets(Generic[_Store]):
         try:
             beginning = read_beginning(self.store.read(key, 0, _LARGEST_MANIFEST))
         except DecodeError as error:
-            raise _damaged(key, error.reason) from None
+            raise damaged(key, error.reason) from None
         if (beginning.cluster_id, beginning.number) != (self.cluster_id, number):
-            raise _damaged(key, f"it is of set {beginning.number} of cluster {beginning.cluster_id}")
+            raise damaged(key, f"it is of set {beginning.number} of cluster {beginning.cluster_id}")
         return beginning
 
     def read(self, number: int) -> KnownSet:
@@ -106,13 +106,13 @@ class ClusterSets(Generic[_Store]):
         try:
             manifest = read_manifest(data)
         except DecodeError as error:
-            raise _damaged(key, error.reason) from None
+            raise damaged(key, error.reason) from None
         if manifest.cluster_id != self.cluster_id:
-            raise _damaged(key, f"it is of cluster {manifest.cluster_id}")
+            raise damaged(key, f"it is of cluster {manifest.cluster_id}")
         if manifest.number != number:
-            raise _damaged(key, f"it is that of set {manifest.number}")
+            raise damaged(key, f"it is that of set {manifest.number}")
         if not _FOLDER.fullmatch(manifest.folder) or not 1 <= manifest.base <= number:
-            raise _damaged(key, "its folder, or the set that it begins with, cannot be right")
+            raise damaged(key, "its folder, or the set that it begins with, cannot be right")
         return KnownSet(manifest, manifest_sha256(data))
 
     def chain(self, number: int) -> list[KnownSet]:
@@ -126,9 +126,9 @@ class ClusterSets(Generic[_Store]):
             except TieredctlError as error:
                 if error.code is not ErrorCode.OBJECT_MISSING:
                     raise
-                raise _damaged(self.manifest_key(before), f"it is missing, and set {number} needs it") from None
+                raise damaged(self.manifest_key(before), f"it is missing, and set {number} needs it") from None
             if earlier.sha256 != chain[0].manifest.previous:
-                raise _damaged(self.manifest_key(before), f"set {before + 1} was made after another one")
+                raise damaged(self.manifest_key(before), f"set {before + 1} was made after another one")
             chain.insert(0, earlier)
         return chain
 
@@ -142,11 +142,11 @@ class ClusterSets(Generic[_Store]):
         file = manifest.file(name)
         key = self.file_key(manifest, name)
         if file is None:
-            raise _damaged(key, "its set has no such file")
+            raise damaged(key, "its set has no such file")
         data = self._bytes(key, file)
         fault = _fault(file, data)
         if fault is not None:
-            raise _damaged(key, fault)
+            raise damaged(key, fault)
         assert data is not None
         return data
 
@@ -288,6 +288,7 @@ def _finding(key: str, what: str, number: int) -> _Found:
     return number, Finding(FindingCode.BACKUP_DAMAGED, key, what, {"key": key, "set": number})
 
 
-def _damaged(key: str, reason: str) -> TieredctlError:
+def damaged(key: str, reason: str) -> TieredctlError:
+    """What an object of a set that cannot be used is refused with."""
     hint = "See what else is damaged with `tieredctl backup verify`, and restore from an earlier set with --set."
     return TieredctlError(ErrorCode.UNDECODABLE, f"{key} cannot be used: {reason}.", hint=hint)

@@ -41,6 +41,7 @@ from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, Partit
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ports.object_store import UNFINISHED
 from tieredctl.process.interruption import critical_section, mark_complete
+from tieredctl.process.replaced_file import PRIVATE, READABLE_BY_ALL
 
 _STAGING = f"{UNFINISHED}restore"
 _IS_NOTHING = (_STAGING, "lost+found")
@@ -66,10 +67,12 @@ class NodeWriter:
         meta = MetaProperties(KRAFT_VERSION, cluster_id, node_id, directory_id)
         (self.folder / META_PROPERTIES_FILE).write_bytes(encode_meta_properties(meta))
 
-    def cluster_metadata(self, snapshot: str, data: bytes, bootstrap: bytes) -> None:
-        """The metadata log's snapshot under its name, without a log, and what a node was formatted with."""
+    def cluster_metadata(self, snapshot: str, data: bytes, bootstrap: bytes, *, has_secrets: bool) -> None:
+        """The metadata log's snapshot under its name, without a log, and what a node was formatted with. Where the
+        snapshot has secrets, whoever writes it can read it alone."""
         folder = self.folder / CLUSTER_METADATA_FOLDER
         folder.mkdir()
+        (folder / snapshot).touch(PRIVATE if has_secrets else READABLE_BY_ALL)
         (folder / snapshot).write_bytes(data)
         (self.folder / BOOTSTRAP_CHECKPOINT).write_bytes(bootstrap)
 

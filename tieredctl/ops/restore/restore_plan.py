@@ -19,7 +19,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition, uuid_bytes
 from tieredctl.ops.backup.cluster_state import ClusterState
-from tieredctl.ops.backup.manifests import WITHOUT_SET, Manifest
+from tieredctl.ops.backup.manifests import WITHOUT_SET, Manifest, NamedSecret
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
@@ -55,6 +55,8 @@ class RestorePlan:
     """Of the store's segments; None where the set knows none."""
     accepts_unknown: bool = True
     """Whether what no backup set says may be unknown; where there is a set, nothing is to be accepted."""
+    secrets: Sequence[NamedSecret] | None = None
+    """Of the set's encrypted ones, those that come back; None where they stay closed."""
 
     def source(self) -> Document:
         """What it is about."""
@@ -79,7 +81,9 @@ class RestorePlan:
             "nodes": [node.node_id for node in self.nodes],
             "mark": self.mark,
             "createdMs": None if self.is_without_backup else self.manifest.created_ms,
-            "leftOut": list(self.manifest.left_out),
+            "leftOut": self.manifest.to_give_again(is_opened=self.secrets is not None),
+            "encrypted": len(self.manifest.encrypted),
+            "secrets": [one._asdict() for one in self.secrets or ()],
             "unread": list(self.manifest.unread),
             "findings": [finding.document() for finding in self.findings()],
         }
@@ -108,6 +112,8 @@ class RestorePlan:
         """What is restored, as one word: the same plan has the same. Nodes with another do not fit together."""
         rows = [one.document() for one in self.rows()]
         told = [self.set_sha256, sorted(self.placement.directories.items()), rows, [*map(list, self.committed)]]
+        if self.secrets is not None:
+            told.append([*map(list, self.secrets)])
         return sha256(json.dumps(told).encode()).hexdigest()
 
     def demand_applicable(self) -> None:
@@ -181,7 +187,7 @@ class _Writing:
             broker = state.image.brokers.get(node_id)
             epoch = None if broker is None else broker["BrokerEpoch"]
             writer.identity(self.plan.manifest.cluster_id, node_id, directories[node_id], epoch)
-            writer.cluster_metadata(name, snapshot, bootstrap)
+            writer.cluster_metadata(name, snapshot, bootstrap, has_secrets=bool(self.plan.secrets))
 
     def _demand_same_metadata_topic(self) -> None:
         ids = {one.topic_id for one in self.plan.logs if one.topic == METADATA_TOPIC}

@@ -1,0 +1,53 @@
+"""The secrets of a cluster in a backup set: a snapshot of these alone, encrypted to those who may restore them.
+
+It belongs to its cluster, set and folder: put beside another set's manifest, it is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.ops.backup.cluster_state import ClusterState, read_cluster_state
+from tieredctl.ops.backup.key_pairs import Identity, Recipient
+from tieredctl.ops.backup.manifests import SECRETS_FILE, Manifest
+from tieredctl.ops.backup.sealing import AnotherKey, seal, unseal
+from tieredctl.ops.backup.sets import ClusterSets, damaged
+from tieredctl.ports.object_store import ObjectStore
+from tieredctl.process.redaction import remember_secrets
+
+_WHICH_KEY = "Give the private key of one of the public keys that `backup run --recipient` had with --identity."
+
+
+def sealed_secrets(
+    state: ClusterState, recipients: Sequence[Recipient], cluster_id: str, number: int, folder: str
+) -> bytes:
+    """What `SECRETS_FILE` of this set has."""
+    return seal(state.secrets().checkpoint(), recipients, _belongs_to(cluster_id, number, folder))
+
+
+def read_secrets(sets: ClusterSets[ObjectStore], manifest: Manifest, identity: Identity) -> ClusterState:
+    """The secrets of a set. Raises TieredctlError `usage` where the set has none that are encrypted, `undecodable`
+    where they were altered, are another set's, not those that the manifest names, or encrypted to other keys."""
+    if manifest.file(SECRETS_FILE) is None:
+        message = f"Set {manifest.number} was made without --recipient: it has no encrypted secrets."
+        raise TieredctlError(ErrorCode.USAGE, message, hint="Leave out --identity, or choose another set with --set.")
+    sealed, key = sets.read_file(manifest, SECRETS_FILE), sets.file_key(manifest, SECRETS_FILE)
+    try:
+        data = unseal(sealed, identity, _belongs_to(manifest.cluster_id, manifest.number, manifest.folder))
+        secrets = read_cluster_state(data, manifest.metadata_log_end)
+    except AnotherKey as others:
+        message = f"{identity.file} does not open {key}: its public key is {identity.fingerprint}, not {others}."
+        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=_WHICH_KEY) from None
+    except DecodeError as error:
+        raise damaged(key, error.reason) from None
+    if secrets.named_secrets() != list(manifest.encrypted):
+        raise damaged(key, "its secrets are not those that the manifest names")
+    for settings in secrets.image.configs.values():
+        remember_secrets(settings)
+    return secrets
+
+
+def _belongs_to(cluster_id: str, number: int, folder: str) -> bytes:
+    return json.dumps({"clusterId": cluster_id, "set": number, "folder": folder}).encode("ascii")
