@@ -20,9 +20,11 @@ from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.kraft.difference import changes
 from tieredctl.kraft.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
 from tieredctl.kraft.replay import MetadataReplay
-from tieredctl.ops.backup.cluster_state import read_cluster_state
+from tieredctl.ops.backup.cluster_state import ClusterState, read_cluster_state
 from tieredctl.ops.backup.manifests import CLUSTER_FILE, SECRETS_FILE
 from tieredctl.ops.backup.sets import ClusterSets
+from tieredctl.process import redaction
+from tieredctl.process.crash_file import crash_text
 from tieredctl.storage.registry import open_writable_store
 
 SALT, STORED, SERVER = b"salt-of-alice", b"stored-key-of-alice", b"server-key-of-alice"
@@ -170,6 +172,36 @@ def test_no_secret_is_in_the_clear_in_the_set_or_in_anything_that_is_said(
         for secret in IN_THE_CLEAR:
             assert secret not in text
             assert secret.hex().encode() not in text
+
+
+@pytest.mark.parametrize("verb", ["backup", "restore"])
+def test_no_secret_is_in_a_crash_file(
+    verb: str,
+    secret_sets: CapturedSets,
+    keys: KeyFiles,
+    tmp_path: Path,
+    tieredctl: Tieredctl,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(redaction, "_known", set())
+
+    def fail(state: ClusterState, *_: object) -> None:
+        raise RuntimeError(repr(state.image.configs))
+
+    if verb == "restore":
+        monkeypatch.setattr("tieredctl.wiring.restore.restored_state", fail)
+        failed = restored(tieredctl, secret_sets, tmp_path / "node", "--identity", keys.private)
+        (file,) = (tmp_path / "state").rglob("*.txt")
+        assert failed.exit_code == ExitCode.FAILURE
+        text, mode = file.read_text() + failed.err, S_IMODE(file.stat().st_mode)
+        assert mode == 0o600
+    else:
+        secret_sets.add()
+        text = crash_text(RuntimeError(repr(image_of_secrets().configs)), ["tieredctl", "backup", "run"])
+
+    assert "RuntimeError" in text
+    assert not [secret for secret in (KEYSTORE_PASSWORD, PLUGIN_VALUE, TOPIC_TOKEN) if secret in text]
 
 
 def test_restored_secrets_are_readable_by_their_user_alone(

@@ -90,10 +90,13 @@ def test_a_user_signs_in_with_the_old_password_after_everything_was_lost(
     sets.mkdir()
     assert signs_in(broker)
     server = ("--bootstrap-server", broker.bootstrap_server)
-    made = tieredctl("backup", "run", *server, "--to", f"file:{sets}", "--recipient", keys.public, "-o", "json")
+    made = tieredctl(
+        "backup", "run", *server, "--to", f"file:{sets}", "--recipient", keys.public, "-o", "json", "--debug"
+    )
     assert made.exit_code == ExitCode.CLEAN, made.err
     named = {(one["kind"], one["subject"]) for one in made.document()["summary"]["encrypted"]}
     assert named >= {("credential", f"{ALICE}, SCRAM-SHA-512"), ("config", f"broker 1: {SETTING}")}
+    assert VALUE not in made.out + made.err
     demand_nothing_in_the_clear(sets)
 
     without = lose_and_restore(broker, sets, tieredctl)

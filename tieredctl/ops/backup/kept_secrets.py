@@ -17,6 +17,7 @@ from tieredctl.ops.backup.sets import ClusterSets, damaged
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.process.redaction import remember_secrets
 
+_SECRET = "secret"
 _WHICH_KEY = "Give the private key of one of the public keys that `backup run --recipient` had with --identity."
 
 
@@ -24,7 +25,9 @@ def sealed_secrets(
     state: ClusterState, recipients: Sequence[Recipient], cluster_id: str, number: int, folder: str
 ) -> bytes:
     """What `SECRETS_FILE` of this set has."""
-    return seal(state.secrets().checkpoint(), recipients, _belongs_to(cluster_id, number, folder))
+    secrets = state.secrets()
+    _hide(secrets)
+    return seal(secrets.checkpoint(), recipients, _belongs_to(cluster_id, number, folder))
 
 
 def read_secrets(sets: ClusterSets[ObjectStore], manifest: Manifest, identity: Identity) -> ClusterState:
@@ -44,9 +47,15 @@ def read_secrets(sets: ClusterSets[ObjectStore], manifest: Manifest, identity: I
         raise damaged(key, error.reason) from None
     if secrets.named_secrets() != list(manifest.encrypted):
         raise damaged(key, "its secrets are not those that the manifest names")
-    for settings in secrets.image.configs.values():
-        remember_secrets(settings)
+    _hide(secrets)
     return secrets
+
+
+def _hide(secrets: ClusterState) -> None:
+    """Has no text show the values, whatever their settings are called."""
+    for settings in secrets.image.configs.values():
+        for value in settings.values():
+            remember_secrets({_SECRET: value})
 
 
 def _belongs_to(cluster_id: str, number: int, folder: str) -> bytes:
