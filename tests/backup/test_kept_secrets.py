@@ -252,6 +252,17 @@ def test_altered_secrets_are_refused_and_no_node_is_begun(
     assert verified.exit_code == (ExitCode.CLEAN if is_forged else ExitCode.CORRUPTION)
 
 
+def test_damaged_secrets_keep_nothing_else_from_coming_back(
+    secret_sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    secrets_file(secret_sets, 3).unlink()
+
+    done = restored(tieredctl, secret_sets, tmp_path / "node")
+
+    assert done.exit_code == ExitCode.INCOMPLETE, done.err  # the captured events are not whole
+    assert (tmp_path / "node/meta.properties").exists()
+
+
 def test_another_sets_secrets_are_refused(
     secret_sets: CapturedSets, keys: KeyFiles, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:

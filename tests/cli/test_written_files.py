@@ -31,9 +31,11 @@ READ = {
     *(
         "--kraft-snapshot",
         "--from-log-dir",
+        "--identity",
         "--live-topic-ids",
         "--log-dir",
         "--price-file",
+        "--recipient",
         "--result",
         "--schema",
         "--server-properties",
