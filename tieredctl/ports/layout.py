@@ -270,6 +270,50 @@ class WritingLayout(Protocol):
         ...
 
 
+class Rewrapping(Protocol):
+    """The form that objects of one source have in a copy of it which is for another key pair. The segments that they
+    encrypt are the same byte for byte: only the keys that encrypt them are wrapped again.
+
+    Methods raise DecodeError for an object that cannot be read, and TieredctlError `private-key` where the source's
+    keys do not open it.
+    """
+
+    @property
+    def largest(self) -> int:
+        """The largest size in bytes of such an object; one that is larger cannot be read."""
+        ...
+
+    @property
+    def settings(self) -> Sequence[str]:
+        """What brokers that read the copy need of the key pair: settings without the prefix that brokers have before
+        them."""
+        ...
+
+    def concerns(self, key: str) -> bool:
+        """Whether the object of this key may have another form; others are copied byte for byte."""
+        ...
+
+    def rewrapped(self, key: str, data: bytes) -> bytes | None:
+        """The bytes that the copy has: others each time; None where nothing is encrypted, and it has the same. Raises
+        TieredctlError `usage` for a key pair that does not suit the source."""
+        ...
+
+    def difference(self, key: str, original: bytes, copy: bytes) -> str | None:
+        """In what a copy differs from any that `rewrapped` may give for its original, proven by opening both; None
+        where it does not. A copy that cannot be read differs."""
+        ...
+
+
+@runtime_checkable
+class RewrappingLayout(Protocol):
+    """A layout whose objects hold keys that a key pair wraps."""
+
+    def rewrapping(self, store: ObjectStore, options: Mapping[str, str]) -> Rewrapping:
+        """How objects of this store are wrapped for the key pair that options of the layout name; this layout's own
+        open them. Raises TieredctlError `usage` where they name none, and `private-key`."""
+        ...
+
+
 _Segment = TypeVar("_Segment", contravariant=True)
 
 

@@ -7,7 +7,7 @@ corruption too.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -27,6 +27,7 @@ from tieredctl.ops.store_copy.run import CopyRun, demand_uploads, difference
 from tieredctl.ops.store_copy.unproven import unproven_in
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
+from tieredctl.ports.layout import Rewrapping, RewrappingLayout
 from tieredctl.ports.object_store import RESERVED_FOLDER, ObjectStore, WritableObjectStore
 from tieredctl.ports.store_kinds import Address, from_everywhere, store_kind
 from tieredctl.storage.server_side import server_side_copies
@@ -49,6 +50,8 @@ class TwoStores:
     destination: StorePlace
     metadata: MetadataPlace
     now_ms: int
+    rewrap: Mapping[str, str] | None = None
+    """Options of the layout that name the destination's key pair, where data keys are wrapped for it."""
 
     def demand_apart(self) -> None:
         """Raises TieredctlError `usage` where one store is the other, or within it, by their URLs."""
@@ -56,6 +59,16 @@ class TwoStores:
         if one.startswith(other) or other.startswith(one):
             message = f"{self.source.url} and {self.destination.url} are the same store, or one is within the other."
             raise TieredctlError(ErrorCode.USAGE, message, hint="Name two stores that share no object.")
+
+    def rewrapping_of(self, source: ObjectStore) -> Rewrapping | None:
+        """How data keys are wrapped in the destination; None where they are as in the source, which is given open.
+        Raises TieredctlError `usage` where the layout has none, and as `RewrappingLayout.rewrapping` does."""
+        if self.rewrap is None:
+            return None
+        layout = self.source.layout_in(source)
+        if not isinstance(layout, RewrappingLayout):
+            raise TieredctlError(ErrorCode.USAGE, f"Layout {layout.name} wraps no data keys: --rewrap is not for it.")
+        return layout.rewrapping(source, self.rewrap)
 
     def judged(self, *, destination: bool = False) -> Verified | None:
         """What `verify` finds by the listing of one of both; None without metadata."""
@@ -91,6 +104,7 @@ def compare_stores(stores: TwoStores, by: By) -> Compared:
     """Opens both, and holds both against the metadata. Raises TieredctlError as opening and `verify` do."""
     stores.demand_apart()
     source, destination = stores.source.open_store(), stores.destination.open_store()
+    comparison = StoreComparison(source, destination, by, rewrapping=stores.rewrapping_of(source))
     findings, nowhere = _findings(stores.judged()), None
     try:
         findings += _findings(stores.judged(destination=True))
@@ -98,7 +112,7 @@ def compare_stores(stores: TwoStores, by: By) -> Compared:
         if error.code not in _NOTHING_PROMISED:
             raise
         nowhere = error.message
-    return Compared(StoreComparison(source, destination, by), findings, nowhere, _with_reserved(source, destination))
+    return Compared(comparison, findings, nowhere, _with_reserved(source, destination))
 
 
 @dataclass(slots=True)
@@ -138,7 +152,10 @@ class StoreCopying:
         with lease_held(self.writable, "store copy", clock_ms) as lease:
             _demand_another(self.comparison.source, self.writable)
             within = server_side_copies(self.comparison.source, self.writable)
-            copier = ObjectCopier(self.comparison.source, self.writable, pace, None if within is None else within.copy)
+            copier = ObjectCopier(
+                *(self.comparison.source, self.writable, pace, None if within is None else within.copy),
+                self.comparison.rewrapping,
+            )
             yield CopyRun(self.comparison, self.planned, self.turns, copier, lease)
 
     def settings_to_change(self) -> Sequence[str]:
@@ -147,8 +164,9 @@ class StoreCopying:
             layout = self.stores.source.layout_in(self.comparison.source)
         except TieredctlError:
             return ()
-        places = (_placed(place.url) for place in (self.stores.source, self.stores.destination))
-        return [*settings_to_change(layout.name, *places)]
+        source, destination = (_placed(place.url) for place in (self.stores.source, self.stores.destination))
+        of_key_pair = () if self.comparison.rewrapping is None else self.comparison.rewrapping.settings
+        return [*settings_to_change(layout.name, source, destination, of_key_pair)]
 
     def look_at_destination(self) -> None:
         """Holds the destination against the metadata. Raises TieredctlError as `verify` does."""
@@ -161,9 +179,10 @@ def store_copying(stores: TwoStores, by: By, *, to_apply: bool) -> Iterator[Stor
     is to be applied. Raises TieredctlError as opening and `verify` do."""
     stores.demand_apart()
     source = stores.source.open_store()
+    rewrapping = stores.rewrapping_of(source)
     writable = stores.destination.open_writable_store() if to_apply else None
     destination: ObjectStore = writable or stores.destination.open_store()
-    comparison = StoreComparison(source, destination, by, unproven_in(destination))
+    comparison = StoreComparison(source, destination, by, unproven_in(destination), rewrapping=rewrapping)
     judged = stores.judged()
     replayed = None if judged is None else judged.result.metadata
     turns = oldest_first if replayed is None else PromisedFirst(replayed, stores.source.layout_in(source))

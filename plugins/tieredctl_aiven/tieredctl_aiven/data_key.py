@@ -7,9 +7,8 @@ from itertools import islice
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl_aiven.keys import HOW_TO_GIVE, PrivateKeys
-from tieredctl_aiven.manifest import LARGEST_MANIFEST, Encryption, read_manifest
+from tieredctl_aiven.manifest import LARGEST_MANIFEST, MANIFEST_SUFFIX, Encryption, read_manifest
 
-_MANIFEST_SUFFIX = ".rsm-manifest"
 _KEYS_LOOKED_AT = 1_000
 _MANIFESTS_TRIED = 3
 
@@ -36,7 +35,7 @@ def _opens_another(keys: PrivateKeys, store: ObjectStore, manifest: str, prefix:
     """Whether the keys open another segment near this one that was encrypted for the same key pair."""
     tried = 0
     for stored in islice(store.list(prefix), _KEYS_LOOKED_AT):
-        if not stored.key.endswith(_MANIFEST_SUFFIX) or stored.key == manifest:
+        if not stored.key.endswith(MANIFEST_SUFFIX) or stored.key == manifest:
             continue
         try:
             other = read_manifest(store.read(stored.key, 0, LARGEST_MANIFEST + 1)).encryption

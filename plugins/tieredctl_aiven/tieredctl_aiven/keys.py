@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from Crypto.PublicKey.RSA import RsaKey
 
 OPTION = "private-key"
+KEY_PAIR_ID = "key-pair-id"
+"""The layout option that has the plugin's `encryption.key.pair.id`."""
 ENVIRONMENT_VARIABLE = "TIEREDCTL_AIVEN_PRIVATE_KEY"
 HOW_TO_GIVE = (
     f"Give the key pair's private key (PEM) with --layout-option {OPTION}=FILE, or its text in {ENVIRONMENT_VARIABLE}."
@@ -56,14 +58,23 @@ class PrivateKeys:
 
     def wrap(self, data_key: bytes, like: bytes) -> bytes | None:
         """A data key, wrapped for the key pair that another was wrapped for; None where that is not one of these."""
+        for text in self.texts:
+            one = replace(self, texts=(text,))
+            if one.unwrap(like) is not None:
+                return one.wrap_with_first(data_key)
+        return None
+
+    def wrap_with_first(self, data_key: bytes) -> bytes | None:
+        """A data key, wrapped for the first of these; None where its key is too short for that."""
         from Crypto.Cipher import PKCS1_OAEP
         from Crypto.Hash import SHA3_512
 
-        for text in self.texts:
-            if replace(self, texts=(text,)).unwrap(like) is not None:
-                wrapped: bytes = PKCS1_OAEP.new(_rsa_key(text).public_key(), hashAlgo=SHA3_512).encrypt(data_key)
-                return wrapped
-        return None
+        try:
+            public = _rsa_key(self.texts[0]).public_key()
+            wrapped: bytes = PKCS1_OAEP.new(public, hashAlgo=SHA3_512).encrypt(data_key)
+        except ValueError:
+            return None
+        return wrapped
 
 
 def private_keys(file: str | None, environment: Mapping[str, str] = os.environ) -> PrivateKeys:

@@ -17,6 +17,7 @@ from tieredctl.ports.layout import (
     OtherForm,
     Part,
     RecordedMetadata,
+    Rewrapping,
     SegmentIdentity,
     SegmentReader,
 )
@@ -25,8 +26,8 @@ from tieredctl_aiven.custom_metadata import CustomMetadata, encode_custom_metada
 from tieredctl_aiven.iceberg import FORM as ICEBERG
 from tieredctl_aiven.iceberg import iceberg_object
 from tieredctl_aiven.key_prefix import MAIN_PATH, key_prefix_of
+from tieredctl_aiven.keys import KEY_PAIR_ID, PrivateKeys, private_keys
 from tieredctl_aiven.keys import OPTION as PRIVATE_KEY
-from tieredctl_aiven.keys import PrivateKeys, private_keys
 
 NAME = "aiven"
 KEY_PREFIX = "key-prefix"
@@ -54,6 +55,8 @@ class AivenLayout:
     """The plugin's `custom.metadata.fields.include`."""
     segment_format: str = _FORMATS[0]
     """The plugin's `segment.format`. Whatever it is, there may be segments in either format."""
+    key_pair_id: str | None = None
+    """The plugin's `encryption.key.pair.id`, where data keys are to be wrapped."""
 
     @property
     def name(self) -> str:
@@ -142,6 +145,14 @@ class AivenLayout:
         beside = self.partition_prefix(segment.topic_id_partition)
         return Storing(store, objects, beside, data_key, self.keys).objects(segment, parts)
 
+    def rewrapping(self, store: ObjectStore, options: Mapping[str, str]) -> Rewrapping:
+        from tieredctl_aiven.data_key import open_data_key
+        from tieredctl_aiven.rewrapping import KeyPair, ManifestRewrapping
+
+        wrapping, prefix = _layout_with(options), self.prefix or ""
+        pair = KeyPair.given(wrapping.keys, wrapping.key_pair_id)
+        return ManifestRewrapping(lambda key, found: open_data_key(self.keys, store, key, prefix, found), pair)
+
     def _prefix_of(self, fields: CustomMetadata) -> str:
         """A segment keeps the prefix that it was copied under. Keys do not contain the part in the store's URL."""
         named = fields.object_prefix
@@ -189,17 +200,25 @@ def _decoded(data: bytes) -> CustomMetadata:
 def aiven_layout(options: Mapping[str, str]) -> Layout:
     """The layout. Options: `private-key`, a file; `key-prefix`, the plugin's `key.prefix` where the store's keys do
     not show it; `custom-metadata-fields`, its `custom.metadata.fields.include`, for rebuilt metadata;
-    `segment-format=iceberg`, its `segment.format`, where tables are in another store. Raises TieredctlError `usage` for
-    another option, and what `private_keys` raises."""
+    `segment-format=iceberg`, its `segment.format`, where tables are in another store; `key-pair-id`, its
+    `encryption.key.pair.id`, where data keys are wrapped again. Raises TieredctlError `usage` for another option, and
+    what `private_keys` raises."""
+    return _layout_with(options)
+
+
+def _layout_with(options: Mapping[str, str]) -> AivenLayout:
     for option in options:
-        if option not in (PRIVATE_KEY, KEY_PREFIX, CUSTOM_METADATA_FIELDS, SEGMENT_FORMAT):
+        if option not in (PRIVATE_KEY, KEY_PREFIX, CUSTOM_METADATA_FIELDS, SEGMENT_FORMAT, KEY_PAIR_ID):
             raise TieredctlError(ErrorCode.USAGE, f"Layout {NAME} has no option {option!r}.")
     segment_format = options.get(SEGMENT_FORMAT, _FORMATS[0])
     if segment_format not in _FORMATS:
         hint = f"Give one of {', '.join(_FORMATS)}."
         raise TieredctlError(ErrorCode.USAGE, f"{SEGMENT_FORMAT} cannot be {segment_format!r}.", hint=hint)
     keys, fields = private_keys(options.get(PRIVATE_KEY)), _field_names(options.get(CUSTOM_METADATA_FIELDS, ""))
-    return AivenLayout(options.get(KEY_PREFIX), keys=keys, custom_metadata_fields=fields, segment_format=segment_format)
+    return AivenLayout(
+        *(options.get(KEY_PREFIX), "/", keys, fields, segment_format),
+        key_pair_id=options.get(KEY_PAIR_ID),
+    )
 
 
 def _field_names(text: str) -> frozenset[str]:

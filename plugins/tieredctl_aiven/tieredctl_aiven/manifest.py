@@ -25,6 +25,8 @@ LARGEST_MANIFEST = 2 * LARGEST_LIST
 """In bytes; it contains the list of chunk sizes as base64."""
 ENCRYPTED_EXTRA = 28
 """How many bytes a chunk grows by when it is encrypted: 12 of initialisation vector, 16 of authentication tag."""
+MANIFEST_SUFFIX = ".rsm-manifest"
+"""What the keys of manifests end with."""
 _VERSION = "1"
 INDEX_FIELDS = {
     Part.OFFSET_INDEX: "offset",

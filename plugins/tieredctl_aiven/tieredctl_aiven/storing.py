@@ -22,6 +22,7 @@ from tieredctl_aiven.manifest import (
     ENCRYPTED_EXTRA,
     INDEX_FIELDS,
     LARGEST_MANIFEST,
+    MANIFEST_SUFFIX,
     Encryption,
     SegmentManifest,
     read_manifest,
@@ -30,7 +31,6 @@ from tieredctl_aiven.manifest import (
 _VECTOR_BYTES = 12
 _DATA_KEY_BYTES = _AAD_BYTES = 32
 _KEYS_LOOKED_AT = 1_000
-_SUFFIX = ".rsm-manifest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Storing:
         """How another segment of the partition is stored, with a data key of its own. Raises TieredctlError `usage`
         where there is no other, and `private-key` without the key pair that it is encrypted for."""
         for stored in islice(self.store.list(self.partition_prefix), _KEYS_LOOKED_AT):
-            if not stored.key.endswith(_SUFFIX) or segment.segment_id in stored.key:
+            if not stored.key.endswith(MANIFEST_SUFFIX) or segment.segment_id in stored.key:
                 continue
             if pattern := _readable(self.store, stored.key, lambda _encryption: b""):
                 return _with_new_key(pattern, self.private_keys)

@@ -44,6 +44,13 @@ class DestinationOptions(OptionGroup):
         list[str] | None,
         typer.Option("--to-option", metavar="NAME=VALUE", help="A setting of --to; repeat it for several."),
     ] = None
+    rewrap: Annotated[
+        bool, typer.Option("--rewrap", help="Wrap the data keys of segments for another key pair in --to.")
+    ] = False
+    to_layout_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="The key pair for --rewrap: private-key=FILE, key-pair-id=ID."),
+    ] = None
 
     def beside(self, remote: RemoteOptions, metadata: MetadataOptions) -> TwoStores:
         """Both stores. Raises TieredctlError where no source was named."""
@@ -51,7 +58,10 @@ class DestinationOptions(OptionGroup):
 
         source = remote.place()
         destination = replace(source, url=self.to, options=pairs("--to-option", self.to_option))
-        return TwoStores(source, destination, metadata.place(), clock_ms())
+        if self.to_layout_option and not self.rewrap:
+            raise TieredctlError(ErrorCode.USAGE, "--to-layout-option is for --rewrap.")
+        rewrap = pairs("--to-layout-option", self.to_layout_option) if self.rewrap else None
+        return TwoStores(source, destination, metadata.place(), clock_ms(), rewrap)
 
 
 def compare(

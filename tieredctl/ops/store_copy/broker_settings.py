@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tieredctl.ops.orphans.bucket_inventory import BucketPlace
 from tieredctl.ports.manager_settings import MANAGER_SETTINGS, ManagerSettings
@@ -11,8 +11,11 @@ BROKERS_PREFIX = "rsm.config."
 """Kafka's default of remote.log.storage.manager.impl.prefix."""
 
 
-def settings_to_change(layout: str, source: BucketPlace, destination: BucketPlace) -> Iterator[str]:
-    """Sentences, one for each setting; none where it is not known what writes the layout."""
+def settings_to_change(
+    layout: str, source: BucketPlace, destination: BucketPlace, of_key_pair: Sequence[str] = ()
+) -> Iterator[str]:
+    """Sentences, one for each setting, and one for those of another key pair; none where it is not known what writes
+    the layout."""
     if layout not in MANAGER_SETTINGS.names():
         return
     manager: ManagerSettings = MANAGER_SETTINGS.load(layout)
@@ -27,3 +30,6 @@ def settings_to_change(layout: str, source: BucketPlace, destination: BucketPlac
         what = f"instead of {source.root} " if source.root else ""
         begins = f"begin with {destination.root} {what}" if destination.root else f"lose {source.root} "
         yield f"Its {BROKERS_PREFIX}{manager.key_prefix} has to {begins.strip()}."
+    if of_key_pair:
+        named = ", ".join(BROKERS_PREFIX + setting for setting in of_key_pair)
+        yield f"Its data keys are wrapped for another key pair: brokers need {named}."

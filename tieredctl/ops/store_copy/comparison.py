@@ -11,18 +11,23 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 
-from tieredctl.errors import ExitCode, TieredctlError, worst
+from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.result_row import Column, Main, Quantity, ResultRow, Size, Wide
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.comparison import BYTES, is_there, same_bytes, same_when_read
 from tieredctl.ops.guards.in_parallel import in_turn
 from tieredctl.ops.store_copy.unproven import Unproven
+from tieredctl.ports.layout import Rewrapping
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject, list_unreserved
 from tieredctl.process.progress import note
 
 _PAIRS_A_THREAD = 4
 SIZE_ALONE = "size"
 """How objects are said to be the same whose bytes nobody compared."""
+OPENED = "opened"
+"""How objects are said to be the same that hold the same key, wrapped for two key pairs."""
+_REFUSED = CONCERN_EVERY_OBJECT | {ErrorCode.PRIVATE_KEY, ErrorCode.USAGE}
+"""What keeps one object from being wrapped again keeps others, too."""
 
 
 class By(StrEnum):
@@ -83,7 +88,8 @@ class ComparedObject(ResultRow):
     size: Size[int | None]
     destination_size: Annotated[int | None, Column("DESTINATION", Quantity.SIZE)]
     compared_by: Wide[str | None]
-    """`size`; the name of a checksum, with `-read` where one of them was read; `bytes`."""
+    """`size`; the name of a checksum, with `-read` where one of them was read; `bytes`; `opened` for the same key,
+    wrapped for two key pairs."""
     reason: Wide[str | None]
     """Why it could not be compared, or in what it differs."""
 
@@ -112,6 +118,8 @@ class StoreComparison:
     by: By
     unproven: Unproven = field(default_factory=lambda: Unproven(None))
     """What of the destination is compared by checksum where others are by size."""
+    rewrapping: Rewrapping | None = None
+    """How the keys in the destination are wrapped, where that is not as in the source."""
     looked_at: int = 0
     """How many of these the last look compared."""
     doubtful: int = 0
@@ -122,14 +130,15 @@ class StoreComparison:
     def compared(self) -> Iterator[tuple[Pair, ComparedObject]]:
         """Every key of both but tieredctl's own, in ascending order. Streams.
 
-        Raises TieredctlError where a store cannot be listed, or what keeps it from reading one object concerns every
-        other."""
+        Raises TieredctlError where a store cannot be listed, or what keeps it from reading one object, or from
+        opening what is wrapped in it, concerns every other."""
         self.counts.clear()
         self.bytes.clear()
         self.looked_at = self.doubtful = 0
         pairs = paired(list_unreserved(self.source), list_unreserved(self.destination))
         threads = max(self.source.parallel_reads, self.destination.parallel_reads)
-        at_once = threads == 1 or (self.by is By.SIZE and self.unproven.since_ms is None)
+        by_listing = self.by is By.SIZE and self.unproven.since_ms is None and self.rewrapping is None
+        at_once = threads == 1 or by_listing
         most = threads * _PAIRS_A_THREAD
         judged = map(self._judged, pairs) if at_once else in_turn(self._judged, pairs, threads, most=most)
         for number, (pair, row) in enumerate(judged, 1):
@@ -167,8 +176,12 @@ class StoreComparison:
         _, source, destination = pair
         if source is None:
             return Mark.ONLY_IN_DESTINATION, None, None
+        is_wrapped = self.rewrapping is not None and self.rewrapping.concerns(source.key)
         if destination is None:
-            return Mark.ONLY_IN_SOURCE, None, None
+            return Mark.ONLY_IN_SOURCE, None, self._why_not_wrapped(source) if is_wrapped else None
+        return (self._judged_by_opening if is_wrapped else self._judged_by_bytes)(source, destination)
+
+    def _judged_by_bytes(self, source: StoredObject, destination: StoredObject) -> tuple[Mark, str | None, str | None]:
         if source.size != destination.size:
             return Mark.DIFFERENT, SIZE_ALONE, f"{source.size} bytes in the source, {destination.size} there"
         if self.by is By.SIZE and destination not in self.unproven:
@@ -184,6 +197,34 @@ class StoreComparison:
                 raise
             return Mark.NOT_COMPARED, None, error.message
         return Mark.NOT_COMPARED, None, "it changed while it was compared"
+
+    def _why_not_wrapped(self, source: StoredObject) -> str | None:
+        """Why an object that is to be copied will not be; None where it is wrapped again."""
+        assert self.rewrapping is not None
+        try:
+            self.rewrapping.rewrapped(source.key, self.source.read(source.key, 0, self.rewrapping.largest + 1))
+        except TieredctlError as error:
+            if error.code in _REFUSED:
+                raise
+            return error.message
+        return None
+
+    def _judged_by_opening(
+        self, source: StoredObject, destination: StoredObject
+    ) -> tuple[Mark, str | None, str | None]:
+        assert self.rewrapping is not None
+        end = self.rewrapping.largest + 1
+        try:
+            original, copy = (store.read(source.key, 0, end) for store in (self.source, self.destination))
+            difference = self.rewrapping.difference(source.key, original, copy)
+            if not (is_there(self.source, source) and is_there(self.destination, destination)):
+                return Mark.NOT_COMPARED, None, "it changed while it was compared"
+        except TieredctlError as error:
+            if error.code in _REFUSED:
+                raise
+            return Mark.NOT_COMPARED, None, error.message
+        how = BYTES if original == copy else OPENED
+        return Mark.SAME if difference is None else Mark.DIFFERENT, how, difference
 
     def _how_same(self, source: StoredObject, destination: StoredObject) -> str | None:
         if self.by is By.CONTENT:

@@ -10,7 +10,9 @@ from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.result_row import Main, ResultRow, Size, Wide
-from tieredctl.ops.guards.comparison import KnownBytes, held_by, is_named_by, is_there, same_bytes, take_back
+from tieredctl.ops.guards.comparison import BYTES, KnownBytes, held_by, is_named_by, is_there, same_bytes, take_back
+from tieredctl.ops.store_copy.comparison import OPENED
+from tieredctl.ports.layout import Rewrapping
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore, StoredObject, WritableObjectStore
 from tieredctl.process.interruption import is_requested
 
@@ -41,7 +43,8 @@ class CopiedObject(ResultRow):
     key: Main[str]
     size: Size[int]
     checked_by: Wide[str | None]
-    """How the copy was found to hold the same bytes: the name of a checksum, with `-read` where it was read again."""
+    """How the copy was found to hold the same bytes: the name of a checksum, with `-read` where it was read again;
+    `opened` where it holds the same key, wrapped for another key pair."""
     reason: Wide[str | None]
     """Why it was not copied."""
 
@@ -71,6 +74,8 @@ class ObjectCopier:
     within_service: Callable[[StoredObject], StoredObject | None] | None = None
     """Has the service copy an object under its key if that has none, and gives the copy; None where it made none, or
     that is not known. Then it is streamed."""
+    rewrapping: Rewrapping | None = None
+    """How the keys in the destination are wrapped, where that is not as in the source."""
 
     def copy(self, stored: StoredObject) -> CopiedObject:
         """Copies this version of an object. Raises TieredctlError for what concerns every other object too."""
@@ -85,6 +90,8 @@ class ObjectCopier:
         return CopiedObject(CopyResult.COPIED.value, stored.key, stored.size, how, None)
 
     def _copied(self, stored: StoredObject) -> str:
+        if self.rewrapping is not None and self.rewrapping.concerns(stored.key):
+            return self._rewrapped(stored, self.rewrapping)
         if self.within_service is not None:
             if is_requested():
                 raise KeyboardInterrupt
@@ -93,6 +100,37 @@ class ObjectCopier:
             if made is not None:
                 return self._looked_at(lambda: self._checked_copy(stored, made))
         return self._streamed(stored)
+
+    def _rewrapped(self, stored: StoredObject, rewrapping: Rewrapping) -> str:
+        """Never copied by the service, which would copy the old key with it."""
+        if is_requested():
+            raise KeyboardInterrupt
+        try:
+            original = self.source.read(stored.key, 0, rewrapping.largest + 1)
+        except TieredctlError:
+            if not is_there(self.source, stored):
+                raise self._changed() from None
+            raise
+        if why_not := self._why_not_the_sources(stored, hashlib.md5(original, usedforsecurity=False).hexdigest()):
+            raise why_not
+        # Wrapped once: each time other bytes come out.
+        wrapped = rewrapping.rewrapped(stored.key, original)
+        data = original if wrapped is None else wrapped
+        self.pace(len(data))
+        made = self.destination.upload(stored.key, len(data), lambda: iter((data,)))
+        if made is None:
+            raise _NotCopied(CopyResult.EXISTS, "something is under this key by now")
+        return self._looked_at(lambda: self._opened(made, original, data, rewrapping))
+
+    def _opened(self, made: StoredObject, original: bytes, written: bytes, rewrapping: Rewrapping) -> str:
+        """How the copy was found to hold what the source holds, for its own key pair."""
+        there = self.destination.read(made.key, 0, rewrapping.largest + 1)
+        if there != written or rewrapping.difference(made.key, original, there) is not None:
+            self._take_back(made)
+            raise _NotCopied(CopyResult.FAILED, "the copy does not hold the bytes that were written")
+        if not is_there(self.destination, made):
+            raise _NotCopied(CopyResult.UNPROVEN, "others have replaced it since it was written")
+        return BYTES if written == original else OPENED
 
     def _streamed(self, stored: StoredObject) -> str:
         digest = hashlib.md5(usedforsecurity=False)
@@ -162,8 +200,7 @@ class ObjectCopier:
     def _checked(self, stored: StoredObject, made: StoredObject, digest: Any) -> str:
         """How the copy was found to hold what the source still has under that version."""
         md5 = digest.hexdigest()
-        if not is_named_by(stored, md5):
-            self._hold_against_source(stored, made, md5)
+        self._hold_against_source(stored, made, md5)
         known = KnownBytes(stored.size, {"md5": md5}, None, None)
         how = held_by(self.destination, made, known, must_be_untouched=False)
         if how is None:
@@ -172,14 +209,23 @@ class ObjectCopier:
         return how
 
     def _hold_against_source(self, stored: StoredObject, made: StoredObject, md5: str) -> None:
+        why_not = self._why_not_the_sources(stored, md5)
+        if why_not is None:
+            return
+        if why_not.result is CopyResult.FAILED or self.source.head(stored.key) is not None:
+            self._take_back(made)
+        raise why_not
+
+    def _why_not_the_sources(self, stored: StoredObject, md5: str) -> _NotCopied | None:
+        """Why bytes that were read are not those of this version; None where they are."""
+        if is_named_by(stored, md5):
+            return None
         kept = self.source.checksums(stored)
         if not kept and not is_there(self.source, stored):
-            if self.source.head(stored.key) is not None:
-                self._take_back(made)
-            raise self._changed()
+            return self._changed()
         if kept.get("md5", md5) != md5:
-            self._take_back(made)
-            raise _NotCopied(CopyResult.FAILED, "what was read is not what the source has a checksum of")
+            return _NotCopied(CopyResult.FAILED, "what was read is not what the source has a checksum of")
+        return None
 
     def _take_back(self, made: StoredObject) -> None:
         """Raises `_NotCopied` where the wrong copy stays."""
