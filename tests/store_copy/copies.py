@@ -12,6 +12,7 @@ from tieredctl.ops.store_copy.copying import CopiedObject, ObjectCopier
 from tieredctl.ops.store_copy.difference import Turns, oldest_first
 from tieredctl.ops.store_copy.run import CopyRun, difference
 from tieredctl.ops.store_copy.unproven import unproven_in
+from tieredctl.ports.layout import Rewrapping
 from tieredctl.ports.object_store import (
     ObjectStore,
     WritableObjectStore,
@@ -51,10 +52,13 @@ def copied(
     by: By = By.SIZE,
     turns: Turns = oldest_first,
     clock_ms: Callable[[], int] = this_clock_ms,
+    rewrapping: Rewrapping | None = None,
 ) -> Copied:
     """One run. The source cannot be changed."""
-    comparison = StoreComparison(ReadOnlyStore(source), destination, by, unproven_in(destination))
-    copier = ObjectCopier(comparison.source, destination, lambda _: None)
+    comparison = StoreComparison(
+        ReadOnlyStore(source), destination, by, unproven_in(destination), rewrapping=rewrapping
+    )
+    copier = ObjectCopier(comparison.source, destination, lambda _: None, rewrapping=rewrapping)
     with difference(comparison, turns) as planned, lease_held(destination, "store copy", clock_ms) as lease:
         run = CopyRun(comparison, planned, turns, copier, lease)
         return Copied(run, list(run.copied()))

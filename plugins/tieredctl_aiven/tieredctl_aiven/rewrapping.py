@@ -110,16 +110,15 @@ class ManifestRewrapping:
         """The manifest, byte for byte but for this value, and as long as it was: the custom metadata of its segment
         counts its bytes (REMOTE_SIZE), and spaces after JSON mean nothing."""
         old = _quoted(JsonFields.parse(data, "manifest").fields("encryption").string("dataKey"))
-        if data.count(old) != 1:
-            raise DecodeError("manifest.encryption.dataKey is not written as the plugin writes it", 0)
         changed = data.replace(old, _quoted(data_key))
+        is_written_once = data.count(old) == data.count(b'"dataKey"') == 1
+        if not is_written_once or _other_fields(changed) != _other_fields(data):
+            raise DecodeError("manifest.encryption.dataKey is not written as the plugin writes it", 0)
         if len(changed) > len(data):
             message = f"A manifest would have {len(changed)} bytes instead of {len(data)}"
             reason = "and the sizes of segments in Kafka's metadata would be wrong"
             hint = "Use a key pair whose key has no more bits, and whose id is no longer, than that of the source."
             raise TieredctlError(ErrorCode.USAGE, f"{message}, {reason}.", hint=hint)
-        if _other_fields(changed) != _other_fields(data):
-            raise DecodeError("manifest has fields twice", 0)
         return changed.ljust(len(data))
 
 
