@@ -308,9 +308,10 @@ class Rewrapping(Protocol):
 class RewrappingLayout(Protocol):
     """A layout whose objects hold keys that a key pair wraps."""
 
-    def rewrapping(self, store: ObjectStore, options: Mapping[str, str]) -> Rewrapping:
+    def rewrapping(self, store: ObjectStore, options: Mapping[str, str], *, may_grow: bool) -> Rewrapping:
         """How objects of this store are wrapped for the key pair that options of the layout name; this layout's own
-        open them. Raises TieredctlError `usage` where they name none, and `private-key`."""
+        open them. Unless they `may_grow`, objects that would are refused: Kafka's metadata may record their sizes.
+        Raises TieredctlError `usage` where the options name no key pair, and `private-key`."""
         ...
 
 

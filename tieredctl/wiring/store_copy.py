@@ -23,6 +23,7 @@ from tieredctl.ops.store_copy.broker_settings import settings_to_change
 from tieredctl.ops.store_copy.comparison import By, StoreComparison
 from tieredctl.ops.store_copy.copying import CopiedObject, ObjectCopier
 from tieredctl.ops.store_copy.difference import Difference, PromisedFirst, Turns, oldest_first
+from tieredctl.ops.store_copy.recorded_sizes import may_sizes_change
 from tieredctl.ops.store_copy.run import CopyRun, demand_uploads, difference
 from tieredctl.ops.store_copy.unproven import unproven_in
 from tieredctl.ops.verification.options import VerifyOptions
@@ -60,7 +61,7 @@ class TwoStores:
             message = f"{self.source.url} and {self.destination.url} are the same store, or one is within the other."
             raise TieredctlError(ErrorCode.USAGE, message, hint="Name two stores that share no object.")
 
-    def rewrapping_of(self, source: ObjectStore) -> Rewrapping | None:
+    def rewrapping_of(self, source: ObjectStore, *, may_grow: bool) -> Rewrapping | None:
         """How data keys are wrapped in the destination; None where they are as in the source, which is given open.
         Raises TieredctlError `usage` where the layout has none, and as `RewrappingLayout.rewrapping` does."""
         if self.rewrap is None:
@@ -68,7 +69,7 @@ class TwoStores:
         layout = self.source.layout_in(source)
         if not isinstance(layout, RewrappingLayout):
             raise TieredctlError(ErrorCode.USAGE, f"Layout {layout.name} wraps no data keys: --rewrap is not for it.")
-        return layout.rewrapping(source, self.rewrap)
+        return layout.rewrapping(source, self.rewrap, may_grow=may_grow)
 
     def judged(self, *, destination: bool = False) -> Verified | None:
         """What `verify` finds by the listing of one of both; None without metadata."""
@@ -104,7 +105,7 @@ def compare_stores(stores: TwoStores, by: By) -> Compared:
     """Opens both, and holds both against the metadata. Raises TieredctlError as opening and `verify` do."""
     stores.demand_apart()
     source, destination = stores.source.open_store(), stores.destination.open_store()
-    comparison = StoreComparison(source, destination, by, rewrapping=stores.rewrapping_of(source))
+    comparison = StoreComparison(source, destination, by, rewrapping=stores.rewrapping_of(source, may_grow=True))
     findings, nowhere = _findings(stores.judged()), None
     try:
         findings += _findings(stores.judged(destination=True))
@@ -179,11 +180,11 @@ def store_copying(stores: TwoStores, by: By, *, to_apply: bool) -> Iterator[Stor
     is to be applied. Raises TieredctlError as opening and `verify` do."""
     stores.demand_apart()
     source = stores.source.open_store()
-    rewrapping = stores.rewrapping_of(source)
+    judged = stores.judged()
+    rewrapping = stores.rewrapping_of(source, may_grow=judged is not None and _may_grow(judged, stores, source))
     writable = stores.destination.open_writable_store() if to_apply else None
     destination: ObjectStore = writable or stores.destination.open_store()
     comparison = StoreComparison(source, destination, by, unproven_in(destination), rewrapping=rewrapping)
-    judged = stores.judged()
     replayed = None if judged is None else judged.result.metadata
     turns = oldest_first if replayed is None else PromisedFirst(replayed, stores.source.layout_in(source))
     cluster_id = None if judged is None else judged.source.get("clusterId")
@@ -191,6 +192,13 @@ def store_copying(stores: TwoStores, by: By, *, to_apply: bool) -> Iterator[Stor
         yield StoreCopying(
             stores, comparison, planned, turns, writable, cluster_id, _findings(judged), _with_reserved(source)
         )
+
+
+def _may_grow(judged: Verified, stores: TwoStores, source: ObjectStore) -> bool:
+    replayed = judged.result.metadata
+    return replayed is not None and may_sizes_change(
+        replayed, judged.metadata_findings, stores.source.layout_in(source)
+    )
 
 
 def _with_reserved(*stores: ObjectStore) -> list[str]:

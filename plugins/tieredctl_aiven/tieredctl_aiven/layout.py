@@ -145,13 +145,15 @@ class AivenLayout:
         beside = self.partition_prefix(segment.topic_id_partition)
         return Storing(store, objects, beside, data_key, self.keys).objects(segment, parts)
 
-    def rewrapping(self, store: ObjectStore, options: Mapping[str, str]) -> Rewrapping:
+    def rewrapping(self, store: ObjectStore, options: Mapping[str, str], *, may_grow: bool) -> Rewrapping:
         from tieredctl_aiven.data_key import open_data_key
         from tieredctl_aiven.rewrapping import KeyPair, ManifestRewrapping
 
         wrapping, prefix = _layout_with(options), self.prefix or ""
         pair = KeyPair.given(wrapping.keys, wrapping.key_pair_id)
-        return ManifestRewrapping(lambda key, found: open_data_key(self.keys, store, key, prefix, found), pair)
+        return ManifestRewrapping(
+            lambda key, found: open_data_key(self.keys, store, key, prefix, found), pair, may_grow=may_grow
+        )
 
     def _prefix_of(self, fields: CustomMetadata) -> str:
         """A segment keeps the prefix that it was copied under. Keys do not contain the part in the store's URL."""

@@ -63,6 +63,8 @@ class ManifestRewrapping:
     open_data_key: Callable[[str, Encryption], bytes]
     """(the key of a manifest in the source, its encryption) -> its data key; raises as data_key.open_data_key does."""
     pair: KeyPair
+    may_grow: bool
+    """Whether a manifest may have more bytes than in the source."""
 
     @property
     def largest(self) -> int:
@@ -105,20 +107,20 @@ class ManifestRewrapping:
         is_same = _other_fields(original) == _other_fields(copy)
         return None if is_same else "the manifests differ in more than the wrapped data key"
 
-    @staticmethod
-    def _with_data_key(data: bytes, data_key: str) -> bytes:
-        """The manifest, byte for byte but for this value, and as long as it was: the custom metadata of its segment
-        counts its bytes (REMOTE_SIZE), and spaces after JSON mean nothing."""
+    def _with_data_key(self, data: bytes, data_key: str) -> bytes:
+        """The manifest, byte for byte but for this value, and no shorter than it was: the custom metadata of its
+        segment may count its bytes (REMOTE_SIZE), and spaces after JSON mean nothing."""
         old = _quoted(JsonFields.parse(data, "manifest").fields("encryption").string("dataKey"))
         changed = data.replace(old, _quoted(data_key))
         is_written_once = data.count(old) == data.count(b'"dataKey"') == 1
         if not is_written_once or _other_fields(changed) != _other_fields(data):
             raise DecodeError("manifest.encryption.dataKey is not written as the plugin writes it", 0)
-        if len(changed) > len(data):
+        if len(changed) > len(data) and not self.may_grow:
             message = f"A manifest would have {len(changed)} bytes instead of {len(data)}"
-            reason = "and the sizes of segments in Kafka's metadata would be wrong"
-            hint = "Use a key pair whose key has no more bits, and whose id is no longer, than that of the source."
-            raise TieredctlError(ErrorCode.USAGE, f"{message}, {reason}.", hint=hint)
+            reason = "its segment's custom metadata may count them (REMOTE_SIZE)"
+            shorter = "use a key pair whose key has no more bits, and whose id is no longer, than that of the source"
+            hint = f"Give the whole metadata, which shows whether any segment's does; or {shorter}."
+            raise TieredctlError(ErrorCode.USAGE, f"{message}, and {reason}.", hint=hint)
         return changed.ljust(len(data))
 
 
