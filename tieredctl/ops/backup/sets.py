@@ -79,7 +79,7 @@ class ClusterSets(Generic[_Store]):
         numbers = self.numbers()
         if not numbers:
             key = self.manifest_key(self.first() or 1)
-            raise _damaged(key, "it is missing, and so is every later one")
+            raise damaged(key, "it is missing, and so is every later one")
         return numbers[-1]
 
     def first(self) -> int | None:
