@@ -35,6 +35,24 @@ def test_no_set_is_made_that_would_not_be_found_again(cluster_id: str) -> None:
     assert (refused.value.code, small.store.objects()) == (ErrorCode.UNWRITABLE, {})
 
 
+def test_a_stray_manifest_of_any_number_is_damage_and_no_set_follows_it() -> None:
+    small = two_chains()
+    stray = small.sets.manifest_key(99_999_999)
+    small.store.put(stray, b"{}")
+    before = small.store.objects()
+
+    found = small.sets.findings()
+    with pytest.raises(TieredctlError) as unpruned:
+        small.plan(last=1)
+    with pytest.raises(TieredctlError) as refused:
+        small.add(full=True)
+
+    assert {one.subject for one in found} >= {stray, small.sets.manifest_key(6), small.sets.manifest_key(99_999_998)}
+    assert len(found) < 1_000
+    assert (unpruned.value.code, refused.value.code) == (ErrorCode.UNDECODABLE, ErrorCode.UNDECODABLE)
+    assert small.store.objects() == before
+
+
 def test_a_run_that_begins_while_a_prune_does_makes_no_set_that_needs_what_goes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -115,7 +115,8 @@ def events_in(manifest: Manifest) -> int:
 @dataclass(slots=True)
 class BackupRun:
     """One run. Raises TieredctlError `undecodable` where the newest set's manifest is damaged, unless the new one is to
-    be full: then it begins a chain of its own, and the damage is a finding; and as `demand_named` does."""
+    be full: then it begins a chain of its own, and the damage is a finding; and as `demand_named` and
+    `demand_number` do."""
 
     sets: ClusterSets[WritableObjectStore]
     folder: Path
@@ -139,6 +140,7 @@ class BackupRun:
         newest, first = self._newest()
         # Never one beyond a set that is made and left as the first meanwhile: that number is taken, and refused.
         self.number = (newest or first) + 1
+        self.sets.demand_number(self.number)
         if not newest:
             return
         try:

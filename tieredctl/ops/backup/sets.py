@@ -34,6 +34,10 @@ _FOLDER = re.compile(r"sets/[0-9]{8}-[0-9TZ]{16}-[0-9a-f]{8}", re.ASCII)
 _BEGINNING = re.compile(rf"{_CLUSTER}/beginnings/([0-9]{{8}})\.json", re.ASCII)
 _LARGEST_MANIFEST = 1 << 26
 _MISSING = "the manifest is missing"
+_MOST_MISSING = 100
+"""Manifests in a row that are named one by one: a stray key may have any number."""
+_GREATEST = 10**8 - 1
+"""Number of a set, by the digits of its keys."""
 _NOT_READABLE = (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING)
 _Store = TypeVar("_Store", bound=ObjectStore)
 _Found = tuple[int, Finding]
@@ -62,6 +66,12 @@ class ClusterSets(Generic[_Store]):
             raise TieredctlError(
                 ErrorCode.UNWRITABLE, message, hint="Such a name has letters, digits, '.', '_' and '-'."
             )
+
+    def demand_number(self, number: int) -> None:
+        """Raises TieredctlError `undecodable` for one that no key can have."""
+        if number > _GREATEST:
+            message = f"There is a set {_GREATEST} of cluster {self.cluster_id}: none can follow it."
+            raise TieredctlError(ErrorCode.UNDECODABLE, message, hint="See `tieredctl backup verify`.")
 
     def numbers(self) -> list[int]:
         """Of the sets that are there, ascending."""
@@ -166,8 +176,12 @@ class ClusterSets(Generic[_Store]):
         else:
             expected = numbers[0] if numbers and self._begins_with(numbers[0]) else 1
         for number in numbers:
-            for lost in range(expected, number):
+            for lost in range(expected, min(number, expected + _MOST_MISSING)):
                 yield _finding(self.manifest_key(lost), _MISSING, lost)
+            if number > expected + _MOST_MISSING:
+                yield _finding(
+                    self.manifest_key(number - 1), f"{_MISSING}, as all are from set {expected} on", number - 1
+                )
             try:
                 one = self.read(number)
             except TieredctlError as error:
