@@ -92,11 +92,14 @@ def test_a_bucket_without_any_of_the_segments_that_the_set_promises_may_be_anoth
     refused = restored(tieredctl, sets, tmp_path / "node")
     unknown = [one for one in planned.document()["items"] if one["origin"] == "unknown"]
     given = [word for one in unknown for word in ("--begin-at", f"{one['topic']}:{one['partition']}=700")]
+    below = [word.replace("orders7:0=700", "orders7:0=3") for word in given]
+    too_low = restored(tieredctl, sets, tmp_path / "node", *below)
     done = restored(tieredctl, sets, tmp_path / "given", *given)
 
     assert planned.exit_code == ExitCode.INCOMPLETE, planned.err
     assert {one["topic"] for one in unknown} == gone
     assert (refused.exit_code, (tmp_path / "node").exists()) == (ExitCode.USAGE, False)
+    assert (too_low.exit_code, "--begin-at orders7:0=3" in too_low.err) == (ExitCode.USAGE, True), too_low.err
     assert len(done.document()["summary"]["findings"]) >= len(unknown), done.err
     assert (tmp_path / "given" / META).exists()
 

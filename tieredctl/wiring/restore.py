@@ -25,6 +25,7 @@ from tieredctl.ops.restore.restored_logs import (
     LogsInStore,
     Origin,
     RestoredLog,
+    demand_beyond_known,
     demand_beyond_stored,
     demand_taken,
     log_without_segments,
@@ -75,6 +76,7 @@ def restore(
         promised = _promised(metadata, partitions_of(state.image))
         listed = cluster.log_ends
         ends = {one: LogEnds.known(listed.get((one.topic_id, one.partition)), some) for one, some in promised.items()}
+        demand_beyond_known(begin_at, ends)
         recovery, in_store = _recovery(cluster.store, metadata, ends, cluster.events.partition_count)
         for one in () if recovery is None else recovery.partitions:
             if (one.partition.topic, one.partition.partition) in begin_at:

@@ -308,6 +308,18 @@ def demand_beyond_stored(recovery: Recovery, logs: Mapping[TopicIdPartition, Res
             raise TieredctlError(ErrorCode.USAGE, message, hint="Give an offset beyond every one that it had.")
 
 
+def demand_beyond_known(
+    beginnings: Mapping[tuple[str, int], int], ends: Mapping[TopicIdPartition, LogEnds | None]
+) -> None:
+    """Raises TieredctlError `usage` where the user has a log begin below where it ended, as far as that is known."""
+    for partition, known in ends.items():
+        given = beginnings.get((partition.topic, partition.partition))
+        if given is not None and known is not None and given < known.latest:
+            place = f"{partition.topic}:{partition.partition}"
+            message = f"--begin-at {place}={given}: records had offsets up to {known.latest - 1} when the set was made."
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Give an offset beyond every one that it had.")
+
+
 def demand_taken(beginnings: Mapping[tuple[str, int], int], logs: Iterable[RestoredLog]) -> None:
     """Raises TieredctlError `usage` where the user has a log begin somewhere that begins by something else."""
     for log in logs:
