@@ -17,6 +17,7 @@ from tests.cli.command_line import Outcome, Tieredctl, own_process
 from tests.rigs.buckets import BUCKET, S3Bucket
 from tests.rigs.object_servers import ObjectServer
 from tieredctl.cli.trouble.trace import shown_trace
+from tieredctl.kafka.fetch_snapshot import FetchSnapshotResponse
 from tieredctl.process import crash_file
 from tieredctl.process.crash_file import crash_text
 from tieredctl.storage.file import FileStore
@@ -137,6 +138,21 @@ def test_debug_shows_no_records_of_kafka_pythons_answers(capsys: pytest.CaptureF
         shown = capsys.readouterr().err
         assert all(one in shown for one in ("topic='orders'", "records=…")), records[:9]
         assert not any(one in shown for one in ("hunter22", "xxx")), records[:9]
+
+
+def test_debug_shows_nothing_of_a_snapshot_that_a_controller_sends(capsys: pytest.CaptureFixture[str]) -> None:
+    for data in (b"hunter22", b"it's \x00 hunter22", b"x" * 5_000):
+        topics = FetchSnapshotResponse.TopicSnapshot
+        snapshot = topics.PartitionSnapshot.SnapshotId(end_offset=7, epoch=1)
+        partition = topics.PartitionSnapshot(index=0, snapshot_id=snapshot, unaligned_records=data)
+        topic = topics(name="__cluster_metadata", partitions=[partition])
+        response = FetchSnapshotResponse(version=0, topics=[topic])
+        with shown_trace(is_debugged=True):
+            logging.getLogger("kafka.net.connection").debug("Response: %s", response)
+
+        shown = capsys.readouterr().err
+        assert all(one in shown for one in ("'__cluster_metadata'", "unaligned_records=…")), shown
+        assert not any(one in shown for one in ("hunter22", "xxx")), data[:9]
 
 
 def test_a_secret_that_a_long_message_is_cut_in_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,8 @@ _LIBRARIES = ("kafka", "psycopg", "urllib3.connectionpool", "urllib3.util.retry"
 _LONGEST_LINE = 2_000
 _WITH_LOGINS = "Sasl"
 """Kafka's requests that hold passwords and proofs of them."""
-_RECORDS = re.compile(r"""(\brecords=)b(?:"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)""")
-"""In kafka-python's answers to a Fetch."""
+_RECORDS = re.compile(r"""(\b(?:unaligned_)?records=)b(?:"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)""")
+"""In kafka-python's answers to a Fetch, and in those to a FetchSnapshot: a snapshot has SCRAM keys."""
 
 
 @contextmanager
