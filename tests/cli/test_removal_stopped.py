@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.cli.crashed_bucket import ROOT, UNFINISHED, FilledBucket, crashed_contents, planned_cluster
 from tests.cli.crashed_cluster import CrashedCluster, planned_keys
-from tests.rigs.buckets import S3Bucket
+from tests.rigs.buckets import AzureContainer, S3Bucket
 from tests.rigs.faulty_proxy import Answer, Fault, FaultyProxy, Request, Trouble
-from tests.rigs.object_servers import ObjectServer
+from tests.rigs.object_servers import AZURE_ACCOUNT, ObjectServer
 from tieredctl.ops.guards.own_objects import LEASE_KEY, QUARANTINE
 from tieredctl.storage.trial import TRIAL_FOLDER
 
@@ -25,28 +26,36 @@ def is_copy(request: Request) -> bool:
 
 
 def is_deletion(request: Request) -> bool:
-    return (request.method == "DELETE" or "?delete" in request.path) and TRIAL_FOLDER not in request.path
+    deletes = request.method == "DELETE" or "?delete" in request.path or "comp=batch" in request.path
+    return deletes and TRIAL_FOLDER not in request.path and TRIAL_FOLDER.encode() not in request.body
+
+
+@pytest.fixture(scope="module", params=["versitygw", pytest.param("azurite", marks=pytest.mark.exhaustive)])
+def server(request: pytest.FixtureRequest) -> ObjectServer:
+    running: ObjectServer = request.getfixturevalue(request.param)
+    return running
 
 
 @pytest.fixture(scope="module")
-def bucket(versitygw: ObjectServer, captures: Path) -> FilledBucket:
-    filled = FilledBucket(S3Bucket(versitygw.endpoint), crashed_contents(captures))
+def bucket(server: ObjectServer, captures: Path) -> FilledBucket:
+    kind = AzureContainer if AZURE_ACCOUNT in server.endpoint else S3Bucket
+    filled = FilledBucket(kind(server.endpoint), crashed_contents(captures))
     filled.empty()  # of what other modules left there
     return filled
 
 
 @pytest.fixture
-def proxy(bucket: FilledBucket, versitygw: ObjectServer) -> Iterator[FaultyProxy]:
+def proxy(bucket: FilledBucket, server: ObjectServer) -> Iterator[FaultyProxy]:
     bucket.fill()
-    with FaultyProxy(versitygw.endpoint) as proxy:
+    with FaultyProxy(server.endpoint) as proxy:
         yield proxy
 
 
 @pytest.fixture
 def planned(
-    tieredctl: Tieredctl, captures: Path, bucket: FilledBucket, proxy: FaultyProxy, tmp_path: Path
+    tieredctl: Tieredctl, captures: Path, bucket: FilledBucket, server: ObjectServer, proxy: FaultyProxy, tmp_path: Path
 ) -> CrashedCluster:
-    return planned_cluster(tieredctl, captures, bucket, proxy.endpoint, tmp_path)
+    return planned_cluster(tieredctl, captures, bucket, proxy.endpoint + urlsplit(server.endpoint).path, tmp_path)
 
 
 def apply_through(
