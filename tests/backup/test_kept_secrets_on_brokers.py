@@ -37,7 +37,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
         create_topics(broker.bootstrap_server, NewTopic("notes", 1, replication_factor=1))
         give_secrets(broker)
         # enough for a snapshot of the metadata log, with the secrets in it
-        create_topics(broker.bootstrap_server, NewTopic("many", 5, replication_factor=1))
+        create_topics(broker.bootstrap_server, NewTopic("many", 20, replication_factor=1))
         wait_until(lambda: has_setting(broker, "*.checkpoint"), "a snapshot has the setting", SECONDS)
         yield broker
 
