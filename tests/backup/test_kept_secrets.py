@@ -11,6 +11,8 @@ from stat import S_IMODE
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.backup.captured_sets import CapturedSets, captured_state
 from tests.backup.key_files import KeyFiles, key_files
@@ -18,7 +20,7 @@ from tests.cli.command_line import Outcome, Tieredctl
 from tieredctl.errors import ExitCode
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.kraft.difference import changes
-from tieredctl.kraft.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
+from tieredctl.kraft.image import BROKER_RESOURCE, METADATA_VERSION, TOPIC_RESOURCE, ClusterImage
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.ops.backup.cluster_state import ClusterState, read_cluster_state
 from tieredctl.ops.backup.manifests import CLUSTER_FILE, SECRETS_FILE
@@ -101,6 +103,32 @@ def put_in(sets: CapturedSets, number: int, data: bytes) -> None:
     (file,) = (one for one in document["files"] if one["name"] == SECRETS_FILE)
     file |= {"size": len(data), "sha256": sha256(data).hexdigest()}
     manifest.write_bytes(with_checksum(document))
+
+
+SETTINGS = st.sampled_from(
+    ["retention.ms", "ssl.key.password", "sasl.jaas.config", "plugin.of.ours", "log.retention.ms"]
+)
+RESOURCES = st.tuples(st.sampled_from([BROKER_RESOURCE, TOPIC_RESOURCE, 16, 99]), st.sampled_from(["", "1", "t"]))
+CONFIGS = st.dictionaries(RESOURCES, st.dictionaries(SETTINGS, st.text(max_size=9), min_size=1), max_size=5)
+NAMES = st.sets(st.sampled_from(["alice", "bob", "grüße"]))
+
+
+@given(configs=CONFIGS, users=NAMES, tokens=NAMES)
+def test_what_is_split_into_secrets_and_the_rest_is_the_same_together(
+    configs: dict[tuple[int, str], dict[str, str]], users: set[str], tokens: set[str]
+) -> None:
+    whole, model = ClusterImage(features={METADATA_VERSION: 21}, configs=configs, end_offset=7), image_of_secrets()
+    whole.credentials = {(2, one): model.credentials[2, "alice"] | {"Name": one} for one in users}
+    whole.tokens = {one: model.tokens["token-1"] | {"TokenId": one} for one in tokens}
+    state = ClusterState(whole, 3, {})
+
+    rest = read_cluster_state(state.without_secrets().checkpoint(), 7)
+    secrets = read_cluster_state(state.secrets().checkpoint(), 7)
+
+    assert rest.named_secrets() == []
+    assert secrets.named_secrets() == state.named_secrets()
+    assert [*changes(whole, rest.with_secrets(secrets).image)] == []
+    assert not any(secret in state.without_secrets().checkpoint() for secret in (SALT, STORED, SERVER))
 
 
 def test_with_the_private_key_every_secret_comes_back_as_it_was(

@@ -41,7 +41,7 @@ from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, Partit
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ports.object_store import UNFINISHED
 from tieredctl.process.interruption import critical_section, mark_complete
-from tieredctl.process.replaced_file import PRIVATE, READABLE_BY_ALL
+from tieredctl.process.replaced_file import PRIVATE
 
 _STAGING = f"{UNFINISHED}restore"
 _IS_NOTHING = (_STAGING, "lost+found")
@@ -72,7 +72,8 @@ class NodeWriter:
         snapshot has secrets, whoever writes it can read it alone."""
         folder = self.folder / CLUSTER_METADATA_FOLDER
         folder.mkdir()
-        (folder / snapshot).touch(PRIVATE if has_secrets else READABLE_BY_ALL)
+        if has_secrets:
+            (folder / snapshot).touch(PRIVATE)
         (folder / snapshot).write_bytes(data)
         (self.folder / BOOTSTRAP_CHECKPOINT).write_bytes(bootstrap)
 
