@@ -123,3 +123,5 @@ def test_what_is_no_long_enough_rsa_key_is_refused(what: str, tmp_path: Path) ->
         read_identity(private, {})
 
     assert (of_public.value.code, of_private.value.code) == (code, code)
+    hints = (of_public.value.hint, of_private.value.hint)
+    assert not any("--layout-option" in (one or "") for one in hints), "that is for segments"

@@ -109,7 +109,8 @@ def _pem(file: Path, what: str) -> bytes:
     except PermissionError:
         raise TieredctlError(ErrorCode.PATH_FORBIDDEN, f"The {what} {file} may not be read.") from None
     except (OSError, ValueError) as error:
-        raise TieredctlError(ErrorCode.PRIVATE_KEY, f"The {what} {str(file)!r} cannot be read: {error}.") from None
+        message = f"The {what} {str(file)!r} cannot be read: {error}."
+        raise TieredctlError(ErrorCode.PRIVATE_KEY, message, hint="Name a file in PEM.") from None
 
 
 def _demand_long(file: Path, bits: int) -> None:
