@@ -16,7 +16,8 @@ from tests.cli.command_line import Outcome, this_process
 from tests.faults.aiven_storage_manager import AivenStorageManager, private_key
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.object_servers import ObjectServer
-from tests.store_copy.test_copies_between_servers import Place, at, command, confirmed, files
+from tests.rigs.stopped_process import KILL, Moment, let_the_lease_run_out, run_until
+from tests.store_copy.test_copies_between_servers import KILLED, Place, at, command, confirmed, files
 from tieredctl.layouts.registry import layout_in
 from tieredctl.ports.layout import Part
 from tieredctl.storage.file import FileStore
@@ -172,6 +173,34 @@ def test_a_manifest_with_another_data_key_is_different_and_stays(
     different = [row["key"] for row in compared.document()["items"] if row["mark"] == "*"]
     assert (compared.exit_code, different) == (3, sorted(manifests[:2]))
     assert (copied_again.exit_code, files(folder)) == (3, before)
+
+
+def test_killed_at_each_write_it_goes_on_and_replaces_nothing(
+    capture: Path, source: Path, tmp_path: Path, key: Callable[..., Path]
+) -> None:
+    part = next(source.glob("tiered/slow32-*/0"))
+    for path in sorted(part.iterdir())[9:]:
+        path.unlink()
+    place, before = Place(f"file:{part}"), files(part)
+    words = (*with_old(capture), *for_new(key()), "--layout", "aiven")
+
+    for number in range(KILLED):
+        folder = tmp_path / f"to-{number}"
+        folder.mkdir()
+        to = Place(f"file:{folder}")
+        typed = ["store", "copy", *place.words("store"), *to.words("to"), *map(str, words), *applied(capture)]
+        ended = run_until(Moment(r"link .*\d{20}", 1 + number % len(before)), KILL, folder, typed)
+        there = files(folder)
+        let_the_lease_run_out(folder, KILL)
+        done = command("copy", place, to, *words, *applied(capture))
+
+        assert ended.exit_code == -KILL, ended.err
+        assert len(there) < len(before)
+        assert there.items() <= files(folder).items(), "nothing was replaced"
+        assert (done.exit_code, files(part)) == (0, before), done.err
+        assert command("compare", place, to, *words, "--by", "content").exit_code == 0
+        changed = {name for name, data in files(folder).items() if data != before[name]}
+        assert changed == {name for name in before if name.endswith(MANIFEST)}
 
 
 @pytest.mark.parametrize("verb", ["copy", "compare"])
