@@ -15,6 +15,8 @@ from Crypto.PublicKey import RSA
 from tests.cli.command_line import Outcome, this_process
 from tests.faults.aiven_storage_manager import AivenStorageManager, private_key
 from tests.rigs.buckets import S3Bucket
+from tests.rigs.driven_brokers import jars_of
+from tests.rigs.java_program import run_java_program
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.stopped_process import KILL, Moment, let_the_lease_run_out, run_until
 from tests.store_copy.test_copies_between_servers import KILLED, Place, at, command, confirmed, files
@@ -134,6 +136,22 @@ def test_only_the_wrapped_key_of_a_manifest_changes(
         assert after[name].replace(wrapped[1].encode(), wrapped[0].encode()) == data
     assert "rsm.config.encryption.key.pair.id=key2" in done.err
     assert "rsm.config.encryption.key.pairs.key2.private.key.file" in done.err
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("key_id", ["key2", "k"])
+def test_java_opens_what_was_wrapped(
+    key_id: str, capture: Path, source: Path, to: Place, key: Callable[..., Path]
+) -> None:
+    new, old = key(), capture / "keys/private.pem"
+    done = command("copy", Place(f"file:{source}"), to, *with_old(capture), *for_new(new, key_id), *applied(capture))
+    assert done.exit_code == 0, done.err
+
+    places = map(str, (old, source, new, to.url.removeprefix("file:")))
+    counted = run_java_program(jars_of("4.3.1"), "DataKeyOracle", *places)
+
+    manifests = sum(name.endswith(MANIFEST) for name in files(source))
+    assert counted == {"manifests": manifests, "sameKeys": manifests, "sameFields": manifests}
 
 
 def test_a_second_run_finds_all_the_same_and_a_comparison_without_the_keys_does_not(
