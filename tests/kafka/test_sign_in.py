@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +18,10 @@ from tests.rigs.access_rules import Rule, nothing_else_allowed
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.prerequisites import RigMissing
+from tests.rigs.renewed_token import SHORT, RenewedFile
 from tests.rigs.secure_listeners import PASSWORD, USERNAME
 from tests.rigs.sign_in_broker import OPERATOR, STORE_PASSWORD, SignInBroker, sign_in_broker
-from tests.rigs.token_issuer import CLIENT, SECRET, TokenIssuer
+from tests.rigs.token_issuer import CLIENT, SECRET
 from tests.rigs.topics import create_topics
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
@@ -36,8 +35,6 @@ pytestmark = pytest.mark.integration
 
 STORES = Path(__file__).parents[1] / "captures" / "key-stores"
 FAILED, SECONDS = 1, 30
-SHORT = 4
-"""How many seconds a token lasts that ends in the middle of a run."""
 SERVER_STEPS = ("name", "tcp", "tls", "versions", "sign-in", "brokers")
 PRINCIPALS = (USERNAME, OPERATOR.partition("@")[0], "CN=client")
 """Who signs in by passwords, by tokens and tickets, and by a certificate."""
@@ -242,34 +239,6 @@ def test_a_broker_whose_certificate_is_not_in_the_store_is_refused(
     code = run(["topic", "list", "--bootstrap-server", server(rig, lines), "--command-config", str(file)])
 
     assert (code, "is not trusted" in capfd.readouterr().err) == (FAILED, True)
-
-
-@dataclass
-class RenewedFile:
-    """A file with a token that lasts for SHORT."""
-
-    path: Path
-    issuer: TokenIssuer
-    ends: list[float] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.renew()
-
-    def renew(self) -> None:
-        self.ends.append(time.time() + SHORT)
-        unfinished = self.path.with_suffix(".unfinished")
-        unfinished.write_text(self.issuer.token(SHORT))
-        unfinished.replace(self.path)
-
-    def renew_in_time(self) -> None:
-        """Where the token will end soon."""
-        if time.time() >= self.ends[-1] - 0.4 * SHORT:
-            self.renew()
-
-    @property
-    def ended(self) -> int:
-        """How many tokens have ended."""
-        return sum(end < time.time() for end in self.ends)
 
 
 @pytest.mark.parametrize("mechanism", ["client credentials", "assertion", "assertion in a file", "token in a file"])
