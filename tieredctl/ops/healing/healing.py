@@ -14,12 +14,11 @@ from tieredctl.ops.healing.examination import examine
 from tieredctl.ops.healing.healing_plan import Healer, HealingPlan, PlannedObject
 from tieredctl.ops.healing.known_segments import KnownSegmentOfPartition
 from tieredctl.ops.healing.object_writing import (
-    OF_ONE_SEGMENT,
     FreshSegments,
     Quarantining,
-    closing_look,
     put_or_replace,
 )
+from tieredctl.ops.healing.segments_in_turn import write_in_turn
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.process.interruption import critical_section, mark_complete
@@ -101,22 +100,16 @@ class Healing:
     _snapshots: dict[str, bytes] = field(default_factory=dict)
 
     def run(self, lease: Hold) -> HealingOutcome:
-        """Writes what the plans have to write. A segment that changed meanwhile is left alone. Whatever stops it, or
-        the first such change, is in the outcome."""
+        """Writes what the plans have to write; ends as `write_in_turn` does."""
         outcome = HealingOutcome(segments=[HealedSegment(plan=plan) for plan in self.plans])
         for segment in outcome.segments:
             segment.accepted += segment.plan.accepted
         to_do = [one for one in outcome.segments if one.plan.to_write() or (self.accept and one.plan.unaccepted())]
-        for segment in to_do:
-            try:
-                self._heal(segment, lease, is_last=segment is to_do[-1])
-            except TieredctlError as error:
-                outcome.stopped = outcome.stopped or error
-                if error.code not in OF_ONE_SEGMENT:
-                    break
-            self.tell(segment)
-        tried = {one.plan.metadata.segment_id: one.tried for one in to_do if one.tried}
-        promised, outcome.stopped = closing_look(self.fresh, tried, outcome.stopped)
+
+        def heal(segment: HealedSegment) -> None:
+            self._heal(segment, lease, is_last=segment is to_do[-1])
+
+        promised = write_in_turn(to_do, heal, self.tell, self.fresh, outcome)
         for segment in to_do:
             segment.is_healed = segment.is_healed and segment.plan.metadata.segment_id in promised
         return outcome

@@ -20,12 +20,11 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import Hold
 from tieredctl.ops.healing.index_plan import IndexRecoveryPlan, PlannedPart
 from tieredctl.ops.healing.object_writing import (
-    OF_ONE_SEGMENT,
     FreshSegments,
     Quarantining,
-    closing_look,
     put_or_replace,
 )
+from tieredctl.ops.healing.segments_in_turn import write_in_turn
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.store_check.local_stores import REMOTE_LOG_INDEX_CACHE
 from tieredctl.ports.layout import Part
@@ -93,21 +92,15 @@ class IndexRecovery:
     """Seals the notes of which bytes the copies hold."""
 
     def run(self, lease: Hold) -> IndexRecoveryOutcome:
-        """Writes what the plans have to write. A segment that changed meanwhile is left alone. Whatever stops it, or
-        the first such change, is in the outcome."""
+        """Writes what the plans have to write; ends as `write_in_turn` does."""
         fresh = FreshSegments(self.read_metadata, self.clock_ms)
         outcome = IndexRecoveryOutcome(segments=[RecoveredSegment(plan=plan) for plan in self.plans])
         to_do = [one for one in outcome.segments if one.plan.to_write()]
-        for segment in to_do:
-            try:
-                self._recover(segment, lease, fresh, is_last=segment is to_do[-1])
-            except TieredctlError as error:
-                outcome.stopped = outcome.stopped or error
-                if error.code not in OF_ONE_SEGMENT:
-                    break
-            self.tell(segment)
-        tried = {one.plan.metadata.segment_id: one.tried for one in to_do if one.tried}
-        _, outcome.stopped = closing_look(fresh, tried, outcome.stopped)
+
+        def recover(segment: RecoveredSegment) -> None:
+            self._recover(segment, lease, fresh, is_last=segment is to_do[-1])
+
+        write_in_turn(to_do, recover, self.tell, fresh, outcome)
         return outcome
 
     def _recover(self, segment: RecoveredSegment, lease: Hold, fresh: FreshSegments, *, is_last: bool) -> None:

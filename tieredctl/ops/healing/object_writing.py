@@ -6,12 +6,11 @@ place in quarantine as before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.ops.change import stopped_twice
 from tieredctl.ops.guards.comparison import same_bytes
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.guards.sealed_notes import copied_bytes, note_bytes
@@ -21,8 +20,6 @@ from tieredctl.ports.object_store import Capability, StoredObject, WritableObjec
 
 LOOK_AGAIN_MS = 60_000
 """How old the metadata may be by which a segment is written to: reading it may take as long as many segments do."""
-OF_ONE_SEGMENT = (ErrorCode.WORLD_CHANGED, ErrorCode.UNKNOWN_SEGMENT, ErrorCode.USAGE)
-"""Errors after which the next segment may be written all the same."""
 
 
 def demand_conditional_writes(store: WritableObjectStore) -> None:
@@ -68,25 +65,6 @@ class FreshSegments:
             except TieredctlError as error:
                 reasons[segment_id] = f"{error.message} Written meanwhile, or begun to be: {', '.join(keys)}."
         return reasons
-
-
-def closing_look(
-    fresh: FreshSegments, written: Mapping[str, Sequence[str]], stopped: TieredctlError | None
-) -> tuple[Collection[str], TieredctlError | None]:
-    """Of segments, by id with the keys that were or may have been written for them, those that the metadata of now
-    still promises, and what stopped the run: `world-changed`, too, where it does not promise one, or what it raises
-    where it cannot be read."""
-    if not written:
-        return (), stopped
-    try:
-        unpromised = fresh.unpromised(written)
-    except TieredctlError as error:
-        return (), stopped_twice(stopped, error)
-    if not unpromised:
-        return written.keys(), stopped
-    hint = "`tieredctl orphans` finds what no broker deletes any more."
-    changed = TieredctlError(ErrorCode.WORLD_CHANGED, " ".join(unpromised.values()), hint=hint)
-    return written.keys() - unpromised.keys(), stopped_twice(stopped, changed)
 
 
 def put_or_replace(
