@@ -207,6 +207,18 @@ def test_what_is_not_sure_is_refused_and_no_node_is_written(
     assert not node.exists()
 
 
+@pytest.mark.parametrize("cluster_id", ["", "a\nnode.id=2", "../other"])
+def test_an_id_that_no_cluster_can_have_is_refused(
+    cluster_id: str, bucket: Bucket, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    keys = ("--without-backup", "--metadata-partitions", "5", "--cluster-id", cluster_id)
+
+    refused = tieredctl("restore", "apply", *keys, *bucket.words(tmp_path / "node"), *ACCEPTED)
+
+    assert (refused.exit_code, "--cluster-id" in refused.err) == (ExitCode.USAGE, True), refused.err
+    assert not (tmp_path / "node").exists()
+
+
 def test_of_a_recreated_topic_the_chosen_id_comes_back_and_the_others_objects_stay(
     bucket: Bucket, tmp_path: Path
 ) -> None:

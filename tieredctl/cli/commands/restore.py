@@ -21,6 +21,7 @@ from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Severity
+from tieredctl.ops.backup.sets import CLUSTER_ID
 from tieredctl.ops.restore.cluster_of_keys import MOST_PARTITIONS
 from tieredctl.ops.restore.restore_plan import RestoreOutcome, RestorePlan
 from tieredctl.ops.restore.restored_cluster import NewNode
@@ -132,6 +133,8 @@ class RestoreOptions(OptionGroup):
             message = "Without a backup, nothing says which id the cluster had."
             hint = "Give the one that it had with --cluster-id, or a new one of `kafka-storage.sh random-uuid`."
             raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
+        if re.fullmatch(CLUSTER_ID, cluster_id, re.ASCII) is None:
+            raise TieredctlError(ErrorCode.USAGE, f"--cluster-id {cluster_id!r} is not one that a cluster can have.")
         ids = {topic: kafka_id(one) for topic, one in pairs("--use-topic-id", self.use_topic_id).items()}
         controllers = frozenset(self.controller or ())
         strangers = sorted(controllers.difference(one.node_id for one in self.nodes()))

@@ -27,11 +27,11 @@ from tieredctl.ops.backup.manifests import (
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.process.interruption import critical_section, mark_complete
 
-_CLUSTER = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}"
+CLUSTER_ID = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}"
 """An id that names a folder. Kafka makes Uuids, and takes any text that `kafka-storage.sh format` is given."""
-_MANIFEST = re.compile(rf"({_CLUSTER})/manifests/([0-9]{{8}})\.json", re.ASCII)
+_MANIFEST = re.compile(rf"({CLUSTER_ID})/manifests/([0-9]{{8}})\.json", re.ASCII)
 _FOLDER = re.compile(r"sets/[0-9]{8}-[0-9TZ]{16}-[0-9a-f]{8}", re.ASCII)
-_BEGINNING = re.compile(rf"{_CLUSTER}/beginnings/([0-9]{{8}})\.json", re.ASCII)
+_BEGINNING = re.compile(rf"{CLUSTER_ID}/beginnings/([0-9]{{8}})\.json", re.ASCII)
 _LARGEST_MANIFEST = 1 << 26
 _MISSING = "the manifest is missing"
 _MOST_MISSING = 100
@@ -61,7 +61,7 @@ class ClusterSets(Generic[_Store]):
 
     def demand_named(self) -> None:
         """Raises TieredctlError `unwritable` where sets of a cluster with this id would not be found again."""
-        if re.fullmatch(_CLUSTER, self.cluster_id, re.ASCII) is None:
+        if re.fullmatch(CLUSTER_ID, self.cluster_id, re.ASCII) is None:
             message = f"The sets of cluster {self.cluster_id!r} cannot be kept: its id cannot be a folder's name."
             raise TieredctlError(
                 ErrorCode.UNWRITABLE, message, hint="Such a name has letters, digits, '.', '_' and '-'."
