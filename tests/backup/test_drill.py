@@ -330,8 +330,12 @@ def test_without_a_backup_every_record_of_the_bucket_comes_back_and_no_object_go
     produced = produce_one_each(drill)
     assert produced == {place: one["nextOffset"] for place, one in plan.items()}
     roll_soon(drill)
-    produce_one_each(drill)
-    wait_until(lambda: _copied_places(drill, produced) >= {*produced}, "new segments are copied", SECONDS)
+
+    def are_copied() -> bool:
+        produce_one_each(drill)  # a leader rolls a segment when the next record comes, once it knows the setting
+        return _copied_places(drill, produced) >= {*produced}
+
+    wait_until(are_copied, "new segments are copied", SECONDS)
     verified = this_process(
         *("verify", "--bootstrap-server", drill.server, "--store", f"file:{drill.first.remote_dir}"),
         *("--level", "full"),

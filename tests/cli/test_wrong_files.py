@@ -19,6 +19,7 @@ STORE = ("--store", "file:{store}", "--layout", "local")
 IN_S3 = ("--store", f"s3://{BUCKET}/inventoried", "--store-option", "endpoint={s3}", "--layout", "aiven")
 OFFLINE = ("--offline-metadata", *LOG)
 APPLIED = ("{folder}/made.plan", "--offline-metadata", "--yes", "--cluster-id", CLUSTER_ID)
+RESTORED = ("--from", "file:{folder}", *STORE, "--node", "1={folder}/restored")
 GIVEN: Mapping[str, tuple[str, ...]] = {
     **OF_METADATA,
     **OF_STORES,
@@ -28,6 +29,8 @@ GIVEN: Mapping[str, tuple[str, ...]] = {
     **{f"diskless {verb}": () for verb in ("inspect", "orphans show", "orphans apply", "orphans restore")},
     "diskless explain": ("orders7:0@5", "--control-plane", "postgresql://127.0.0.1:1/none"),
     "pipeline run": (*LOG, *STORE, "--tables", "{folder}/tables"),
+    "backup run": ("--bootstrap-server", "127.0.0.1:1", "--to", "file:{folder}/sets"),
+    **{f"restore {verb}": RESTORED for verb in ("plan", "apply")},
     "orphans show": (),
     "orphans apply": OFFLINE,
     "orphans restore": (),
@@ -57,7 +60,7 @@ OTHERWISE: Mapping[tuple[str, str], tuple[str, ...]] = {
 ARGUMENTS = {"PATH...", "PLAN", "RECEIPTS", "FILE", "KEY|FILE"}
 OPTIONS = {
     *("--export", "--as-of", "--live-topic-ids", "--kraft-snapshot", "--key-list", "--inventory", "--resume", "--from"),
-    *("--result", "--verified", "--price-file", "--schema", "--server-properties"),
+    *("--result", "--verified", "--price-file", "--schema", "--server-properties", "--recipient", "--identity"),
 }
 MADE_WHERE_EMPTY = "--resume"
 NOT_REFUSED = {"exporter", "context show", "support-bundle"}

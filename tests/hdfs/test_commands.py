@@ -12,7 +12,7 @@ import pytest
 from tests.cli.command_line import Outcome, this_process
 from tests.cli.crashed_bucket import broker_of_bucket, crashed_contents
 from tests.cli.crashed_cluster import ENOUGH, LONG_AGO, NO_AGE, CrashedCluster, planned_keys, without_own
-from tests.hdfs.segment_files import Place, repacked, uploaded
+from tests.hdfs.stored_segments import Place, repacked, uploaded
 from tests.rigs.hdfs import HdfsCluster
 from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.storage.registry import open_writable_store

@@ -15,7 +15,7 @@ from tieredctl_spark.jobs import orphans, verify
 from tieredctl_spark.verdict_rows import verdict_document
 
 from tests.cli.command_line import this_process
-from tests.hdfs.segment_files import Place, repacked, uploaded
+from tests.hdfs.stored_segments import Place, repacked, uploaded
 from tests.rigs.hdfs import HdfsCluster
 from tests.spark.conftest import spark
 from tests.spark.damage import REMOTE, damaged

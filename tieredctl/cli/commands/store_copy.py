@@ -49,7 +49,10 @@ class DestinationOptions(OptionGroup):
     ] = False
     to_layout_option: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="The key pair for --rewrap: private-key=FILE, key-pair-id=ID."),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="The key pair for --rewrap: private-key=FILE and key-pair-id=ID; repeat it for both.",
+        ),
     ] = None
 
     def beside(self, remote: RemoteOptions, metadata: MetadataOptions) -> TwoStores:
