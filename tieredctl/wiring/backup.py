@@ -16,7 +16,7 @@ from tieredctl.ops.backup.manifests import SECRETS_FILE, Manifest
 from tieredctl.ops.backup.pruning import PruneOutcome, Pruning
 from tieredctl.ops.backup.pruning_plan import KeepRules, PrunePlan, plan_prune
 from tieredctl.ops.backup.run import Backup, BackupRun
-from tieredctl.ops.backup.sets import ClusterSets, the_cluster
+from tieredctl.ops.backup.sets import NOT_READABLE, ClusterSets, the_cluster
 from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.guards.store_clock import demand_common_time
@@ -71,7 +71,7 @@ def newest_restorable(sets: ClusterSets[ObjectStore]) -> tuple[list[Manifest], i
         try:
             chain = sets.chain(one.number)
         except TieredctlError as error:
-            if error.code not in (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING):
+            if error.code not in NOT_READABLE:
                 raise
             continue
         if all(sets.has_files(known.manifest) for known in chain):
@@ -86,7 +86,7 @@ def _readable(sets: ClusterSets[ObjectStore]) -> list[Manifest]:
         try:
             manifests.append(sets.read(number).manifest)
         except TieredctlError as error:
-            if error.code not in (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING):  # pruned since they were listed
+            if error.code not in NOT_READABLE:
                 raise
     return manifests
 

@@ -38,7 +38,8 @@ _MOST_MISSING = 100
 """Manifests in a row that are named one by one: a stray key may have any number."""
 _GREATEST = 10**8 - 1
 """Number of a set, by the digits of its keys."""
-_NOT_READABLE = (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING)
+NOT_READABLE = (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING)
+"""What a manifest is that cannot be used: altered, gone, or pruned since it was listed."""
 _Store = TypeVar("_Store", bound=ObjectStore)
 _Found = tuple[int, Finding]
 """The number of a set, and what is wrong with it."""
@@ -185,7 +186,7 @@ class ClusterSets(Generic[_Store]):
             try:
                 one = self.read(number)
             except TieredctlError as error:
-                if error.code not in _NOT_READABLE:
+                if error.code not in NOT_READABLE:
                     raise
                 yield _finding(self.manifest_key(number), error.message, number)
                 before, expected = None, number + 1
@@ -202,7 +203,7 @@ class ClusterSets(Generic[_Store]):
         try:
             beginning = self.beginning(first)
         except TieredctlError as error:
-            if error.code not in _NOT_READABLE:
+            if error.code not in NOT_READABLE:
                 raise
             yield _finding(self.beginning_key(first), error.message, first)
             return
@@ -216,7 +217,7 @@ class ClusterSets(Generic[_Store]):
         try:
             known = self.read(number)
         except TieredctlError as error:
-            if error.code not in _NOT_READABLE:
+            if error.code not in NOT_READABLE:
                 raise
             return False
         return known.manifest.base == number and sha256_of_manifest in (None, known.sha256)

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from tieredctl.model.clock import is_dated
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.finding_subjects import SettingSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.broker_settings import COPY_QUOTA, BrokerSettings
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.cluster.topic_settings import TopicSettings
+from tieredctl.ops.doctor.low_quotas import low_quota
 from tieredctl.ops.doctor.partition_rules import is_behind, untiered
 
 _LEAST_SECONDS = 60
@@ -51,11 +51,7 @@ def _too_low(settings: BrokerSettings, quota: int, backlogs: Sequence[_Backlog])
         f"about {size_text(rate)} a second was written to the partitions that it leads since their last tiered record, "
         f"but it may copy {size_text(quota)} a second: the {size_text(waiting)} that are not tiered only become more"
     )
-    value = str(2 * rate)
-    evidence: dict[str, object] = {"name": COPY_QUOTA, "stated": settings.values.get(COPY_QUOTA), "value": value}
-    evidence |= {"bytes": waiting, "bytesPerSecond": rate, "quota": quota}
-    about = SettingSubject(COPY_QUOTA, value)
-    yield Finding(FindingCode.COPY_QUOTA_TOO_LOW, settings.subject, message, evidence, about=about)
+    yield low_quota(FindingCode.COPY_QUOTA_TOO_LOW, COPY_QUOTA, settings, message, {"bytes": waiting}, rate)
 
 
 def _backlog(facts: PartitionFacts, settings: TopicSettings, now_ms: int) -> _Backlog | None:

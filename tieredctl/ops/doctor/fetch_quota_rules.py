@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from tieredctl.model.clock import is_dated
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.finding_subjects import SettingSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import size_text
 from tieredctl.ops.cluster.broker_settings import FETCH_QUOTA, REPLICA_SELECTOR, BrokerSettings
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
+from tieredctl.ops.doctor.low_quotas import low_quota
 
 _LEAST_SECONDS = 3_600
 """Over less, a burst would pass for what is produced all the time."""
@@ -66,8 +66,5 @@ def _too_low(settings: BrokerSettings, quota: int, rates: Sequence[float]) -> It
         f"groups have to read {counted(len(rates), 'partition')} that it leads from remote storage, where about "
         f"{size_text(rate)} a second come together, but it may read {size_text(quota)} a second: they never catch up"
     )
-    value = str(2 * rate)
-    evidence: dict[str, object] = {"name": FETCH_QUOTA, "stated": settings.values.get(FETCH_QUOTA), "value": value}
-    evidence |= {"partitions": len(rates), "bytesPerSecond": rate, "quota": quota}
-    about = SettingSubject(FETCH_QUOTA, value)
-    yield Finding(FindingCode.FETCH_QUOTA_TOO_LOW, settings.subject, message, evidence, about=about)
+    counts = {"partitions": len(rates)}
+    yield low_quota(FindingCode.FETCH_QUOTA_TOO_LOW, FETCH_QUOTA, settings, message, counts, rate)

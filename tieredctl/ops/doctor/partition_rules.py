@@ -20,6 +20,7 @@ from tieredctl.ops.cluster import topic_settings as names
 from tieredctl.ops.cluster.release import Release
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.cluster.topic_settings import CopyLag, TopicSettings, copy_lag
+from tieredctl.ops.documents import partition_document
 from tieredctl.ops.metadata.state import failing_finding, stuck_among
 from tieredctl.rlmm.cache import KnownSegment
 
@@ -247,5 +248,5 @@ def _finding(
     severity: Severity | None = None,
 ) -> Finding:
     partition = facts.partition
-    where = {"topic": partition.topic, "topicId": partition.topic_id, "partition": partition.partition}
-    return Finding(code, f"{partition.topic}-{partition.partition}", message, {**where, **evidence}, severity)
+    evidence = {**partition_document(partition), **evidence}
+    return Finding(code, f"{partition.topic}-{partition.partition}", message, evidence, severity)

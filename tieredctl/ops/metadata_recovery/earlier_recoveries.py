@@ -15,6 +15,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.documents import partition_document
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ports.layout import Layout, Part, possible_objects
@@ -50,9 +51,7 @@ class PromisedSegment:
         if self.is_to_be_taken_back:
             message = f"{message}; --apply records its deletion again"
         evidence: dict[str, object] = {
-            "topic": named.topic,
-            "topicId": named.topic_id,
-            "partition": named.partition,
+            **partition_document(named),
             "segmentId": one.segment_id,
             "startOffset": one.start_offset,
             "parts": lacks,

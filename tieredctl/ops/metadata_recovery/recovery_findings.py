@@ -11,6 +11,7 @@ from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderLog
+from tieredctl.ops.documents import partition_document
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment
 from tieredctl.rlmm.cache import DeletedOffsets
 
@@ -25,14 +26,14 @@ def segment_findings(partition: TopicIdPartition, segments: Sequence[JudgedSegme
     unknown = [one for one in segments if one.fate is Fate.TOPIC_UNKNOWN]
     if unknown:
         message = f"{counted(len(unknown), 'segment is', 'segments are')} not recovered: {unknown[0].reason}"
-        yield Finding(FindingCode.TOPIC_NOT_IN_CLUSTER, str(partition), message, _evidence(partition))
+        yield Finding(FindingCode.TOPIC_NOT_IN_CLUSTER, str(partition), message, partition_document(partition))
     for one in segments:
         if one.fate is Fate.RECOVER and one.lacks:
             yield _without_indexes(partition, one)
         if one.fate in _REPORTED_ELSEWHERE or one.fate is Fate.TOPIC_UNKNOWN:
             continue
         identity = one.stored.identity
-        evidence = _evidence(partition) | {
+        evidence = partition_document(partition) | {
             "segmentId": identity.segment_id,
             "startOffset": identity.start_offset,
             "reason": one.fate.value,
@@ -46,14 +47,10 @@ def _without_indexes(partition: TopicIdPartition, segment: JudgedSegment) -> Fin
     """No record is lost, but brokers read none of the segment before its indexes are back."""
     identity, lacks = segment.stored.identity, [part.value for part in segment.lacks]
     message = f"the store lacks its {', '.join(lacks)}: rebuild them once the segment is recovered"
-    evidence = _evidence(partition) | {"segmentId": identity.segment_id, "startOffset": identity.start_offset}
+    evidence = partition_document(partition) | {"segmentId": identity.segment_id, "startOffset": identity.start_offset}
     subject = f"{partition.topic}-{partition.partition} {identity.segment_id}"
     about = SegmentSubject(partition, None, identity.segment_id, lacks[0])
     return Finding(FindingCode.OBJECT_MISSING, subject, message, evidence | {"parts": lacks}, Severity.WARNING, about)
-
-
-def _evidence(partition: TopicIdPartition) -> dict[str, object]:
-    return {"topic": partition.topic, "topicId": partition.topic_id, "partition": partition.partition}
 
 
 def coverage_findings(
