@@ -286,13 +286,15 @@ def test_killed_at_every_boundary_in_turn() -> None:
         small.demand_whole()
 
 
-def test_a_run_is_not_pruned_under_at_any_boundary() -> None:
+def boundaries_of_a_run() -> int:
     alone = two_chains()
     before = alone.store.boundaries
     alone.add()
-    steps = alone.store.boundaries - before
+    return alone.store.boundaries - before
 
-    for step in range(1, steps + 1):
+
+def test_a_run_is_not_pruned_under_at_any_boundary() -> None:
+    for step in range(1, boundaries_of_a_run() + 1):
         small = two_chains()
         small.store.then(step, partial(small.prune, last=1))
         manifest = small.add()
@@ -301,12 +303,7 @@ def test_a_run_is_not_pruned_under_at_any_boundary() -> None:
 
 
 def test_a_run_that_slept_while_later_sets_were_made_and_pruned_makes_no_set() -> None:
-    alone = two_chains()
-    before = alone.store.boundaries
-    alone.add()
-    steps = alone.store.boundaries - before
-
-    for step in range(1, steps - 1):
+    for step in range(1, boundaries_of_a_run() - 1):
         small = two_chains()
 
         def long_sleep(small: SmallSets = small) -> None:

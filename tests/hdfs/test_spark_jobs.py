@@ -19,12 +19,8 @@ from tests.hdfs.stored_segments import Place, repacked, uploaded
 from tests.rigs.hdfs import HdfsCluster
 from tests.spark.conftest import spark
 from tests.spark.damage import REMOTE, damaged
+from tests.spark.deleted_segments import deleted_segments
 from tieredctl.errors import ExitCode
-from tieredctl.model.events import (
-    RemoteLogSegmentMetadata,
-    RemoteLogSegmentMetadataUpdate,
-    RemoteLogSegmentState,
-)
 from tieredctl.ports.layout import Part
 from tieredctl.wiring.places import MetadataPlace
 
@@ -56,15 +52,7 @@ def place(request: pytest.FixtureRequest, cluster: Path, tmp_path_factory: pytes
 
 
 def keys_of_deleted(cluster: Path) -> list[str]:
-    with MetadataPlace((cluster / "data",)).open() as stream:
-        events = [record.event for record in stream.records()]
-    gone = {
-        one.segment_id
-        for one in events
-        if isinstance(one, RemoteLogSegmentMetadataUpdate)
-        and one.state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
-    }
-    deleted = [one for one in events if isinstance(one, RemoteLogSegmentMetadata) and one.segment_id in gone]
+    deleted = deleted_segments(MetadataPlace((cluster / "data",)))
     return [HdfsLayout().promised_objects(one)[Part.LOG] for one in deleted[:STRAYS]]
 
 

@@ -11,7 +11,11 @@ from random import Random
 from tieredctl.formats.partition_metadata import PartitionMetadata, encode_partition_metadata
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.layouts.registry import layout_in
-from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.events import (
+    RemoteLogSegmentMetadata,
+    RemoteLogSegmentMetadataUpdate,
+    RemoteLogSegmentState,
+)
 from tieredctl.ops.guards.lease import Unguarded
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.guards.store_clock import StoreClock
@@ -34,6 +38,17 @@ CAPTURES = {
     "aiven-plain-4.3.1": "bucket",
     "aiven-zstd-encrypted-4.3.1": "bucket",
 }
+
+
+def deletion_of(segment: RemoteLogSegmentMetadata) -> RemoteLogSegmentMetadataUpdate:
+    """The event by which a broker begins to delete it."""
+    return RemoteLogSegmentMetadataUpdate(
+        topic_id_partition=segment.topic_id_partition,
+        segment_id=segment.segment_id,
+        author=1,
+        event_timestamp_ms=1,
+        state=RemoteLogSegmentState.DELETE_SEGMENT_STARTED,
+    )
 
 
 class VersionedMemoryStore(MemoryStore):

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from tests.faults.cluster import EventsInMemory
-from tests.recovery.segments_to_heal import INTERVAL, CapturedCluster, VersionedMemoryStore, in_quarantine
+from tests.recovery.segments_to_heal import INTERVAL, CapturedCluster, VersionedMemoryStore, deletion_of, in_quarantine
 from tests.recovery.test_healing import ArchivedStore, longest_chain, without_logs
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.replica_segments import ReplicaDirectories
-from tieredctl.model.events import RemoteLogSegmentMetadataUpdate, RemoteLogSegmentState
 from tieredctl.ops.guards.lease import Unguarded
 from tieredctl.ops.guards.store_clock import StoreClock
 from tieredctl.ops.healing.healing import Healing
@@ -101,14 +100,7 @@ def test_what_was_written_while_a_broker_deleted_the_segment_is_named_and_not_ca
     store = without_logs(local, deleted, other)
     healer = local.healer(store, local.elsewhere())
     events = [one.event for one in local.stream().records()]
-    deletion = RemoteLogSegmentMetadataUpdate(
-        topic_id_partition=deleted.topic_id_partition,
-        segment_id=deleted.segment_id,
-        author=1,
-        event_timestamp_ms=1,
-        state=RemoteLogSegmentState.DELETE_SEGMENT_STARTED,
-    )
-    readings = iter([events, [*events, deletion]])
+    readings = iter([events, [*events, deletion_of(deleted)]])
     fresh = FreshSegments(lambda: EventStream(EventsInMemory(next(readings))), lambda: 0)
     plans = [local.plan(healer, one) for one in (deleted, other)]
 

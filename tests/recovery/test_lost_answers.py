@@ -9,16 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.faults.cluster import LAYOUT, EventsInMemory, captured, key_of
-from tests.recovery.segments_to_heal import INTERVAL, CapturedCluster
+from tests.recovery.segments_to_heal import INTERVAL, CapturedCluster, deletion_of
 from tests.recovery.test_healing import longest_chain
 from tests.recovery.test_indexes import SEGMENT_ID
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.model.events import (
-    MetadataEvent,
-    RemoteLogSegmentMetadata,
-    RemoteLogSegmentMetadataUpdate,
-    RemoteLogSegmentState,
-)
+from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.guards.lease import Unguarded
 from tieredctl.ops.guards.store_clock import StoreClock
@@ -62,14 +57,7 @@ class Deleting:
     """Metadata in which a segment's deletion has begun from the second reading on."""
 
     def __init__(self, events: Sequence[MetadataEvent], deleted: RemoteLogSegmentMetadata) -> None:
-        deletion = RemoteLogSegmentMetadataUpdate(
-            topic_id_partition=deleted.topic_id_partition,
-            segment_id=deleted.segment_id,
-            author=1,
-            event_timestamp_ms=1,
-            state=RemoteLogSegmentState.DELETE_SEGMENT_STARTED,
-        )
-        self._readings = iter([[*events], [*events, deletion]])
+        self._readings = iter([[*events], [*events, deletion_of(deleted)]])
 
     def __call__(self) -> EventStream:
         return EventStream(EventsInMemory(next(self._readings)))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+import pytest
+
+from tests.rigs.mortal_store import Killed, MortalStore
 from tieredctl.cli.arguments import clock_ms as this_clock_ms
+from tieredctl.errors import ExitCode
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.store_copy.comparison import By, StoreComparison
 from tieredctl.ops.store_copy.copying import CopiedObject, ObjectCopier
@@ -62,3 +66,16 @@ def copied(
     with difference(comparison, turns) as planned, lease_held(destination, "store copy", clock_ms) as lease:
         run = CopyRun(comparison, planned, turns, copier, lease)
         return Copied(run, list(run.copied()))
+
+
+def killed_at_each_boundary(run: Callable[[MortalStore], Copied]) -> Iterator[MortalStore]:
+    """The stores that runs left which were killed, each at another change of its store; a whole run ends clean."""
+    whole = MortalStore()
+    assert run(whole).run.exit_code() == ExitCode.CLEAN
+    for boundary in range(1, whole.boundaries + 1):
+        store = MortalStore()
+        store.kill_at = boundary
+        with pytest.raises(Killed):
+            run(store)
+        store.kill_at = None
+        yield store

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.rigs.mortal_store import Killed, MortalStore
-from tests.store_copy.copies import Copied, contents, copied, store_of
+from tests.store_copy.copies import Copied, contents, copied, killed_at_each_boundary, store_of
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.windows import Ints
 from tieredctl.ops.guards.own_objects import COPY_KEY
@@ -300,16 +300,10 @@ def test_killed_anywhere_nothing_is_half_there_and_a_second_run_ends_where_one_w
         store.now_ms = now_ms
         return copied(source, store, clock_ms=store.clock_ms)
 
-    source, whole = store_of(SOURCE), MortalStore()
+    source = store_of(SOURCE)
     before = list(source.list())
-    assert run(whole).run.exit_code() == 0
 
-    for boundary in range(1, whole.boundaries + 1):
-        store = MortalStore()
-        store.kill_at = boundary
-        with pytest.raises(Killed):
-            run(store)
-        store.kill_at = None
+    for store in killed_at_each_boundary(run):
         assert contents(store).items() <= SOURCE.items()
         done = run(store, AFTER_THE_LEASE_MS)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from Crypto.PublicKey import RSA
 
-from tests.rigs.mortal_store import Killed, MortalStore
-from tests.store_copy.copies import Copied, contents, copied, store_of
+from tests.rigs.mortal_store import MortalStore
+from tests.store_copy.copies import Copied, contents, copied, killed_at_each_boundary, store_of
 from tieredctl.layouts.registry import layout_named
 from tieredctl.ops.store_copy.comparison import By, Mark, StoreComparison
 from tieredctl.ops.store_copy.copying import CopyResult, ObjectCopier
@@ -126,15 +126,9 @@ def test_killed_anywhere_each_manifest_is_whole_and_a_second_run_ends_where_one_
         store.now_ms = now_ms
         return copied(source, store, clock_ms=store.clock_ms, rewrapping=rewrapping)
 
-    whole, before = MortalStore(), contents(source)
-    assert run(whole).run.exit_code() == 0
+    before = contents(source)
 
-    for boundary in range(1, whole.boundaries + 1):
-        store = MortalStore()
-        store.kill_at = boundary
-        with pytest.raises(Killed):
-            run(store)
-        store.kill_at = None
+    for store in killed_at_each_boundary(run):
         there = contents(store)
         assert set(marks(source, store, rewrapping, By.CONTENT).values()) <= {"=", "+"}
         done = run(store, AFTER_THE_LEASE_MS)

@@ -27,13 +27,9 @@ from tests.spark.cluster.submitted_jobs import (
     kill_executors,
     summary_of,
 )
+from tests.spark.deleted_segments import deleted_segments
 from tieredctl.errors import ExitCode
 from tieredctl.layouts.registry import layout_named
-from tieredctl.model.events import (
-    RemoteLogSegmentMetadata,
-    RemoteLogSegmentMetadataUpdate,
-    RemoteLogSegmentState,
-)
 from tieredctl.ports.layout import Part
 from tieredctl.wiring.places import MetadataPlace
 
@@ -66,15 +62,7 @@ class LiveStore:
 def live(kafka_3: DrivenBroker, server: ObjectServer) -> LiveStore:
     bucket, folder = bucket_on(server), kafka_3.broker.remote_dir
     Store(bucket, "live").hold(folder)
-    with MetadataPlace((kafka_3.broker.log_dir,)).open() as stream:
-        events = [record.event for record in stream.records()]
-    gone = {
-        one.segment_id
-        for one in events
-        if isinstance(one, RemoteLogSegmentMetadataUpdate)
-        and one.state is RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
-    }
-    deleted = [one for one in events if isinstance(one, RemoteLogSegmentMetadata) and one.segment_id in gone]
+    deleted = deleted_segments(MetadataPlace((kafka_3.broker.log_dir,)))
     for one in deleted[:STRAYS]:
         bucket.put(f"live/{LAYOUT.promised_objects(one)[Part.LOG]}", b"put back by whom?")
     return LiveStore(kafka_3.broker, Store(bucket, "live"))
