@@ -181,7 +181,7 @@ def store_copying(stores: TwoStores, by: By, *, to_apply: bool) -> Iterator[Stor
     stores.demand_apart()
     source = stores.source.open_store()
     judged = stores.judged()
-    rewrapping = stores.rewrapping_of(source, may_grow=judged is not None and _may_grow(judged, stores, source))
+    rewrapping = stores.rewrapping_of(source, may_grow=_may_grow(judged, stores, source))
     writable = stores.destination.open_writable_store() if to_apply else None
     destination: ObjectStore = writable or stores.destination.open_store()
     comparison = StoreComparison(source, destination, by, unproven_in(destination), rewrapping=rewrapping)
@@ -194,11 +194,12 @@ def store_copying(stores: TwoStores, by: By, *, to_apply: bool) -> Iterator[Stor
         )
 
 
-def _may_grow(judged: Verified, stores: TwoStores, source: ObjectStore) -> bool:
-    replayed = judged.result.metadata
-    return replayed is not None and may_sizes_change(
-        replayed, judged.metadata_findings, stores.source.layout_in(source)
-    )
+def _may_grow(judged: Verified | None, stores: TwoStores, source: ObjectStore) -> bool:
+    """Whether manifests may get larger. Looks at the custom metadata of every segment, where keys are wrapped again."""
+    if stores.rewrap is None or judged is None or judged.result.metadata is None:
+        return False
+    layout = stores.source.layout_in(source)
+    return may_sizes_change(judged.result.metadata, judged.metadata_findings, layout)
 
 
 def _with_reserved(*stores: ObjectStore) -> list[str]:

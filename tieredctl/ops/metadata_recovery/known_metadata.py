@@ -87,8 +87,10 @@ class KnownMetadata:
         """The segments of a partition in COPY_SEGMENT_FINISHED whose last event a recovery wrote, but for those whose
         ids are given."""
         rows = self._finished_by_no_broker(partition)
-        others = UuidSet(uuids_of_texts(list(besides))[0])
-        return self._as_known(rows[~others.has(self._replay.known.rows.segment_ids.at(rows))])
+        if len(rows):  # seldom, and the others may be very many
+            others = UuidSet(uuids_of_texts(list(besides))[0])
+            rows = rows[~others.has(self._replay.known.rows.segment_ids.at(rows))]
+        return self._as_known(rows)
 
     def finished_though_deleted(self, partition: TopicIdPartition) -> list[RemoteLogSegmentMetadata]:
         """Those among them that another event of their partition deletes: their deletion came before they were
