@@ -216,6 +216,20 @@ class Drill:
         admin.delete_records([beginning])[beginning].result(SECONDS)
         delete_topic(self.server, GONE)
 
+    def end_expiry(self) -> None:
+        """Has no record expire any more, and returns once each partition has segments since: a log of which remote
+        storage lost all that a set promises does not come back by itself. Something has to be produced meanwhile."""
+        known = self.copied()
+        for topic in self.topics:
+            if expires(self.topics, topic):
+                alter_topic(self.server, topic, "retention.ms", "-1")
+        places = {(topic, number) for topic in self.tiered() for number in range(self.topics[topic][0])}
+
+        def all_copied() -> bool:
+            return {place[:2] for place in self.copied() - known} >= places
+
+        wait_until(all_copied, "segments are copied that do not expire", SECONDS)
+
     def copied(self) -> set[tuple[str, int, int]]:
         with RemoteSegments(self.server, METADATA_TOPIC, METADATA_PARTITIONS) as segments:
             return {(one.topic, one.partition, one.end_offset) for one in segments.refresh() if one.state == COPIED}
@@ -275,6 +289,7 @@ def test_a_cluster_that_lost_all_disks_comes_back_with_every_record_of_its_bucke
         sets.append(drill.backup())
         known = drill.copied()
         wait_until(lambda: len(drill.copied() - known) > 6, "segments are copied that no set knows", SECONDS)
+        drill.end_expiry()
     before = both(drill)
     drill.lose_disks()
 
@@ -302,6 +317,8 @@ def test_a_cluster_that_lost_all_disks_comes_back_with_every_record_of_its_bucke
     )
     assert verified.exit_code == ExitCode.CLEAN, verified.err
 
+    with producing(drill):
+        drill.end_expiry()
     assert drill.backup().exit_code == ExitCode.CLEAN
     before = both(drill)
     drill.lose_disks()
@@ -316,6 +333,7 @@ def test_without_a_backup_every_record_of_the_bucket_comes_back_and_no_object_go
     drill.without_backup = True
     with producing(drill):
         wait_until(lambda: len(drill.copied()) > 12, "segments are copied", SECONDS)
+        drill.end_expiry()
     drill.topics = {name: one for name, one in drill.topics.items() if name in drill.tiered()}
     ids = topic_ids(drill.server, drill.topics)
     before = both(drill)
@@ -346,11 +364,14 @@ def test_without_a_backup_every_record_of_the_bucket_comes_back_and_no_object_go
 
 def roll_soon(drill: Drill) -> None:
     """Gives the topics the one setting that is needed to see new segments copied: theirs are unknown."""
-    admin = admin_client(drill.server)
-    entry = ConfigEntry("segment.ms", "400", incremental_operation=AlterConfigOpType.SET)
     for topic in drill.topics:
-        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-        answered(partial(_altered, admin, resource))
+        alter_topic(drill.server, topic, "segment.ms", "400")
+
+
+def alter_topic(server: str, topic: str, setting: str, value: str) -> None:
+    entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    answered(partial(_altered, admin_client(server), resource))
 
 
 def _altered(admin: AdminClient, resource: ConfigResource) -> None:
