@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,6 +27,8 @@ from tieredctl.storage.registry import open_writable_store
 EPOCH = 2
 CREATED_MS = 1_795_000_000_000
 GROUP, COMMITTED = "billing", 5
+LogEndsByPartition = Mapping[int, tuple[int | None, int | None]]
+"""Where logs begin and end; None where their leaders do not say."""
 
 
 def captured_state(data: Path) -> ClusterState:
@@ -47,8 +49,7 @@ class CapturedCluster:
     """What a live cluster answers of its logs, groups and settings; `denied` are topics that the user may not see."""
 
     ids: Mapping[str, str]
-    ends: Mapping[str, tuple[int, int]]
-    """By topic, where each of its partitions begins and ends."""
+    ends: Mapping[str, LogEndsByPartition]
     denied: Sequence[str] = ()
     has_groups: bool = False
     """Though the captured cluster had no topic of theirs."""
@@ -59,8 +60,8 @@ class CapturedCluster:
         return TopicDescription(name, self.ids[name], ())
 
     def list_offsets(self, topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
-        ends = self.ends.get(topic.topic)
-        return {} if ends is None else {0: ListedOffset(ends[timestamp == OffsetSpec.LATEST])}
+        ends = self.ends.get(topic.topic, {})
+        return {number: ListedOffset(one[timestamp == OffsetSpec.LATEST]) for number, one in ends.items()}
 
     def quorum(self) -> None:
         """May be asked."""
@@ -91,6 +92,8 @@ class CapturedSets:
     has_groups: bool = False
     recipients: Sequence[Path] = ()
     """Files with public keys."""
+    ends: dict[str, LogEndsByPartition] = field(default_factory=dict)
+    """By topic, where not one partition is from 0 to 500."""
     secrets: ClusterImage | None = None
     """What the captured cluster is given besides."""
 
@@ -117,8 +120,8 @@ class CapturedSets:
         if self.secrets is not None:
             state = state.with_secrets(ClusterState(self.secrets, EPOCH, {}))
         ids = {topic.name: uuid_text(topic_id) for topic_id, topic in state.image.topics.items()}
-        ends = {name: (0, 500) for name in ids if not name.startswith("__")}
-        cluster = CapturedCluster(ids, ends, self.denied, self.has_groups)
+        ends: dict[str, LogEndsByPartition] = {name: {0: (0, 500)} for name in ids if not name.startswith("__")}
+        cluster = CapturedCluster(ids, ends | self.ends, self.denied, self.has_groups)
         with TemporaryDirectory() as folder:
             run = BackupRun(sets, Path(folder), lambda: CREATED_MS, full, recipients=read_recipients(self.recipients))
             events = LogDirectories([self.data])

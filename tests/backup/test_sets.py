@@ -23,7 +23,7 @@ from tieredctl.kraft.difference import changes
 from tieredctl.kraft.entries import Kind
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.backup.cluster_state import fetch_cluster_state, read_cluster_state
-from tieredctl.ops.backup.manifests import CLUSTER_FILE, EVENTS_FILE, SETTINGS_FILE, read_manifest
+from tieredctl.ops.backup.manifests import CLUSTER_FILE, EVENTS_FILE, OFFSETS_FILE, SETTINGS_FILE, read_manifest
 from tieredctl.ops.backup.sets import ClusterSets, publish
 from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.ports.snapshot_source import LeaderChanged, QuorumLeader
@@ -257,6 +257,18 @@ def test_what_the_user_may_not_see_is_named(captures: Path, tmp_path: Path) -> N
 
     assert FindingCode.BACKUP_INCOMPLETE in {one.code for one in backup.findings}
     assert "orders7" in backup.manifest.unread[-1]
+
+
+def test_where_either_end_of_a_log_is_unknown_neither_is_kept(captures: Path, tmp_path: Path) -> None:
+    made = CapturedSets.of(captures, tmp_path)
+
+    for unknown in ((None, 500), (0, None)):
+        made.ends["orders7"] = {0: (0, 500), 1: unknown, 2: (7, 9)}
+        manifest = made.add().manifest
+
+        assert "partition 1 of topic orders7" in manifest.unread[-1], unknown
+        items = json.loads(known(made).read_file(manifest, OFFSETS_FILE))["items"]
+        assert [one["partition"] for one in items if one["topic"] == "orders7"] == [0, 2], unknown
 
 
 def test_secrets_are_left_out_and_named(captures: Path) -> None:

@@ -237,7 +237,9 @@ class BackupRun:
         names = sorted((topic.name, uuid_text(topic_id)) for topic_id, topic in state.image.topics.items())
         for done, (name, topic_id) in enumerate(names, 1):
             with self._named(f"where the logs of topic {name} begin and end"):
-                items += _log_ends(cluster, name, topic_id)
+                items.extend(
+                    _log_ends(cluster, name, topic_id)
+                )  # one by one: what it raises in the end takes none away
             note("topics", done, len(names))
         return {"items": items}
 
@@ -254,26 +256,24 @@ class BackupRun:
             self.findings.append(Finding(FindingCode.BACKUP_INCOMPLETE, what, error.message.rstrip("."), evidence))
 
 
-def _log_ends(cluster: Cluster, name: str, topic_id: str) -> list[Document]:
+def _log_ends(cluster: Cluster, name: str, topic_id: str) -> Iterator[Document]:
+    """Raises TieredctlError in the end where some partitions' leaders do not say both."""
     topic = cluster.topic(name)
     if topic.topic_id != topic_id:
-        return []  # made again since: the next set has it
+        return  # made again since: the next set has it
     earliest = cluster.list_offsets(topic, OffsetSpec.EARLIEST)
     latest = cluster.list_offsets(topic, OffsetSpec.LATEST)
-    lacking = [number for number, one in {**earliest, **latest}.items() if one.offset is None]
+    lacking: list[int] = []
+    for number in latest:
+        first, end = earliest[number].offset, latest[number].offset
+        if first is None or end is None:
+            lacking.append(number)
+        else:
+            yield {"topic": name, "topicId": topic_id, "partition": number, "earliest": first, "latest": end}
     if lacking:
-        message = f"The leaders of partitions {', '.join(map(str, lacking))} of topic {name} gave no offset."
+        which = f"{'partition' if len(lacking) == 1 else 'partitions'} {', '.join(map(str, lacking))}"
+        message = f"Of {which} of topic {name}, leaders gave no offset."
         raise TieredctlError(ErrorCode.BROKER_UNREACHABLE, message)
-    return [
-        {
-            "topic": name,
-            "topicId": topic_id,
-            "partition": number,
-            "earliest": earliest[number].offset,
-            "latest": one.offset,
-        }
-        for number, one in latest.items()
-    ]
 
 
 def _settings(configs: Mapping[int, Mapping[str, ConfigValue]]) -> list[Document]:
