@@ -236,6 +236,22 @@ def test_on_a_full_disk_and_after_an_interruption_nothing_is_left(sets: Captured
         assert (stopped.exit_code, [*node.iterdir()]) == (code, []), stopped.err
 
 
+def test_a_failure_after_a_kill_amid_the_last_step_leaves_a_folder_that_another_run_finishes(
+    sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    whole, node = tmp_path / "whole" / "node", tmp_path / "killed" / "node"
+    restored(tieredctl, sets, whole)
+    node.mkdir(parents=True)
+    stopped_at(len(contents(whole)) + len([*whole.iterdir()]), KILL, sets, node)
+    moved = len([*node.iterdir()])
+
+    stopped = stopped_at(1, FULL_DISK, sets, node)
+    again = restored(tieredctl, sets, node)
+
+    assert (moved > 1, stopped.exit_code) == (True, ExitCode.FAILURE), stopped.err
+    assert (again.exit_code, contents(node)) == (WRITTEN, contents(whole)), again.err
+
+
 def stopped_at(number: int, stop: Stop, sets: CapturedSets, node: Path) -> Outcome:
     words = ("restore", "apply", *sets.words(f"1={node}"), *sets.confirmed)
     return run_until(Moment("", number), stop, node, words)

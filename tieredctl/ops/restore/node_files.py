@@ -120,7 +120,7 @@ class NodeWriter:
 @contextmanager
 def new_nodes(folders: Mapping[int, Path], mark: str) -> Iterator[dict[int, NodeWriter]]:
     """A writer for each node whose folder is still to be filled, which takes its files once everything is written; a
-    failure leaves nothing. `mark` names what is restored: a folder that has it already is left as it is.
+    failure leaves nothing new. `mark` names what is restored: a folder that has it already is left as it is.
 
     Raises TieredctlError `unwritable` where a folder has anything but what an interrupted restore left, or nothing can
     be written, `locked` while another restore writes into one.
@@ -153,7 +153,7 @@ def new_nodes(folders: Mapping[int, Path], mark: str) -> Iterator[dict[int, Node
                 mark_complete()
         finally:
             for writer in writers.values():
-                shutil.rmtree(writer.folder, ignore_errors=True)
+                _clear(writer.folder)
 
 
 @contextmanager
@@ -212,6 +212,14 @@ def _move(staging: Path) -> None:
         one.rename(staging.parent / one.name)
     staging.rmdir()
     os.sync()
+
+
+def _clear(staging: Path) -> None:
+    """Takes away what was written and not moved. The folder itself stays beside files that were moved while
+    `meta.properties` was not: by it the next run knows that they are a restore's."""
+    shutil.rmtree(staging, ignore_errors=True)
+    if not (staging.parent / META_PROPERTIES_FILE).exists() and _left_by_earlier(staging):
+        staging.mkdir(exist_ok=True)
 
 
 def _left_by_earlier(staging: Path) -> list[Path]:
