@@ -50,6 +50,8 @@ class LostMetadata:
     lease: Hold = UNGUARDED
     before_writing: Callable[[], None] = lambda: None
     """What happens elsewhere between the plan and the first event."""
+    now_ms: int = NOW_MS
+    """By the host's clock."""
 
     def copy(
         self,
@@ -99,7 +101,7 @@ class LostMetadata:
                 known,
                 self,
                 self.lease,
-                lambda: NOW_MS,
+                lambda: self.now_ms,
                 lambda _partition: live,
                 self.store,
             ),

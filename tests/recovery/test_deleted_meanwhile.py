@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tests.faults.lost_metadata import Killed, LostMetadata
+from tests.faults.lost_metadata import NOW_MS, Killed, LostMetadata
 from tests.faults.segment_writer import WrittenSegment
 from tests.metadata_logs import COPIED, DELETED, DELETING, PARTITION, copied, segment_id, updated
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -122,6 +122,26 @@ def test_it_is_named_where_it_cannot_be_taken_back_and_the_next_run_takes_it_bac
     again = cluster.recover()
     assert again.is_complete
     assert cluster.promised() == {segment_id(2), segment_id(3)}
+
+
+class SetBackCluster(LostMetadata):
+    """A cluster whose broker deletes segment 2 once segment 1 is registered, while the host's clock is set back."""
+
+    def publish(self, metadata_partition: int, events: Sequence[MetadataEvent]) -> None:
+        super().publish(metadata_partition, events)
+        if self.now_ms == NOW_MS:
+            self.now_ms -= 3_600_000
+            self.events += [updated(2, state) for state in (DELETING, DELETED)]
+
+
+def test_a_clock_that_is_set_back_makes_nothing_that_was_read_look_new() -> None:
+    cluster = SetBackCluster()
+    stored_in(cluster)
+
+    outcome = cluster.recover(batch_segments=1)
+
+    (partition,) = outcome.partitions
+    assert (partition.done, partition.skipped, partition.events) == (2, 1, 4)
 
 
 @dataclass

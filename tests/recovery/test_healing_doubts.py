@@ -6,6 +6,7 @@ from dataclasses import replace
 from errno import EIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,7 +18,7 @@ from tieredctl.kafka.replica_segments import ReplicaDirectories
 from tieredctl.ops.guards.lease import Unguarded
 from tieredctl.ops.guards.store_clock import StoreClock
 from tieredctl.ops.healing.healing import Healing
-from tieredctl.ops.healing.object_writing import FreshSegments
+from tieredctl.ops.healing.object_writing import LOOK_AGAIN_MS, FreshSegments
 from tieredctl.ops.healing.sources import OtherStore
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.accepted_losses import NothingAccepted
@@ -111,6 +112,21 @@ def test_what_was_written_while_a_broker_deleted_the_segment_is_named_and_not_ca
     assert local.keys(deleted)[Part.LOG] in outcome.stopped.message
     assert local.keys(other)[Part.LOG] not in outcome.stopped.message
     assert [one.is_healed for one in outcome.segments] == [False, True]
+
+
+def test_metadata_is_read_again_once_it_is_old_or_a_clock_that_was_set_back_hides_its_age(
+    local: CapturedCluster,
+) -> None:
+    segment_id = longest_chain(local)[0].segment_id
+    for later_ms, readings in ((LOOK_AGAIN_MS - 1, 1), (LOOK_AGAIN_MS, 2), (-1, 2)):
+        read, clock = Mock(side_effect=local.stream), Mock(return_value=0)
+        fresh = FreshSegments(read, clock)
+        fresh.finished(segment_id)
+
+        clock.return_value = later_ms
+        fresh.finished(segment_id)
+
+        assert read.call_count == readings, later_ms
 
 
 def test_a_log_that_contradicts_what_is_sound_beside_it_is_taken_from_no_store(local: CapturedCluster) -> None:

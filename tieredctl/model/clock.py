@@ -24,3 +24,8 @@ def is_after(timestamp_ms: int, now_ms: int) -> bool:
 def is_dated(timestamp_ms: int, now_ms: int) -> bool:
     """Whether this may be when a record was made: producers may set no timestamp, or one in microseconds."""
     return timestamp_ms >= 0 and not is_after(timestamp_ms, now_ms)
+
+
+def has_passed(span_ms: int, since_ms: int, now_ms: int) -> bool:
+    """Whether so long has passed by a clock; also where it was set back meanwhile, and nobody knows how long it was."""
+    return not 0 <= now_ms - since_ms < span_ms

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.clock import has_passed
 from tieredctl.ops.guards.comparison import same_bytes
 from tieredctl.ops.guards.quarantine_keys import quarantine_key
 from tieredctl.ops.guards.sealed_notes import copied_bytes, note_bytes
@@ -43,7 +44,7 @@ class FreshSegments:
 
     def finished(self, segment_id: str) -> KnownSegmentOfPartition:
         """The segment as of at most `LOOK_AGAIN_MS` ago. Raises TieredctlError as `SegmentsOnce.finished` does."""
-        if self._known is None or self.clock_ms() - self._read_ms >= LOOK_AGAIN_MS:
+        if self._known is None or has_passed(LOOK_AGAIN_MS, self._read_ms, self.clock_ms()):
             return self.read_again().finished(segment_id)
         return self._known.finished(segment_id)
 

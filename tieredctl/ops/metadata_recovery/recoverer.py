@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import compress
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.clock import has_passed
 from tieredctl.model.counted import counted
 from tieredctl.model.events import MetadataEvent, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
@@ -159,7 +160,7 @@ class Recoverer:
             outcome.events += len(events)
 
     def _look_again(self) -> None:
-        if self.clock_ms() - self._looked_ms >= LOOK_AGAIN_MS:
+        if has_passed(LOOK_AGAIN_MS, self._looked_ms, self.clock_ms()):
             self._looked_ms = self.clock_ms()
             self.known.refresh()
 
