@@ -177,6 +177,31 @@ def test_it_is_named_where_the_user_interrupts_and_it_cannot_be_taken_back() -> 
     assert cluster.promised() == {segment_id(1)}
 
 
+class InterruptedLease:
+    """A lease that cannot be renewed once, right when the user presses Ctrl-C."""
+
+    clock = StoreClock(lambda: 0, 0)
+
+    def __init__(self) -> None:
+        self.renewals = 0
+
+    def renew(self) -> None:
+        self.renewals += 1
+        if self.renewals == 2:
+            interruption.request()
+            raise TieredctlError(ErrorCode.STORE_UNREACHABLE, "It does not answer.")
+
+
+def test_it_is_taken_back_though_the_user_interrupts_the_reading_back_of_a_stopped_run() -> None:
+    cluster = deleting()
+    cluster.lease = InterruptedLease()
+
+    with forgotten(), pytest.raises(KeyboardInterrupt):
+        cluster.recover(batch_segments=1)
+
+    assert (cluster.promised(), cluster.boundaries) == (set(), 4)
+
+
 @contextmanager
 def forgotten() -> Iterator[None]:
     """Without the interruption afterwards."""

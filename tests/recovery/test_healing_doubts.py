@@ -114,6 +114,38 @@ def test_what_was_written_while_a_broker_deleted_the_segment_is_named_and_not_ca
     assert [one.is_healed for one in outcome.segments] == [False, True]
 
 
+def test_it_is_named_though_the_user_interrupts_the_closing_look(local: CapturedCluster) -> None:
+    deleted = longest_chain(local)[2]
+    store = without_logs(local, deleted)
+    healer = local.healer(store, local.elsewhere())
+    events = [one.event for one in local.stream().records()]
+    streams = [EventStream(EventsInMemory(some)) for some in (events, [*events, deletion_of(deleted)])]
+    read = Mock(side_effect=[streams[0], KeyboardInterrupt, streams[1]])
+    healing = Healing(
+        *([local.plan(healer, deleted)], healer, store, FreshSegments(read, lambda: 0), lambda _topic: INTERVAL)
+    )
+
+    with pytest.raises(TieredctlError) as ended:
+        healing.run(Unguarded(StoreClock(lambda: 0, 0)))
+
+    assert ended.value.code is ErrorCode.INTERRUPTED
+    assert local.keys(deleted)[Part.LOG] in ended.value.message
+
+
+def test_what_ends_a_run_is_told_rather_than_a_change_after_which_it_went_on(local: CapturedCluster) -> None:
+    changed, other = longest_chain(local)[2:4]
+    store = without_logs(local, changed, other)
+    healer = local.healer(store, local.elsewhere())
+    plans = [local.plan(healer, one) for one in (changed, other)]
+    store.put(local.keys(changed)[Part.LOG], b"another's")
+    lease = Mock(renew=Mock(side_effect=TieredctlError(ErrorCode.LEASE_LOST, "It is lost.")))
+
+    outcome = Healing(plans, healer, store, FreshSegments(local.stream, lambda: 0), lambda _topic: INTERVAL).run(lease)
+
+    assert outcome.stopped is not None
+    assert (outcome.stopped.code, outcome.exit_code) == (ErrorCode.LEASE_LOST, ExitCode.LOCKED)
+
+
 def test_metadata_is_read_again_once_it_is_old_or_a_clock_that_was_set_back_hides_its_age(
     local: CapturedCluster,
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -130,6 +131,22 @@ def test_it_is_named_though_the_user_interrupts(
     interruption.forget()
     if isinstance(ended.value, TieredctlError):
         assert (ended.value.code, log_of(2) in ended.value.message) == (ErrorCode.INTERRUPTED, True)
+
+
+def test_it_is_named_though_the_user_interrupts_the_last_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = MovingCluster(before_deletion=REGISTERED, answers=False)
+    looked, times = Purge._is_somewhere, iter([KeyboardInterrupt])
+
+    def look(*pair: Any) -> bool:
+        for interruption_once in times:
+            raise interruption_once
+        return looked(*pair)
+
+    monkeypatch.setattr(Purge, "_is_somewhere", look)
+    with pytest.raises(TieredctlError) as ended:
+        cluster.purge()
+
+    assert (ended.value.code, ended.value.message.count(log_of(2))) == (ErrorCode.INTERRUPTED, 1)
 
 
 def test_what_is_back_in_its_place_is_not_lost() -> None:

@@ -48,28 +48,38 @@ def write_in_turn(
     fresh: FreshSegments,
     outcome: Outcome,
 ) -> Collection[str]:
-    """Calls `write` with each, then `tell`. A segment that changed meanwhile is left alone. Whatever stops it, or the
+    """Calls `write` with each, then `tell`. A segment that changed meanwhile is left alone. Whatever stops it, else the
     first such change, is in the outcome. Returns the ids of those written to that the metadata of now still promises.
 
     Raises KeyboardInterrupt after an interruption, or TieredctlError `interrupted` with what the closing look found.
     """
     try:
-        for segment in segments:
-            try:
-                write(segment)
-            except TieredctlError as error:
-                outcome.stopped = outcome.stopped or error
-                if error.code not in OF_ONE_SEGMENT:
-                    break
-            tell(segment)
+        _write_each(segments, write, tell, outcome)
+        promised, outcome.stopped = _closing_look(fresh, _tried(segments), outcome.stopped)
     except KeyboardInterrupt:
         with cleanup_section():
             _, found = _closing_look(fresh, _tried(segments), None)
         if found is not None:
             raise TieredctlError(ErrorCode.INTERRUPTED, f"Interrupted. {found.message}", hint=found.hint) from None
         raise
-    promised, outcome.stopped = _closing_look(fresh, _tried(segments), outcome.stopped)
     return promised
+
+
+def _write_each(
+    segments: Sequence[_Written],
+    write: Callable[[_Written], None],
+    tell: Callable[[_Written], None],
+    outcome: Outcome,
+) -> None:
+    for segment in segments:
+        try:
+            write(segment)
+        except TieredctlError as error:
+            if error.code not in OF_ONE_SEGMENT:
+                outcome.stopped = error  # rather than an earlier change, after which it went on
+                return
+            outcome.stopped = outcome.stopped or error
+        tell(segment)
 
 
 def _tried(segments: Sequence[WrittenSegment]) -> dict[str, Sequence[str]]:

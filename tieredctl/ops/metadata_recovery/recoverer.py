@@ -106,10 +106,8 @@ class Recoverer:
         planned = [RecoveredPartition(plan=plan, left=plan.to_do) for plan in self.recovery.partitions if plan.to_do]
         outcome = RecoveryOutcome(partitions=planned)
         try:
-            for one in outcome.partitions:
-                self._recover(one, is_last=one is outcome.partitions[-1])
-        except TieredctlError as error:
-            outcome.stopped = error
+            self._recover_each(outcome)
+            self._read_back(outcome)
         except KeyboardInterrupt:
             outcome.stopped = interrupted = TieredctlError(ErrorCode.INTERRUPTED, "Interrupted.")
             with cleanup_section():
@@ -117,8 +115,14 @@ class Recoverer:
             if outcome.stopped is interrupted:
                 raise
             raise outcome.stopped from None
-        self._read_back(outcome)
         return outcome
+
+    def _recover_each(self, outcome: RecoveryOutcome) -> None:
+        try:
+            for one in outcome.partitions:
+                self._recover(one, is_last=one is outcome.partitions[-1])
+        except TieredctlError as error:
+            outcome.stopped = error
 
     def _recover(self, outcome: RecoveredPartition, *, is_last: bool) -> None:
         segments = outcome.plan.to_recover()

@@ -258,14 +258,11 @@ class Purge(PurgeCheck):
             try:
                 with self._old_copies(lease.clock(), result) as copies:
                     try:
-                        for batch in self._batches(copies, result):
-                            self._purge(batch, lease, result)
-                    except TieredctlError as error:
-                        result.stopped = error
+                        self._purge_each(copies, lease, result)
+                        self._look_again(copies, result)
                     except KeyboardInterrupt:
                         self._name_lost(copies, result)
                         raise
-                    self._look_again(copies, result)
             except TieredctlError as error:
                 if error.code is ErrorCode.INTERRUPTED:
                     raise
@@ -274,6 +271,13 @@ class Purge(PurgeCheck):
                 forget_original_times(self.store, self.key, TIMES_OF_COPIES)
                 forget_noted_bytes(self.store, self.key)
         return result
+
+    def _purge_each(self, copies: SpooledBatches, lease: Hold, result: PurgeOutcome) -> None:
+        try:
+            for batch in self._batches(copies, result):
+                self._purge(batch, lease, result)
+        except TieredctlError as error:
+            result.stopped = error
 
     def _purge(self, batch: Sequence[_Pair], lease: Hold, result: PurgeOutcome) -> None:
         doomed = self._demand_unowned(batch, result)
@@ -300,6 +304,7 @@ class Purge(PurgeCheck):
 
     def _name_lost(self, copies: SpooledBatches, result: PurgeOutcome) -> None:
         """After an interruption. Raises TieredctlError `interrupted` where anything is lost."""
+        result.lost.clear()  # the last look, too, may have been interrupted
         with cleanup_section():
             self._look_again(copies, result)
         if result.lost:
