@@ -174,6 +174,21 @@ def test_status_has_the_age_of_the_newest_that_can_be_restored(sets: CapturedSet
     assert behind.document()["summary"]["newestRestorable"] == 1
 
 
+def test_status_names_what_is_wrong_with_sets_after_the_newest_that_can_be_restored(
+    sets: CapturedSets, tieredctl: Tieredctl
+) -> None:
+    key = known(sets).manifest_key(2)
+    checkpoint = sets.folder / known(sets).file_key(known(sets).read(2).manifest, CLUSTER_FILE)
+    words = ("backup", "status", "--from", f"file:{sets.folder}", "--max-age", "30000d")
+
+    for path, break_it in ((checkpoint, cut), (checkpoint, Path.unlink), (sets.folder / key, altered)):
+        break_it(path)
+        status = tieredctl(*words)
+        assert (status.exit_code, key in status.err) == (ExitCode.CORRUPTION, True), status.err
+    sets.add(full=True)
+    assert tieredctl(*words).exit_code == ExitCode.CLEAN
+
+
 @pytest.mark.integration
 def test_an_alert_fires_where_no_young_and_whole_set_is_there_and_no_other_time(
     sets: CapturedSets, tieredctl: Tieredctl, tmp_path: Path

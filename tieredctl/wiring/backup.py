@@ -16,7 +16,7 @@ from tieredctl.ops.backup.manifests import SECRETS_FILE, Manifest
 from tieredctl.ops.backup.pruning import PruneOutcome, Pruning
 from tieredctl.ops.backup.pruning_plan import KeepRules, PrunePlan, plan_prune
 from tieredctl.ops.backup.run import Backup, BackupRun
-from tieredctl.ops.backup.sets import NOT_READABLE, ClusterSets, the_cluster
+from tieredctl.ops.backup.sets import NOT_READABLE, ClusterSets, damage, the_cluster
 from tieredctl.ops.guards.kept_versions import WhatStays, retention_of
 from tieredctl.ops.guards.lease import lease_held
 from tieredctl.ops.guards.store_clock import demand_common_time
@@ -62,22 +62,24 @@ def backup_sets(place: StorePlace, cluster_id: str | None) -> ClusterSets[Object
     return ClusterSets(store, the_cluster(store, cluster_id))
 
 
-def newest_restorable(sets: ClusterSets[ObjectStore]) -> tuple[list[Manifest], int | None]:
-    """The manifests that can be read, and the number of the newest set whose chain is whole, by the manifests alone;
-    None where there is none."""
-    manifests = _readable(sets)
-    newest: int | None = None
-    for one in reversed(manifests):
+def newest_restorable(sets: ClusterSets[ObjectStore]) -> tuple[list[Manifest], int | None, list[Finding]]:
+    """The manifests that can be read, the number of the newest set whose chain is whole, by the manifests and the sizes
+    of files alone, None where there is none, and why those after it are not."""
+    passed_over: list[Finding] = []
+    for number in reversed(sets.numbers()):
         try:
-            chain = sets.chain(one.number)
+            lacking = [one.manifest for one in sets.chain(number) if not sets.has_files(one.manifest)]
         except TieredctlError as error:
             if error.code not in NOT_READABLE:
                 raise
+            if error.code is ErrorCode.UNDECODABLE:  # else it was pruned meanwhile
+                passed_over.append(damage(sets.manifest_key(number), error.message, number))
             continue
-        if all(sets.has_files(known.manifest) for known in chain):
-            newest = one.number
-            break
-    return manifests, newest
+        if not lacking:
+            return _readable(sets), number, passed_over
+        what = f"files of set {lacking[0].number}, which it needs, are missing or have another size"
+        passed_over.append(damage(sets.manifest_key(number), what, number))
+    return _readable(sets), None, passed_over
 
 
 def _readable(sets: ClusterSets[ObjectStore]) -> list[Manifest]:

@@ -98,13 +98,13 @@ def status(
     """List a cluster's backup sets, and the age of the newest that can be restored; --metrics-file has it too.
 
     Files are looked for, and not read: `backup verify` reads them. The age is by the older of two clocks: that of the
-    machine on which the set was made, and the store's. Exit 5 if that set lacks events.
+    machine on which the set was made, and the store's. Exit 5 if that set lacks events, 4 if a newer one is damaged.
 
     For example: tieredctl backup status --from s3://backups/kafka --max-age 26h
     """
     limit_ms, now_ms = duration_ms(max_age), clock_ms()
     sets = backup_sets(StorePlace(source, pairs("--store-option", store_option)), cluster_id)
-    listed, newest = newest_restorable(sets)
+    listed, newest, passed_over = newest_restorable(sets)
     written_ms = sets.written_ms()
     manifests = [one for one in listed if one.number in written_ms]  # what is pruned meanwhile is none
     ages_ms = {one.number: now_ms - min(one.created_ms, written_ms[one.number]) for one in manifests}
@@ -123,9 +123,12 @@ def status(
     restorable = next((one for one in manifests if one.number == newest), None)
     age_ms = None if restorable is None else ages_ms[restorable.number]
     findings = [
-        Finding(FindingCode.BACKUP_INCOMPLETE, METADATA_TOPIC, f"set {newest} lacks events: {one}", {"what": one})
-        for one in (() if restorable is None else restorable.unread)
-        if one.startswith(METADATA_TOPIC)
+        *passed_over,
+        *(
+            Finding(FindingCode.BACKUP_INCOMPLETE, METADATA_TOPIC, f"set {newest} lacks events: {one}", {"what": one})
+            for one in (() if restorable is None else restorable.unread)
+            if one.startswith(METADATA_TOPIC)
+        ),
     ]
     if age_ms is None:
         findings.append(Finding(FindingCode.BACKUP_OLD, sets.cluster_id, "no set can be restored", {"ageMs": None}))

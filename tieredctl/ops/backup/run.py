@@ -31,7 +31,7 @@ from tieredctl.ops.backup.manifests import (
     Manifest,
     SetFile,
 )
-from tieredctl.ops.backup.sets import ClusterSets, KnownSet, publish
+from tieredctl.ops.backup.sets import ClusterSets, KnownSet, damage, publish
 from tieredctl.ops.cluster.broker_settings import METADATA_PREFIX, STORAGE_PREFIX
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.completeness import doubts
@@ -150,9 +150,7 @@ class BackupRun:
                 raise
             if not self.full:
                 raise TieredctlError(error.code, error.message, hint=_BEGIN_AGAIN) from None
-            key = self.sets.manifest_key(newest)
-            evidence = {"key": key, "set": newest}
-            self.findings.append(Finding(FindingCode.BACKUP_DAMAGED, key, error.message.rstrip("."), evidence))
+            self.findings.append(damage(self.sets.manifest_key(newest), error.message, newest))
 
     def _newest(self) -> tuple[int, int]:
         """The numbers of the newest set, and of that with which a prune had them begin; 0 for none. Looks again where a

@@ -301,7 +301,12 @@ def _fault(file: SetFile, data: bytes | None) -> str | None:
 
 
 def _finding(key: str, what: str, number: int) -> _Found:
-    return number, Finding(FindingCode.BACKUP_DAMAGED, key, what, {"key": key, "set": number})
+    return number, damage(key, what, number)
+
+
+def damage(key: str, what: str, number: int) -> Finding:
+    """The finding that an object of a set is not as it was written."""
+    return Finding(FindingCode.BACKUP_DAMAGED, key, what.rstrip("."), {"key": key, "set": number})
 
 
 def damaged(key: str, reason: str) -> TieredctlError:
