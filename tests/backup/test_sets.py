@@ -23,7 +23,15 @@ from tieredctl.kraft.difference import changes
 from tieredctl.kraft.entries import Kind
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ops.backup.cluster_state import fetch_cluster_state, read_cluster_state
-from tieredctl.ops.backup.manifests import CLUSTER_FILE, EVENTS_FILE, OFFSETS_FILE, SETTINGS_FILE, read_manifest
+from tieredctl.ops.backup.manifests import (
+    CLUSTER_FILE,
+    EVENTS_FILE,
+    GROUPS_FILE,
+    OFFSETS_FILE,
+    SETTINGS_FILE,
+    SetFile,
+    read_manifest,
+)
 from tieredctl.ops.backup.sets import ClusterSets, publish
 from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.ports.snapshot_source import LeaderChanged, QuorumLeader
@@ -116,6 +124,33 @@ def test_no_restore_begins_with_a_damaged_set(sets: CapturedSets, tmp_path: Path
         assert refused.exit_code == ExitCode.CORRUPTION, key
         assert not (tmp_path / "node").exists()
         file.write_bytes(data)
+
+
+def test_a_file_that_no_backup_wrote_is_refused_though_its_checksum_is_right(
+    sets: CapturedSets, tieredctl: Tieredctl
+) -> None:
+    manifest = known(sets).read(2).manifest
+    ends = {"topicId": "x", "partition": 0}
+    hostile = {
+        OFFSETS_FILE: (*_NO_ITEMS, [ends | {"earliest": None, "latest": 3}], [ends | {"earliest": 4, "latest": 3}]),
+        GROUPS_FILE: (*_NO_ITEMS, [{"group": "g", "topic": "orders7", "partition": "x", "offset": 1}]),
+    }
+    for name, contents in hostile.items():
+        file = sets.folder / known(sets).file_key(manifest, name)
+        before = file.read_bytes()
+        for content in contents:
+            data = content if isinstance(content, bytes) else json.dumps({"items": content}).encode()
+            file.write_bytes(data)
+            files = [SetFile.of(name, data) if one.name == name else one for one in manifest.files]
+            (sets.folder / known(sets).manifest_key(2)).write_bytes(replace(manifest, files=files).encode())
+
+            refused = tieredctl("restore", "plan", *sets.words("1"))
+
+            assert (refused.exit_code, name in refused.err) == (ExitCode.CORRUPTION, True), (content, refused.err)
+        file.write_bytes(before)
+
+
+_NO_ITEMS = (b"", b"[]", b"{}", b"[" * 100_000, 5, [5], [{"topicId": 5}])
 
 
 def test_swapped_manifests_and_files_are_found(sets: CapturedSets, tieredctl: Tieredctl) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.backup.cluster_state import ClusterState, read_cluster_state
@@ -23,7 +23,7 @@ from tieredctl.ops.backup.manifests import (
     Manifest,
     NamedSecret,
 )
-from tieredctl.ops.backup.sets import ClusterSets, KnownSet
+from tieredctl.ops.backup.sets import ClusterSets, KnownSet, damaged
 from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata_recovery.event_rebuilding import StoreListing
 from tieredctl.ops.metadata_recovery.recovery_plan import StoredPartitions
@@ -37,6 +37,7 @@ from tieredctl.ports.object_store import ObjectStore, list_unreserved
 from tieredctl.wiring.backup import backup_sets
 from tieredctl.wiring.places import StorePlace
 
+_Item = TypeVar("_Item")
 Beginnings = Mapping[tuple[str, int], int]
 """Where the user says that logs begin, by topic and partition."""
 
@@ -194,16 +195,32 @@ def _events(sets: ClusterSets[ObjectStore], chain: Sequence[KnownSet], folder: P
 
 
 def _log_ends(sets: ClusterSets[ObjectStore], manifest: Manifest) -> dict[tuple[str, int], LogEnds]:
-    items = _items(sets, manifest, OFFSETS_FILE)
-    return {(one["topicId"], one["partition"]): LogEnds(one["earliest"], one["latest"]) for one in items}
+    def read(one: Mapping[str, Any]) -> tuple[tuple[str, int], LogEnds]:
+        ends = LogEnds(int(one["earliest"]), int(one["latest"]))
+        if not 0 <= ends.earliest <= ends.latest:
+            raise ValueError(ends)
+        return (str(one["topicId"]), int(one["partition"])), ends
+
+    return dict(_items(sets, manifest, OFFSETS_FILE, read))
 
 
 def _committed(sets: ClusterSets[ObjectStore], manifest: Manifest) -> list[CommittedOffset]:
     if manifest.file(GROUPS_FILE) is None:
         return []
-    return [CommittedOffset(**one) for one in _items(sets, manifest, GROUPS_FILE)]
+
+    def read(one: Mapping[str, Any]) -> CommittedOffset:
+        return CommittedOffset(str(one["group"]), str(one["topic"]), int(one["partition"]), int(one["offset"]))
+
+    return _items(sets, manifest, GROUPS_FILE, read)
 
 
-def _items(sets: ClusterSets[ObjectStore], manifest: Manifest, name: str) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = json.loads(sets.read_file(manifest, name))["items"]
-    return items
+def _items(
+    sets: ClusterSets[ObjectStore], manifest: Manifest, name: str, read: Callable[[Mapping[str, Any]], _Item]
+) -> list[_Item]:
+    """What `read` makes of each item of a file. Raises TieredctlError `undecodable` for what no backup wrote: its
+    checksum does not prove who did."""
+    data = sets.read_file(manifest, name)
+    try:
+        return [read(one) for one in json.loads(data)["items"]]
+    except (KeyError, OverflowError, RecursionError, TypeError, ValueError):
+        raise damaged(sets.file_key(manifest, name), "it is not what `backup run` writes") from None
