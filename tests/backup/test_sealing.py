@@ -115,7 +115,8 @@ def test_what_is_no_long_enough_rsa_key_is_refused(what: str, tmp_path: Path) ->
     elif what != "missing":
         for file in (public, private):
             file.write_text("" if what == "empty" else "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n")
-    code = ErrorCode.PATH_MISSING if what == "missing" else ErrorCode.PRIVATE_KEY
+    no_files = {"missing": ErrorCode.PATH_MISSING, "folder": ErrorCode.USAGE}
+    code = no_files.get(what, ErrorCode.PRIVATE_KEY)
 
     with pytest.raises(TieredctlError) as of_public:
         read_recipient(public)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
+from tieredctl.ops.file_reading import reading
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
@@ -49,14 +50,14 @@ def read_recipients(files: Sequence[Path]) -> list[Recipient]:
 
 def read_recipient(file: Path) -> Recipient:
     """A public key in PEM. Raises TieredctlError `private-key` for anything else, and for an RSA key of less than 2048
-    bits, `path-missing` and `path-forbidden`."""
+    bits, and as `reading` does."""
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
     except ImportError:
         raise _missing() from None
-    pem = _pem(file, "public key")
+    pem = _pem(file)
     if b"PRIVATE KEY-----" in pem:
         raise TieredctlError(ErrorCode.PRIVATE_KEY, f"{file} holds a private key.", hint=_HOW_TO_TAKE_PUBLIC)
     try:
@@ -72,15 +73,15 @@ def read_recipient(file: Path) -> Recipient:
 
 def read_identity(file: Path, environment: Mapping[str, str] = os.environ) -> Identity:
     """A private key in PEM; the password of an encrypted one is in `IDENTITY_PASSWORD`. Raises TieredctlError
-    `private-key` for anything else, without the right password, and for a key of less than 2048 bits, `path-missing`
-    and `path-forbidden`."""
+    `private-key` for anything else, without the right password, and for a key of less than 2048 bits, and as `reading`
+    does."""
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
     except ImportError:
         raise _missing() from None
-    pem = _pem(file, "private key")
+    pem = _pem(file)
     password = environment.get(IDENTITY_PASSWORD, "")
     if b"ENCRYPTED" in pem and not password:
         hint = f"Put its password into the environment variable {IDENTITY_PASSWORD}."
@@ -100,17 +101,9 @@ def read_identity(file: Path, environment: Mapping[str, str] = os.environ) -> Id
     return Identity(key, _fingerprint(key.public_key()), file)
 
 
-def _pem(file: Path, what: str) -> bytes:
-    try:
-        with file.open("rb") as opened:
-            return opened.read(_LARGEST_FILE)
-    except FileNotFoundError:
-        raise TieredctlError(ErrorCode.PATH_MISSING, f"There is no {what} {file}.") from None
-    except PermissionError:
-        raise TieredctlError(ErrorCode.PATH_FORBIDDEN, f"The {what} {file} may not be read.") from None
-    except (OSError, ValueError) as error:
-        message = f"The {what} {str(file)!r} cannot be read: {error}."
-        raise TieredctlError(ErrorCode.PRIVATE_KEY, message, hint="Name a file in PEM.") from None
+def _pem(file: Path) -> bytes:
+    with reading(file), file.open("rb") as opened:
+        return opened.read(_LARGEST_FILE)
 
 
 def _demand_long(file: Path, bits: int) -> None:
