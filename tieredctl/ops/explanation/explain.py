@@ -69,14 +69,14 @@ def other_segments(remote: RemoteLogMetadataCache, offset: int, segment: KnownSe
     ]
 
 
-class SegmentObjects(NamedTuple):
+class ExplainedObjects(NamedTuple):
     """A segment's objects as documents, and a finding for each promised one that is missing."""
 
     items: Sequence[Document]
     findings: Sequence[Finding]
 
 
-def segment_objects(store: ObjectStore, layout: Layout, segment: RemoteLogSegmentMetadata) -> SegmentObjects:
+def segment_objects(store: ObjectStore, layout: Layout, segment: RemoteLogSegmentMetadata) -> ExplainedObjects:
     """The objects that the layout promises for a segment in COPY_SEGMENT_FINISHED, and any others that exist. `size` is
     in bytes, as stored; null for missing ones. Raises TieredctlError as the store does."""
     # Without a store, an offset is explained by metadata alone.
@@ -95,5 +95,5 @@ def segment_objects(store: ObjectStore, layout: Layout, segment: RemoteLogSegmen
         if stored is None and part in promised:
             report_missing(part, findings)
     if len(findings.found) == len(promised):
-        return SegmentObjects(items, OtherForms(store, layout).judge([segment]))
-    return SegmentObjects(items, findings.found)
+        return ExplainedObjects(items, OtherForms(store, layout).judge([segment]))
+    return ExplainedObjects(items, findings.found)
