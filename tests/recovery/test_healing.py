@@ -352,13 +352,13 @@ def test_one_segment_that_cannot_be_read_keeps_no_other_from_being_healed(local:
     healing = SegmentsHealing(None, "memory:", {}, places, None, local.healer(store), IndexIntervals(places, INTERVAL))
     wanted = WantedSegments((archived.segment_id, lost.segment_id))
 
-    healing.plan(wanted, local.segments, NothingAccepted())
+    healing.plan(wanted, wanted.ids(local.segments), local.segments, NothingAccepted())
 
     assert [*healing.passed_over] == [archived.segment_id]
     assert [one.metadata for one in healing.plans] == [lost]
     store.is_silent = True
     with pytest.raises(TieredctlError):
-        healing.plan(wanted, local.segments, NothingAccepted())
+        healing.plan(wanted, wanted.ids(local.segments), local.segments, NothingAccepted())
 
 
 def test_where_the_store_no_longer_answers_nothing_counts_as_accepted(local: CapturedCluster) -> None:
@@ -387,7 +387,7 @@ def test_what_tieredctl_removed_itself_comes_back_only_if_it_is_named(local: Cap
     def planned(wanted: WantedSegments) -> SegmentsHealing:
         intervals = IndexIntervals(places, INTERVAL)
         healing = SegmentsHealing(None, "memory:", {}, places, None, local.healer(store), intervals)
-        healing.plan(wanted, local.segments, NothingAccepted())
+        healing.plan(wanted, wanted.ids(local.segments), local.segments, NothingAccepted())
         return healing
 
     of_all, of_named = planned(WantedSegments(None, selected)), planned(WantedSegments((removed.segment_id,)))

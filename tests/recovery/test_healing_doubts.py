@@ -72,7 +72,7 @@ def test_bytes_that_may_be_where_nothing_could_be_read_are_not_lost(
     healer = local.healer(store, *others, disks=disks)
     healing = SegmentsHealing(None, "memory:", {}, places, None, healer, IndexIntervals(places, INTERVAL))
 
-    healing.plan(WantedSegments((metadata.segment_id,)), local.segments, NothingAccepted())
+    healing.plan(WantedSegments((metadata.segment_id,)), [metadata.segment_id], local.segments, NothingAccepted())
 
     assert [row["action"] for row in healing.rows()] == ["unknown", "unknown"]
     assert (healing.to_write(), healing.unaccepted(), healing.unknown()) == (0, 0, 2)

@@ -128,10 +128,12 @@ class SegmentsHealing:
         outcome.skipped = len(self.passed_over)
         return outcome
 
-    def plan(self, wanted: WantedSegments, segments: SegmentsOnce, accepted: AcceptedLosses) -> None:
-        """Plans each segment, in the order in which one's producers are needed for the next."""
+    def plan(
+        self, wanted: WantedSegments, ids: Sequence[str], segments: SegmentsOnce, accepted: AcceptedLosses
+    ) -> None:
+        """Plans each of the wanted segments, whose ids are given in the order in which one's producers are needed for
+        the next."""
         rebuilt: dict[str, bytes] = {}
-        ids = wanted.ids(segments)
         removed = RemovedSegments(partial(read_removed_keys, self._healer.store, usable_key()))
         for number, segment_id in enumerate(ids):
             try:
@@ -195,18 +197,19 @@ def plan_healing(
         demand_same_cluster(cluster_id, wanted.cluster_id)
         segments = SegmentsOnce.of(stream)
         source = {**stream.source.describe(), "store": opened.store.url, "layout": opened.layout.name}
-    ids = frozenset(wanted.ids(segments))
+    ids = wanted.ids(segments)
+    wanted_ids = frozenset(ids)
 
     def is_wanted(key: str) -> bool:
         explained = opened.layout.explain(key)
-        return explained is not None and explained.segment_id in ids
+        return explained is not None and explained.segment_id in wanted_ids
 
     healer = Healer(
         *opened, ObjectSources(opened.store, others, is_wanted), ReplicaDirectories.of(tuple(sources.log_dirs))
     )
     intervals = IndexIntervals(metadata, index_interval_bytes)
     healing = SegmentsHealing(cluster_id, opened.store.url, source, metadata, remote, healer, intervals)
-    healing.plan(wanted, segments, read_accepted_losses(opened.store, usable_key()))
+    healing.plan(wanted, ids, segments, read_accepted_losses(opened.store, usable_key()))
     if remote is not None and healing.plans:
         demand_conditional_writes(remote.store)
     return healing
