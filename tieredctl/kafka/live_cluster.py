@@ -10,8 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.kafka.cluster_answers import (
+    features_in,
+    listed_offset,
+    partitions_of,
+    quorum_description,
+    settings_in,
+)
 from tieredctl.kafka.kafka_python_client import CLUSTER_DENIED, PatientCluster, is_passing
-from tieredctl.kafka.server_connection import server_name
 from tieredctl.model.ids import uuid_text
 from tieredctl.model.nearest import nearest_hint
 from tieredctl.ports.cluster import (
@@ -23,7 +29,6 @@ from tieredctl.ports.cluster import (
     OffsetSpec,
     PartitionDescription,
     QuorumDescription,
-    QuorumReplica,
     TopicDescription,
 )
 
@@ -38,14 +43,6 @@ _SET, _DELETE = 0, 1
 _UNKNOWN_TOPIC, _NOT_LEADER, _INVALID_TOPIC = 3, 6, 17
 _PASSING = frozenset({_UNKNOWN_TOPIC, 5, _NOT_LEADER, 74, 75, 78})
 """LEADER_NOT_AVAILABLE, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE; a topic is new, or gone."""
-_CONFIG_SOURCES = {
-    1: "DYNAMIC_TOPIC_CONFIG",
-    2: "DYNAMIC_BROKER_CONFIG",
-    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
-    4: "STATIC_BROKER_CONFIG",
-    5: "DEFAULT_CONFIG",
-}
-"""By number: DescribeConfigsResponse.ConfigSource."""
 
 
 class LiveCluster(PatientCluster):
@@ -66,7 +63,7 @@ class LiveCluster(PatientCluster):
             hint = "A name has letters, digits, '.', '_' and '-', 249 at most."
             raise TieredctlError(ErrorCode.USAGE, f"{name!r} is not a valid topic name.", hint=hint)
         self._demand_access(answer.error_code, f"topic {name}")
-        return TopicDescription(name, uuid_text(answer.topic_id.bytes), tuple(map(_partition, _ordered(answer))))
+        return TopicDescription(name, uuid_text(answer.topic_id.bytes), partitions_of(answer))
 
     def _unknown_topic(self, name: str) -> TieredctlError:
         """The error for an unknown topic, with the nearest names that the user may see, whichever command asked."""
@@ -86,7 +83,7 @@ class LiveCluster(PatientCluster):
         request = MetadataRequest(
             topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
         )
-        return {topic.name: tuple(map(_partition, _ordered(topic))) for topic in self._ask(None, request).topics}
+        return {topic.name: partitions_of(topic) for topic in self._ask(None, request).topics}
 
     def topic_configs(self, names: Sequence[str]) -> Mapping[str, Mapping[str, ConfigValue]]:
         from kafka.admin import ConfigResourceType
@@ -104,7 +101,7 @@ class LiveCluster(PatientCluster):
                 continue
             self._demand_access(resource.error_code, f"topic {resource.resource_name}", "DescribeConfigs")
             _demand_answer(resource.error_code, f"the settings of topic {resource.resource_name}")
-            configs[resource.resource_name] = _configs(resource)
+            configs[resource.resource_name] = settings_in(resource)
         return configs
 
     def broker_configs(self) -> Mapping[int, Mapping[str, ConfigValue]]:
@@ -121,14 +118,14 @@ class LiveCluster(PatientCluster):
             (resource,) = response.results
             self._demand_access(resource.error_code, "the cluster", "DescribeConfigs")
             _demand_answer(resource.error_code, f"the settings of broker {broker}")
-            configs[broker] = _configs(resource)
+            configs[broker] = settings_in(resource)
         return configs
 
     def broker_features(self) -> Mapping[int, BrokerFeatures]:
         def ask(broker: int) -> Any:
             return self._ask(broker, _api_versions_request(), awaits_broker=False)
 
-        return {broker: _features(response) for broker, response in self._of_each_broker(ask)}
+        return {broker: features_in(response) for broker, response in self._of_each_broker(ask)}
 
     def metadata_progress(self) -> MetadataProgress:
         applied: dict[int, int | None] = {}
@@ -178,7 +175,7 @@ class LiveCluster(PatientCluster):
         error_code = response.error_code or (parts[0].error_code if parts else 0)
         if error_code or not parts:
             _demand_answer(error_code or _NOT_LEADER, "its metadata quorum")
-        return _quorum_description(parts[0], response.nodes)
+        return quorum_description(parts[0], response.nodes)
 
     def replica_bytes(self, names: Sequence[str]) -> Mapping[tuple[str, int], Mapping[int, int]]:
         wanted = set(names)
@@ -319,7 +316,7 @@ class LiveCluster(PatientCluster):
                     partition_answer.error_code in _PASSING,
                 )
             else:
-                yield partition_answer.partition_index, _listed(partition_answer), False
+                yield partition_answer.partition_index, listed_offset(partition_answer), False
 
     def _list_offsets_request(self, topic: str, partitions: list[int], timestamp: int) -> Any:
         from kafka.protocol.consumer import ListOffsetsRequest
@@ -336,26 +333,6 @@ class LiveCluster(PatientCluster):
         )
 
 
-def _quorum_description(part: Any, nodes: Any) -> QuorumDescription:
-    return QuorumDescription(
-        part.leader_id,
-        part.leader_epoch,
-        part.high_watermark,
-        voters=sorted(map(_quorum_replica, part.current_voters)),
-        observers=sorted(map(_quorum_replica, part.observers)),
-        controllers={
-            node.node_id: server_name(node.listeners[0].host, node.listeners[0].port)
-            for node in nodes or ()
-            if node.listeners
-        },
-    )
-
-
-def _quorum_replica(replica: Any) -> QuorumReplica:
-    progress = (replica.log_end_offset, replica.last_fetch_timestamp, replica.last_caught_up_timestamp)
-    return QuorumReplica(replica.replica_id, *(None if one == _NONE else one for one in progress))
-
-
 def _demand_answer(error_code: int, what: str) -> None:
     from kafka.errors import for_code
 
@@ -365,32 +342,10 @@ def _demand_answer(error_code: int, what: str) -> None:
         )
 
 
-def _ordered(topic: Any) -> list[Any]:
-    return sorted(topic.partitions, key=lambda partition: int(partition.partition_index))
-
-
-def _partition(answer: Any) -> PartitionDescription:
-    leader = None if answer.leader_id == _NONE else answer.leader_id
-    epoch, replicas, in_sync = answer.leader_epoch, tuple(answer.replica_nodes), tuple(answer.isr_nodes)
-    return PartitionDescription(answer.partition_index, leader, epoch, replicas, in_sync)
-
-
-def _configs(resource: Any) -> Mapping[str, ConfigValue]:
-    return {
-        config.name: ConfigValue(config.value, _CONFIG_SOURCES.get(config.config_source, "UNKNOWN"))
-        for config in resource.configs
-    }
-
-
 def _api_versions_request() -> Any:
     from kafka.protocol.metadata import ApiVersionsRequest
 
     return ApiVersionsRequest(client_software_name="tieredctl", client_software_version="1", min_version=3)
-
-
-def _features(response: Any) -> BrokerFeatures:
-    supported = {feature.name: feature.max_version for feature in response.supported_features}
-    return BrokerFeatures(supported, {one.name: one.max_version_level for one in response.finalized_features})
 
 
 def _by_leader(partitions: list[PartitionDescription]) -> dict[int | None, list[int]]:
@@ -398,10 +353,3 @@ def _by_leader(partitions: list[PartitionDescription]) -> dict[int | None, list[
     for one in partitions:
         leaders[one.leader].append(one.partition)
     return leaders
-
-
-def _listed(answer: Any) -> ListedOffset:
-    if answer.offset == _NONE:
-        return ListedOffset(None)
-    timestamp_ms = None if answer.timestamp == _NONE else answer.timestamp
-    return ListedOffset(answer.offset, timestamp_ms, None if answer.leader_epoch == _NONE else answer.leader_epoch)
