@@ -8,25 +8,14 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.backup.small_sets import CLUSTER_ID, SmallSets, two_chains
-from tests.conftest import examples
 from tests.rigs.mortal_store import Killed
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.backup.manifests import Beginning, read_manifest
-from tieredctl.ops.backup.pruning_plan import Action
 from tieredctl.ops.guards.own_objects import LEASE_KEY
 from tieredctl.ports.object_store import Deletion, DeletionOutcome
 from tieredctl.storage.memory import MemoryStore
-
-AT_MOST = 60
-"""Of the boundaries of a command, the last at which it is killed."""
-
-
-def numbers_of(small: SmallSets) -> list[int]:
-    return small.sets.numbers()
 
 
 def test_sets_before_a_full_one_go_and_all_that_is_left_is_whole() -> None:
@@ -35,7 +24,7 @@ def test_sets_before_a_full_one_go_and_all_that_is_left_is_whole() -> None:
 
     outcome = small.prune(last=2)
 
-    assert (outcome.stopped, outcome.planned, outcome.done, numbers_of(small)) == (None, 3, 3, [4, 5])
+    assert (outcome.stopped, outcome.planned, outcome.done, small.sets.numbers()) == (None, 3, 3, [4, 5])
     assert small.store.objects().keys() == kept | {small.sets.beginning_key(4)}
     small.demand_whole()
     assert small.add().number == 6
@@ -200,7 +189,7 @@ def test_what_is_pruned_while_it_is_verified_is_not_damaged(monkeypatch: pytest.
 
         monkeypatch.setattr(small.store, "read", read_late)
         assert small.sets.findings() == []
-        assert (pending, numbers_of(small)) == ([], [4, 5])
+        assert (pending, small.sets.numbers()) == ([], [4, 5])
 
 
 def test_what_appears_or_changes_meanwhile_is_left_alone() -> None:
@@ -278,7 +267,7 @@ def test_killed_at_every_boundary_in_turn() -> None:
         small.store.kill_after(None)
         small.let_the_lease_run_out()
         small.demand_whole()
-        assert numbers_of(small)[-2:] == [4, 5], step
+        assert small.sets.numbers()[-2:] == [4, 5], step
 
         assert small.prune(last=2).stopped is None, step
 
@@ -298,7 +287,7 @@ def test_a_run_is_not_pruned_under_at_any_boundary() -> None:
         small = two_chains()
         small.store.then(step, partial(small.prune, last=1))
         manifest = small.add()
-        assert (manifest.number, numbers_of(small)) == (6, [4, 5, 6]), step
+        assert (manifest.number, small.sets.numbers()) == (6, [4, 5, 6]), step
         small.demand_whole()
 
 
@@ -315,7 +304,7 @@ def test_a_run_that_slept_while_later_sets_were_made_and_pruned_makes_no_set() -
         with pytest.raises(TieredctlError) as refused:
             small.add()
         assert refused.value.code in (ErrorCode.LOCKED, ErrorCode.UNDECODABLE), step  # its own files were pruned
-        assert numbers_of(small) == [7], step
+        assert small.sets.numbers() == [7], step
         small.demand_whole()
         small.let_the_lease_run_out()
         assert small.prune(last=1).is_complete
@@ -343,59 +332,3 @@ def test_the_first_set_after_a_prune_cannot_be_another() -> None:
     small.store.delete([*small.store.list(small.sets.manifest_key(5))])
     assert {one.subject for one in small.sets.findings()} == {fourth}
     assert small.add().number == 5
-
-
-_DAYS = st.sampled_from([0.0, 0.5, 1.0, 3.0])
-_KILLED = st.one_of(st.none(), st.integers(1, AT_MOST))
-_RULES = st.tuples(st.one_of(st.none(), st.integers(1, 6)), st.one_of(st.none(), _DAYS)).filter(any)
-_RUN = st.tuples(st.just("run"), st.booleans(), st.sampled_from([(), ("groups",)]), _KILLED)
-_PRUNE = st.tuples(st.just("prune"), _RULES, _KILLED)
-_BOTH = st.tuples(st.just("both"), st.booleans(), _RULES, st.integers(1, 12))
-
-
-@settings(max_examples=examples(150))
-@given(st.lists(st.tuples(st.one_of(_RUN, _PRUNE, _BOTH), _DAYS), max_size=20))
-def test_whatever_runs_and_prunes_follow_each_other_what_is_kept_is_whole(steps: list[tuple[tuple, float]]) -> None:  # type: ignore[type-arg]
-    small = SmallSets()
-    small.add()
-    for (kind, *how), days in steps:
-        demanded = {*numbers_of(small)}
-        if kind == "run":
-            full, unread, killed = how
-            small.store.kill_after(killed)
-            with suppress(Killed):
-                small.add(full=full, unread=unread)
-        elif kind == "prune":
-            (last, within_days), killed = how
-            plan = small.plan(last, within_days)
-            demanded = demanded_by(small, last, within_days)
-            small.store.kill_after(killed)
-            with suppress(Killed):
-                assert small.apply(plan).is_complete
-                assert numbers_of(small) == [one.number for one in plan.sets if one.action is Action.KEEP]
-        else:
-            full, rules, step = how
-
-            def prune(demanded: set[int] = demanded, rules: tuple[int | None, float | None] = rules) -> None:
-                demanded &= demanded_by(small, *rules)
-                assert small.prune(*rules).is_complete
-
-            small.store.then(step, prune)
-            small.add(full=full)
-        small.store.kill_after(None)
-        small.store.meanwhile = None
-        small.let_the_lease_run_out()
-        small.pass_days(days)
-        assert {*numbers_of(small)} >= demanded
-        small.demand_whole()
-
-
-def demanded_by(small: SmallSets, last: int | None, within_days: float | None) -> set[int]:
-    """What has to stay whatever a prune does: decided on apart from it."""
-    there = {number: small.sets.read(number).manifest for number in numbers_of(small)}
-    newest_first = sorted(there, reverse=True)
-    named = {newest_first[0], *newest_first[: last or 0]}
-    named |= {next((one for one in newest_first if not there[one].unread), newest_first[0])}
-    limit_ms = small.store.now_ms - (within_days or 0) * 86_400_000
-    named |= {one for one in there if within_days is not None and there[one].created_ms > limit_ms}
-    return {needed for one in named for needed in range(there[one].base, one + 1)}
