@@ -22,7 +22,7 @@ from tests.rigs.repacked_wheels import locked_names, repacked
 from tieredctl import __version__
 from tieredctl.cli.completion.command_table import CommandTable
 from tieredctl.cli.man_pages import man_pages
-from tieredctl.errors import missing_extra
+from tieredctl.installation import missing_extra
 
 BASE = ROOT / "requirements-runtime.lock"
 CONTAINERFILE = ROOT / "Containerfile"

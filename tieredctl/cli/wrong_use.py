@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from tieredctl.cli import PROGRAM
 from tieredctl.cli.typed_words import named_command
-from tieredctl.errors import ErrorCode, TieredctlError, missing_package
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.installation import missing_package
 from tieredctl.model.nearest import nearest_hint
 
 _SURPLUS = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((?P<words>.*)\)", re.DOTALL)

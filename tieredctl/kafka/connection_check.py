@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from tieredctl.errors import missing_extra
+from tieredctl.installation import missing_extra
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
 from tieredctl.kafka.client_libraries import load_client_libraries
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.installation import missing_extra
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
 from tieredctl.kafka.connection_settings import kafka_python_settings

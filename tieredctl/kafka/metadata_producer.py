@@ -10,8 +10,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.metadata_records import encode_event
+from tieredctl.installation import missing_extra
 from tieredctl.kafka.broker_connection import LONGEST_WAIT_SECONDS, REQUEST_TIMEOUT_SECONDS, BrokerConnection
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds
 from tieredctl.kafka.connection_settings import librdkafka_settings

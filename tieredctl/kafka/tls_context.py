@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from tieredctl.errors import missing_extra
+from tieredctl.installation import missing_extra
 from tieredctl.kafka.properties import Properties, unusable
 
 _SYSTEMS_AUTHORITIES = ("", "probe")

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tieredctl.errors import DecodeError, missing_extra
+from tieredctl.errors import DecodeError
 from tieredctl.formats.java_key_store import JKS_MAGIC, WrongPassword, read_java_key_store
+from tieredctl.installation import missing_extra
 from tieredctl.kafka.properties import Properties, unusable
 
 if TYPE_CHECKING:

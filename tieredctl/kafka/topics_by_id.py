@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from tieredctl.errors import TieredctlError, installation_of
+from tieredctl.errors import TieredctlError
+from tieredctl.installation import installation_of
 from tieredctl.kafka.broker_connection import REQUEST_TIMEOUT_SECONDS
 from tieredctl.kafka.client_properties import read_client_properties, timeout_seconds, without_secrets
 from tieredctl.kafka.kafka_python_client import KafkaPythonClient

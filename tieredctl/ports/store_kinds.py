@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from tieredctl.errors import ErrorCode, TieredctlError, missing_package
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.installation import missing_package
 from tieredctl.plugins import PluginKind
 from tieredctl.ports.bucket_settings import BucketSettings
 from tieredctl.ports.object_store import Capability, WritableObjectStore

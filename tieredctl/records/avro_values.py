@@ -12,7 +12,8 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
-from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.installation import missing_extra
 
 _HEADER_BYTES = 5
 _MAGIC = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from tieredctl.errors import missing_extra
+from tieredctl.installation import missing_extra
 
 
 def demand_installed() -> None:

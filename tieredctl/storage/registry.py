@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 
-from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.installation import missing_extra
 from tieredctl.ports.bucket_settings import BucketSettings
 from tieredctl.ports.object_store import ObjectStore, WritableObjectStore
 from tieredctl.ports.read_only_store import ReadOnlyStore

@@ -9,7 +9,7 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 from typing import Any
 
-from tieredctl.errors import missing_extra
+from tieredctl.installation import missing_extra
 from tieredctl.kafka.properties import Properties, unusable
 
 _PREFIX = "sasl.oauthbearer.assertion."

@@ -11,7 +11,8 @@ from base64 import urlsafe_b64encode
 from datetime import UTC
 from typing import Any
 
-from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.installation import missing_extra
 from tieredctl.kafka.sign_in.bearer import BearerSignIn
 from tieredctl.kafka.sign_in.tokens import Token, TokenSource
 

@@ -20,7 +20,8 @@ from threading import Lock
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.installation import missing_extra
 from tieredctl.kafka.properties import unusable
 from tieredctl.kafka.sign_in.bearer import BearerSignIn, librdkafka_settings
 from tieredctl.kafka.sign_in.sign_in import OwnExchange

@@ -10,7 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tieredctl.errors import ErrorCode, TieredctlError, missing_extra
+from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.installation import missing_extra
 from tieredctl.ops.file_reading import reading
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tieredctl.errors import DecodeError, ErrorCode, TieredctlError, missing_extra
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.installation import missing_extra
 from tieredctl.process.tracing import traced
 from tieredctl_inkless.control_plane.queries import TIME_LIMIT
 

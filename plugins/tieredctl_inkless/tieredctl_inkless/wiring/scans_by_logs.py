@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tieredctl.errors import missing_package
+from tieredctl.installation import missing_package
 from tieredctl.model.findings import Finding
 from tieredctl.ops.documents import Document
 from tieredctl.plugins import PluginKind
