@@ -301,7 +301,11 @@ class ErrorCode(StrEnum):
         ExitCode.INCOMPLETE,
         "Nothing is planned or removed by a control plane that may have lost commits.",
     )
-    SPARK_FAILED = "spark-failed", ExitCode.FAILURE, "Read Spark's own message above, or run with --engine local."
+    SPARK_FAILED = (
+        "spark-failed",
+        ExitCode.FAILURE,
+        "Read Spark's own message above. What is a command, not a job, also runs with --engine local.",
+    )
     DEMO_FAILED = "demo-failed", ExitCode.FAILURE, "Please report it, with the output above."
     FAULT = "fault", ExitCode.FAILURE, "Please report this line."
     INTERRUPTED = "interrupted", ExitCode.INTERRUPTED, "Run it again: it resumes where it stopped."

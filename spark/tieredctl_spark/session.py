@@ -51,6 +51,7 @@ _LOCAL_DEFAULTS = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
 }
 _LOCAL_MASTER = re.compile(r"local(\[.*\])?")
+_WITHOUT_SPARK = "What is a command, not a job, also runs with --engine local."
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 # Where the JVM of this process logs: it outlives its sessions, and the next one may need its log.
@@ -221,7 +222,7 @@ def _with_log(error: TieredctlError) -> TieredctlError:
     if error.code is not ErrorCode.SPARK_FAILED or _jvm_log is None:
         return error
     atexit.unregister(_remove_jvm_log)
-    hint = f"Spark's own log is {_jvm_log}. Or run with --engine local."
+    hint = f"Spark's own log is {_jvm_log}. {_WITHOUT_SPARK}"
     return TieredctlError(ErrorCode.SPARK_FAILED, error.message, hint=hint)
 
 
@@ -243,5 +244,5 @@ def _demand_new_enough(java: str) -> None:
 
 
 def _java_missing(message: str) -> TieredctlError:
-    hint = f"Install Java {OLDEST_JAVA} and set JAVA_HOME, or run with --engine local."
+    hint = f"Install Java {OLDEST_JAVA} and set JAVA_HOME. {_WITHOUT_SPARK}"
     return TieredctlError(ErrorCode.MISSING_EXTRA, message, hint=hint)
