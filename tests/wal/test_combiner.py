@@ -148,3 +148,18 @@ def test_of_more_items_than_the_queue_holds_none_is_lost(queue_size: int) -> Non
 
     assert [one for upload in uploads for one in upload] == items
     assert max(map(len, uploads)) == queue_size
+
+
+def test_workload_example_30_mb_a_second_every_10_ms_is_100_uploads_a_second_of_300_kb() -> None:
+    combiner = Combiner(CombinerSettings(interval_ms=10, upload_bytes=500_000))
+    one_ms = item(1, PARTITION, 0, 0, records=batch(0, 0, size=30_000))
+    uploads = []
+    for now_ms in range(1_000):
+        if upload := combiner.next_upload(now_ms):
+            uploads.append(upload)
+        combiner.offer(one_ms, now_ms)
+
+    sizes = {sum(len(one.records) for one in upload.items) for upload in uploads}
+    assert 99 <= len(uploads) <= 100
+    assert all(300_000 <= size <= 301_000 for size in sizes)
+    assert {upload.cause for upload in uploads} == {UploadCause.QUICK}

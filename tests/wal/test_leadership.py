@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tieredctl_proposals.wal.durability import Acknowledgement, ReplicatedLog
 from tieredctl_proposals.wal.leadership import deletions_beyond, segments_beyond, upload_from
 from tieredctl_proposals.wal.reading import fetch_from_offset
 
@@ -14,7 +13,6 @@ from tieredctl.model.local_log import LeaderLog
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 
 NOTHING_TIERED = RemoteLogMetadataCache()
-B1_UP_TO_10_B2_UP_TO_5_B3_UP_TO_7 = ReplicatedLog(leader_end=11, uploaded_end=11, follower_ends={2: 6, 3: 8})
 
 
 def written_by_b1(*ranges: tuple[int, int]) -> ModelWal:
@@ -41,23 +39,6 @@ def test_b2_publishes_delete_events_for_metadata_after_its_log_end_messages_6_to
         segment_id(0): COPIED,
         segment_id(1): DELETED,
     }
-
-
-def test_b3_discards_2_messages_and_what_is_lost_was_acknowledged_by_the_leader_alone() -> None:
-    log = B1_UP_TO_10_B2_UP_TO_5_B3_UP_TO_7
-
-    assert log.high_watermark == 6
-    assert log.follower_ends[3] - log.end_after_loss(2, catches_up=False) == 2
-    assert log.lost(Acknowledgement.LEADER, 2, catches_up=False) == range(6, 11)
-    assert not log.lost(Acknowledgement.IN_SYNC_REPLICAS, 2, catches_up=False)
-
-
-def test_b3_elected_discards_what_is_beyond_the_high_watermark() -> None:
-    """It reconciles to 5 by the proposal's text; a leader of Kafka's keeps its own log, and nobody misses 6 and 7."""
-    log = B1_UP_TO_10_B2_UP_TO_5_B3_UP_TO_7
-
-    assert log.end_after_loss(3, catches_up=False) - log.high_watermark == 2
-    assert not log.lost(Acknowledgement.IN_SYNC_REPLICAS, 3, catches_up=False)
 
 
 def test_a_segment_that_only_begins_in_the_new_leaders_log_is_uploaded_again_up_to_its_end() -> None:
