@@ -149,16 +149,6 @@ def test_a_rehearsal_changes_nothing(planned: CrashedClusterOnDisk) -> None:
     assert not planned.receipts_file.exists()
 
 
-def test_a_plan_of_nothing_is_not_written(cluster: CrashedClusterOnDisk) -> None:
-    before = cluster.objects()
-
-    planned = cluster.plan(*AGED, "--topic", "events33")
-
-    assert planned.exit_code == 0
-    assert not cluster.plan_file.exists()
-    assert cluster.objects() == before
-
-
 def test_an_object_that_was_written_again_stops_a_plan(planned: CrashedClusterOnDisk) -> None:
     key = min(planned_keys(planned.plan_file))
     (planned.bucket / key).write_bytes(b"other bytes")

@@ -12,7 +12,6 @@ from tests.metadata_logs import DELETING, copied, updated, write_events
 from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.file import FileStore
 
-SCREENS = Path(__file__).parent / "screens"
 SEGMENT_ID = "zYJ8cWbWS6Wrn_UH97CRKw"
 """The segment of orders7-0 with offsets 39 to 43."""
 
@@ -38,24 +37,6 @@ def test_an_offset_in_remote_storage_has_a_segment_and_no_word_of_local_disks(
     assert item["segment"]["segmentId"] == SEGMENT_ID
     assert (item["log"], item["consumerFetch"]) == (None, None)
     assert (item["timeline"]["copied"], item["timeline"]["localLogStartOffset"]) == ([[0, 89]], None)
-
-
-def test_the_partition_is_drawn_with_the_offset_marked(
-    log_dir: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for columns, locale, name in (
-        ("80", "C.UTF-8", "80-columns"),
-        ("200", "C.UTF-8", "200-columns"),
-        ("40", "C.UTF-8", "40-columns"),
-        ("80", "C", "80-columns-ascii"),
-    ):
-        monkeypatch.setenv("COLUMNS", columns)
-        monkeypatch.setenv("LC_ALL", locale)
-
-        shown = tieredctl("explain", "orders7:0@40", "--log-dir", log_dir).out
-
-        assert shown == (SCREENS / f"explain-{name}.txt").read_text(encoding="utf-8")
-        assert all(len(line) <= int(columns) for line in shown.splitlines()), name
 
 
 def test_what_is_on_its_way_is_said_of_the_offset(captures: Path, tieredctl: Tieredctl) -> None:

@@ -17,13 +17,7 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl, environment, own_process
 from tests.cli.terminal_screen import (
-    C_LOCALE,
-    FOLDER,
-    ROWS,
     everything_shown,
-    rows,
-    screen,
-    screen_of_this_process,
 )
 from tests.faults.lost_partition import lose_a_metadata_partition
 from tieredctl.cli.completion.command_table import Command, CommandTable
@@ -44,30 +38,6 @@ VERIFY = ("verify", "--level", "listing", "--log-dir", "data", "--store", STORE)
 def lost(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cluster that lost a partition of its metadata topic, and hundreds of time indexes besides."""
     return lose_a_metadata_partition(captures / "kafka-4.3.1", tmp_path_factory.mktemp("lost") / "cluster")
-
-
-@pytest.mark.parametrize(
-    ("name", "variables"),
-    [
-        ("80-columns", {"COLUMNS": "80"}),
-        ("80-columns", {"COLUMNS": "80", "NO_COLOR": "1"}),
-        ("80-columns", {"COLUMNS": "80", **C_LOCALE}),
-        ("200-columns", {"COLUMNS": "200"}),
-        ("40-columns", {"COLUMNS": "40"}),
-    ],
-    ids=["80", "no color", "locale C", "200", "40"],
-)
-def test_a_lost_metadata_partition_is_the_first_line_of_one_screen(
-    lost: Path, name: str, variables: dict[str, str]
-) -> None:
-    # A locale is taken when a process starts.
-    show = screen if variables.keys() >= C_LOCALE.keys() else screen_of_this_process
-    shown = show(lost, *VERIFY, **variables)
-
-    assert shown == (FOLDER / f"lost-metadata-partition-{name}.txt").read_text(encoding="utf-8")
-    if name == "80-columns":
-        assert rows(shown) <= ROWS
-        assert "metadata partition 2 is missing" in shown.splitlines()[0]
 
 
 def test_machines_get_every_finding_as_before(lost: Path, tieredctl: Tieredctl) -> None:

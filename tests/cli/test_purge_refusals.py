@@ -40,17 +40,6 @@ IN_FIRST_METADATA_PARTITION = 16
 """How many of the orphans have their events there."""
 
 
-def test_a_purge_by_half_of_the_history_is_refused(quarantined: CrashedClusterOnDisk, tmp_path: Path) -> None:
-    half = replace(quarantined, log_dir=metadata_of(quarantined, tmp_path / "half"))
-    shutil.rmtree(half.log_dir / "__remote_log_metadata-0")
-    before = without_lease(quarantined.objects())
-
-    purged = half.purge(*AT_ONCE)
-
-    assert purged.exit_code == 5
-    assert without_lease(quarantined.objects()) == before
-
-
 @pytest.mark.parametrize("ledger", ["kept", "lost", "damaged", "of the wrong cluster"])
 def test_what_is_of_another_cluster_or_layout_unconfirmed_or_young_is_not_deleted(
     quarantined: CrashedClusterOnDisk, captures: Path, tmp_path: Path, ledger: str

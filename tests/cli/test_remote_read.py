@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Tieredctl, environment, own_process
+from tests.cli.command_line import Tieredctl, own_process
 from tests.metadata_logs import COPIED, started, updated, write_events
 from tieredctl.model.ids import TopicIdPartition
 
@@ -101,25 +98,6 @@ def test_a_segment_without_the_part_leaves_no_file(
 
     assert outcome.exit_code == 1
     assert list(target.parent.iterdir()) == []
-
-
-def test_a_reader_that_has_gone_is_not_a_failure(store: Path) -> None:
-    read_end, write_end = os.pipe()
-    os.close(read_end)
-    big = max(store.rglob("*.log"), key=lambda path: path.stat().st_size)
-
-    with os.fdopen(write_end, "wb") as gone:
-        outcome = own_process_to(
-            gone.fileno(), "remote", "read", big.stem[-22:], "--to", "-", "--store", f"file:{store}"
-        )
-
-    assert outcome == (0, "")
-
-
-def own_process_to(stdout: int, *words: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "tieredctl", *words]
-    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, env=environment(), check=False)
-    return done.returncode, done.stderr
 
 
 def test_a_file_that_is_there_is_replaced_by_force_alone(store: Path, target: Path, tieredctl: Tieredctl) -> None:

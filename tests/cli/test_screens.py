@@ -46,6 +46,7 @@ SOUND = {
 SCREENS = {
     **{name: ("kafka-4.3.1", words) for name, words in SOUND.items()},
     "verify-damaged": ("damaged", (*VERIFY, "--level", "full")),
+    "verify-lost": ("lost", (*VERIFY, "--level", "listing")),
     "orphans-scan": ("aiven-crash-4.3.1", (*ORPHANS, "--layout", "aiven", "--store", "file:bucket")),
     "metadata-stuck": ("aiven-crash-4.3.1", (*STUCK, "--topic", "gone33", "--partition", "1")),
 }
@@ -108,7 +109,7 @@ def test_a_screen_is_as_it_was_read(folders: Path, name: str, terminal: str) -> 
 def test_a_lost_metadata_partition_is_the_first_line_of_one_screen_everywhere(folders: Path) -> None:
     for words in (
         ("status", *DATA, *STORE),
-        (*VERIFY, "--level", "listing"),
+        SCREENS["verify-lost"][1],
         (*ORPHANS, *STORE, "--min-age", "0s"),
         DOCTOR,
     ):

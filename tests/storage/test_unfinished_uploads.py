@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,9 +18,6 @@ from tests.rigs.object_servers import ObjectServer
 ROOT = "uploads/"
 PART_BYTES = 5 << 20
 NEVER_COPIED = "00000000000000000000-Ex-aw3fEQIi3do0H9Y7cKQ.log"
-
-LACKING = ("--max-missing", "100000")
-"""The bucket has nothing but debris."""
 
 
 class Debris(NamedTuple):
@@ -58,6 +55,18 @@ def listed(debris: Debris, *words: str) -> Outcome:
     return this_process("remote", "multipart", *debris.options, "--layout", "local", "-o", "json", *words)
 
 
+def planned_and_applied(debris: Debris, store: Sequence[str], plan: Path) -> list[Outcome]:
+    """A plan with uploads in it, made and applied."""
+    cluster_id = json.loads((debris.log_dir.parent / "capture.json").read_text())["cluster_id"]
+    where = ("--log-dir", debris.log_dir, "--cluster-id", cluster_id, "-o", "json")
+    young = ("--min-age", "0s", "--allow-young", "--max-missing", "100000")  # and nothing but debris
+    options = (*store, *where, *young, "--layout", "local", "--multipart", "--to", plan)
+    return [
+        this_process("orphans", "plan", *options),
+        this_process("orphans", "apply", plan, *store[2:], *where, "--offline-metadata", "--yes"),
+    ]
+
+
 def test_uploads_are_listed_with_age_and_bytes(debris: Debris) -> None:
     outcome = listed(debris)
 
@@ -79,26 +88,7 @@ def test_a_younger_upload_than_asked_for_is_not_listed(debris: Debris) -> None:
 
 @pytest.mark.parametrize("debris", ["versitygw"], indirect=True)  # moto's uploads all began in 2010
 def test_a_plan_gives_up_uploads_but_for_those_that_may_be_of_a_copy_under_way(debris: Debris, tmp_path: Path) -> None:
-    plan = tmp_path / "plan"
-    options = (
-        "--layout",
-        "local",
-        "--min-age",
-        "0s",
-        "--allow-young",
-        "--multipart",
-        "-o",
-        "json",
-        "--to",
-        plan,
-        *LACKING,
-    )
-    cluster_id = json.loads((debris.log_dir.parent / "capture.json").read_text())["cluster_id"]
-    where = ("--log-dir", debris.log_dir, "--cluster-id", cluster_id)
-
-    planned = this_process("orphans", "plan", *debris.options, *where, *options)
-    settings = debris.options[2:]
-    applied = this_process("orphans", "apply", plan, *settings, "--offline-metadata", "--yes", *where, "-o", "json")
+    planned, applied = planned_and_applied(debris, debris.options, tmp_path / "plan")
 
     assert planned.document()["summary"]["uploads"] == 1, planned.err
     assert applied.document()["summary"]["bytes"] == PART_BYTES + 2
@@ -111,29 +101,11 @@ def test_a_plan_gives_up_uploads_but_for_those_that_may_be_of_a_copy_under_way(d
 def test_an_upload_that_is_reported_as_given_up_and_is_not_has_failed(
     debris: Debris, versitygw: ObjectServer, tmp_path: Path
 ) -> None:
-    plan = tmp_path / "plan"
-    options = (
-        "--layout",
-        "local",
-        "--min-age",
-        "0s",
-        "--allow-young",
-        "--multipart",
-        "-o",
-        "json",
-        "--to",
-        plan,
-        *LACKING,
-    )
-    cluster_id = json.loads((debris.log_dir.parent / "capture.json").read_text())["cluster_id"]
-    where = ("--log-dir", debris.log_dir, "--cluster-id", cluster_id)
     # Not that of the trial by which tieredctl learns what the server can do.
     with FaultyProxy(versitygw.endpoint, rules=[Rule(dropped, "DELETE", ".log?uploadId=")]) as proxy:
         words = [word.replace(versitygw.endpoint, proxy.endpoint) for word in debris.options]
 
-        planned = this_process("orphans", "plan", *words, *where, *options)
-        settings = (*words[2:], "--offline-metadata", "--yes", "-o", "json")
-        applied = this_process("orphans", "apply", plan, *settings, *where)
+        planned, applied = planned_and_applied(debris, words, tmp_path / "plan")
 
     assert planned.document()["summary"]["uploads"] == 1, planned.err
     assert (applied.exit_code, applied.document()["summary"]["done"]) == (5, 0)
