@@ -52,7 +52,7 @@ class PartitionAnswers:
     """What Kafka answers about one partition. Segments are named by id.
 
     `removal` is its RemotePartitionDeleteState, None where there is none, or no longer. Where a query raised, its
-    exception's class name, after a `!`, stands for the segment: `!EndlessLookUp` where Kafka would go round for ever.
+    exception's class name, after a `!`, stands for the segment.
     """
 
     removal: str | None
@@ -61,7 +61,6 @@ class PartitionAnswers:
     highest_offset: dict[int, int | str | None] = field(default_factory=dict)
     listed: dict[int, frozenset[str]] = field(default_factory=dict)
     found: dict[tuple[int, int], str | None] = field(default_factory=dict)
-    next_with_txn_index: dict[tuple[int, int], str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -141,9 +140,8 @@ def _parse_answer(answers: PartitionAnswers, question: Question, kind: str, word
     elif kind == "list":
         answers.listed[epoch] = frozenset(words[1:])
     else:
-        grid = answers.found if kind == "find" else answers.next_with_txn_index
         for offset, segment in zip(question.offsets, words[1:], strict=True):
-            grid[epoch, offset] = None if segment == "-" else segment
+            answers.found[epoch, offset] = None if segment == "-" else segment
 
 
 def _answered_segment(words: Sequence[str]) -> AnsweredSegment:

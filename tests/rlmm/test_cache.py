@@ -119,44 +119,16 @@ def test_a_deleted_segment_is_forgotten_but_not_how_far_the_epoch_reached(cache:
     assert cache.epochs() == [0]
 
 
-def test_an_update_replaces_author_time_and_custom_metadata(cache: Cache) -> None:
-    cache.start(started(1, 0, 9, custom_metadata=b"old"))
-
-    known = cache.become(1, COPIED, None)
-
-    assert isinstance(known, KnownSegment)
-    assert known.metadata.custom_metadata is None
-    assert (known.metadata.author, known.metadata.event_timestamp_ms) == (2, 5)
-    assert known.metadata_offset == 1
-
-
 def test_the_same_state_twice_is_taken(cache: Cache) -> None:
     cache.copy(1, 0, 9)
 
     assert isinstance(cache.become(1, COPIED), KnownSegment)
 
 
-@pytest.mark.parametrize("state", [COPIED, DELETING, DELETED])
-def test_a_segment_must_begin_with_its_copy(cache: Cache, state: RemoteLogSegmentState) -> None:
-    assert cache.start(started(1, 0, 9, state=state)) is Refusal.NOT_A_START
-
-
 def test_an_update_may_not_say_that_a_copy_began(cache: Cache) -> None:
     cache.start(started(1, 0, 9))
 
     assert cache.become(1, RemoteLogSegmentState.COPY_SEGMENT_STARTED) is Refusal.START_AS_UPDATE
-
-
-def test_an_update_of_an_unknown_segment_is_refused(cache: Cache) -> None:
-    assert cache.become(1, COPIED) is Refusal.UNKNOWN_SEGMENT
-
-
-def test_what_the_state_machine_does_not_allow_changes_nothing(cache: Cache) -> None:
-    cache.copy(1, 0, 9)
-
-    assert cache.become(1, DELETED) is Refusal.ILLEGAL_TRANSITION
-    assert cache.start(started(1, 0, 9)) is Refusal.ILLEGAL_TRANSITION
-    assert cache.found(0, 5) == segment_id(1)
 
 
 def test_a_copy_started_twice_with_other_epochs_is_listed_nowhere_once_deleted(cache: Cache) -> None:
@@ -166,35 +138,3 @@ def test_a_copy_started_twice_with_other_epochs_is_listed_nowhere_once_deleted(c
     cache.delete(1)
 
     assert cache.listed(3) == cache.listed(5) == []
-
-
-def test_the_next_transaction_index_lies_behind_segments_without_one(cache: Cache) -> None:
-    cache.copy(1, 0, 9)
-    cache.copy(2, 10, 19)
-    cache.start(started(3, 20, 29))
-    cache.become(3, COPIED)
-
-    known = cache.next_segment_with_txn_index(0, 5)
-
-    assert known is not None
-    assert known.metadata.segment_id == segment_id(3)
-    assert cache.next_segment_with_txn_index(0, 30) is None
-
-
-def test_the_search_for_a_transaction_index_ends_where_kafkas_does_not(cache: Cache) -> None:
-    """An epoch that begins beyond the segment's end stretches the one before it."""
-    cache.copy(1, 0, 9, {0: 0, 1: 40})
-
-    assert cache.next_segment_with_txn_index(0, 20) is None
-
-
-def test_the_search_for_a_transaction_index_goes_back_as_kafkas_does(cache: Cache) -> None:
-    """From a segment that ends before the epoch begins in it, to one that has the epoch from earlier on."""
-    cache.start(started(1, 30, 40, {0: 2, 1: 80}))
-    cache.become(1, COPIED)
-    cache.copy(2, 16, 24, {0: 46, 1: 49})
-
-    known = cache.next_segment_with_txn_index(0, 47)
-
-    assert known is not None
-    assert known.metadata.segment_id == segment_id(1)

@@ -48,7 +48,7 @@ from tieredctl.rlmm.states import Refusal
 pytestmark = pytest.mark.integration
 
 EVENTS = 200_000
-NOT_FOUND, ENDLESS = "RemoteResourceNotFoundException", "!EndlessLookUp"
+NOT_FOUND = "RemoteResourceNotFoundException"
 REMOVED = RemotePartitionDeleteState.DELETE_PARTITION_FINISHED
 REFUSALS = {
     "dropped": Refusal.ILLEGAL_TRANSITION,
@@ -166,7 +166,6 @@ def known(metadata: Replayed, partition: TopicIdPartition, question: Question) -
         answers.listed[epoch] = frozenset(one.metadata.segment_id for one in cache.list_remote_log_segments(epoch))
         for offset in question.offsets:
             answers.found[epoch, offset] = _id(cache.remote_log_segment_metadata(epoch, offset))
-            answers.next_with_txn_index[epoch, offset] = _id(cache.next_segment_with_txn_index(epoch, offset))
     return answers
 
 
@@ -187,24 +186,18 @@ def answered(metadata: RemoteLogSegmentMetadata) -> AnsweredSegment:
 
 def reconciled(answers: PartitionAnswers, own: PartitionAnswers) -> PartitionAnswers:
     """Kafka's answers, with those of tieredctl where Kafka gives none: it knows nothing of a partition that is removed,
-    lists no epoch of a segment that started twice with other epochs, and may look for a transaction index for ever."""
+    and lists no epoch of a segment that started twice with other epochs."""
     if answers.listing_refused:
         assert answers.listing_refused == [NOT_FOUND]
-        nothing = dict.fromkeys(own.found)
         return PartitionAnswers(
             answers.removal,
             highest_offset=dict.fromkeys(own.highest_offset),
             listed=dict.fromkeys(own.listed, frozenset()),
-            found=nothing,
-            next_with_txn_index=nothing,
+            found=dict.fromkeys(own.found),
         )
     failed = frozenset({f"!{NOT_FOUND}"})
-    ended = answers.next_with_txn_index.items()
-    return replace(
-        answers,
-        listed={epoch: own.listed[epoch] if ids == failed else ids for epoch, ids in answers.listed.items()},
-        next_with_txn_index={at: own.next_with_txn_index[at] if one == ENDLESS else one for at, one in ended},
-    )
+    listed = {epoch: own.listed[epoch] if ids == failed else ids for epoch, ids in answers.listed.items()}
+    return replace(answers, listed=listed)
 
 
 def _named(partition: TopicIdPartition) -> tuple[str, int, str]:

@@ -114,16 +114,6 @@ class RemoteLogMetadataCache:
         segments = (self._segments[segment_id] for segment_id in ids if segment_id in self._segments)
         return sorted(segments, key=lambda segment: (segment.metadata.start_offset, segment.metadata.segment_id))
 
-    def next_segment_with_txn_index(self, epoch: int, offset: int) -> KnownSegment | None:
-        """The first segment from `offset` on, along one epoch, that may have a transaction index."""
-        tried = set[int]()
-        while (segment := self.remote_log_segment_metadata(epoch, offset)) and segment.metadata.txn_idx_empty:
-            if offset in tried:
-                return None  # leader epochs reach beyond a segment's end; Kafka's own look-up never returns here
-            tried.add(offset)
-            offset = segment.metadata.end_offset + 1
-        return segment
-
     def epochs(self) -> list[int]:
         """Every leader epoch seen, ascending."""
         return sorted(self._epochs)

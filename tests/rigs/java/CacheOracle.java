@@ -60,12 +60,10 @@ import java.util.stream.Collectors;
  * highest EPOCH OFFSET|-                               highestOffsetForEpoch
  * list EPOCH SEGMENT_ID...                             listRemoteLogSegments, ordered by id
  * find EPOCH SEGMENT_ID|-...                           remoteLogSegmentMetadata, one answer an asked offset
- * txn EPOCH SEGMENT_ID|-...                            nextSegmentWithTxnIndex, one answer an asked offset
  * end
  * described !EXCEPTION | described HEX TEXT            the value written again by Kafka, and its toString()
  * </pre>
- * With `!EXCEPTION` in place of SEGMENT_ID after `segment` or `list`, or of an answer elsewhere. `!EndlessLookUp` is the
- * oracle's own: nextSegmentWithTxnIndex goes round for ever when a segment's leader epochs reach past its end.
+ * With `!EXCEPTION` in place of SEGMENT_ID after `segment` or `list`, or of an answer elsewhere.
  */
 public final class CacheOracle {
     private static final HexFormat HEX = HexFormat.of();
@@ -132,8 +130,6 @@ public final class CacheOracle {
                 + told(() -> names(store.listRemoteLogSegments(partition, epoch)))).stripTrailing());
             answers.println("find " + epoch
                 + each(offsets, offset -> store.remoteLogSegmentMetadata(partition, offset, epoch)));
-            answers.println("txn " + epoch
-                + each(offsets, offset -> store.nextSegmentWithTxnIndex(partition, epoch, offset)));
         }
     }
 
@@ -195,10 +191,6 @@ public final class CacheOracle {
         Optional<RemoteLogSegmentMetadata> at(long offset) throws Exception;
     }
 
-    private static final class EndlessLookUp extends RuntimeException {
-        private static final long serialVersionUID = 1;
-    }
-
     /** Kafka's store over caches that tell what they do. */
     private static final class WatchedStore {
         private final RemotePartitionMetadataStore store = new RemotePartitionMetadataStore();
@@ -239,11 +231,9 @@ public final class CacheOracle {
         }
     }
 
-    /** Kafka's cache, which tells what came of an event; its nextSegmentWithTxnIndex can't go round for ever. */
+    /** Kafka's cache, which tells what came of an event. */
     private static final class WatchedCache extends RemoteLogMetadataCache {
         private String outcome;
-        private boolean searching;
-        private int lookUps;
 
         @Override
         void addCopyInProgressSegment(RemoteLogSegmentMetadata segment) {
@@ -269,27 +259,6 @@ public final class CacheOracle {
             if (idToSegmentMetadata.get(id) == before) {
                 outcome = "dropped";
             }
-        }
-
-        @Override
-        Optional<RemoteLogSegmentMetadata> nextSegmentWithTxnIndex(int epoch, long offset) {
-            searching = true;
-            lookUps = 0;
-            try {
-                return super.nextSegmentWithTxnIndex(epoch, offset);
-            } finally {
-                searching = false;
-            }
-        }
-
-        @Override
-        Optional<RemoteLogSegmentMetadata> remoteLogSegmentMetadata(int epoch, long offset) {
-            lookUps++;
-            // a search that ends sees each segment once at most, and then misses
-            if (searching && lookUps > idToSegmentMetadata.size() + 1) {
-                throw new EndlessLookUp();
-            }
-            return super.remoteLogSegmentMetadata(epoch, offset);
         }
     }
 }
