@@ -62,9 +62,7 @@ def test_explain_the_object_and_the_range_that_serve_an_offset() -> None:
 
     assert found.wal is not None
     assert found.key == object_key(segment_id(102))
-    assert found.byte_range is not None
-    first, last = found.byte_range
-    assert wal.store.read(found.key, first, last + 1) == log.log[2].data
+    assert wal.store.read(found.key, found.wal.start_file_position, found.wal.end_file_position + 1) == log.log[2].data
     assert found.leader_epoch == 0
 
 

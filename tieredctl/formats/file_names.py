@@ -10,7 +10,7 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from tieredctl.model.ids import uuid_bytes
+from tieredctl.model.ids import is_uuid
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
@@ -165,15 +165,7 @@ def without_transition(name: str) -> str:
 
 
 def _segment_file(match: re.Match[str] | None) -> SegmentFileName | None:
-    if match is None or int(match[1]) > _LARGEST_OFFSET or (match[2] and not _is_uuid(match[2])):
+    if match is None or int(match[1]) > _LARGEST_OFFSET or (match[2] and not is_uuid(match[2])):
         return None
     transition = Transition(match[4]) if match[4] else None
     return SegmentFileName(int(match[1]), SegmentPart(match[3]), match[2], transition)
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        uuid_bytes(text)
-    except ValueError:
-        return False
-    return True

@@ -46,7 +46,6 @@ from tieredctl.rlmm.segment_rows import (
 from tieredctl.rlmm.states import Refusal, partition_may_become, refusal_once_deleted, start_refusal, update_refusal
 
 _STATES = tuple(RemoteLogSegmentState)
-_STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
 _Place = tuple[int, int]
 
 

@@ -48,11 +48,6 @@ class WalFetch:
         """The combined object to be read, if it is one."""
         return object_key(self.wal.combined_segment_id) if self.wal else None
 
-    @property
-    def byte_range(self) -> tuple[int, int] | None:
-        """The first and the last byte of the segment in it."""
-        return (self.wal.start_file_position, self.wal.end_file_position) if self.wal else None
-
 
 _OF_CONSUMERS = {
     ConsumerFetchOutcome.LOCAL_READ: FetchedFrom.LOCAL,

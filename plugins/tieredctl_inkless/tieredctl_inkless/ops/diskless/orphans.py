@@ -3,6 +3,7 @@ counts."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -204,6 +205,50 @@ class OrphanTotals:
     def _sum(self, places: Sequence[tuple[ObjectStatus, DisklessCause | None]]) -> Document:
         counts = [self.counts[place] for place in places if place in self.counts]
         return {"objects": sum(count[0] for count in counts), "bytes": sum(count[1] for count in counts)}
+
+
+class JudgedScan(ABC):
+    """A scan, done as its objects are read; counts and findings are complete after the last of them."""
+
+    def __init__(self) -> None:
+        self._totals = OrphanTotals()
+        self._gone = 0
+        self.findings: list[Finding] = []
+
+    def documents(self) -> Iterator[Document]:
+        """Every object, by key."""
+        judged = self._judged()
+        for one in judged:
+            self._totals.add(one)
+            yield one.document()
+        self._finish(judged)
+
+    def run(self) -> None:
+        """Judges all objects."""
+        judged = self._judged()
+        self._totals = judged.totals()
+        self._finish(judged)
+
+    def totals(self) -> list[Document]:
+        """A row for each status and cause."""
+        return list(self._totals.rows())
+
+    def summary(self) -> Document:
+        """Objects and bytes by status, orphans by cause, what is too young, and whether nothing was left unknown."""
+        incomplete = any(finding.kind.incomplete for finding in self.findings)
+        return self._totals.summary() | self._besides() | {"gone": self._gone, "complete": not incomplete}
+
+    def _besides(self) -> Document:
+        """What the summary says more."""
+        return {}
+
+    @abstractmethod
+    def _judged(self) -> Judged:
+        """All objects, yet to be read."""
+
+    @abstractmethod
+    def _finish(self, judged: Judged) -> None:
+        """Notes what is known once all were read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,9 +30,6 @@ from tieredctl_inkless.ops.diskless.offset_check import check_offsets
 from tieredctl_inkless.ops.diskless.orphans import Judged, UnreferencedObjects
 from tieredctl_inkless.ops.diskless.other_tier import OtherTier, other_tier
 from tieredctl_inkless.ops.diskless.promised_objects import keys_missing, missing_objects, unlisted
-
-Progress = Callable[[int, int], None]
-"""Called with how many objects were read, and how many there are to read."""
 
 
 @dataclass(slots=True)

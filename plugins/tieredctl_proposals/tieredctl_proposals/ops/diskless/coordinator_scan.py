@@ -22,7 +22,7 @@ from tieredctl_inkless.diskless.control_plane import KEYS_AT_ONCE, FileState, Fo
 from tieredctl_inkless.ops.diskless.file_keys import NO_FILE
 from tieredctl_inkless.ops.diskless.finding_places import object_finding
 from tieredctl_inkless.ops.diskless.judgement import VERDICTS, JudgedBatch, Rule, first_that_fits
-from tieredctl_inkless.ops.diskless.orphans import Judged, OrphanTotals
+from tieredctl_inkless.ops.diskless.orphans import Judged, JudgedScan
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import numbers_in
@@ -128,8 +128,8 @@ class _Read:
         return cls(logs, read_files(logs))
 
 
-class CoordinatorScan:
-    """A scan, done as its objects are read; counts and findings are complete after the last of them."""
+class CoordinatorScan(JudgedScan):
+    """A scan by the logs of all coordinators."""
 
     def __init__(
         self,
@@ -146,6 +146,7 @@ class CoordinatorScan:
         Raises TieredctlError as the source and the store do, and `no-overlap` where coordinators have live files, and
         the store none of their files.
         """
+        super().__init__()
         self._store, self._listing = store, listing
         self._source, self._log_dirs, self._coordinators = source, log_dirs, coordinators
         self._read = _Read.now(source, coordinators, log_dirs)
@@ -153,33 +154,9 @@ class CoordinatorScan:
         self._demand_overlap()
         is_complete = not any(finding.kind.incomplete for finding in self._read.logs.findings)
         self._judge = CoordinatorJudge(self._read.files, oldest_ms, grace_ms, is_complete=is_complete)
-        self._totals = OrphanTotals()
-        self._gone = 0
-        self.findings: list[Finding] = []
 
-    def documents(self) -> Iterator[Document]:
-        """Every object, by key."""
-        judged = self._judged()
-        for one in judged:
-            self._totals.add(one)
-            yield one.document()
-        self._finish(judged)
-
-    def run(self) -> None:
-        """Judges all objects."""
-        judged = self._judged()
-        self._totals = judged.totals()
-        self._finish(judged)
-
-    def totals(self) -> list[Document]:
-        """A row for each status and cause."""
-        return list(self._totals.rows())
-
-    def summary(self) -> Document:
-        """Objects and bytes by status, orphans by cause, what is too young, and whether nothing was left unknown."""
-        incomplete = any(finding.kind.incomplete for finding in self.findings)
-        oldest = {"oldestLiveFileAt": self._judge.oldest, "files": len(self._read.files.keys)}
-        return self._totals.summary() | oldest | {"gone": self._gone, "complete": not incomplete}
+    def _besides(self) -> Document:
+        return {"oldestLiveFileAt": self._judge.oldest, "files": len(self._read.files.keys)}
 
     def _judged(self) -> Judged:
         return Judged(UnreservedObjects(self._listing).batches(), self._judge, self._judge, self._store)
