@@ -84,6 +84,11 @@ def test_every_link_within_the_site_and_its_anchor_hold(site: Path, links: dict[
                 assert unquote(parts.fragment) in links[target].anchors | {"__top"}, f"{page.relative_to(site)}: {link}"
 
 
+def test_every_row_of_a_table_is_in_one(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assert "<p>| " not in page.read_text(encoding="utf-8"), page
+
+
 def test_nothing_is_loaded_from_elsewhere(site: Path, links: dict[Path, Links]) -> None:
     for page, found in links.items():
         assert not [link for link in found.loaded if urlsplit(link).netloc], page
