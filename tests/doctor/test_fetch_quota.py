@@ -12,6 +12,7 @@ from tieredctl.ports.cluster import CommittedOffset
 HOURS = 10
 RATE = 2 * SEGMENT_BYTES // (HOURS * 3_600)
 """Two segments came together in the ten hours since the first one was full."""
+SELECTOR = {"replica_selector_class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
 QUOTA = "remote_log_manager_fetch_max_bytes_per_second"
 FILLED = [segment(number, 10 * number, 10 * number + 9, max_timestamp_ms=NOW_MS - HOUR_MS) for number in (1, 2)]
 READ = replace(
@@ -60,7 +61,6 @@ def test_the_partitions_of_a_broker_share_its_quota_and_groups_of_one_count_it_o
 def test_what_is_no_sure_sign_is_not_found() -> None:
     young = [segment(0, 0, 9, max_timestamp_ms=NOW_MS - 59 * 60_000), *FILLED]
     undated = [replace(one, metadata=replace(one.metadata, max_timestamp_ms=-1)) for one in READ.segments]
-    selector = {"replica_selector_class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
     cases: dict[str, list[Finding]] = {
         "a quota that is enough": quotas(RATE),
         "no quota": quotas((1 << 63) - 1),
@@ -72,9 +72,43 @@ def test_what_is_no_sure_sign_is_not_found() -> None:
         "records without times": quotas(1, segments=undated),
         "one segment": quotas(1, segments=READ.segments[:1]),
         "the local log start is unknown": quotas(1, earliest_local=None),
-        "followers may serve consumers": quotas(1, node_=selector),
+        "followers may serve consumers": quotas(1, node_=SELECTOR),
         "who may serve them is hidden": quotas(1, node_={"replica_selector_class": None}),
         "another broker leads it": quotas(1, leader=3),
         "nobody leads it": quotas(1, leader=None),
+    }
+    assert {name: found for name, found in cases.items() if found} == {}
+
+
+def together(*quotas: int | None, **of_last: str | None) -> list[Finding]:
+    """What is found of brokers with these quotas that may send consumers to followers, where the last differs so."""
+    stated = [SELECTOR | ({} if quota is None else {QUOTA: str(quota)}) for quota in quotas]
+    stated[-1] |= of_last
+    brokers = {number: node(number, **one) for number, one in enumerate(stated, 1)}
+    findings = found(partitions=[READ], brokers=brokers, group_offsets=[BEHIND])
+    return [one for one in findings if one.code == "fetch-quota-too-low"]
+
+
+def test_where_followers_may_serve_the_quotas_of_all_brokers_are_too_low_together() -> None:
+    share = -(-RATE // 3)
+
+    (finding,) = together(1, share, RATE - share - 2)
+
+    assert finding.subject == "broker 1"
+    assert {name: finding.evidence[name] for name in ("partitions", "bytesPerSecond", "quota", "value")} == {
+        "partitions": 1,
+        "bytesPerSecond": share,
+        "quota": 1,
+        "value": str(2 * share),
+    }
+
+
+def test_where_followers_may_serve_no_broker_is_judged_without_all_others() -> None:
+    cases = {
+        "enough together": together(1, 1, RATE - 2),
+        "one without a quota": together(1, 1, None),
+        "one whose quota is hidden": together(1, 1, 1, **{QUOTA: None}),
+        "one that sends nobody to followers": together(1, 1, 1, replica_selector_class=""),
+        "one of which nothing is known": together(1, 1),
     }
     assert {name: found for name, found in cases.items() if found} == {}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import ceil
 
 from tieredctl.model.clock import is_dated
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import size_text
-from tieredctl.ops.cluster.broker_settings import FETCH_QUOTA, REPLICA_SELECTOR, BrokerSettings
+from tieredctl.ops.cluster.broker_settings import FETCH_QUOTA, REPLICA_SELECTOR, UNLIMITED, BrokerSettings
 from tieredctl.ops.cluster.snapshot import ClusterSnapshot, PartitionFacts
 from tieredctl.ops.doctor.low_quotas import low_quota
 
@@ -20,14 +21,37 @@ _LEAST_SECONDS = 3_600
 def fetch_quota_findings(cluster: ClusterSnapshot) -> Iterator[Finding]:
     """Brokers that lead partitions which groups have to read from remote storage, and which grow there faster than the
     broker may read. What is unknown of a partition counts as nothing. Where followers may serve consumers (KIP-392), it
-    is unknown whose quota counts."""
+    is unknown whose quota counts: then all quotas together are compared with all that is read."""
     read = _read_remotely(cluster)
     for broker, settings in sorted(cluster.brokers.items()):
         quota = settings.fetch_quota
-        if quota is None or settings.text(REPLICA_SELECTOR) or settings.is_hidden(REPLICA_SELECTOR):
+        if quota is None or _may_send_to_followers(settings):
             continue
-        rates = [_growth(facts, cluster.clock.now_ms) for facts in read if facts.leader == broker]
-        yield from _too_low(settings, quota, [rate for rate in rates if rate is not None])
+        rates = _rates((facts for facts in read if facts.leader == broker), cluster)
+        rate = int(sum(rates))
+        if rate > quota:
+            message = _too_slow(f"{counted(len(rates), 'partition')} that it leads", rate, "it", quota)
+            yield _finding(settings, message, len(rates), rate)
+    yield from _together_too_low(cluster, _rates(read, cluster))
+
+
+def _together_too_low(cluster: ClusterSnapshot, rates: Sequence[float]) -> Iterator[Finding]:
+    """Brokers with less than an even share of what all of them together would have to read."""
+    brokers = cluster.brokers
+    if not brokers.keys() >= cluster.broker_releases.keys() or not all(map(_may_send_to_followers, brokers.values())):
+        return
+    rate, together = int(sum(rates)), sum(settings.fetch_quota or UNLIMITED for settings in brokers.values())
+    if rate <= together:
+        return
+    share = ceil(rate / len(brokers))
+    message = _too_slow(counted(len(rates), "partition"), rate, "all brokers together", together)
+    for _, settings in sorted(brokers.items()):
+        if (settings.fetch_quota or UNLIMITED) < share:
+            yield _finding(settings, message, len(rates), share)
+
+
+def _may_send_to_followers(settings: BrokerSettings) -> bool:
+    return bool(settings.text(REPLICA_SELECTOR)) or settings.is_hidden(REPLICA_SELECTOR)
 
 
 def _read_remotely(cluster: ClusterSnapshot) -> Sequence[PartitionFacts]:
@@ -44,6 +68,12 @@ def _read_remotely(cluster: ClusterSnapshot) -> Sequence[PartitionFacts]:
     return list(lagging.values())
 
 
+def _rates(read: Iterable[PartitionFacts], cluster: ClusterSnapshot) -> Sequence[float]:
+    """How fast each partition of which that is known grows in remote storage, in bytes a second."""
+    rates = (_growth(facts, cluster.clock.now_ms) for facts in read)
+    return [rate for rate in rates if rate is not None]
+
+
 def _growth(facts: PartitionFacts, now_ms: int) -> float | None:
     """Bytes in remote storage that came together in a second, on average since the first segment was full; None where
     too little is known of it."""
@@ -58,13 +88,13 @@ def _growth(facts: PartitionFacts, now_ms: int) -> float | None:
     return sum(one.known_size or 0 for one in later) / seconds
 
 
-def _too_low(settings: BrokerSettings, quota: int, rates: Sequence[float]) -> Iterator[Finding]:
-    rate = int(sum(rates))
-    if rate <= quota:
-        return
-    message = (
-        f"groups have to read {counted(len(rates), 'partition')} that it leads from remote storage, where about "
-        f"{size_text(rate)} a second come together, but it may read {size_text(quota)} a second: they never catch up"
+def _too_slow(what: str, rate: int, who: str, quota: int) -> str:
+    return (
+        f"groups have to read {what} from remote storage, where about {size_text(rate)} a second come together, but "
+        f"{who} may read {size_text(quota)} a second: they never catch up"
     )
-    counts = {"partitions": len(rates)}
-    yield low_quota(FindingCode.FETCH_QUOTA_TOO_LOW, FETCH_QUOTA, settings, message, counts, rate)
+
+
+def _finding(settings: BrokerSettings, message: str, partitions: int, rate: int) -> Finding:
+    """`rate` is what is needed of this broker, in bytes a second."""
+    return low_quota(FindingCode.FETCH_QUOTA_TOO_LOW, FETCH_QUOTA, settings, message, {"partitions": partitions}, rate)
