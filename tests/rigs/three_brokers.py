@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +34,9 @@ class Node(KafkaBroker):
         first: Node | None,
         properties: Mapping[str, str],
         extra_class_path: Sequence[Path],
+        *,
+        log_dirs: int,
+        has_metadata_log_dir: bool,
     ) -> None:
         voters = ",".join(f"{node}@localhost:{port}" for node, port in controller_ports.items())
         super().__init__(
@@ -43,9 +46,19 @@ class Node(KafkaBroker):
             controller_port=controller_ports[node_id],
         )
         self.node_id = node_id
+        self.log_dirs = [self.log_dir, *(self.work_dir / f"data-{number}" for number in range(2, log_dirs + 1))]
+        self.metadata_log_dir = self.work_dir / "metadata" if has_metadata_log_dir else None
+        self._extra_properties["log.dirs"] = ",".join(map(str, self.log_dirs))
+        if self.metadata_log_dir is not None:
+            self._extra_properties["metadata.log.dir"] = str(self.metadata_log_dir)
         if first is not None:
             self.cluster_id = first.cluster_id
             self._extra_properties["rsm.config.dir"] = str(first.remote_dir.parent)
+
+    @property
+    def folders(self) -> list[Path]:
+        """All that it has on disks."""
+        return [*self.log_dirs, *([] if self.metadata_log_dir is None else [self.metadata_log_dir])]
 
     def _is_ready(self) -> bool:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_server, "log_level": 0})
@@ -86,9 +99,15 @@ def _knows_all_in_sync(server: str) -> bool:
 
 @contextmanager
 def three_brokers(
-    jars: KafkaJars, properties: Mapping[str, str] | None = None, extra_class_path: Sequence[Path] = ()
+    jars: KafkaJars,
+    properties: Mapping[str, str] | None = None,
+    extra_class_path: Sequence[Path] = (),
+    *,
+    log_dirs: int = 1,
+    with_metadata_log_dir: Collection[int] = (),
 ) -> Iterator[ThreeBrokers]:
-    """Fresh nodes. Internal topics and the metadata topic have three replicas."""
+    """Fresh nodes with so many log directories each, of which some have a folder of its own for the cluster's metadata.
+    Internal topics and the metadata topic have three replicas."""
     replicas = {
         "offsets.topic.replication.factor": "3",
         "rlmm.config.remote.log.metadata.topic.replication.factor": "3",
@@ -100,7 +119,9 @@ def three_brokers(
     try:
         for node_id in NODE_IDS:
             nodes[node_id] = Node(
-                jars, node_id, ports, nodes.get(NODE_IDS[0]), {**replicas, **(properties or {})}, extra_class_path
+                *(jars, node_id, ports, nodes.get(NODE_IDS[0]), {**replicas, **(properties or {})}, extra_class_path),
+                log_dirs=log_dirs,
+                has_metadata_log_dir=node_id in with_metadata_log_dir,
             )
         for node in nodes.values():
             node.launch()
