@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -103,6 +104,44 @@ def test_nothing_is_pruned_where_anything_is_damaged(number: int, what: str, dam
         small.plan(last=1)
 
     assert refused.value.code is ErrorCode.UNDECODABLE
+
+
+@pytest.mark.parametrize("was_pruned", [False, True])
+def test_what_to_delete_by_hand_of_damaged_sets_is_said_and_leaves_sound_ones(was_pruned: bool) -> None:
+    small = two_chains()
+    if was_pruned:
+        small.add(full=True)
+        small.prune(last=3)
+    damaged = numbers_of(small)[1]
+    key = small.sets.file_key(small.sets.read(damaged).manifest, "cluster.checkpoint")
+    small.store.put(key, b"altered")
+    with pytest.raises(TieredctlError) as refused:
+        small.plan(last=1)
+    expected = 6 if was_pruned else 4
+    assert (f"below {expected:08}." in refused.value.hint, key in refused.value.message) == (True, True)
+
+    for key in small.store.objects():
+        match = re.match(rf"{CLUSTER_ID}/(?:manifests|beginnings|sets)/([0-9]{{8}})", key)
+        if match is not None and int(match[1]) < expected:
+            small.store.delete([*small.store.list(key)])
+
+    small.demand_whole()
+    small.add()
+    assert small.plan(last=1).first == expected
+
+
+def test_of_a_damaged_newest_chain_a_new_one_is_the_way_out() -> None:
+    small = two_chains()
+    small.store.put(small.sets.file_key(small.sets.read(5).manifest, "cluster.checkpoint"), b"altered")
+
+    with pytest.raises(TieredctlError) as refused:
+        small.plan(last=1)
+
+    assert "backup run --full" in refused.value.hint
+    small.add(full=True)
+    with pytest.raises(TieredctlError) as refused:
+        small.plan(last=1)
+    assert "below 00000006." in refused.value.hint
 
 
 def test_a_set_whose_files_lie_with_an_older_one_keeps_them() -> None:

@@ -147,8 +147,7 @@ def plan_prune(sets: ClusterSets[_Store], rules: KeepRules, now_ms: int) -> Prun
     if damage:
         more = f" (and {counted(len(damage) - 1, 'more finding')})" if len(damage) > 1 else ""
         message = f"Nothing can be pruned: {damage[0].subject}: {damage[0].message}{more}."
-        hint = "See `tieredctl backup verify`; a damaged set is for you to remove, once none needs it."
-        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=hint)
+        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=_way_out(sets, damage))
     written_ms = sets.written_ms()
     known = {number: sets.read(number) for number in written_ms}
     if not known:
@@ -159,6 +158,23 @@ def plan_prune(sets: ClusterSets[_Store], rules: KeepRules, now_ms: int) -> Prun
     parts = [*_parts(sets, listed, known, reasons, first)]
     kept = {number: one.sha256 for number, one in known.items() if number >= first}
     return PrunePlan(sets.store.url, sets.cluster_id, rules, first, kept, parts)
+
+
+def _way_out(sets: ClusterSets[_Store], damage: Sequence[Finding]) -> str:
+    """What a person can do about damage, which is seen for as long as it is there: nothing removes it by itself."""
+    last = max(int(one.evidence["set"]) for one in damage)
+    later = (number for number in sets.numbers() if number > last)
+    first = next((number for number in later if sets.read(number).manifest.base == number), None)
+    if first is None:
+        return (
+            "See `tieredctl backup verify`. `tieredctl backup run --full` begins a chain that needs no set before it; "
+            "then this says which objects to delete by hand."
+        )
+    return (
+        f"See `tieredctl backup verify`. Set {first} and later ones are whole, and need none before: once you know the "
+        f"cause, delete by hand, in this order, what of {sets.cluster_id}/manifests/, {sets.cluster_id}/beginnings/ "
+        f"and {sets.cluster_id}/sets/ has a number below {first:08}."
+    )
 
 
 def needed_objects(sets: ClusterSets[_Store], manifest: Manifest) -> dict[str, int | None]:
