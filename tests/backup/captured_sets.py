@@ -80,6 +80,15 @@ class CapturedCluster:
         return {1: {name: ConfigValue(value, "STATIC_BROKER_CONFIG") for name, value in settings.items()}}
 
 
+def _place(image: ClusterImage, log_dirs: Sequence[bytes]) -> None:
+    """Has broker 1 these directories, and in turn in each a replica."""
+    image.brokers[1] = {**image.brokers[1], "LogDirs": [*log_dirs]}
+    partitions = [(topic, number) for topic in image.topics.values() for number in topic.partitions]
+    for turn, (topic, number) in enumerate(partitions):
+        directory = log_dirs[turn % len(log_dirs)]
+        topic.partitions[number] = {**topic.partitions[number], "Directories": [directory]}
+
+
 @dataclass
 class CapturedSets:
     """Sets of a captured cluster in a folder, and its remote store."""
@@ -96,6 +105,8 @@ class CapturedSets:
     """By topic, where not one partition is from 0 to 500."""
     secrets: ClusterImage | None = None
     """What the captured cluster is given besides."""
+    log_dirs: Sequence[bytes] = ()
+    """The directories that the captured broker is said to have had, where it is not the one of its own."""
 
     @classmethod
     def of(cls, captures: Path, folder: Path, denied: Sequence[str] = ()) -> CapturedSets:
@@ -117,6 +128,8 @@ class CapturedSets:
         """One set more."""
         sets = ClusterSets(open_writable_store(f"file:{self.folder}", {}), self.cluster_id)
         state = captured_state(self.data)
+        if self.log_dirs:
+            _place(state.image, self.log_dirs)
         if self.secrets is not None:
             state = state.with_secrets(ClusterState(self.secrets, EPOCH, {}))
         ids = {topic.name: uuid_text(topic_id) for topic_id, topic in state.image.topics.items()}

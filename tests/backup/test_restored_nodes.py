@@ -18,6 +18,7 @@ from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.kafka.log_directory import LogDirectories
 from tieredctl.kraft.replay import MetadataReplay
 from tieredctl.ops.restore.node_files import new_nodes
+from tieredctl.ops.restore.placement import LogDirectory
 from tieredctl.ops.restore.restored_cluster import is_internal
 
 META = "meta.properties"
@@ -275,7 +276,9 @@ def test_of_two_restores_into_one_folder_the_second_is_refused(
     sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:
     node = tmp_path / "node"
-    with new_nodes({1: node}, "another"):
+    with new_nodes([LogDirectory(1, node, "AAAAAAAAAAAAAAAAAAAAAQ", True, True)], "another") as writers:
+        for writer in writers.values():
+            writer.identity(sets.cluster_id, None)
         refused = restored(tieredctl, sets, node)
         left = [*node.iterdir()]
 

@@ -18,8 +18,9 @@ from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.recovery_plan import Recovery, RecoveryPlanner
 from tieredctl.ops.metadata_recovery.segment_judgement import SegmentJudge
 from tieredctl.ops.restore.metadata_logs import cut_offsets
+from tieredctl.ops.restore.placement import NewNode, Placement
 from tieredctl.ops.restore.restore_plan import RestoreOutcome, RestorePlan, apply_restore
-from tieredctl.ops.restore.restored_cluster import NewNode, Placement, is_internal, partitions_of, restored_state
+from tieredctl.ops.restore.restored_cluster import is_internal, partitions_of, restored_state
 from tieredctl.ops.restore.restored_logs import (
     LogEnds,
     LogsInStore,

@@ -28,7 +28,8 @@ from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.metadata_recovery.event_rebuilding import StoreListing
 from tieredctl.ops.metadata_recovery.recovery_plan import StoredPartitions
 from tieredctl.ops.restore.cluster_of_keys import EmptyMetadata, chosen_ids, cluster_of_keys, manifest_of_keys
-from tieredctl.ops.restore.restored_cluster import NewNode, cut_to_topics, is_internal
+from tieredctl.ops.restore.placement import NewNode
+from tieredctl.ops.restore.restored_cluster import cut_to_topics, is_internal
 from tieredctl.ops.restore.restored_logs import LogEnds
 from tieredctl.ports.cluster import CommittedOffset
 from tieredctl.ports.layout import Layout

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 from typing import Annotated
 
@@ -23,8 +24,8 @@ from tieredctl.model.counted import counted
 from tieredctl.model.findings import Severity
 from tieredctl.ops.backup.sets import CLUSTER_ID
 from tieredctl.ops.restore.cluster_of_keys import MOST_PARTITIONS
+from tieredctl.ops.restore.placement import NewNode
 from tieredctl.ops.restore.restore_plan import RestoreOutcome, RestorePlan
-from tieredctl.ops.restore.restored_cluster import NewNode
 from tieredctl.ops.restore.restored_logs import RestoredLogRow
 from tieredctl.wiring.places import StorePlace
 from tieredctl.wiring.restore import Restore, restore
@@ -41,10 +42,19 @@ class RestoreOptions(OptionGroup):
     node: Annotated[
         list[str],
         typer.Option(
-            metavar="ID[=DIR]",
-            help="A node and its new, empty log directory; without DIR, one on another machine. Repeat it for several.",
+            metavar="ID[=DIR[,DIR]]",
+            help="A node and its new, empty log directories, that with the cluster's metadata first; without DIR, one "
+            "on another machine. Repeat it for several.",
         ),
     ]
+    metadata_log_dir: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID=DIR",
+            help="A node's new folder for the cluster's metadata, if none of its log directories has it; repeat it "
+            "for several.",
+        ),
+    ] = None
     source: Annotated[str | None, typer.Option("--from", metavar="URL", help="Where `backup run` wrote its sets.")] = (
         None
     )
@@ -143,12 +153,20 @@ class RestoreOptions(OptionGroup):
         return KeysSource(cluster_id, self.metadata_partitions, ids, controllers, self.accept_unknown)
 
     def nodes(self) -> list[NewNode]:
-        """Raises TieredctlError `usage` for what is not ID or ID=DIR, and for a node or folder given twice."""
+        """Raises TieredctlError `usage` for what is not ID, ID=DIR or ID=DIR,DIR, for a node that is given twice, and
+        for a folder that is given twice or lies within another."""
         nodes = [_node(text) for text in self.node]
-        folders = [one.folder.resolve() for one in nodes if one.folder is not None]
-        if len({one.node_id for one in nodes}) != len(nodes) or len({*folders}) != len(folders):
-            raise TieredctlError(ErrorCode.USAGE, "A node, or a folder, is given twice with --node.")
-        return nodes
+        own = [_metadata_folder(text) for text in self.metadata_log_dir or ()]
+        folders = [one.resolve() for node in [*nodes, *own] for one in node.folders]
+        if any(len({one.node_id for one in some}) != len(some) for some in (nodes, own)) or _are_nested(folders):
+            message = "A node, or a folder, is given twice with --node, or a folder within another."
+            raise TieredctlError(ErrorCode.USAGE, message)
+        metadata_folders = {one.node_id: one.folders[0] for one in own}
+        strangers = metadata_folders.keys() - {one.node_id for one in nodes if one.folders}
+        if strangers:
+            message = f"--metadata-log-dir {min(strangers)}=DIR is of a node without a folder on this machine."
+            raise TieredctlError(ErrorCode.USAGE, message, hint="Give its log directories with --node ID=DIR.")
+        return [one._replace(metadata_folder=metadata_folders.get(one.node_id)) for one in nodes]
 
     def beginnings(self) -> dict[tuple[str, int], int]:
         """Raises TieredctlError `usage` for what is not TOPIC:PARTITION=OFFSET."""
@@ -167,9 +185,21 @@ def _demand_none(given: Mapping[str, object], why: str) -> None:
 
 def _node(text: str) -> NewNode:
     match = _NODE.fullmatch(text)
-    if match is None or int(match[1]) >= 1 << 31:
-        raise TieredctlError(ErrorCode.USAGE, f"--node {text!r} is not ID=DIR.")
-    return NewNode(int(match[1]), None if match[2] is None else Path(match[2]))
+    folders = () if match is None or match[2] is None else match[2].split(",")  # as Kafka reads log.dirs
+    if match is None or int(match[1]) >= 1 << 31 or not all(one.strip() for one in folders):
+        raise TieredctlError(ErrorCode.USAGE, f"--node {text!r} is not ID=DIR.", hint="Several are ID=DIR,DIR.")
+    return NewNode(int(match[1]), tuple(Path(one.strip()) for one in folders))
+
+
+def _metadata_folder(text: str) -> NewNode:
+    match = _NODE.fullmatch(text)
+    if match is None or match[2] is None or not match[2].strip():
+        raise TieredctlError(ErrorCode.USAGE, f"--metadata-log-dir {text!r} is not ID=DIR.")
+    return NewNode(int(match[1]), (Path(match[2].strip()),))
+
+
+def _are_nested(folders: Sequence[Path]) -> bool:
+    return any(one.is_relative_to(other) for one, other in permutations(folders, 2))
 
 
 def plan(
@@ -205,11 +235,11 @@ def apply(
     with _restore(options, remote, cluster_id) as found:
         shown = found.plan
         view.say(*_sentences(found))
-        if not shown.folders():
+        if not shown.nodes_here():
             raise TieredctlError(ErrorCode.USAGE, "No node has a folder on this machine.", hint="Give --node ID=DIR.")
         shown.demand_applicable()
         if dry_run:
-            return _end(shown, RestoreOutcome(planned=len(shown.folders())), view, dry_run=True)
+            return _end(shown, RestoreOutcome(planned=len(shown.nodes_here())), view, dry_run=True)
         view.say(*_some("Lost", [_lost(one) for one in shown.rows() if one.lost]))
         view.say(
             *_some(
@@ -217,7 +247,7 @@ def apply(
                 [f"{one.subject}: {one.message}" for one in shown.findings() if one.severity is not Severity.INFO],
             )
         )
-        what = f"Writing {counted(len(shown.folders()), 'node')} of a cluster that no longer runs"
+        what = f"Writing {counted(len(shown.nodes_here()), 'node')} of a cluster that no longer runs"
         demand_confirmation(what, shown.manifest.cluster_id, yes=yes, typed_cluster_id=cluster_id)
         outcome = found.apply()
     code = _end(shown, outcome, view, dry_run=False)
@@ -268,7 +298,7 @@ def _sentences(found: Restore) -> Iterator[str]:
     else:
         yield f"What comes back: {back}, {summary['recovered']} of them copied after the set was made."
         yield f"Lost: {lost} after the set was made."
-    if len(shown.folders()) < len(shown.nodes):
+    if len(shown.nodes_here()) < len(shown.nodes):
         yield f"Mark of this plan: {shown.mark[:_MARK]}. Start no node of a machine that shows another."
 
 

@@ -42,7 +42,7 @@ from tieredctl.ports.metadata_source import MetadataSource
 from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.process.progress import note
 
-_REMOTE_SETTINGS = ("remote.", "log.local.retention.", "log.retention.", "log.dir")
+_REMOTE_SETTINGS = ("remote.", "log.local.retention.", "log.retention.", "log.dir", "metadata.log.dir")
 _MANAGERS_PREFIXES = (STORAGE_PREFIX, METADATA_PREFIX)
 _BEGIN_AGAIN = (
     "See what else is damaged with `tieredctl backup verify`; `backup run --full` begins a new chain of sets."

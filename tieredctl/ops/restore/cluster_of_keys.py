@@ -15,7 +15,8 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import RESERVED_UUIDS, TopicIdPartition, uuid_bytes
 from tieredctl.ops.backup.cluster_state import ClusterState
 from tieredctl.ops.backup.manifests import WITHOUT_SET, Manifest
-from tieredctl.ops.restore.restored_cluster import derived_id, is_internal
+from tieredctl.ops.restore.placement import derived_id
+from tieredctl.ops.restore.restored_cluster import is_internal
 from tieredctl.ports.metadata_source import METADATA_TOPIC, OffsetRange
 
 _LEVEL = 21

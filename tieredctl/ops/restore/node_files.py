@@ -1,13 +1,15 @@
-"""The files of a new node: written beside each other in a folder of their own, and moved into their place at the end.
+"""The files of new nodes: written beside each other in a folder of their own, and moved into their place at the end.
 
-A broker starts from no folder without `meta.properties`, which is moved last.
+A broker starts from no folder without `meta.properties`, which is moved last. Of several folders it takes one without
+for a new disk: so the one with the cluster's metadata first gets a file that it refuses, and its own after all others'.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fcntl import LOCK_EX, LOCK_NB, flock
@@ -39,6 +41,7 @@ from tieredctl.formats.meta_properties import (
 )
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, PartitionMetadata, encode_partition_metadata
 from tieredctl.model.ids import TopicIdPartition
+from tieredctl.ops.restore.placement import LogDirectory
 from tieredctl.ports.object_store import UNFINISHED
 from tieredctl.process.interruption import critical_section, mark_complete
 from tieredctl.process.replaced_file import PRIVATE
@@ -48,23 +51,30 @@ _IS_NOTHING = (_STAGING, "lost+found")
 RESTORED_MARK = ".tieredctl-restored"
 """Beside a restored node's files: by it, a run that is repeated knows its own."""
 _CLEAN_SHUTDOWN_VERSION = 0
+_UNFINISHED, _UNFINISHED_META = f"{META_PROPERTIES_FILE}.unfinished", b"version=unfinished\n"
+"""What a broker refuses as `meta.properties` (MetaPropertiesEnsemble), and so does not start with the other folders."""
 _RECOVERY_POINT, _HIGH_WATERMARK = "recovery-point-offset-checkpoint", "replication-offset-checkpoint"
 
 
 @dataclass(slots=True)
-class NodeWriter:
-    """Writes one node's files."""
+class DirectoryWriter:
+    """Writes the files of one of a node's folders."""
 
-    folder: Path
-    """The staging folder."""
+    directory: LogDirectory
     _checkpoints: dict[str, list[CheckpointedOffset]] = field(default_factory=dict)
 
-    def identity(self, cluster_id: str, node_id: int, directory_id: str, broker_epoch: int | None) -> None:
-        """`meta.properties`, and for a broker the mark that it stopped in good order."""
-        if broker_epoch is not None:
+    @property
+    def folder(self) -> Path:
+        """The staging folder."""
+        return self.directory.folder / _STAGING
+
+    def identity(self, cluster_id: str, broker_epoch: int | None) -> None:
+        """`meta.properties`, and for a broker's logs the mark that it stopped in good order: that counts where all of
+        its log directories have it."""
+        if broker_epoch is not None and self.directory.has_logs:
             stopped = encode_clean_shutdown(CleanShutdown(_CLEAN_SHUTDOWN_VERSION, broker_epoch))
             (self.folder / CLEAN_SHUTDOWN_FILE).write_bytes(stopped)
-        meta = MetaProperties(KRAFT_VERSION, cluster_id, node_id, directory_id)
+        meta = MetaProperties(KRAFT_VERSION, cluster_id, self.directory.node_id, self.directory.directory_id)
         (self.folder / META_PROPERTIES_FILE).write_bytes(encode_meta_properties(meta))
 
     def cluster_metadata(self, snapshot: str, data: bytes, bootstrap: bytes, *, has_secrets: bool) -> None:
@@ -118,38 +128,42 @@ class NodeWriter:
 
 
 @contextmanager
-def new_nodes(folders: Mapping[int, Path], mark: str) -> Iterator[dict[int, NodeWriter]]:
-    """A writer for each node whose folder is still to be filled, which takes its files once everything is written; a
-    failure leaves nothing new. `mark` names what is restored: a folder that has it already is left as it is.
+def new_nodes(directories: Sequence[LogDirectory], mark: str) -> Iterator[dict[str, DirectoryWriter]]:
+    """A writer for each directory of the nodes that are still to be filled, by its id; the folders take their files
+    once everything is written, and a failure leaves nothing new. `mark` names what is restored: a node whose folders
+    all have it already is left as it is.
 
     Raises TieredctlError `unwritable` where a folder has anything but what an interrupted restore left, or nothing can
     be written, `locked` while another restore writes into one.
     """
-    writers: dict[int, NodeWriter] = {}
+    folders = [one.folder for one in directories]
+    writers: dict[str, DirectoryWriter] = {}
     with _written(), ExitStack() as locks:
-        for folder in folders.values():
+        for folder in folders:
             demand_usable(folder, mark)
-        for folder in folders.values():
+        for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
             locks.enter_context(_locked(folder))
-        for folder in folders.values():
+        for folder in folders:
             demand_usable(folder, mark)
+        to_write = {one.node_id for one in directories if not _is_restored(one.folder, mark)}
         try:
-            for node_id, folder in folders.items():
-                if not is_restored(folder, mark):
-                    staging = folder / _STAGING
-                    shutil.rmtree(staging, ignore_errors=True)
-                    staging.mkdir()
-                    writers[node_id] = NodeWriter(staging)
+            for one in directories:
+                if one.node_id in to_write:
+                    writer = writers[one.directory_id] = DirectoryWriter(one)
+                    shutil.rmtree(writer.folder, ignore_errors=True)
+                    writer.folder.mkdir()
             yield writers
             for writer in writers.values():
                 writer.finish()
                 (writer.folder / RESTORED_MARK).write_text(mark, encoding="ascii")
                 _demand_own(writer.folder)
+            guarded = _guarded(writers.values())
+            for writer in guarded:
+                (writer.folder / _UNFINISHED).write_bytes(_UNFINISHED_META)
             os.sync()
             with critical_section():
-                for writer in writers.values():
-                    _move(writer.folder)
+                _move([*writers.values()], guarded)
                 mark_complete()
         finally:
             for writer in writers.values():
@@ -170,18 +184,26 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def is_restored(folder: Path, mark: str) -> bool:
-    """Whether a folder has exactly this restored node, on which no broker was started yet."""
+def _is_restored(folder: Path, mark: str) -> bool:
+    """Whether a folder has exactly what is to be restored, and no broker was started on it yet."""
     try:
         is_same = (folder / RESTORED_MARK).read_text(encoding="ascii") == mark
     except (OSError, ValueError):
         return False
-    return is_same and (folder / META_PROPERTIES_FILE).exists() and not (folder / LOCK_FILE).exists()
+    return is_same and _has_meta(folder) and not (folder / LOCK_FILE).exists()
+
+
+def _has_meta(folder: Path) -> bool:
+    """Whether a folder has a `meta.properties` that a broker may start from."""
+    try:
+        return (folder / META_PROPERTIES_FILE).read_bytes() != _UNFINISHED_META
+    except FileNotFoundError:
+        return False
 
 
 def demand_usable(folder: Path, mark: str) -> None:
     """Raises TieredctlError `unwritable` for a folder with another node's files, or anything else."""
-    if is_restored(folder, mark):
+    if _is_restored(folder, mark):
         return
     try:
         names = {one.name for one in folder.iterdir()}
@@ -189,7 +211,7 @@ def demand_usable(folder: Path, mark: str) -> None:
         return
     except OSError as error:
         raise TieredctlError(ErrorCode.UNWRITABLE, f"{folder} cannot be read: {error.strerror}.") from None
-    if META_PROPERTIES_FILE not in names and _STAGING in names:
+    if _STAGING in names and not _has_meta(folder):
         return  # an interrupted restore, which may have moved some of its files
     left = sorted(names.difference(_IS_NOTHING))
     if left:
@@ -202,15 +224,22 @@ def _not_empty(folder: Path, left: Sequence[str]) -> TieredctlError:
     return TieredctlError(ErrorCode.UNWRITABLE, message, hint=hint)
 
 
-def _move(staging: Path) -> None:
-    """The node's files into their place, those first whose presence starts nothing."""
-    for one in _left_by_earlier(staging):
-        _remove(one)
-    for one in sorted(staging.iterdir(), key=lambda path: path.name == META_PROPERTIES_FILE):
-        if one.name == META_PROPERTIES_FILE:
-            os.sync()
-        one.rename(staging.parent / one.name)
-    staging.rmdir()
+def _move(writers: Sequence[DirectoryWriter], guarded: Sequence[DirectoryWriter]) -> None:
+    """All files into their place, those first whose presence starts nothing."""
+    for one in guarded:
+        (one.folder / _UNFINISHED).rename(one.directory.folder / META_PROPERTIES_FILE)
+    os.sync()
+    for one in writers:
+        for left in _left_by_earlier(one.folder):
+            _remove(left)
+        for path in [*one.folder.iterdir()]:
+            if path.name != META_PROPERTIES_FILE:
+                path.rename(one.directory.folder / path.name)
+    for some in ([one for one in writers if one not in guarded], guarded):
+        os.sync()
+        for one in some:
+            (one.folder / META_PROPERTIES_FILE).rename(one.directory.folder / META_PROPERTIES_FILE)
+            one.folder.rmdir()
     os.sync()
 
 
@@ -218,12 +247,19 @@ def _clear(staging: Path) -> None:
     """Takes away what was written and not moved. The folder itself stays beside files that were moved while
     `meta.properties` was not: by it the next run knows that they are a restore's."""
     shutil.rmtree(staging, ignore_errors=True)
-    if not (staging.parent / META_PROPERTIES_FILE).exists() and _left_by_earlier(staging):
+    folder = staging.parent
+    if not _has_meta(folder) and any(one.name not in _IS_NOTHING for one in folder.iterdir()):
         staging.mkdir(exist_ok=True)
 
 
+def _guarded(writers: Collection[DirectoryWriter]) -> list[DirectoryWriter]:
+    """Those with the cluster's metadata, of nodes that have other folders besides."""
+    folders_of = Counter(one.directory.node_id for one in writers)
+    return [one for one in writers if one.directory.has_metadata and folders_of[one.directory.node_id] > 1]
+
+
 def _left_by_earlier(staging: Path) -> list[Path]:
-    return [one for one in staging.parent.iterdir() if one.name not in _IS_NOTHING]
+    return [one for one in staging.parent.iterdir() if one.name not in (*_IS_NOTHING, META_PROPERTIES_FILE)]
 
 
 def _demand_own(staging: Path) -> None:

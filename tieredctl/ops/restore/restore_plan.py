@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.file_names import kraft_snapshot_name
@@ -17,7 +16,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.events import MetadataEvent
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
-from tieredctl.model.ids import TopicIdPartition, uuid_bytes
+from tieredctl.model.ids import TopicIdPartition, uuid_bytes, uuid_text
 from tieredctl.ops.backup.cluster_state import ClusterState
 from tieredctl.ops.backup.manifests import WITHOUT_SET, Manifest, NamedSecret
 from tieredctl.ops.change import Outcome
@@ -25,8 +24,8 @@ from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata_recovery.recovery_plan import Recovery
 from tieredctl.ops.restore.metadata_logs import RESTORED_EPOCH, WrittenLog, event_logs, group_logs, new_events
-from tieredctl.ops.restore.node_files import NodeWriter, demand_usable, in_segments, is_restored, new_nodes
-from tieredctl.ops.restore.restored_cluster import NewNode, Placement
+from tieredctl.ops.restore.node_files import DirectoryWriter, demand_usable, in_segments, new_nodes
+from tieredctl.ops.restore.placement import NewNode, Placement
 from tieredctl.ops.restore.restored_logs import Origin, RestoredLog, RestoredLogRow, unknown_logs
 from tieredctl.ports.cluster import CommittedOffset
 from tieredctl.ports.metadata_source import METADATA_TOPIC
@@ -103,9 +102,9 @@ class RestorePlan:
         """Whether the cluster is derived from the keys of its objects alone."""
         return self.manifest.number == WITHOUT_SET
 
-    def folders(self) -> dict[int, Path]:
-        """Of the nodes that are restored on this machine."""
-        return {node.node_id: node.folder for node in self.nodes if node.folder is not None}
+    def nodes_here(self) -> list[NewNode]:
+        """Those that are restored on this machine."""
+        return [node for node in self.nodes if node.folders]
 
     @property
     def mark(self) -> str:
@@ -135,8 +134,9 @@ class RestorePlan:
                 message = f"{message[:-1]}: {next(self.logs[one].findings()).message}."
                 hint = f"Check --store first: brokers delete what is below a log's start. Only if it is gone: {hint}"
             raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
-        for folder in self.folders().values():
-            demand_usable(folder, self.mark)
+        mark = self.mark
+        for one in self.placement.written:
+            demand_usable(one.folder, mark)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -149,18 +149,18 @@ def apply_restore(plan: RestorePlan, stream: EventStream, *, is_cut: bool) -> Re
 
     Raises TieredctlError, and then no node has anything."""
     plan.demand_applicable()
-    folders = plan.folders()
-    done = sum(is_restored(folder, plan.mark) for folder in folders.values())
-    with new_nodes(folders, plan.mark) as writers:
+    with new_nodes(plan.placement.written, plan.mark) as writers:
         if writers:
             _Writing(plan, writers).write(stream, is_cut=is_cut)
-    return RestoreOutcome(planned=len(folders), done=done + len(writers))
+    nodes = len(plan.nodes_here())
+    return RestoreOutcome(planned=nodes, done=nodes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
     plan: RestorePlan
-    writers: Mapping[int, NodeWriter]
+    writers: Mapping[str, DirectoryWriter]
+    """By the directory's id."""
 
     def write(self, stream: EventStream, *, is_cut: bool) -> None:
         self._demand_same_metadata_topic()
@@ -177,17 +177,17 @@ class _Writing:
             note("partitions", done, len(logs))
 
     def _write_cluster(self) -> None:
-        state, directories = self.plan.state, self.plan.placement.directories
+        state = self.plan.state
         name = kraft_snapshot_name(state.image.end_offset, state.epoch)
         level = {"Name": METADATA_VERSION, "FeatureLevel": state.image.features[METADATA_VERSION]}
         values = [encode_kraft_record(KraftRecordType.FEATURE_LEVEL, 0, level)]
         bootstrap = b"".join(encode_kraft_snapshot(values, [], epoch=0, last_contained_ms=0))
         snapshot = state.checkpoint()
-        for node_id, writer in self.writers.items():
-            broker = state.image.brokers.get(node_id)
-            epoch = None if broker is None else broker["BrokerEpoch"]
-            writer.identity(self.plan.manifest.cluster_id, node_id, directories[node_id], epoch)
-            writer.cluster_metadata(name, snapshot, bootstrap, has_secrets=bool(self.plan.secrets))
+        for writer in self.writers.values():
+            broker = state.image.brokers.get(writer.directory.node_id)
+            writer.identity(self.plan.manifest.cluster_id, None if broker is None else broker["BrokerEpoch"])
+            if writer.directory.has_metadata:
+                writer.cluster_metadata(name, snapshot, bootstrap, has_secrets=bool(self.plan.secrets))
 
     def _demand_same_metadata_topic(self) -> None:
         ids = {one.topic_id for one in self.plan.logs if one.topic == METADATA_TOPIC}
@@ -213,12 +213,7 @@ class _Writing:
         for writer in self._writers_of(partition):
             writer.log(partition, segments, log.end_offset, RESTORED_EPOCH)
 
-    def _writers_of(self, partition: TopicIdPartition) -> list[NodeWriter]:
-        replicas = _replicas(self.plan.state, partition)
-        return [self.writers[one] for one in replicas if one in self.writers]
-
-
-def _replicas(state: ClusterState, partition: TopicIdPartition) -> Sequence[int]:
-    topic = state.image.topics[uuid_bytes(partition.topic_id)]
-    replicas: Sequence[int] = topic.partitions[partition.partition]["Replicas"]
-    return replicas
+    def _writers_of(self, partition: TopicIdPartition) -> list[DirectoryWriter]:
+        topic = self.plan.state.image.topics[uuid_bytes(partition.topic_id)]
+        directories = map(uuid_text, topic.partitions[partition.partition]["Directories"])
+        return [self.writers[one] for one in directories if one in self.writers]
