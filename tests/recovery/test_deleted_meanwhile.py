@@ -12,7 +12,7 @@ from tests.faults.lost_metadata import NOW_MS, Killed, LostMetadata
 from tests.faults.segment_writer import WrittenSegment
 from tests.metadata_logs import COPIED, DELETED, DELETING, PARTITION, copied, segment_id, updated
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.events import MetadataEvent
+from tieredctl.model.events import MetadataEvent, RemoteLogSegmentState
 from tieredctl.model.findings import Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.guards.store_clock import StoreClock
@@ -22,6 +22,8 @@ from tieredctl.ports.layout import ORIGINAL_PARTS, Part
 from tieredctl.process import interruption
 
 GONE = TieredctlError(ErrorCode.BROKER_UNREACHABLE, "It is gone.")
+ITS_END = 8
+"""After two events for each of three segments, and the beginning of a deletion: the event that records its end."""
 OTHER = replace(PARTITION, topic_id="Ex-aw3fEQIi3do0H9Y7cKQ")
 
 
@@ -57,6 +59,11 @@ class DeletingCluster(LostMetadata):
     def promised(self) -> set[str]:
         known = (one.metadata for one in self.state().segments_of(PARTITION))
         return {one.segment_id for one in known if one.state is COPIED}
+
+    def state_of(self, number: int) -> RemoteLogSegmentState | None:
+        """A segment's, as brokers know it; None once its deletion has ended."""
+        states = {one.metadata.segment_id: one.metadata.state for one in self.state().segments_of(PARTITION)}
+        return states.get(segment_id(number))
 
     def findings(self) -> list[tuple[str, Severity]]:
         found = self.plan().all_findings()
@@ -279,6 +286,50 @@ def test_a_killed_run_that_takes_back_is_resumed() -> None:
         cluster.kill_at = None
         cluster.recover()
         assert cluster.promised() == {segment_id(2), segment_id(3)}, boundary
+        assert cluster.state_of(1) is None, boundary
+
+
+def test_a_deletion_of_which_only_the_beginning_was_recorded_is_named_and_ended_by_the_next_run() -> None:
+    cluster = deleting()
+    cluster.refuses_from = ITS_END
+
+    outcome = cluster.recover()
+
+    (partition,) = outcome.partitions
+    assert outcome.stopped is not None
+    assert segment_id(1) in outcome.stopped.message
+    assert (cluster.state_of(1), partition.left) == (DELETING, 1)
+    cluster.refuses_from = 1_000
+    assert (cluster.findings(), cluster.plan().to_take_back) == ([("delete-stuck", Severity.WARNING)], 1)
+    events = len(cluster.events)
+    (ended,) = cluster.recover().partitions
+    assert (ended.taken_back, ended.done, ended.left) == (1, 0, 0)
+    assert len(cluster.events) == events + 1, "the beginning is not recorded twice"
+    assert cluster.state_of(1) is None
+    assert (cluster.findings(), cluster.plan().to_take_back) == ([], 0)
+
+
+def test_a_deletion_that_was_begun_is_not_ended_while_objects_are_left() -> None:
+    cluster = deleting()
+    cluster.refuses_from = ITS_END
+    cluster.recover()
+    cluster.refuses_from = 1_000
+    for left in ({Part.LOG: cluster.segments[1].parts[Part.LOG]}, cluster.segments[1].parts):
+        cluster.put(replace(cluster.segments[1], parts=left))
+
+        assert cluster.plan().to_take_back == 0
+        assert cluster.findings() == [("delete-stuck", Severity.WARNING)]
+        cluster.recover()
+        assert cluster.state_of(1) is DELETING
+
+
+def test_a_deletion_that_a_broker_began_is_its_own() -> None:
+    cluster = deleting()
+    cluster.events += [*copied(1, 10, 19), updated(1, DELETING)]
+    cluster.has_deleted = True
+    cluster.take_objects(1)
+
+    assert (cluster.plan().to_take_back, cluster.findings()) == (0, [])
 
 
 def test_what_came_back_since_the_plan_is_left() -> None:

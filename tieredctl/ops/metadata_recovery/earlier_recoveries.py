@@ -1,16 +1,18 @@
 """What earlier recoveries registered, and brokers promise although its objects are gone.
 
 A broker that deletes a segment right before it is registered leaves it promised, and a run that is killed does not read
-the metadata back. Only what no broker finished is looked at. Its deletion is recorded again only where an event of its
-own partition has deleted it already, and the store has none of its objects; anything else is named.
+the metadata back; or it ends between the two events that record the deletion again. Only what no broker finished is
+looked at. Its deletion is recorded only where an event of its own partition has deleted it already, and the store has
+none of its objects; anything else is named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
-from tieredctl.model.events import RemoteLogSegmentMetadata
+from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding, Severity
@@ -24,7 +26,8 @@ from tieredctl.ports.object_store import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class PromisedSegment:
-    """A segment that an earlier recovery registered, and that lacks promised objects."""
+    """A segment that an earlier recovery registered, and that lacks promised objects; or whose deletion it began to
+    record again."""
 
     metadata: RemoteLogSegmentMetadata
     keys: Sequence[str]
@@ -37,6 +40,11 @@ class PromisedSegment:
     """Whether an event deleted it before it was registered."""
 
     @property
+    def is_begun(self) -> bool:
+        """Whether its deletion is recorded, but for its end."""
+        return self.metadata.state is RemoteLogSegmentState.DELETE_SEGMENT_STARTED
+
+    @property
     def is_to_be_taken_back(self) -> bool:
         """Whether its deletion is to be recorded again."""
         return self.is_gone and self.is_deleted
@@ -45,21 +53,27 @@ class PromisedSegment:
         """No data is lost where a broker deleted it."""
         one, named = self.metadata, self.metadata.topic_id_partition
         lacks = [part.value for part in self.lacks]
-        message = f"an earlier recovery registered it, and the store lacks its {', '.join(lacks)}"
-        if self.is_deleted:
-            message = f"{message}: brokers deleted it before, or are deleting it"
-        if self.is_to_be_taken_back:
-            message = f"{message}; --apply records its deletion again"
         evidence: dict[str, object] = {
             **partition_document(named),
             "segmentId": one.segment_id,
             "startOffset": one.start_offset,
             "parts": lacks,
         }
-        about = SegmentSubject(named, (one.start_offset, one.end_offset), one.segment_id, lacks[0])
+        about = SegmentSubject(named, (one.start_offset, one.end_offset), one.segment_id, lacks[0] if lacks else None)
+        code = FindingCode.DELETE_STUCK if self.is_begun else FindingCode.OBJECT_MISSING
         severity = Severity.WARNING if self.is_deleted else None
-        subject = f"{named.topic}-{named.partition} {one.segment_id}"
-        return Finding(FindingCode.OBJECT_MISSING, subject, message, evidence, severity, about)
+        return Finding(
+            code, f"{named.topic}-{named.partition} {one.segment_id}", self._message(lacks), evidence, severity, about
+        )
+
+    def _message(self, lacks: Sequence[str]) -> str:
+        if self.is_begun:
+            message = "an earlier run began to record its deletion, and ended before it recorded the end"
+            return f"{message}; {'--apply records it' if self.is_gone else 'the store still has objects of it'}"
+        message = f"an earlier recovery registered it, and the store lacks its {', '.join(lacks)}"
+        if self.is_deleted:
+            message = f"{message}: brokers deleted it before, or are deleting it"
+        return f"{message}; --apply records its deletion again" if self.is_to_be_taken_back else message
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +103,8 @@ class EarlierRecoveries:
         self.known.refresh()
         found: dict[TopicIdPartition, list[PromisedSegment]] = {}
         for partition in dict.fromkeys(one.metadata.topic_id_partition for one in lacking):
-            still = {one.segment_id: one for one in self.known.finished_by_no_broker(partition)}
+            known = self.known.finished_by_no_broker(partition), self.known.deletion_begun_by_no_broker(partition)
+            still = {one.segment_id: one for one in chain(*known)}
             kept = [one for one in lacking if still.get(one.metadata.segment_id) == one.metadata]
             if kept:
                 found[partition] = kept
@@ -101,6 +116,7 @@ class EarlierRecoveries:
         """Each with whether an event deleted it."""
         deleted = {one.segment_id: one for one in self.known.finished_though_deleted(partition)}
         yield from ((one, True) for one in deleted.values())
+        yield from ((one, True) for one in self.known.deletion_begun_by_no_broker(partition))
         listed = {*stored.get(partition, ()), *deleted}
         yield from ((one, False) for one in self.known.finished_by_no_broker(partition, besides=listed))
 
@@ -109,4 +125,5 @@ class EarlierRecoveries:
         keys = possible_objects(self.layout, metadata)
         there = {part for part, key in keys.items() if self.store.head(key) is not None}
         lacks = [part for part in self.layout.promised_objects(metadata) if part not in there]
-        return PromisedSegment(metadata, [*keys.values()], lacks, not there, is_deleted) if lacks else None
+        found = PromisedSegment(metadata, [*keys.values()], lacks, not there, is_deleted)
+        return found if lacks or found.is_begun else None

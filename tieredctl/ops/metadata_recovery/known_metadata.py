@@ -86,7 +86,7 @@ class KnownMetadata:
     ) -> list[RemoteLogSegmentMetadata]:
         """The segments of a partition in COPY_SEGMENT_FINISHED whose last event a recovery wrote, but for those whose
         ids are given."""
-        rows = self._finished_by_no_broker(partition)
+        rows = self._by_no_broker(partition, RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
         if len(rows):  # seldom, and the others may be very many
             others = UuidSet(uuids_of_texts(list(besides))[0])
             rows = rows[~others.has(self._replay.known.rows.segment_ids.at(rows))]
@@ -95,10 +95,17 @@ class KnownMetadata:
     def finished_though_deleted(self, partition: TopicIdPartition) -> list[RemoteLogSegmentMetadata]:
         """Those among them that another event of their partition deletes: their deletion came before they were
         registered, so brokers promise them."""
-        rows = self._finished_by_no_broker(partition)
+        rows = self._by_no_broker(partition, RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
         if len(rows):
             rows = rows[self._deleted_in(partition).has(self._replay.known.rows.segment_ids.at(rows))]
         return self._as_known(rows)
+
+    def deletion_begun_by_no_broker(self, partition: TopicIdPartition) -> list[RemoteLogSegmentMetadata]:
+        """The segments of a partition in DELETE_SEGMENT_STARTED whose last event a recovery wrote: it ended before it
+        could record that they are deleted. None where the whole partition is removed."""
+        if self.is_removed(partition):
+            return []
+        return self._as_known(self._by_no_broker(partition, RemoteLogSegmentState.DELETE_SEGMENT_STARTED))
 
     def partitions(self) -> list[TopicIdPartition]:
         """Every partition that an event names."""
@@ -110,10 +117,10 @@ class KnownMetadata:
             return UuidSet(uuids_of_texts([])[0])
         return UuidSet(events.named_in(_DELETED, partition))
 
-    def _finished_by_no_broker(self, partition: TopicIdPartition) -> Ints:
+    def _by_no_broker(self, partition: TopicIdPartition, state: RemoteLogSegmentState) -> Ints:
         metadata = self._replay.known
         rows = metadata.rows_of(partition)
-        rows = rows[metadata.rows.states[rows] == RemoteLogSegmentState.COPY_SEGMENT_FINISHED]
+        rows = rows[metadata.rows.states[rows] == state]
         by_no_broker: Ints = rows[metadata.authors(rows) == NO_BROKER]
         return by_no_broker
 

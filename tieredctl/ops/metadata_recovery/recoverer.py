@@ -206,13 +206,15 @@ class Recoverer:
             outcome.stopped = stopped_twice(outcome.stopped, error)
         for one in tried:
             one.left = sum(not is_settled for is_settled in self._settled(one.plan))
-        if promised := [metadata.segment_id for one in tried for metadata in self._undone(one.plan)]:
-            outcome.stopped = stopped_twice(outcome.stopped, _still_promised(promised))
+        if undone := [metadata for one in tried for metadata in self._undone(one.plan)]:
+            outcome.stopped = stopped_twice(outcome.stopped, _not_taken_back(undone))
 
     def _undone(self, plan: PartitionRecovery) -> list[RemoteLogSegmentMetadata]:
         """The planned segments that brokers deleted just before they were registered: events of a recovery make those
-        look finished."""
-        known = {one.segment_id: one for one in self.known.finished_though_deleted(plan.partition)}
+        look finished, or their deletion begun and not ended."""
+        left = self.known.finished_though_deleted(plan.partition)
+        left += self.known.deletion_begun_by_no_broker(plan.partition)
+        known = {one.segment_id: one for one in left}
         planned = [*plan.recovered(), *(one.metadata for one in plan.to_take_back)]
         return [known[one.segment_id] for one in planned if one.segment_id in known]
 
@@ -243,30 +245,33 @@ class Recoverer:
         if not segments:
             return
         self.lease.renew()
-        for state in (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED):
-            self._publish(outcome, [replace(finished_event(one, self.clock_ms()), state=state) for one in segments])
+        started, finished = RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
+        for state, of_state in ((started, [one for one in segments if one.state is not started]), (finished, segments)):
+            self._publish(outcome, [replace(finished_event(one, self.clock_ms()), state=state) for one in of_state])
 
     def _settled(self, plan: PartitionRecovery) -> Iterator[bool]:
         """Whether each segment is in the metadata as it was rebuilt, or a broker's events have superseded it; and
-        whether each that is to be taken back is promised no more."""
+        whether each that is to be taken back is promised no more, and the end of its deletion recorded."""
         there, recovered = self.known.segments(plan.partition), plan.recovered()
-        yield from (not _is_finished(there, one.metadata) for one in plan.to_take_back)
+        undone = {one.segment_id for one in self._undone(plan)}
+        yield from (one.metadata.segment_id not in undone for one in plan.to_take_back)
         ids = [one.segment_id for one in recovered]
         is_removed = self.known.is_removed(plan.partition)
         deleted = {*ids} if is_removed else self.known.deleted_in(plan.partition, ids)
         for wanted in recovered:
             is_finished = _is_finished(there, wanted)
             if wanted.segment_id in deleted or not is_finished:
-                yield wanted.segment_id in deleted and not is_finished
+                yield wanted.segment_id in deleted and not is_finished and wanted.segment_id not in undone
                 continue
             current = there[wanted.segment_id]
             same = replace(current, author=wanted.author, event_timestamp_ms=wanted.event_timestamp_ms)
             yield current.author != NO_BROKER or same == wanted
 
 
-def _still_promised(segment_ids: Sequence[str]) -> TieredctlError:
-    segments = counted(len(segment_ids), "segment is", "segments are")
-    message = f"{segments} promised although brokers deleted them: {', '.join(segment_ids)}."
+def _not_taken_back(segments: Sequence[RemoteLogSegmentMetadata]) -> TieredctlError:
+    ids = ", ".join(one.segment_id for one in segments)
+    count = counted(len(segments), "segment that brokers deleted is", "segments that brokers deleted are")
+    message = f"{count} promised, or not recorded as deleted to the end: {ids}."
     return TieredctlError(ErrorCode.WORLD_CHANGED, message, hint=_RUN_AGAIN)
 
 
