@@ -18,15 +18,17 @@ from tieredctl.kafka.replica_segments import ReplicaDirectories
 from tieredctl.ops.guards.lease import Unguarded
 from tieredctl.ops.guards.store_clock import StoreClock
 from tieredctl.ops.healing.healing import Healing
+from tieredctl.ops.healing.known_segments import SegmentsOnce
 from tieredctl.ops.healing.object_writing import LOOK_AGAIN_MS, FreshSegments
 from tieredctl.ops.healing.sources import OtherStore
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.selection import Selection
 from tieredctl.ops.verification.accepted_losses import NothingAccepted
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import RESERVED_FOLDER, KeptVersion
 from tieredctl.wiring.heal import SegmentsHealing
-from tieredctl.wiring.index_recovery import IndexIntervals, WantedSegments
-from tieredctl.wiring.places import MetadataPlace
+from tieredctl.wiring.index_recovery import IndexesRecovery, IndexIntervals, WantedSegments
+from tieredctl.wiring.places import MetadataPlace, Remote
 
 
 @pytest.fixture(scope="module")
@@ -194,3 +196,35 @@ def test_a_log_without_the_latest_timestamp_of_the_metadata_is_taken_from_no_sto
 
     log = next(one for one in planned.objects if one.part is Part.LOG)
     assert (log.action, "latest timestamp" in (log.obstacle or "")) == ("impossible", True)
+
+
+def test_what_brokers_delete_while_segments_are_looked_at_is_neither_lost_nor_written(local: CapturedCluster) -> None:
+    deleted, lost = longest_chain(local)[2:4]
+    store = without_logs(local, deleted, lost)
+    del store._objects[local.keys(lost)[Part.TIME_INDEX]]
+    for key in local.keys(deleted).values():
+        store._objects.pop(key, None)
+    events = [*(one.event for one in local.stream().records()), deletion_of(deleted)]
+    later = SegmentsOnce.of(EventStream(EventsInMemory(events)))
+    partition, named = deleted.topic_id_partition, (deleted.segment_id, lost.segment_id)
+    selected = Selection(topic_ids=(partition.topic_id,), numbers=(partition.partition,))
+    for wanted in (WantedSegments(None, selected), WantedSegments(named), WantedSegments(named[:1])):
+        places = MetadataPlace()
+        intervals = IndexIntervals(places, INTERVAL)
+        healing = SegmentsHealing(None, "memory:", {}, places, None, local.healer(store), intervals)
+        indexes = IndexesRecovery(wanted, None, "memory:", {}, places, None, intervals)
+        healing.plan(wanted, local.segments, NothingAccepted())
+        indexes.plan(local.segments, Remote(store, local.layout))
+
+        if wanted.the_one is not None:
+            with pytest.raises(TieredctlError, match=deleted.segment_id):
+                healing.leave_out_deleted(wanted, later)
+            with pytest.raises(TieredctlError, match=deleted.segment_id):
+                indexes.leave_out_deleted(later)
+            continue
+        healing.leave_out_deleted(wanted, later)
+        indexes.leave_out_deleted(later)
+
+        assert [one.metadata for one in healing.plans] == [one.metadata for one in indexes.in_need()] == [lost]
+        passed_over = [] if wanted.segment_ids is None else [deleted.segment_id]
+        assert [*healing.passed_over] == [*indexes.passed_over] == passed_over

@@ -157,6 +157,21 @@ class SegmentsHealing:
                 self.plans.append(replace(plan.without_bytes(), accepted=self._accepted(plan, accepted)))
             note("segments", number + 1, len(ids))
 
+    def leave_out_deleted(self, wanted: WantedSegments, later: SegmentsOnce) -> None:
+        """Takes back what was planned for segments that brokers deleted while they were looked at, by metadata that was
+        read afterwards: their objects are neither lost nor to be written. Raises TieredctlError as `plan` does."""
+        for plan in [*self.plans]:
+            segment_id = plan.metadata.segment_id
+            deleted = later.why_not_promised(segment_id)
+            if deleted is None:
+                continue
+            if wanted.the_one is not None:
+                raise deleted
+            self.plans.remove(plan)
+            self.segments -= 1
+            if wanted.segment_ids is not None:
+                self.passed_over[segment_id] = deleted.message
+
     def _is_of_one_segment(self, error: TieredctlError) -> bool:
         """Whether the next segment may be looked at: one object may be archived, or forbidden. Raises TieredctlError if
         the store as a whole does not answer."""
@@ -210,6 +225,9 @@ def plan_healing(
     intervals = IndexIntervals(metadata, index_interval_bytes)
     healing = SegmentsHealing(cluster_id, opened.store.url, source, metadata, remote, healer, intervals)
     healing.plan(wanted, ids, segments, read_accepted_losses(opened.store, usable_key()))
+    if healing.plans and metadata.export is None:
+        with metadata.open() as stream:
+            healing.leave_out_deleted(wanted, SegmentsOnce.of(stream))
     if remote is not None and healing.plans:
         demand_conditional_writes(remote.store)
     return healing

@@ -186,6 +186,20 @@ class IndexesRecovery:
         outcome.skipped = len(self.passed_over) + self.left_over
         return outcome
 
+    def leave_out_deleted(self, later: SegmentsOnce) -> None:
+        """Takes back what was planned for segments that brokers deleted while they were looked at, by metadata that was
+        read afterwards: nothing of them is damaged, or to be written. Raises TieredctlError as `plan` does."""
+        for plan in self.in_need():
+            segment_id = plan.metadata.segment_id
+            deleted = later.why_not_promised(segment_id)
+            if deleted is None:
+                continue
+            if self.wanted.the_one is not None:
+                raise deleted
+            self.plans.remove(plan)
+            if self.wanted.segment_ids is not None:
+                self.passed_over[segment_id] = deleted.message
+
     def plan(self, segments: SegmentsOnce, opened: Remote[ObjectStore]) -> None:
         """Plans each segment, in the order in which one's producers are needed for the next."""
         rebuilt: dict[str, bytes] = {}
@@ -248,6 +262,9 @@ def plan_recovery_of_indexes(
     intervals = IndexIntervals(metadata, index_interval_bytes)
     recovery = IndexesRecovery(wanted, cluster_id, opened.store.url, source, metadata, remote, intervals)
     recovery.plan(segments, opened)
+    if recovery.in_need() and metadata.export is None:
+        with metadata.open() as stream:
+            recovery.leave_out_deleted(SegmentsOnce.of(stream))
     if remote is not None and recovery.to_write():
         demand_conditional_writes(remote.store)
     return recovery

@@ -16,6 +16,7 @@ from tieredctl.ops.metadata.state import replayed, segments
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
 from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 
+_NOT_PROMISED = (ErrorCode.UNKNOWN_SEGMENT, ErrorCode.USAGE)
 _CHECK = "See what else is known of it with `tieredctl verify --segment-id …`."
 
 
@@ -80,3 +81,14 @@ class SegmentsOnce:
         if partition not in self._caches:
             self._caches = {partition: self._state.caches[partition]}
         return KnownSegmentOfPartition(segment.metadata, self._caches[partition])
+
+    def why_not_promised(self, segment_id: str) -> TieredctlError | None:
+        """What `finished` raises of a segment that was deleted, or is being deleted; None while its objects are
+        promised. Raises TieredctlError where that is not known."""
+        try:
+            self.finished(segment_id)
+        except TieredctlError as error:
+            if error.code not in _NOT_PROMISED:
+                raise
+            return error
+        return None
