@@ -215,6 +215,38 @@ def test_once_a_kept_set_is_not_whole_no_more_is_removed() -> None:
     assert small.sets.has_files(small.sets.read(3).manifest)
 
 
+def test_a_beginning_that_is_not_noted_as_it_was_written_removes_nothing() -> None:
+    small = two_chains()
+    plan, note = small.plan(last=1), small.sets.beginning_key(4)
+    before, other = small.store.objects(), Beginning(CLUSTER_ID, 4, "0" * 64).encode()
+    put = small.store.put_if_absent
+    small.store.put_if_absent = lambda key, data: put(key, other if key == note else data)  # type: ignore[method-assign]
+
+    outcome = small.apply(plan)
+
+    assert outcome.stopped is not None
+    assert (outcome.stopped.code, outcome.done) == (ErrorCode.WORLD_CHANGED, 0)
+    assert small.store.objects() == before | {note: other}
+
+
+def test_once_the_beginning_is_noted_no_more_nothing_more_is_removed() -> None:
+    small = two_chains()
+    plan, first = small.plan(last=1), small.sets.manifest_key(1)
+
+    def lost() -> None:
+        if first in small.store.objects():
+            small.store.then(1, lost)
+        else:
+            MemoryStore.delete(small.store, [*small.store.list(small.sets.beginning_key(4))])
+
+    small.store.then(1, lost)
+    outcome = small.apply(plan)
+
+    assert outcome.stopped is not None
+    assert (outcome.stopped.code, outcome.done) == (ErrorCode.WORLD_CHANGED, 1)
+    assert numbers_of(small) == [2, 3, 4, 5]
+
+
 def test_what_is_pruned_while_it_is_verified_is_not_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in ("manifests/00000002.json", "cluster.checkpoint"):
         small = two_chains()

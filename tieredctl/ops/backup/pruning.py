@@ -97,10 +97,9 @@ class Pruning:
 
     def _remove(self, part: PlannedSet, outcome: PruneOutcome) -> None:
         there = self._demand_kept()
-        if self.sets.first() != self.plan.first:
-            raise self._changed(f"its sets no longer begin with set {self.plan.first}")
+        self._demand_begun()
         doomed = [one for one in part.objects if one.key in there]
-        if any(there[one.key].version != one.version for one in doomed):
+        if not _are_as_planned(doomed, there):
             outcome.skipped += 1
             return
         self.hold.renew()
@@ -109,6 +108,11 @@ class Pruning:
         self._delete([one for one in doomed if one not in manifests], outcome)
         outcome.done += 1
         outcome.removed.add(part.number)
+
+    def _demand_begun(self) -> None:
+        """Raises TieredctlError `world-changed` where another prune noted another beginning since."""
+        if self.sets.first() != self.plan.first:
+            raise self._changed(f"its sets no longer begin with set {self.plan.first}")
 
     def _delete(self, objects: Sequence[StoredObject], outcome: PruneOutcome) -> None:
         """Raises TieredctlError where one is not gone afterwards: then no more is removed."""
@@ -141,3 +145,7 @@ class Pruning:
     def _changed(self, what: str) -> TieredctlError:
         message = f"The backup of cluster {self.sets.cluster_id} changed since the plan was made: {what}."
         return TieredctlError(ErrorCode.WORLD_CHANGED, message, hint="See `tieredctl backup verify`; then plan again.")
+
+
+def _are_as_planned(doomed: Sequence[StoredObject], there: Mapping[str, StoredObject]) -> bool:
+    return all(there[one.key].version == one.version for one in doomed)
