@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -13,9 +14,12 @@ from tests.records.one_segment import OneSegment
 from tests.records.test_damage import missing
 from tests.records.test_lineage import ONE_LEADER, SKIPPING, remote_partition, segment
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
-from tieredctl.model.findings import exit_code_of
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.findings import Severity, exit_code_of
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.records.partition_records import PartitionRecords
-from tieredctl.records.request import Isolation, RecordRequest
+from tieredctl.records.remote_partition import RemotePartition
+from tieredctl.records.request import Isolation, OnDamage, RecordRequest
 from tieredctl.storage.memory import MemoryStore
 
 
@@ -37,6 +41,48 @@ def test_a_segment_that_retention_takes_while_its_topic_is_read_is_lost(parallel
     assert set(range(300)) - set(got) == missing(records) == set(range(200, 300))
     assert records.lost_offsets == 100
     assert exit_code_of(records.findings) is ExitCode.CORRUPTION
+
+
+@pytest.mark.parametrize("isolation", Isolation)
+@pytest.mark.parametrize("on_damage", OnDamage)
+def test_segments_that_were_deleted_before_their_partition_was_read_are_neither_missing_nor_lost(
+    isolation: Isolation, on_damage: OnDamage
+) -> None:
+    for gone, severity in ((1, Severity.INFO), (2, Severity.INFO), (3, Severity.WARNING)):
+        remote, store, is_deleted = of_three_segments(*range(gone))
+        records = PartitionRecords(remote, store, LAYOUT, RecordRequest(None, None, isolation, on_damage), is_deleted)
+
+        offsets = [row[0] for row in rows_of(records)]
+
+        assert offsets == list(range(100 * gone, 300))
+        assert missing(records) == set(range(100 * gone))
+        assert {(one.code, one.severity) for one in records.findings} == {(FindingCode.OFFSET_GAP, severity)}
+        assert records.lost_offsets == 0
+
+
+def test_a_segment_that_was_deleted_between_records_that_are_returned_is_a_gap_and_not_missing() -> None:
+    remote, store, is_deleted = of_three_segments(1)
+    records = PartitionRecords(remote, store, LAYOUT, SKIPPING, is_deleted)
+    followed, beginning, began_deleted = of_three_segments(0)
+    followed = replace(followed, read_up_to=0)
+    continued = PartitionRecords(followed, beginning, LAYOUT, SKIPPING, began_deleted)
+
+    for reading, lost in ((records, set(range(100, 200))), (continued, set(range(100)))):
+        offsets = {row[0] for row in rows_of(reading)}
+
+        assert set(range(300)) - offsets == missing(reading) == lost
+        assert [one.code for one in reading.findings] == [FindingCode.OFFSET_GAP]
+        assert (exit_code_of(reading.findings), reading.lost_offsets) == (ExitCode.CORRUPTION, 100)
+
+
+def of_three_segments(*gone: int) -> tuple[RemotePartition, MemoryStore, Callable[[TopicIdPartition, str], bool]]:
+    """A partition with offsets 0 to 299; the objects of some of its segments are deleted by now, as the metadata
+    says."""
+    cluster = made_of([segment(0, 100, 0), segment(100, 200, 0), segment(200, 300, 0)])
+    remote, store = remote_partition(cluster, ONE_LEADER), cluster.store()
+    deleted = {remote.spans[number].segment.segment_id for number in gone}
+    store.delete([one for one in store.list() if any(segment_id in one.key for segment_id in deleted)])
+    return remote, store, lambda partition, segment_id: partition == remote.partition and segment_id in deleted
 
 
 class LyingStore(MemoryStore):

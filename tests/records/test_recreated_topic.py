@@ -12,6 +12,7 @@ from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.own_topic import SECONDS, OwnTopic, own_topic
 from tests.rigs.waiting import wait_until
 from tieredctl.errors import ExitCode
+from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import exit_code_of
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.selection import Selection
@@ -56,6 +57,7 @@ def test_only_the_new_topic_is_read_also_by_whoever_read_the_old_one(kafka_4: Dr
     assert {row[4].partition(b" ")[0] for row in old_rows} == {b"earlier"}
     assert old.lost_offsets == before.spans[-1].last + 1 - len(old_rows) > 0
     assert exit_code_of(old.findings) is ExitCode.CORRUPTION
+    assert {one.code for one in old.findings} == {FindingCode.OFFSET_GAP}
 
 
 def everything(driven: DrivenBroker, isolation: Isolation) -> tuple[list[Row], TopicIdPartition]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.record_fields import MalformedBatch
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
-from tieredctl.model.findings import Finding, exit_code_of
+from tieredctl.model.finding_subjects import SegmentSubject
+from tieredctl.model.findings import Finding, Severity, exit_code_of
 from tieredctl.ops.remote.part_finding import part_finding
 from tieredctl.ports.layout import Part
 from tieredctl.ports.segment_objects import SegmentObjects
@@ -30,6 +32,22 @@ class Loss(NamedTuple):
     finding: Finding
     offsets: tuple[int, int] | None
     is_refused: bool = False
+
+    @property
+    def missing_of(self) -> str | None:
+        """The id of the segment of which an object is missing; None where something else was found."""
+        about = self.finding.about
+        if self.finding.code is not FindingCode.OBJECT_MISSING or not isinstance(about, SegmentSubject):
+            return None
+        return about.segment_id
+
+    def by_deletion(self, severity: Severity | None = None) -> Loss:
+        """The same where the metadata says by now that the segment was deleted: nothing of it is missing."""
+        message = "the segment was deleted while its partition was read"
+        if self.offsets is not None:
+            message += f": offsets {self.offsets[0]} to {self.offsets[1]} are not returned"
+        finding = replace(self.finding, code=FindingCode.OFFSET_GAP, message=message, severity_override=severity)
+        return Loss(finding, self.offsets)
 
 
 class LostRecords(TieredctlError):

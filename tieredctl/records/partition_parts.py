@@ -42,6 +42,7 @@ def write_parts(
             *([partition], reading.store, reading.layout, request),
             most=None if reading.most is None else max(reading.most - reading.returned, 0),
             pattern=reading.pattern,
+            is_deleted=reading.is_deleted,
         )
         parts = _Parts(own, part_bytes)
         while (first := parts.first_offset) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -10,7 +10,8 @@ import pyarrow as pa
 from tieredctl.formats.record_batches import Attributes
 from tieredctl.formats.record_fields import MalformedBatch
 from tieredctl.model.finding_subjects import SegmentSubject
-from tieredctl.model.findings import Finding
+from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.guards.in_parallel import in_turn
 from tieredctl.ops.remote.log_bytes import MOST_BYTES_IN_FLIGHT
 from tieredctl.ports.object_store import ObjectStore
@@ -47,14 +48,27 @@ class _Asked(NamedTuple):
 _Parts = Iterator[_Found | Loss]
 
 
+def never_deleted(_partition: TopicIdPartition, _segment_id: str) -> bool:
+    """What is said where no metadata can be asked again."""
+    return False
+
+
 class PartitionRecords:
     """Reads what is asked for of a partition, once. Memory follows the largest batch, and what of a log is asked for
     ahead. Threads that ask end with the iterator: close it where it is not read to its end."""
 
     def __init__(
-        self, remote: RemotePartition, store: ObjectStore, layout: SegmentObjects, request: RecordRequest
+        self,
+        remote: RemotePartition,
+        store: ObjectStore,
+        layout: SegmentObjects,
+        request: RecordRequest,
+        is_deleted: Callable[[TopicIdPartition, str], bool] = never_deleted,
     ) -> None:
+        """`is_deleted` says by the metadata of now whether a segment was deleted, or is being deleted: asked where one
+        of its objects is missing. Without it such an object is lost."""
         self._remote = remote
+        self._is_deleted = is_deleted
         self.partition = remote.partition
         self._store = store
         self._layout = layout
@@ -77,12 +91,17 @@ class PartitionRecords:
         self.next_offset: int | None = None
         """Up to where (exclusive) all was read that can be; to be asked at the end. None where nothing is there."""
         self._within = (0, GREATEST_OFFSET)
+        self._has_begun = remote.read_up_to is not None
+        """Whether what is deleted from now on is missing between the records that are returned."""
+        self._deleted_before: list[Loss] = []
+        """What was deleted before the first of them."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Raises LostRecords with `OnDamage.FAIL` for what cannot be read, and TieredctlError where the store answers
         nothing."""
         for part in self._parts():
             yield from self._lost(part) if isinstance(part, Loss) else self._records(part)
+        self._begin(Severity.WARNING)  # nothing was returned, and a topic may be gone
 
     def _parts(self) -> _Parts:
         first = yield from self._offset_of(self._request.start, 0)
@@ -222,9 +241,22 @@ class PartitionRecords:
             )
             if made.num_rows:
                 reached = max(reached, int(fields.offsets[-1]))
+                self._begin(Severity.INFO)
                 yield made
 
+    def _begin(self, severity: Severity) -> None:
+        """Tells what was deleted before: whoever begins a moment later does not ask for it."""
+        self.findings += [loss.by_deletion(severity).finding for loss in self._deleted_before]
+        self._deleted_before.clear()
+        self._has_begun = True
+
     def _lost(self, loss: Loss) -> Iterator[pa.RecordBatch]:
+        segment_id = loss.missing_of
+        if segment_id is not None and self._is_deleted(self.partition, segment_id):
+            if not self._has_begun:
+                self._deleted_before.append(loss)
+                return
+            loss = loss.by_deletion()
         self.findings.append(loss.finding)
         if loss.is_refused and self.refusal is None:
             self.refusal = loss.finding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.arrow_records import chosen_schema
 from tieredctl.records.asked_records import TextPattern, first_records, record_count
 from tieredctl.records.lost_records import LostRecords
-from tieredctl.records.partition_records import PartitionRecords
+from tieredctl.records.partition_records import PartitionRecords, never_deleted
 from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import OnDamage, RecordRequest
 
@@ -32,6 +32,8 @@ class TopicReading:
     """How many records at most; None for all."""
     pattern: TextPattern | None = None
     """What a record's key or value has to match."""
+    is_deleted: Callable[[TopicIdPartition, str], bool] = never_deleted
+    """As `PartitionRecords` has it."""
     findings: list[Finding] = field(default_factory=list)
     """What the metadata lacks, and what is damaged as far as was read."""
     returned: int = 0
@@ -82,7 +84,7 @@ class TopicReading:
 
     def _of_all(self) -> Iterator[pa.RecordBatch]:
         for partition in self.partitions:
-            reading = self.current = PartitionRecords(partition, self.store, self.layout, self.request)
+            reading = self.current = PartitionRecords(partition, self.store, self.layout, self.request, self.is_deleted)
             try:
                 yield from reading
             finally:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import ErrorCode, TieredctlError
@@ -15,13 +15,15 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.completeness import doubts
 from tieredctl.ops.metadata.event_stream import EventStream
+from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata.selection import Selection, one_partition
 from tieredctl.ops.metadata.state import replayed
+from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.timeline.partition_timeline import KnownLog
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.leaders_tail import LayoutWithLeaders, leaders_segment
-from tieredctl.records.partition_records import PartitionRecords
+from tieredctl.records.partition_records import PartitionRecords, never_deleted
 from tieredctl.records.remote_partition import RemotePartition
 from tieredctl.records.request import ALL_RECORDS, KnownLine, RecordRequest
 from tieredctl.rlmm.cache import RemoteLogMetadataCache
@@ -38,6 +40,8 @@ class TopicRecords:
     layout: SegmentObjects
     stream: EventStream
     """The metadata that was read."""
+    is_deleted: Callable[[TopicIdPartition, str], bool] = never_deleted
+    """By the metadata of now: whether a segment was deleted meanwhile."""
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -46,7 +50,22 @@ class TopicRecords:
 
     def read(self, partition: RemotePartition, request: RecordRequest = ALL_RECORDS) -> PartitionRecords:
         """The records of one of the partitions that a request asks for."""
-        return PartitionRecords(partition, self.store, self.layout, request)
+        return PartitionRecords(partition, self.store, self.layout, request, self.is_deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class _DeletedMeanwhile:
+    """Reads the metadata again each time it is asked."""
+
+    metadata: KnownMetadata
+
+    def __call__(self, partition: TopicIdPartition, segment_id: str) -> bool:
+        """Not so where the metadata cannot be read again: nothing then says that what is missing was deleted."""
+        try:
+            self.metadata.refresh()
+        except TieredctlError:
+            return False
+        return bool(self.metadata.deleted_in(partition, [segment_id]))
 
 
 @contextmanager
@@ -86,7 +105,9 @@ def topic_records(
             layout = LayoutWithDisk(remote.layout, {partition: tail.folder for partition, tail in tails.items()})
             partitions = [_with_tail(one, tails) for one in partitions]
             stream.findings += [_without_replica(one) for one in chosen if one not in tails]
-        yield TopicRecords(partitions, remote.store, layout, stream)
+        again = stack.enter_context(closing(FollowedMetadata(metadata.open_source)))
+        deleted = never_deleted if metadata.export else _DeletedMeanwhile(KnownMetadata(again))
+        yield TopicRecords(partitions, remote.store, layout, stream, deleted)
 
 
 def _of_today(metadata: MetadataPlace, present: Sequence[TopicIdPartition], selection: Selection) -> Selection:

@@ -122,6 +122,7 @@ def records(
             *(opened.partitions, opened.store, opened.layout, request),
             most=record_range.max_records,
             pattern=pattern,
+            is_deleted=opened.is_deleted,
             findings=[*opened.findings],
         )
         if record_format is None and not output.is_binary:
