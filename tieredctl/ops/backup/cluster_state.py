@@ -118,9 +118,9 @@ def fetch_cluster_state(source: MetadataLogSource, folder: Path) -> ClusterState
 def _fetched(source: MetadataLogSource, folder: Path, snapshot: KraftSnapshotName | None) -> ClusterState:
     replay, versions, epoch = MetadataReplay(), dict[int, int](), 0
     if snapshot is not None:
-        fetched = fetch_snapshot(source, folder, snapshot, force=True)
-        records = _records_of(Path(fetched.file))
-        replay.load_snapshot(note_versions(records, versions), snapshot.end_offset)
+        file = Path(fetch_snapshot(source, folder, snapshot, force=True, is_last=False).file)
+        replay.load_snapshot(note_versions(_records_of(file), versions), snapshot.end_offset)
+        file.unlink()  # it has secrets, which a run that is killed would leave
         epoch = snapshot.epoch
     for batch in source.log_after(snapshot):
         header = read_batch_header(batch, 0, len(batch))

@@ -211,7 +211,7 @@ class BackupRun:
         from_offsets = self._read_before(source)
         stream = EventStream(source, from_offsets=from_offsets)
         file = self.folder / EVENTS_FILE
-        rows = export_metadata(stream, file, force=True).rows
+        rows = export_metadata(stream, file, force=True, is_last=False).rows
         self.findings += [*doubts(stream.findings)]
         self._unread += [f"{one.subject}: {one.message}" for one in doubts(stream.findings)]
         ranges = {row["metadataPartition"]: EventRange(row["startOffset"], row["endOffset"]) for row in rows}

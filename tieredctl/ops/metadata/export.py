@@ -44,17 +44,20 @@ class Export(NamedTuple):
     size: int
 
 
-def export_metadata(stream: EventStream, path: Path, *, force: bool, dry_run: bool = False) -> Export:
+def export_metadata(
+    stream: EventStream, path: Path, *, force: bool, dry_run: bool = False, is_last: bool = True
+) -> Export:
     """Writes all that a stream holds, as Parquet (`.parquet`) or JSON lines (`.jsonl`).
 
     The file is there whole or not at all; an existing one is only replaced with `force`. Memory follows a row group.
-    Raises TieredctlError where it cannot be written. A dry run does all of that without the file.
+    Raises TieredctlError where it cannot be written. A dry run does all of that without the file. `is_last` as
+    `replaced_file` has it.
     """
     open_writer = _WRITERS.get(path.suffix)
     if open_writer is None:
         hint = f"Name it *{' or *'.join(_WRITERS)}."
         raise TieredctlError(ErrorCode.USAGE, f"The name of {path} does not show its format.", hint=hint)
-    with replaced_file(path, force=force, dry_run=dry_run, is_last=True) as file:
+    with replaced_file(path, force=force, dry_run=dry_run, is_last=is_last) as file:
         with open_writer(file) as writer:
             partitions = _write(stream, writer)
         size = file.tell()

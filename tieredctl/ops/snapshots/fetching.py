@@ -53,6 +53,7 @@ def fetch_snapshot(
     chunk_bytes: int = DEFAULT_CHUNK_BYTES,
     force: bool = False,
     dry_run: bool = False,
+    is_last: bool = True,
     tell: Told = partial(note, "bytes"),  # noqa: B008
 ) -> FetchedSnapshot:
     """Fetches a snapshot, the leader's latest by default, to a file, or under its own name to a folder.
@@ -61,7 +62,7 @@ def fetch_snapshot(
     interrupted run goes on there. Where another controller becomes the leader, it begins again: that one's snapshots
     have other bytes. Raises TieredctlError as the source and `while_leaders_change` do, `undecodable` where the
     snapshot is damaged, `unwritable`, `locked` where another run fetches the same, `usage` for a place among a node's
-    own files. A dry run fetches and checks all of it, and keeps nothing.
+    own files. A dry run fetches and checks all of it, and keeps nothing. `is_last` as `replaced_file` has it.
     """
     _demand_outside_node(to)
 
@@ -76,7 +77,7 @@ def fetch_snapshot(
         path = target.with_name(f"{target.name}.{_id(wanted)}.controller-{leader.node_id}.part")
         with (
             CountedBytes() if dry_run else _part(path) as part,
-            replaced_file(target, force=force, mode=READABLE_BY_ALL, dry_run=dry_run, is_last=True) as file,
+            replaced_file(target, force=force, mode=READABLE_BY_ALL, dry_run=dry_run, is_last=is_last) as file,
         ):
             fetching = _Fetching(source, leader.node_id, wanted, part, chunk_bytes, tell)
             size, batches, resumed_from = fetching.rehearsed() if dry_run else fetching.to(file)
