@@ -11,8 +11,7 @@ import pytest
 from tests.backup.small_sets import SmallSets, two_chains
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.backup.sets import clusters_in
-from tieredctl.ports.object_store import Deletion, StoredObject
-from tieredctl.storage.memory import MemoryStore
+from tieredctl.ports.object_store import Deletion
 
 
 @pytest.mark.parametrize("cluster_id", ["prod", "my.cluster_2", "-kU3OEVBNTcwNTJENDM2Qg"])
@@ -52,36 +51,6 @@ def test_a_stray_manifest_of_any_number_is_damage_and_no_set_follows_it() -> Non
     assert len(found) < 1_000
     assert (unpruned.value.code, refused.value.code) == (ErrorCode.UNDECODABLE, ErrorCode.UNDECODABLE)
     assert small.store.objects() == before
-
-
-def test_a_set_is_made_though_each_answer_to_a_write_is_lost_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = two_chains()
-    put = small.store.put_if_absent
-
-    def retried(key: str, data: bytes) -> StoredObject | None:
-        put(key, data)
-        return put(key, data)
-
-    monkeypatch.setattr(small.store, "put_if_absent", retried)
-    assert small.add().number == 6
-
-    small.demand_whole()
-
-
-def test_a_set_is_not_made_of_what_others_wrote_under_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    put = MemoryStore.put_if_absent
-    for name, code in (("cluster.checkpoint", ErrorCode.UNDECODABLE), ("00000006.json", ErrorCode.LOCKED)):
-        small = two_chains()
-
-        def taken(key: str, data: bytes, small: SmallSets = small, name: str = name) -> StoredObject | None:
-            if key.endswith(name):
-                put(small.store, key, b"another's")
-            return put(small.store, key, data)
-
-        monkeypatch.setattr(small.store, "put_if_absent", taken)
-        with pytest.raises(TieredctlError) as refused:
-            small.add()
-        assert refused.value.code is code, name
 
 
 def test_a_run_that_begins_while_a_prune_does_makes_no_set_that_needs_what_goes(

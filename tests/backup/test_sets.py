@@ -174,10 +174,10 @@ def test_a_set_made_after_another_history_does_not_follow(sets: CapturedSets, ti
 
 
 def test_of_two_runs_at_once_one_has_the_number(sets: CapturedSets) -> None:
-    another = replace(known(sets).read(2).manifest, folder="sets/00000002-20261129T100000Z-ffffffff", files=())
+    manifest = known(sets).read(2).manifest
 
     with pytest.raises(TieredctlError) as refused:
-        publish(known(sets), another, [])
+        publish(known(sets), manifest, [])
 
     assert refused.value.code is ErrorCode.LOCKED
 

@@ -252,15 +252,14 @@ class ClusterSets(Generic[_Store]):
 
 
 def publish(sets: ClusterSets[WritableObjectStore], manifest: Manifest, files: Sequence[tuple[str, bytes]]) -> None:
-    """Writes a set: its files, which are read back, and last its manifest. What is there already, after a retry whose
-    first answer was lost, has to be the same. Raises TieredctlError `locked` where another run has made a set of this
-    number meanwhile, or made and pruned it, and as `read_file` does."""
+    """Writes a set: its files, which are read back, and last its manifest. Raises TieredctlError `locked` where another
+    run has made a set of this number meanwhile, or made and pruned it."""
     for name, data in files:
-        sets.store.put_if_absent(sets.file_key(manifest, name), data)
+        if sets.store.put_if_absent(sets.file_key(manifest, name), data) is None:
+            raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{sets.file_key(manifest, name)} is there already.")
         sets.read_file(manifest, name)
-    key, encoded = sets.manifest_key(manifest.number), manifest.encode()
     with critical_section():
-        if sets.store.put_if_absent(key, encoded) is None and sets.store.read(key, 0, _LARGEST_MANIFEST) != encoded:
+        if sets.store.put_if_absent(sets.manifest_key(manifest.number), manifest.encode()) is None:
             message = f"Another backup of cluster {manifest.cluster_id} made set {manifest.number} meanwhile."
             raise TieredctlError(ErrorCode.LOCKED, message, hint="That set is there; nothing else is to be done.")
         if manifest.number < (sets.first() or 0):  # else its number would have been taken until now
