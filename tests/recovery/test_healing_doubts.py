@@ -213,7 +213,7 @@ def test_what_brokers_delete_while_segments_are_looked_at_is_neither_lost_nor_wr
         intervals = IndexIntervals(places, INTERVAL)
         healing = SegmentsHealing(None, "memory:", {}, places, None, local.healer(store), intervals)
         indexes = IndexesRecovery(wanted, None, "memory:", {}, places, None, intervals)
-        healing.plan(wanted, local.segments, NothingAccepted())
+        healing.plan(wanted, wanted.ids(local.segments), local.segments, NothingAccepted())
         indexes.plan(local.segments, Remote(store, local.layout))
 
         if wanted.the_one is not None:

@@ -135,8 +135,8 @@ class RestorePlan:
                 hint = f"Check --store first: brokers delete what is below a log's start. Only if it is gone: {hint}"
             raise TieredctlError(ErrorCode.USAGE, message, hint=hint)
         mark = self.mark
-        for one in self.placement.written:
-            demand_usable(one.folder, mark)
+        for directory in self.placement.written:
+            demand_usable(directory.folder, mark)
 
 
 @dataclass(slots=True, kw_only=True)
