@@ -106,7 +106,7 @@ soak: $(VENV)/development.installed $(VENV)/packages.installed ## Kill a thousan
 	@TIEREDCTL_PROPERTY_EXAMPLES=2000 $(BIN)/python -m pytest --timeout 0 tests/coordinator \
 		tests/diskless/test_simulation.py
 	@TIEREDCTL_KILLED=200 $(BIN)/python -m pytest --timeout 0 -k killed_at_any_moment \
-		tests/store_copy/test_copies_between_servers.py tests/cli/test_heal.py tests/backup
+		tests/store_copy tests/cli/test_heal.py tests/cli/test_index_recovery_stopped.py tests/recovery tests/backup
 	@TIEREDCTL_PIPELINE_CHURN_SECONDS=3600 \
 		$(BIN)/python -m pytest --timeout 0 tests/spark/pipeline/test_moving_cluster.py
 	@TIEREDCTL_RACED_RUNS=200 TIEREDCTL_EXPORTER_LOOKS=20000 \

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,10 @@ from confluent_kafka.admin._resource import ResourceType
 from tests.cli.command_line import Tieredctl
 from tests.rigs.access_rules import Rule, allowed
 from tests.rigs.driven_brokers import DrivenBroker
+from tests.rigs.killed_runs import killed_runs
 from tests.rigs.stopped_process import KILL, Moment, run_until
 from tieredctl.errors import ExitCode
 
-KILLED = int(os.environ.get("TIEREDCTL_KILLED", "10"))
-"""How many runs are killed; `make soak` kills more."""
-CHANGES, APART = 23, 7
-"""The changes that one run makes to files, of which each is the first that is not made, and the step from one to the
-next: after as many runs all had their turn."""
 METADATA = [
     Rule(ResourceType.TOPIC, "__remote_log_metadata", one) for one in (AclOperation.READ, AclOperation.DESCRIBE)
 ]
@@ -65,21 +62,40 @@ def test_what_the_user_may_not_read_is_named_and_the_rest_is_there(
     assert status["items"][0]["unread"] == done.document()["summary"]["unread"] > 3
 
 
-def test_killed_at_any_moment_there_is_a_whole_set_or_none_and_the_next_run_goes_on(
+def test_killed_at_any_moment_there_is_a_whole_set_or_none_and_the_next_run_makes_the_same(
+    kafka_4: DrivenBroker, bucket: Path, tieredctl: Tieredctl
+) -> None:
+    broker = kafka_4.broker
+    words = ("backup", "run", "--full", "--bootstrap-server", broker.bootstrap_server, "--to", f"file:{bucket}")
+    place = ("--from", f"file:{bucket}")
+
+    def begin() -> None:
+        shutil.rmtree(bucket)
+        bucket.mkdir()
+
+    def newest() -> dict[str, str]:
+        """The files of the newest set, with their checksums; all sets are whole."""
+        assert tieredctl("backup", "verify", *place).exit_code == ExitCode.CLEAN
+        *_, manifest = sorted(bucket.glob("*/manifests/*.json"))
+        return {one["name"]: one["sha256"] for one in json.loads(manifest.read_text())["files"]}
+
+    for moment in killed_runs(words, bucket, begin, newest, [broker.remote_dir]):
+        verified = tieredctl("backup", "verify", *place)
+        assert verified.exit_code in (ExitCode.USAGE, ExitCode.CLEAN), moment  # no set, or a whole one
+
+
+def test_what_killed_runs_left_is_pruned_with_the_sets_before(
     kafka_4: DrivenBroker, bucket: Path, tieredctl: Tieredctl
 ) -> None:
     words = ("backup", "run", "--bootstrap-server", kafka_4.broker.bootstrap_server, "--to", f"file:{bucket}")
-    verify = ("backup", "verify", "--from", f"file:{bucket}", "-o", "json")
-    for place in range(KILLED):
-        stopped = run_until(Moment("", 1 + place * APART % CHANGES), KILL, bucket, words)
-        assert stopped.exit_code == -KILL, (place, stopped.err)
-        assert tieredctl(*verify).exit_code in (ExitCode.USAGE, ExitCode.CLEAN), place  # no set, or whole ones
+    place = ("--from", f"file:{bucket}")
+    for change in ("link .*/sets/.*", "link .*/manifests/"):
+        assert run_until(Moment(change), KILL, bucket, words).exit_code == -KILL
 
     done = tieredctl(*words, "--full", "-o", "json")
+
     assert done.exit_code == ExitCode.CLEAN, done.err
-    assert tieredctl(*verify).exit_code == ExitCode.CLEAN
     confirmed = ("--apply", "--yes", "--cluster-id", kafka_4.broker.cluster_id)
-    pruned = tieredctl("backup", "prune", "--from", f"file:{bucket}", "--keep-last", "1", *confirmed)
-    assert (pruned.exit_code, tieredctl(*verify).exit_code) == (ExitCode.CLEAN, ExitCode.CLEAN), pruned.err
-    left = {path.parent.name[:8] for path in bucket.rglob("sets/*/*")}
-    assert left == {f"{done.document()['summary']['set']:08}"}, "with what killed runs left"
+    pruned = tieredctl("backup", "prune", *place, "--keep-last", "1", *confirmed)
+    assert (pruned.exit_code, tieredctl("backup", "verify", *place).exit_code) == (ExitCode.CLEAN, ExitCode.CLEAN)
+    assert {path.parent.name[:8] for path in bucket.rglob("sets/*/*")} == {f"{done.document()['summary']['set']:08}"}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -15,6 +13,7 @@ from tests.backup.captured_sets import CapturedSets
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.rigs.buckets import BUCKET, AzureContainer, Bucket, GcsBucket, S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy, Lie, Rule
+from tests.rigs.killed_runs import killed_runs
 from tests.rigs.lies import dropped, left_out, one_bit_flipped, stored_altered
 from tests.rigs.object_servers import ObjectServer
 from tests.rigs.stopped_process import INT, KILL, TWICE, Change, Moment, Stop, let_the_lease_run_out, run_until
@@ -22,9 +21,6 @@ from tests.rigs.versioned_bucket import VersionedBucket
 from tests.shares import divided
 from tieredctl.errors import ExitCode
 from tieredctl.ops.guards.own_objects import LEASE_KEY
-
-KILLED = int(os.environ.get("TIEREDCTL_KILLED", "10"))
-"""How many runs are killed; `make soak` kills more."""
 
 
 def words_of(sets: CapturedSets, *more: str) -> list[str]:
@@ -196,22 +192,17 @@ def test_killed_at_any_moment_what_is_kept_is_whole_and_the_next_run_ends_it(
     chains: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
 ) -> None:
     words = apply_words(chains, "--keep-last", "1")
-    before, chance = shutil.copytree(chains.folder, tmp_path / "before"), Random(26)
-    assert tieredctl(*words).exit_code == ExitCode.CLEAN
-    end = own_files(chains)
-    moments = [Moment("link .*beginnings/"), *(Moment("remove .*(manifests|sets)/", number) for number in range(1, 15))]
-    for number in range(KILLED):
+    begun = shutil.copytree(chains.folder, tmp_path / "begun")
+    kept = {key: data for key, data in own_files(chains).items() if _kept(key)}
+
+    def begin() -> None:
         shutil.rmtree(chains.folder)
-        shutil.copytree(before, chains.folder)
-        moment = moments[number] if number < len(moments) else chance.choice(moments)
+        shutil.copytree(begun, chains.folder)
 
-        stopped = run_until(moment, KILL, chains.folder, words)
-
-        assert stopped.exit_code == -KILL, stopped.err
+    for moment in killed_runs(words, chains.folder, begin, lambda: own_files(chains), [chains.store, chains.data]):
+        assert own_files(chains).items() >= kept.items(), moment
         assert tieredctl("backup", "verify", "--from", f"file:{chains.folder}").exit_code == ExitCode.CLEAN, moment
-        let_the_lease_run_out(chains.folder, KILL)
-        assert tieredctl(*words).exit_code == ExitCode.CLEAN, moment
-        assert own_files(chains) == end, moment
+    demand_whole(chains, tieredctl, 3, 4)
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +11,8 @@ import pytest
 
 from tests.backup.captured_sets import CapturedSets
 from tests.cli.command_line import Outcome, Tieredctl
-from tests.rigs.stopped_process import FULL_DISK, INT, KILL, Moment, Stop, run_until
+from tests.rigs.killed_runs import killed_runs
+from tests.rigs.stopped_process import FULL_DISK, INT, Moment, Stop, run_until
 from tieredctl.errors import ExitCode
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.kafka.log_directory import LogDirectories
@@ -22,8 +22,6 @@ from tieredctl.ops.restore.placement import LogDirectory
 from tieredctl.ops.restore.restored_cluster import is_internal
 
 META = "meta.properties"
-KILLED = int(os.environ.get("TIEREDCTL_KILLED", "10"))
-"""How many runs are killed; `make soak` kills more."""
 WRITTEN = ExitCode.INCOMPLETE
 """The captured node's events are not whole, as its set says: what is restored is written, and the exit code says so."""
 TIERED = ("orders7", "payments7", "slow7")
@@ -204,26 +202,17 @@ def test_of_encrypted_segments_no_key_is_needed_and_a_copy_that_nobody_recorded_
     assert sum(one["recovered"] for one in items) == 2
 
 
-def test_killed_at_any_moment_nothing_starts_and_another_run_gives_the_same(
-    sets: CapturedSets, tmp_path: Path, tieredctl: Tieredctl
-) -> None:
-    whole = tmp_path / "whole" / "node"
-    assert restored(tieredctl, sets, whole).exit_code == WRITTEN
-    expected, before = contents(whole), contents(sets.store)
-    changes = len(expected) + len([*whole.iterdir()])
+def test_killed_at_any_moment_nothing_starts_and_another_run_gives_the_same(sets: CapturedSets, tmp_path: Path) -> None:
+    node = tmp_path / "killed" / "node"
+    words = ["restore", "apply", *sets.words(f"1={node}"), *sets.confirmed]
 
-    for place in range(KILLED):
-        number = 1 + (changes - 1) * place // max(1, KILLED - 1)  # the first and the last, and between them evenly
-        node = tmp_path / "killed" / str(place) / "node"
+    def begin() -> None:
+        shutil.rmtree(node, ignore_errors=True)
         node.mkdir(parents=True)
-        stopped = stopped_at(number, KILL, sets, node)
 
-        assert stopped.exit_code == -KILL, (number, stopped.err)
-        assert not (node / META).exists(), number
-        again = restored(tieredctl, sets, node)
-        assert (again.exit_code, contents(node)) == (WRITTEN, expected), (number, again.err)
-        shutil.rmtree(node)
-    assert contents(sets.store) == before
+    for moment in killed_runs(words, node, begin, lambda: contents(node), [sets.folder, sets.store]):
+        assert not (node / META).exists(), moment
+    assert (node / META).exists()
 
 
 def test_on_a_full_disk_and_after_an_interruption_nothing_is_left(sets: CapturedSets, tmp_path: Path) -> None:

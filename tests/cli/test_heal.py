@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 
@@ -13,15 +13,12 @@ import pytest
 
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.cli.test_recover_indexes import CONFIRMED, SEGMENT_ID, STEM
-from tests.rigs.stopped_process import KILL, Moment, let_the_lease_run_out, run_until
-from tieredctl.ops.guards.own_objects import ACCEPTED_FOLDER
+from tests.rigs.killed_runs import checksums, killed_runs
+from tieredctl.ops.guards.own_objects import ACCEPTED_FOLDER, QUARANTINE
 
 Heal = Callable[..., Outcome]
 FOLDER = STEM.partition("/")[0]
-KILLED = int(os.environ.get("TIEREDCTL_KILLED", "10"))
-"""How many runs are killed; `make soak` kills more."""
-MOMENTS = 6
-"""The changes of one run, of which each is the first that is not made in turn."""
+HEALED = (".log", ".index", ".timeindex", ".snapshot", ".txnindex")
 
 
 @pytest.fixture
@@ -220,24 +217,28 @@ def damaged(random: Random, objects: Sequence[Path]) -> None:
 
 
 def test_killed_at_any_moment_it_ends_where_one_run_would(
-    heal: Heal, data: Path, store: Path, whole: Path, words: list[str | Path]
+    data: Path, store: Path, whole: Path, words: list[str | Path], tmp_path: Path
 ) -> None:
-    before = {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()}
-    objects = sorted(path for path in store.glob(f"{STEM}.*") if not path.name.endswith(".leader_epoch_checkpoint"))
-    options = ("--segment-id", SEGMENT_ID, "--from-store", f"file:{whole}", *CONFIRMED)
-    for number in range(KILLED):
-        random = Random(number)
-        damaged(random, random.sample(objects, 2))
+    begun, before = tmp_path / "begun", checksums(store)
+    for number, log in enumerate(sorted((store / FOLDER).glob("*.log"))[:12]):
+        objects = sorted(path for path in store.glob(f"{FOLDER}/{log.stem}.*") if path.suffix in HEALED)
+        damaged(Random(number), Random(number).sample(objects, 2))
+    store.rename(begun)
+    command = ["heal", "--topic", "orders7", "--partition", "0", "--from-store", f"file:{whole}", *words, *CONFIRMED]
 
-        ended = run_until(Moment("", 1 + number % MOMENTS), KILL, store, ["heal", *words, *options])
-        let_the_lease_run_out(store, KILL)
-        done = heal(*options)
+    def begin() -> None:
+        shutil.rmtree(store, ignore_errors=True)
+        shutil.copytree(begun, store)
 
-        assert (ended.exit_code, done.exit_code) == (-KILL, 0), (number, ended.err, done.err)
-        found = {path: (store / path.relative_to(whole)).read_bytes() for path in before if FOLDER in path.parts}
-        assert found.items() <= before.items(), number
-        shutil.rmtree(store / ".tieredctl")
-    assert {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()} == before
+    damage = checksums(begun)
+    harmed = {key: damage.get(key.replace(str(store), str(begun))) for key in before}
+
+    for moment in killed_runs(command, store, begin, lambda: checksums(store), [whole, data]):
+        now = checksums(store)
+        assert all(now.get(key) in (harmed[key], before[key]) for key in before), moment
+    assert checksums(store) == before
+    kept = {sha256(path.read_bytes()).hexdigest() for path in (store / QUARANTINE).rglob("*") if path.is_file()}
+    assert {was for key, was in harmed.items() if was not in (None, before[key])} <= kept
 
 
 def test_what_cannot_be_a_source_is_refused(heal: Heal, store: Path, tmp_path: Path) -> None:

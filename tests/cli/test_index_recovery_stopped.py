@@ -12,14 +12,13 @@ import pytest
 
 from tests.cli.command_line import Tieredctl, environment
 from tests.cli.test_recover_indexes import CONFIRMED, SEGMENT_ID, STEM
+from tests.rigs.killed_runs import killed_runs
 from tests.rigs.stopped_process import (
     FULL_DISK,
-    KILL,
     TERM,
     Moment,
     Stop,
     demand_said,
-    let_the_lease_run_out,
     run_until,
 )
 from tieredctl.ops.guards.own_objects import LEASE_KEY
@@ -28,7 +27,7 @@ from tieredctl.ports.object_store import RESERVED_FOLDER
 DAMAGED, MISSING = f"{STEM}.index", f"{STEM}.timeindex"
 GARBAGE = b"seven b"
 EXHAUSTIVE = pytest.mark.exhaustive
-REPLACES, ADDS = rf"rename .*{DAMAGED}$", rf"link .*{MISSING}$"
+REPLACES = rf"rename .*{DAMAGED}$"
 
 
 def contents(store: Path) -> dict[str, bytes]:
@@ -47,10 +46,7 @@ def segment_in_a_store(captures: Path, store: Path) -> tuple[str | Path, ...]:
 @pytest.mark.parametrize(
     ("stop", "moment"),
     [
-        pytest.param(KILL, Moment(r"rename .*\.tieredctl/quarantine"), id="killed-before-it-is-in-quarantine"),
-        pytest.param(KILL, Moment(REPLACES), id="killed-before-it-replaces", marks=EXHAUSTIVE),
         pytest.param(TERM, Moment(REPLACES), id="terminated-before-it-replaces", marks=EXHAUSTIVE),
-        pytest.param(KILL, Moment(ADDS), id="killed-before-it-adds"),
         pytest.param(FULL_DISK, Moment(f"rename {LEASE_KEY}"), id="full-at-once", marks=EXHAUSTIVE),
         pytest.param(FULL_DISK, Moment(REPLACES), id="full-between-two-indexes"),
     ],
@@ -67,7 +63,6 @@ def test_a_recovery_of_indexes_that_is_stopped_leaves_each_whole_and_is_finished
     stopped = run_until(moment, stop, store, recover)
 
     between = contents(store)
-    let_the_lease_run_out(store, stop)
     finished = tieredctl(*recover)
 
     demand_said(stopped, stop)
@@ -75,6 +70,27 @@ def test_a_recovery_of_indexes_that_is_stopped_leaves_each_whole_and_is_finished
     assert between.get(MISSING) in (None, right[MISSING])
     assert between | {DAMAGED: b"", MISSING: b""} == right | {DAMAGED: b"", MISSING: b""}
     assert finished.exit_code == 0, finished.err
+    assert contents(store) == right
+
+
+def test_killed_at_any_moment_each_index_is_as_it_was_or_whole(captures: Path, tmp_path: Path) -> None:
+    begun, store = tmp_path / "begun", tmp_path / "store"
+    recover = segment_in_a_store(captures, store)
+    right = contents(store)
+    (store / DAMAGED).write_bytes(GARBAGE)
+    (store / MISSING).unlink()
+    store.rename(begun)
+
+    def begin() -> None:
+        shutil.rmtree(store, ignore_errors=True)
+        shutil.copytree(begun, store)
+
+    capture = captures / "kafka-4.3.1"
+    for moment in killed_runs(recover, store, begin, lambda: contents(store), [capture / "data", capture / "remote"]):
+        between = contents(store)
+        assert between[DAMAGED] in (GARBAGE, right[DAMAGED]), moment
+        assert between.get(MISSING) in (None, right[MISSING]), moment
+        assert between | {DAMAGED: b"", MISSING: b""} == right | {DAMAGED: b"", MISSING: b""}, moment
     assert contents(store) == right
 
 

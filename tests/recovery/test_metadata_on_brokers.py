@@ -15,6 +15,7 @@ from tests.rigs.access_rules import grant, scram_config
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.forgetful_cluster import ORDERS, PARTITIONS, ForgetfulCluster, forgetful_cluster
+from tests.rigs.killed_runs import killed_runs
 from tieredctl.cli.main import run
 from tieredctl.ops.metadata_recovery.recovery_plan import HOLD_BACK
 
@@ -142,6 +143,21 @@ def test_what_was_lost_while_brokers_ran_is_recovered(
     assert tieredctl.segments() == remembered
     assert cluster.read() == cluster.written
     assert (again.exit_code, again.document()["summary"]["toRecover"]) == (0, 0), again.err
+
+
+def test_killed_at_any_moment_another_run_registers_the_rest(cluster: ForgetfulCluster, tieredctl: CommandLine) -> None:
+    before, broker, remote = tieredctl.segments(), cluster.broker, cluster.broker.remote_dir
+    places = ("--store", f"file:{remote}", "--layout", "local", "--bootstrap-server", broker.bootstrap_server)
+    told = ("--metadata-partitions", str(METADATA_PARTITIONS))
+    words = ("recover", "metadata", *places, *told, "--apply", "--yes", "--cluster-id", broker.cluster_id)
+    left: set[int] = set()
+
+    for moment in killed_runs(words, remote, cluster.forget_while_it_runs, tieredctl.segments, [remote], ["produce"]):
+        finished = [one for one in tieredctl.segments() if one["state"] == "COPY_SEGMENT_FINISHED"]
+        assert all(one in before for one in finished), moment
+        left.add(len(finished))
+    assert tieredctl.segments() == before
+    assert len(left) > 2, "some runs were killed amid their events"
 
 
 def test_what_was_lost_while_brokers_were_stopped_is_not_recovered_below_a_log_start_that_moved(

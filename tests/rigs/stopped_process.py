@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from tests.cli.command_line import SECONDS, Outcome, environment, own_process
@@ -22,7 +23,7 @@ STARTUP = Path(__file__).parent / "stopping"
 
 class Moment(NamedTuple):
     """Right before the nth change that a pattern is found in: `remove KEY`, `rename KEY`, `link KEY` or `open NAME` of
-    a new file."""
+    a new file; or `call NAME`."""
 
     change: str
     number: int = 1
@@ -59,31 +60,48 @@ def ended(program: str, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def run_until(moment: Moment, stop: Stop, folder: Path, words: Iterable[str | Path]) -> Outcome:
-    """Runs tieredctl, and stops it at a moment of its work below a folder: how it ended. Raises AssertionError where
-    the moment did not come."""
+def run_until(
+    moment: Moment, stop: Stop, folder: Path, words: Iterable[str | Path], calls: Iterable[str] = ()
+) -> Outcome:
+    """Runs tieredctl, and stops it at a moment of its work below a folder, or right before it calls one of some
+    functions of extension modules: how it ended. Raises AssertionError where the moment did not come."""
+    outcome, seen = _run(moment, stop, folder, words, calls)
+    assert _count(seen, moment) >= moment.number, f"{moment} did not come: {seen}\n{outcome.err}"
+    return outcome
+
+
+def run_to_its_end(
+    folder: Path, words: Iterable[str | Path], calls: Iterable[str] = ()
+) -> tuple[Outcome, Sequence[str]]:
+    """Runs tieredctl: how it ended, and the changes and calls at which it can be stopped."""
+    return _run(None, KILL, folder, words, calls)
+
+
+def _run(
+    moment: Moment | None, stop: Stop, folder: Path, words: Iterable[str | Path], calls: Iterable[str]
+) -> tuple[Outcome, list[str]]:
     told, tell = os.pipe()
     waits, go_on = os.pipe()
     command = [sys.executable, "-m", "tieredctl", *map(str, words)]
-    variables = environment(TIEREDCTL_STOPPING=f"{folder}:{tell}:{waits}")
+    variables = environment(TIEREDCTL_STOPPING=f"{folder}:{tell}:{waits}:{','.join(calls)}")
     variables["PYTHONPATH"] = os.pathsep.join([str(STARTUP), variables["PYTHONPATH"]])
-    with subprocess.Popen(
-        *(command,),
-        env=variables,
-        pass_fds=(tell, waits),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-    ) as process:
+    # Into files: nobody reads what it prints until it has ended.
+    with (
+        TemporaryFile("w+") as out,
+        TemporaryFile("w+") as err,
+        subprocess.Popen(
+            command, env=variables, pass_fds=(tell, waits), stdout=out, stderr=err, stdin=subprocess.DEVNULL
+        ) as process,
+    ):
         os.close(tell)
         os.close(waits)
         with os.fdopen(told) as changes:
             seen = _supervise(process, changes, go_on, moment, stop)
         os.close(go_on)
-        out, error = process.communicate(timeout=SECONDS)
-    assert _count(seen, moment) >= moment.number, f"{moment} did not come: {seen}\n{error}"
-    return Outcome(process.returncode, out, error)
+        process.wait(SECONDS)
+        for printed in (out, err):
+            printed.seek(0)
+        return Outcome(process.returncode, out.read(), err.read()), seen
 
 
 @dataclass(frozen=True)
@@ -168,17 +186,17 @@ def demand_said(stopped: Outcome, stop: Stop) -> None:
 
 
 def _supervise(
-    process: subprocess.Popen[str],
+    process: subprocess.Popen[bytes],
     changes: Iterable[str],
     go_on: int,
-    moment: Moment,
+    moment: Moment | None,
     stop: Stop,
 ) -> list[str]:
     seen: list[str] = []
     answer = b"."
     for line in changes:
         seen.append(line.rstrip("\n"))
-        is_now = re.search(moment.change, line) and _count(seen, moment) == moment.number
+        is_now = moment and re.search(moment.change, line) and _count(seen, moment) == moment.number
         if not is_now:
             _answer(go_on, answer)
         elif isinstance(stop, FullDisk):

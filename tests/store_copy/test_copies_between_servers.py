@@ -3,23 +3,22 @@ Google Cloud Storage and Azure to a folder, and is proven at each place."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, rmtree
 
 import pytest
 
-from tests.cli.command_line import Outcome, own_process, this_process
+from tests.cli.command_line import Outcome, this_process
 from tests.rigs.buckets import BUCKET, AzureContainer, Bucket, GcsBucket, S3Bucket
 from tests.rigs.faulty_proxy import FaultyProxy, Rule
+from tests.rigs.killed_runs import killed_runs
 from tests.rigs.lies import one_bit_flipped, stored_altered
 from tests.rigs.object_servers import ObjectServer
-from tests.rigs.stopped_process import INT, KILL, Moment, let_the_lease_run_out, pasted, run_until
+from tests.rigs.stopped_process import INT, Moment, pasted, run_until
 
-KILLED, FEW = int(os.environ.get("TIEREDCTL_KILLED", "10")), 10
-"""How many runs are killed; `make soak` kills more."""
 LARGE = "large/00000000000000000000.log"
 
 
@@ -223,18 +222,15 @@ def test_interrupted_it_says_how_to_go_on(folder: Path, tmp_path: Path) -> None:
 
 
 def test_killed_at_any_moment_it_goes_on_and_leaves_nothing_half_done(folder: Path, tmp_path: Path) -> None:
-    source = next(folder.glob("orders7-0-*")) if KILLED <= FEW else folder
+    source = next(folder.glob("orders7-0-*"))
     to, before = tmp_path / "to", files(source)
-    to.mkdir()
     words = ["store", "copy", "--store", f"file:{source}", "--to", f"file:{to}", *CONFIRMED]
 
-    for number in range(KILLED):
-        # Of each copy: the making of its file, and of its name.
-        ended = run_until(Moment(r"(link|open) .*\d{20}|open \.tieredctl-unf", 1 + number % FEW), KILL, to, words)
+    for moment in killed_runs(words, to, partial(emptied, to), partial(files, to), [source]):
+        assert files(to).items() <= before.items(), moment
+    assert files(to) == before
 
-        assert ended.exit_code == -KILL, ended.err
-        assert files(to).items() <= before.items()
-        let_the_lease_run_out(to, KILL)
-    done = own_process(*words, **os.environ)
 
-    assert (done.exit_code, files(to), files(source)) == (0, before, before)
+def emptied(folder: Path) -> None:
+    rmtree(folder, ignore_errors=True)
+    folder.mkdir()
