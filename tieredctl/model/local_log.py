@@ -12,6 +12,13 @@ LeaderEpochs = Sequence[tuple[int, int]]
 """(leader epoch, first offset of it), ascending: one line of succession."""
 
 
+def epochs_from(leader_epochs: LeaderEpochs, start_offset: int) -> LeaderEpochs:
+    """The epochs of a log that begins at an offset, the first cut to it (LeaderEpochFileCache.truncateFromStart)."""
+    before = [epoch for epoch, offset in leader_epochs if offset <= start_offset]
+    after = [(epoch, offset) for epoch, offset in leader_epochs if offset > start_offset]
+    return [(before[-1], start_offset), *after] if before else after
+
+
 ON_DISK = ""
 """In place of a segment id, for a segment on a broker's disk: only remote storage gives one."""
 

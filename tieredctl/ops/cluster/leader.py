@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.counted import counted
-from tieredctl.model.local_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog, epochs_from
 from tieredctl.ports.cluster import Cluster, ListedOffset, OffsetSpec, TopicDescription, settings_of
 
 _UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
@@ -44,7 +44,9 @@ def is_tiered(cluster: Cluster, name: str) -> bool:
 
 
 def read_leader_log(cluster: Cluster, topic: TopicDescription) -> LeaderAnswers:
-    """The log of the one partition of `topic`. Its start is asked for first, and its end last.
+    """The log of the one partition of `topic`. Its start is asked for first, and again after its epochs: a leader
+    forgets those below a log start that rises, and then answers that any earlier epoch ended where its first one
+    begins. Its end is asked for last.
 
     A release that does not know -4 (before 3.5) has all of its log on the leader's disk. Raises TieredctlError as the
     cluster does, and `broker-unreachable` where the leader does not answer.
@@ -53,9 +55,11 @@ def read_leader_log(cluster: Cluster, topic: TopicDescription) -> LeaderAnswers:
     local = _asked(cluster, topic, OffsetSpec.EARLIEST_LOCAL)
     local_start = log_start if local.error == _UNSUPPORTED_VERSION else max(log_start, _offset_in(local, topic))
     pending = _asked(cluster, topic, OffsetSpec.EARLIEST_PENDING_UPLOAD)
+    epochs = list(reversed(list(_epochs_backwards(cluster, topic, log_start))))
+    log_start = max(log_start, _offset_in(_asked(cluster, topic, OffsetSpec.EARLIEST), topic))
+    local_start = max(log_start, local_start)
     end = max(local_start, _offset_in(_asked(cluster, topic, OffsetSpec.LATEST), topic))
-    epochs = tuple(reversed(list(_epochs_backwards(cluster, topic, log_start))))
-    log = LeaderLog(log_start, local_start, end, epochs, pending.offset)
+    log = LeaderLog(log_start, local_start, end, tuple(epochs_from(epochs, log_start)), pending.offset)
     return LeaderAnswers(topic.partitions[0].leader, log, pending.error != _UNSUPPORTED_VERSION)
 
 

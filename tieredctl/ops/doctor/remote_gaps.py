@@ -56,10 +56,8 @@ def gaps_of_topic(
         metadata, rows = _finished(partition, stores)
         log = LocalLog((), local_start, log_starts[number])
         if len(rows):
-            one = only_partition(topic, number)
-            epochs = read_leader_log(cluster, one).log.leader_epochs
-            # Leaders forget the epochs below a log start that rises meanwhile.
-            log = LocalLog(epochs, local_start, _offsets(cluster, one, OffsetSpec.EARLIEST).get(number))
+            led = read_leader_log(cluster, only_partition(topic, number)).log
+            log = LocalLog(led.leader_epochs, local_start, led.log_start_offset)
         findings += _gaps(partition, metadata, rows, log)
     return findings
 

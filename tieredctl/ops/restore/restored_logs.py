@@ -14,7 +14,7 @@ from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl.model.local_log import LeaderLog
+from tieredctl.model.local_log import LeaderLog, epochs_from
 from tieredctl.model.result_row import Column, JsonOnly, ResultRow, Size, Wide
 from tieredctl.ops.documents import partition_document
 from tieredctl.ops.metadata_recovery.event_rebuilding import Unfit, epochs_within, read_lineage
@@ -186,7 +186,7 @@ class LogsInStore:
             Origin.SEGMENTS,
             start,
             next_offset,
-            tuple(_from(lineage, start)),
+            tuple(EpochEntry(*one) for one in epochs_from(lineage, start)),
             len(line),
             sum(one.fate is Fate.RECOVER for one in line),
             sum(_metadata(one).segment_size_in_bytes for one in line),
@@ -251,14 +251,6 @@ def _joined(segments: Iterable[RemoteLogSegmentMetadata]) -> Sequence[EpochEntry
                 entries.pop()
             entries.append(EpochEntry(epoch, offset))
     return entries
-
-
-def _from(lineage: Sequence[EpochEntry], start: int) -> Iterator[EpochEntry]:
-    """The epochs from an offset on, the first cut to it (LeaderEpochFileCache.truncateFromStartAsyncFlush)."""
-    before = [one for one in lineage if one.start_offset <= start]
-    if before:
-        yield EpochEntry(before[-1].epoch, start)
-    yield from (one for one in lineage if one.start_offset > start)
 
 
 def _lost(
