@@ -38,7 +38,7 @@ def test_once_the_events_are_read_an_interruption_still_ends_the_run(
     captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = CapturedSets.of(captures, tmp_path)
-    before, ended_at_once = made.files(), []
+    before, ended_at_once = made.files(), list[bool]()
     monkeypatch.setattr(CapturedCluster, "quorum", lambda _cluster: ended_at_once.append(interruption.request()))
 
     with interruption.command(), pytest.raises(KeyboardInterrupt):

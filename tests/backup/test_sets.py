@@ -216,7 +216,12 @@ def test_status_names_what_is_wrong_with_sets_after_the_newest_that_can_be_resto
     checkpoint = sets.folder / known(sets).file_key(known(sets).read(2).manifest, CLUSTER_FILE)
     words = ("backup", "status", "--from", f"file:{sets.folder}", "--max-age", "30000d")
 
-    for path, break_it in ((checkpoint, cut), (checkpoint, Path.unlink), (sets.folder / key, altered)):
+    faults: list[tuple[Path, Callable[[Path], object]]] = [
+        (checkpoint, cut),
+        (checkpoint, Path.unlink),
+        (sets.folder / key, altered),
+    ]
+    for path, break_it in faults:
         break_it(path)
         status = tieredctl(*words)
         assert (status.exit_code, key in status.err) == (ExitCode.CORRUPTION, True), status.err
