@@ -15,6 +15,7 @@ from tests.recovery.segments_to_heal import INTERVAL, CapturedCluster, Versioned
 from tests.recovery.test_healing import ArchivedStore, longest_chain, without_logs
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.kafka.replica_segments import ReplicaDirectories
+from tieredctl.ops.change import stopped_twice
 from tieredctl.ops.guards.lease import Unguarded
 from tieredctl.ops.guards.store_clock import StoreClock
 from tieredctl.ops.healing.healing import Healing
@@ -146,6 +147,16 @@ def test_what_ends_a_run_is_told_rather_than_a_change_after_which_it_went_on(loc
 
     assert outcome.stopped is not None
     assert (outcome.stopped.code, outcome.exit_code) == (ErrorCode.LEASE_LOST, ExitCode.LOCKED)
+
+
+def test_what_stopped_a_run_and_its_last_look_are_two_sentences_or_one() -> None:
+    first = TieredctlError(ErrorCode.UNREADABLE, "a disk cannot be read")
+    other = TieredctlError(ErrorCode.STORE_UNREACHABLE, "The store does not answer.", hint="Look at it.")
+
+    both, same = stopped_twice(first, other), stopped_twice(other, other)
+
+    assert (both.code, both.message, both.hint) == (first.code, f"{first.sentence} {other.message}", other.hint)
+    assert (same.message, stopped_twice(None, other)) == (other.message, other)
 
 
 def test_metadata_is_read_again_once_it_is_old_or_a_clock_that_was_set_back_hides_its_age(

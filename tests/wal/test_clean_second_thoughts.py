@@ -28,7 +28,7 @@ from tests.refusals import refused_with
 from tests.wal.local_partitions import ORDERS, batch, write_partition
 from tieredctl.cli.arguments import clock_ms
 from tieredctl.config.plan_key import signing_key
-from tieredctl.errors import ErrorCode
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.record_batches import Record, read_batch_header, read_records
 from tieredctl.kafka.local_logs import read_local_replicas
 from tieredctl.kafka.log_directory import LogDirectories
@@ -158,6 +158,23 @@ def test_what_was_rewritten_since_the_plan_stays(plan: CleanPlan, store: MemoryS
     assert outcome.stopped is not None
     assert outcome.stopped.code is ErrorCode.WORLD_CHANGED
     assert there(store) == [key]
+
+
+def test_what_keeps_a_stopped_run_from_its_last_check_is_told_too(
+    plan: CleanPlan, store: MemoryStore, fresh: FreshNeeds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*_: object) -> None:
+        raise TieredctlError(ErrorCode.STORE_FORBIDDEN, "It may not be asked for owners.")
+
+    key = plan.objects[0].key
+    store.put(key, store.read(key), clock_ms())
+    monkeypatch.setattr(WalOwners, "conclude", forbidden)
+
+    outcome = clean(plan, store, fresh)
+
+    assert outcome.stopped is not None
+    assert outcome.stopped.code is ErrorCode.WORLD_CHANGED
+    assert outcome.stopped.message.endswith("It may not be asked for owners.")
 
 
 def test_while_another_run_holds_the_lease_nothing_goes(plan: CleanPlan, store: MemoryStore, fresh: FreshNeeds) -> None:

@@ -84,10 +84,10 @@ class Outcome:
 
 def stopped_twice(first: TieredctlError | None, second: TieredctlError) -> TieredctlError:
     """What stopped a run, and what its last look met or found after that, as one error: with the first's code and the
-    second's hint."""
-    if first is None:
-        return second
-    return TieredctlError(first.code, f"{first.message} {second.message}", hint=second.hint)
+    second's hint. What is met twice is said once."""
+    if first is None or first.message == second.message:
+        return first or second
+    return TieredctlError(first.code, f"{first.sentence} {second.message}", hint=second.hint)
 
 
 class PartitionOutcome(Protocol):

@@ -23,7 +23,7 @@ from tieredctl.model.removal import (
     Receipt,
     ReceiptStep,
 )
-from tieredctl.ops.change import Outcome
+from tieredctl.ops.change import Outcome, stopped_twice
 from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.kept_versions import DeletedVersions, delete_versions, keys_left
@@ -136,7 +136,7 @@ class Removal:
                 if self.delete_versions and result.nothing_is_there:
                     result.versions = self._delete_versions()
             except TieredctlError as error:
-                result.stopped = result.stopped or error
+                result.stopped = stopped_twice(result.stopped, error)
         return result
 
     def _gone(self) -> Iterator[str]:
