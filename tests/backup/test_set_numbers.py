@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.backup.small_sets import SmallSets, two_chains
-from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
+from tieredctl.ops.backup.manifests import EventRange, read_manifest
 from tieredctl.ops.backup.sets import clusters_in
 from tieredctl.ports.object_store import Deletion
 
@@ -33,6 +35,21 @@ def test_no_set_is_made_that_would_not_be_found_again(cluster_id: str) -> None:
         small.add()
 
     assert (refused.value.code, small.store.objects()) == (ErrorCode.UNWRITABLE, {})
+
+
+def test_a_manifest_with_a_number_that_kafka_cannot_have_is_damaged() -> None:
+    manifest = two_chains().sets.read(5).manifest
+
+    assert read_manifest(manifest.encode()) == manifest
+    for wrong in (-1, 1 << 63, 10**400):
+        for altered in (
+            replace(manifest, created_ms=wrong),
+            replace(manifest, metadata_log_end=wrong),
+            replace(manifest, events={0: EventRange(0, wrong)}),
+            replace(manifest, files=[replace(manifest.files[0], size=wrong)]),
+        ):
+            with pytest.raises(DecodeError):
+                read_manifest(altered.encode())
 
 
 def test_a_stray_manifest_of_any_number_is_damage_and_no_set_follows_it() -> None:

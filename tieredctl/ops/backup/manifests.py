@@ -181,22 +181,30 @@ def _opened(data: bytes, kind: str, what: str) -> Document:
 
 
 def _manifest(document: Mapping[str, Any]) -> Manifest:
-    files = [SetFile(str(one["name"]), int(one["size"]), str(one["sha256"])) for one in document["files"]]
+    files = [SetFile(str(one["name"]), _number(one["size"]), str(one["sha256"])) for one in document["files"]]
     return Manifest(
         str(document["clusterId"]),
-        int(document["set"]),
+        _number(document["set"]),
         str(document["folder"]),
-        int(document["createdMs"]),
+        _number(document["createdMs"]),
         document["previous"],
-        int(document["base"]),
+        _number(document["base"]),
         document["metadataTopicId"],
-        {int(number): EventRange(*map(int, ends)) for number, ends in document["events"].items()},
-        int(document["metadataLogEnd"]),
+        {int(number): EventRange(*map(_number, ends)) for number, ends in document["events"].items()},
+        _number(document["metadataLogEnd"]),
         tuple(map(str, document["unread"])),
         tuple(map(str, document["leftOut"])),
         tuple(files),
         tuple(NamedSecret(str(one["kind"]), str(one["subject"])) for one in document.get("encrypted", ())),
     )
+
+
+def _number(value: Any) -> int:
+    """An offset, a size or a time as Kafka has it: of 64 bits, and never below 0."""
+    number = int(value)
+    if not 0 <= number < 1 << 63:
+        raise ValueError(f"number {number}")
+    return number
 
 
 def _json(document: Mapping[str, Any]) -> bytes:
