@@ -17,7 +17,6 @@ from tieredctl.model.events import (
     RemoteLogSegmentMetadata,
     RemoteLogSegmentMetadataUpdate,
     RemotePartitionDeleteMetadata,
-    TaggedField,
 )
 
 GOLDEN: dict[str, tuple[MetadataEvent, int, str]] = {
@@ -173,20 +172,6 @@ def test_custom_metadata_of_no_bytes_is_not_the_absence_of_it() -> None:
 def test_an_empty_transaction_index_is_a_tagged_field_that_is_absent_while_false() -> None:
     assert encode_event(SEGMENT)[-1:] == b"\0"
     assert encode_event(replace(SEGMENT, txn_idx_empty=True))[-4:] == b"\1\0\1\1"
-
-
-def test_tagged_fields_of_later_releases_are_kept_in_every_struct() -> None:
-    tagged = replace(
-        SEGMENT,
-        tagged_fields=(
-            TaggedField("", 9, b"message"),
-            TaggedField("RemoteLogSegmentId", 3, b"id"),
-            TaggedField("RemoteLogSegmentId.TopicIdPartition", 1, b""),
-            TaggedField("SegmentLeaderEpochs[1]", 200, b"epoch"),
-        ),
-    )
-
-    assert decode_event(encode_event(tagged)) == tagged
 
 
 def test_values_of_neither_form_and_what_no_broker_can_construct_are_refused() -> None:

@@ -174,11 +174,6 @@ def test_what_else_may_be_there_is_read() -> None:
         assert read(data) == value, data[:80]
 
 
-def test_meta_properties_that_are_written_are_read() -> None:
-    for meta in (MetaProperties(1, CLUSTER_ID, 1, DIRECTORY_ID), MetaProperties(0, None, 3, None)):
-        assert file_formats.META_PROPERTIES.read(file_formats.META_PROPERTIES.encode(meta)) == meta
-
-
 UPDATE = encode_event(replace(sample_events.UPDATE, event_timestamp_ms=0))
 REFUSED_AT: list[tuple[Read, bytes, int]] = [
     (file_formats.LEADER_EPOCHS.read, b"1\n0\n", 0),
