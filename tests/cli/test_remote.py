@@ -114,13 +114,6 @@ def test_an_object_that_no_key_explains_is_listed_with_nulls_and_has_a_row_of_it
     assert "layout local cannot explain 1 of them" in shown.err
 
 
-def test_no_name_acts_upon_the_terminal(strange_store: Path, tieredctl: Tieredctl) -> None:
-    for output in ("table", "wide", "json", "jsonl", "yaml", "csv"):
-        outcome = tieredctl("remote", "ls", "--store", f"file:{strange_store}", "-o", output)
-        assert (outcome.exit_code, "notes" in outcome.out) == (0, True), output
-        assert (outcome.out + outcome.err).replace("\n", "").isprintable(), output
-
-
 def test_usage_is_drawn_as_wide_as_the_terminal(
     captures: Path, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tieredctl_proposals.model.diskless_records import PartitionCreated, RecordsDeleted
+from tieredctl_proposals.model.diskless_records import RecordsDeleted
 
 from tests.cli.command_line import Outcome, Tieredctl, environment
 from tests.diskless.coordinator_logs import NOON_MS, committed, created, key, write_log, write_pruned_log
@@ -223,17 +223,6 @@ def test_every_output_has_the_answers(cluster: Cluster, tieredctl: Tieredctl) ->
         assert all(name in files.out for name in (LIVE, DEAD, UNKNOWN)), output
 
 
-def test_names_cannot_write_to_a_terminal(tmp_path: Path, tieredctl: Tieredctl) -> None:
-    cluster = Cluster(tmp_path)
-    hostile = PartitionCreated(topic_id=TOPIC_ID, topic="\x1b]0;x\x07\n", partition=5)
-    write_log(cluster.logs, 0, [(NOON_MS, hostile)])
-
-    outcome = ask(cluster, tieredctl, "offsets", "-o", "table")
-
-    assert "\x1b" not in outcome.out
-    assert len(outcome.out.splitlines()) == 4
-
-
 def test_wrong_places_and_words_are_refused(cluster: Cluster, tieredctl: Tieredctl) -> None:
     logs = ("--log-dir", cluster.logs)
     for words in (
@@ -246,6 +235,8 @@ def test_wrong_places_and_words_are_refused(cluster: Cluster, tieredctl: Tieredc
         ("batches", "t:0", *logs, "--max-bytes", "0"),
         ("files", *logs),
         ("offsets", "--log-dir", cluster.bucket),
+        ("format",),
+        ("format", *logs, "--metadata-partition", "7"),
     ):
         outcome = tieredctl("diskless", *words)
         assert (outcome.exit_code, outcome.out) == (2, ""), words

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -130,47 +129,6 @@ def test_one_coordinators_log_alone(log: Path, tieredctl: Tieredctl) -> None:
     assert (one.exit_code, [line["metadataPartition"] for line in one.lines()]) == (0, [2])
     assert all_here.exit_code == 5
     assert "1 coordinator without a log here: 1" in all_here.err
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ((), "No log directory was given"),
-        (("--log-dir", "{none}"), "There is no"),
-        (("--log-dir", "{folder}"), "the folder that holds __diskless_metadata-0"),
-        (("--log-dir", "{log}", "--metadata-partition", "7"), "no log of coordinator 7 here; found 0"),
-        (("--log-dir", "{log}", "--metadata-partition", "-1"), "from 0 to 2147483647"),
-    ],
-)
-def test_wrong_places_are_refused(words: tuple[str, ...], message: str, log: Path, tieredctl: Tieredctl) -> None:
-    given = [word.format(log=log.parents[1], folder=log.parent, none=log.parents[1] / "none") for word in words]
-
-    outcome = tieredctl("diskless", "format", *given)
-
-    assert outcome.exit_code == 2
-    assert message in outcome.err
-
-
-def test_names_cannot_write_to_a_terminal(tmp_path: Path, tieredctl: Tieredctl) -> None:
-    hostile = PartitionCreated(topic_id=TOPIC_ID, topic="\x1b]0;x\x07\n", partition=0)
-    write_log(tmp_path, 0, [(NOON_MS, hostile)])
-
-    outcome = tieredctl("diskless", "format", "--log-dir", tmp_path)
-
-    assert outcome.exit_code == 0
-    assert "\x1b" not in outcome.out
-    assert len(outcome.out.splitlines()) == 2
-
-
-def test_a_pipe_in_the_place_of_a_log_is_not_waited_for(tmp_path: Path, tieredctl: Tieredctl) -> None:
-    folder = tmp_path / "__diskless_metadata-0"
-    folder.mkdir()
-    os.mkfifo(folder / f"{0:020d}.log")
-
-    outcome = tieredctl("diskless", "format", "--log-dir", tmp_path)
-
-    assert (outcome.exit_code, outcome.out) == (1, "")
-    assert "is not a regular file" in outcome.err
 
 
 def test_its_metrics_count_the_records(log: Path, tmp_path: Path, tieredctl: Tieredctl) -> None:
