@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.cli.command_line import tieredctl  # noqa: F401
 from tests.rigs import object_servers
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.captured_inkless import capture, captured_server, inkless, postgres  # noqa: F401

@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.backup.captured_sets import CapturedSets
-from tests.cli.command_line import Tieredctl, in_this_process
 from tests.rigs.memory import IN_MEMORY
 
 
@@ -19,12 +18,6 @@ def tmp_path() -> Iterator[Path]:
     """A folder of the test's own, gone after it."""
     with TemporaryDirectory(prefix="tieredctl-test-", dir=IN_MEMORY) as name:
         yield Path(name)
-
-
-@pytest.fixture
-def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
-    """Runs tieredctl in this process."""
-    return in_this_process(capsys)
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,8 @@ Tieredctl = Callable[..., Outcome]
 """`tieredctl("metadata", "segments", "--log-dir", path)` and so on."""
 
 
-def in_this_process(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
+@pytest.fixture
+def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
     """Runs tieredctl in the test's own process."""
 
     def run_words(*words: str | Path) -> Outcome:

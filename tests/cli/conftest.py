@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.cli.command_line import Tieredctl, in_this_process
+from tests.cli.command_line import Tieredctl
 from tests.cli.crashed_cluster import AGED, CAPTURE, ENOUGH, CrashedClusterOnDisk, crashed_cluster_on_disk
 from tests.cli.metadata_command import Metadata
 from tests.cli.metadata_command import Outcome as MetadataOutcome
@@ -25,12 +25,6 @@ def tmp_path() -> Iterator[Path]:
     """A folder of the test's own, gone after it."""
     with TemporaryDirectory(prefix="tieredctl-test-", dir=IN_MEMORY) as name:
         yield Path(name)
-
-
-@pytest.fixture
-def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
-    """Runs tieredctl in the test's own process."""
-    return in_this_process(capsys)
 
 
 @pytest.fixture

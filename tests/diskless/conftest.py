@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Tieredctl, in_this_process
+from tests.cli.command_line import Tieredctl
 from tests.diskless.removals import Removal
 from tests.rigs.inkless import CAPTURED, Inkless
 
@@ -31,12 +31,6 @@ def inkless_alone(inkless: Inkless) -> Inkless:
     database = f"control_plane_{next(_numbers)}"
     inkless.server.run("postgres", f"CREATE DATABASE {database} TEMPLATE {CAPTURED}")
     return replace(inkless, database=database)
-
-
-@pytest.fixture
-def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
-    """Runs tieredctl in the test's own process."""
-    return in_this_process(capsys)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import REPOSITORY, Outcome, Tieredctl, in_this_process, this_process
+from tests.cli.command_line import REPOSITORY, Outcome, Tieredctl, this_process
 from tests.cli.command_tree import commands
 from tests.cli.crashed_bucket import ROOT, FilledBucket, crashed_contents, planned_cluster, store_words
 from tests.cli.crashed_cluster import AT_ONCE, CrashedCluster
@@ -57,11 +57,11 @@ def bucket(cloud_environment: None, captures: Path) -> Iterator[FilledBucket]:
 
 
 @pytest.fixture
-def tieredctl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Tieredctl:
+def tieredctl(tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch) -> Tieredctl:
     """Runs tieredctl as the operator, who may do nothing but what a policy allows."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", OPERATOR)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
-    return in_this_process(capsys)
+    return tieredctl
 
 
 def allow(bucket: FilledBucket, policy: str) -> None:

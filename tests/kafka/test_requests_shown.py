@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Tieredctl, in_this_process
+from tests.cli.command_line import Tieredctl
 from tests.kafka.test_live_topic import command_config
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.driven_brokers import DrivenBroker
@@ -18,11 +18,6 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def broker(kafka_4: DrivenBroker) -> KafkaBroker:
     return kafka_4.broker
-
-
-@pytest.fixture
-def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
-    return in_this_process(capsys)
 
 
 def test_each_request_is_shown_with_its_broker_place_and_time(broker: KafkaBroker, tieredctl: Tieredctl) -> None:

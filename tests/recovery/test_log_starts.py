@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command_line import Tieredctl, in_this_process, this_process
+from tests.cli.command_line import Tieredctl, this_process
 from tests.moved_log_starts import (
     CLUSTER_ID,
     EPOCHS,
@@ -33,11 +33,6 @@ from tieredctl.errors import ExitCode
 
 OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAg"
 Spoil = Callable[[Path, dict[str, Any]], object]
-
-
-@pytest.fixture
-def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
-    return in_this_process(capsys)
 
 
 @pytest.fixture

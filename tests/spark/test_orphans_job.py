@@ -13,7 +13,7 @@ import pytest
 from tieredctl_spark.jobs import orphans as job
 from tieredctl_spark.verdict_rows import verdict_document
 
-from tests.cli.command_line import Tieredctl, in_this_process
+from tests.cli.command_line import Tieredctl
 from tests.cli.crashed_cluster import (
     AGED,
     CAPTURE,
@@ -32,11 +32,6 @@ from tieredctl.ports.object_store import StoredObject
 pytestmark = pytest.mark.spark
 
 NOT_UTF_8 = "tiered/orders33-G4i52LJdRBel-FDnehx_Kw/0/\udcff.log"
-
-
-@pytest.fixture
-def tieredctl(capsys: pytest.CaptureFixture[str]) -> Tieredctl:
-    return in_this_process(capsys)
 
 
 @pytest.fixture
