@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.backup.cluster_state import ClusterState
 from tieredctl.ops.metadata.event_filter import EventFilter
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
-from tieredctl.ops.metadata_recovery.recovery_plan import Recovery, RecoveryPlanner
+from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery, Recovery, RecoveryPlanner
 from tieredctl.ops.metadata_recovery.segment_judgement import SegmentJudge
 from tieredctl.ops.restore.metadata_logs import cut_offsets
 from tieredctl.ops.restore.placement import NewNode, Placement
@@ -29,12 +30,14 @@ from tieredctl.ops.restore.restored_logs import (
     demand_beyond_known,
     demand_beyond_stored,
     demand_taken,
+    left_in_store,
     log_without_segments,
-    of_known_topics,
     placed_in_log,
     unusable_offsets,
+    without_known,
 )
 from tieredctl.ports.metadata_source import MetadataSource
+from tieredctl.process.progress import note
 from tieredctl.wiring.places import StorePlace
 from tieredctl.wiring.restore_sources import Beginnings, ListedStore, RestoreSource, selected
 
@@ -74,15 +77,13 @@ def restore(
         placement = Placement.of(nodes, state.image, cluster.sha256)
         metadata = KnownMetadata(FollowedMetadata(partial(_same, cluster.events)))
         metadata.refresh()
-        promised = _promised(metadata, partitions_of(state.image))
-        listed = cluster.log_ends
-        ends = {one: LogEnds.known(listed.get((one.topic_id, one.partition)), some) for one, some in promised.items()}
+        ends, promised = _known_of(state, metadata, cluster.log_ends)
         demand_beyond_known(begin_at, ends)
         recovery, in_store = _recovery(cluster.store, metadata, ends, cluster.events.partition_count)
         for one in () if recovery is None else recovery.partitions:
             if (one.partition.topic, one.partition.partition) in begin_at:
                 ends[one.partition] = LogEnds.seen(ends[one.partition], unusable_offsets(one))
-        logs = {one: _log(one, in_store.get(one), ends[one], begin_at, len(some)) for one, some in promised.items()}
+        logs = {one: _log(one, in_store.get(one), ends[one], begin_at, count) for one, count in promised.items()}
         demand_taken(begin_at, logs.values())
         if recovery is not None:
             demand_beyond_stored(recovery, logs)
@@ -125,14 +126,17 @@ def _demand_partitions(state: ClusterState, begin_at: Beginnings) -> None:
             raise TieredctlError(ErrorCode.USAGE, f"--begin-at: there is no partition {topic}-{partition} to restore.")
 
 
-def _promised(
-    known: KnownMetadata, partitions: Iterable[TopicIdPartition]
-) -> Mapping[TopicIdPartition, Sequence[RemoteLogSegmentMetadata]]:
-    """The segments that by the events are in the store, of each partition."""
-    finished = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-    return {
-        one: [segment for segment in known.segments(one).values() if segment.state is finished] for one in partitions
-    }
+def _known_of(
+    state: ClusterState, known: KnownMetadata, listed: Mapping[tuple[str, int], LogEnds]
+) -> tuple[dict[TopicIdPartition, LogEnds | None], dict[TopicIdPartition, int]]:
+    """Of each partition where its log began and ended, and how many segments by the events are in the store."""
+    ends, promised = dict[TopicIdPartition, LogEnds | None](), dict[TopicIdPartition, int]()
+    for one in partitions_of(state.image):
+        segments = known.segments(one).values()
+        finished = [segment for segment in segments if segment.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED]
+        ends[one] = LogEnds.known(listed.get((one.topic_id, one.partition)), finished)
+        promised[one] = len(finished)
+    return ends, promised
 
 
 def _recovery(
@@ -144,21 +148,23 @@ def _recovery(
     """What the store has, beside what the events say; nothing where it is empty."""
     if listed is None:
         return None, {}
-    store, layout, listing = listed.store, listed.layout, listed.listing
-    judge = SegmentJudge(known, store, layout, known.traits, brokers_are_gone=True)
+    judge = SegmentJudge(known, listed.store, listed.layout, known.traits, brokers_are_gone=True)
     planner = RecoveryPlanner(known, judge, metadata_partitions=metadata_partitions)
-    found = Recovery(
-        list(planner.partitions(listed.stored)), listing.objects, listing.unexplained, tuple(known.findings)
-    )
-    recovery = of_known_topics(found, ends)
-    in_store = LogsInStore(store, layout)
-    logs, kept = {}, []
-    for one in recovery.partitions:
-        log = in_store.log(one, known.deleted_offsets(one.partition), ends[one.partition])
-        if log is not None:
-            logs[one.partition] = log
-        kept.append(placed_in_log(one, log, planner) if log is not None and ends[one.partition] is None else one)
-    return replace(recovery, partitions=kept), logs
+    in_store = LogsInStore(listed.store, listed.layout)
+    logs, kept, findings = dict[TopicIdPartition, RestoredLog](), list[PartitionRecovery](), list[Finding]()
+    for done, (partition, segments) in enumerate(listed.partitions(), 1):
+        one = planner.partition(partition, segments)
+        if partition in ends:
+            log = in_store.log(one, known.deleted_offsets(partition), ends[partition])
+            if log is not None:
+                logs[partition] = log
+                one = without_known(placed_in_log(one, log, planner) if ends[partition] is None else one)
+            kept.append(one)
+        else:
+            findings += left_in_store(one)
+        note("partitions", done)
+    listing = listed.listing
+    return Recovery(kept, listing.objects, listing.unexplained, (*known.findings, *findings)), logs
 
 
 def _same(events: MetadataSource) -> MetadataSource:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.backup.cluster_state import ClusterState, read_cluster_state
 from tieredctl.ops.backup.kept_secrets import read_secrets
 from tieredctl.ops.backup.key_pairs import read_identity
@@ -25,7 +26,7 @@ from tieredctl.ops.backup.manifests import (
 )
 from tieredctl.ops.backup.sets import ClusterSets, KnownSet, damaged
 from tieredctl.ops.metadata.selection import Selection
-from tieredctl.ops.metadata_recovery.event_rebuilding import StoreListing
+from tieredctl.ops.metadata_recovery.event_rebuilding import StoredSegment, StoreListing
 from tieredctl.ops.metadata_recovery.recovery_plan import StoredPartitions
 from tieredctl.ops.restore.cluster_of_keys import EmptyMetadata, chosen_ids, cluster_of_keys, manifest_of_keys
 from tieredctl.ops.restore.placement import NewNode
@@ -50,23 +51,31 @@ class ListedStore:
     store: ObjectStore
     layout: Layout
     listing: StoreListing
-    stored: StoredPartitions
+    stored: StoredPartitions | None = None
+    """Where it was listed before."""
 
     @classmethod
     def of(cls, place: StorePlace, selection: Selection) -> ListedStore | None:
-        """None of an empty store. Raises TieredctlError `no-overlap` where the layout explains nothing."""
+        """None of an empty store."""
         try:
             remote = place.open()
         except TieredctlError as error:
             if error.code is not ErrorCode.UNKNOWN_LAYOUT or any(list_unreserved(place.open_store())):
                 raise
             return None
-        listing = StoreListing(remote.store, remote.layout, selection)
-        stored = list(listing.partitions())
-        if listing.objects and listing.unexplained == listing.objects:
-            message = f"The layout {remote.layout.name} explains none of the {listing.objects} objects of {place.url}."
+        return cls(remote.store, remote.layout, StoreListing(remote.store, remote.layout, selection))
+
+    def partitions(self) -> Iterator[tuple[TopicIdPartition, Sequence[StoredSegment]]]:
+        """Each with its segments, as it is listed: all at once would be much for a large store. Raises TieredctlError
+        `no-overlap` at the end where the layout explains nothing."""
+        if self.stored is not None:
+            yield from self.stored
+            return
+        yield from self.listing.partitions()
+        objects = self.listing.objects
+        if objects and self.listing.unexplained == objects:
+            message = f"The layout {self.layout.name} explains none of the {objects} objects of {self.store.url}."
             raise TieredctlError(ErrorCode.NO_OVERLAP, message)
-        return cls(remote.store, remote.layout, listing, stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,21 +174,23 @@ class KeysSource:
         """Raises TieredctlError `no-overlap` for a store without a segment, `unknown-topic` for a topic that it does
         not have, and as `chosen_ids` and `cluster_of_keys` do."""
         listed = ListedStore.of(store, selected(topics))
-        if listed is None or not (listed.stored or listed.listing.others):
+        stored = [] if listed is None else list(listed.partitions())
+        if listed is None or not (stored or listed.listing.others):
             raise TieredctlError(ErrorCode.NO_OVERLAP, f"{store.url} has no segment.", hint="Check --store.")
-        partitions = [partition for partition, _ in listed.stored]
+        partitions = [partition for partition, _ in stored]
         named = Selection.given(topics, None)
         named.demand_known({*listed.listing.others, *partitions}, f"{store.url} has no segment of")
         ids = chosen_ids(partitions, self.topic_ids)
         events = EmptyMetadata.of(self.cluster_id, self.metadata_partitions)
         also = [one for one in begin_at if one[0] in ids]
-        as_of_ms = max(one.stored_ms for _, segments in listed.stored for one in segments)
+        as_of_ms = max(one.stored_ms for _, segments in stored for one in segments)
         brokers = sorted({node.node_id for node in nodes}.difference(self.controllers))
         state = cluster_of_keys(partitions, ids, events, brokers, also, as_of_ms)
         seed = sha256(f"{self.cluster_id} ".encode() + state.checkpoint()).hexdigest()
         state.image.controllers = {one: {} for one in self.controllers}
         manifest = manifest_of_keys(events, listed.listing.unexplained)
-        yield KnownCluster(*(manifest, seed, state, events, listed), accepts_unknown=self.accepts_unknown)
+        known = manifest, seed, state, events, replace(listed, stored=stored)
+        yield KnownCluster(*known, accepts_unknown=self.accepts_unknown)
 
 
 def _events(sets: ClusterSets[ObjectStore], chain: Sequence[KnownSet], folder: Path) -> MetadataSource:

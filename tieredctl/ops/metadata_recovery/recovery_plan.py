@@ -201,15 +201,16 @@ class RecoveryPlanner:
         promised = EarlierRecoveries(self.known, self.judge.store, self.judge.layout).promised(ids, has)
         total, done = sum(len(segments) for _, segments in stored), 0
         for partition, segments in stored:
-            yield self._partition(partition, segments, promised.pop(partition, ()))
+            yield self.partition(partition, segments, promised.pop(partition, ()))
             done += len(segments)
             note("segments", done, total)
         for partition, left in promised.items():
-            yield self._partition(partition, (), left)
+            yield self.partition(partition, (), left)
 
-    def _partition(
-        self, partition: TopicIdPartition, segments: Sequence[StoredSegment], promised: Sequence[PromisedSegment]
+    def partition(
+        self, partition: TopicIdPartition, segments: Sequence[StoredSegment], promised: Sequence[PromisedSegment] = ()
     ) -> PartitionRecovery:
+        """The plan for one. Raises TieredctlError as the store, the metadata and the cluster do."""
         live = None if self.look is None or not segments else self.look(partition)
         return self.settled(partition, self.judge.judge(partition, segments, live), live, promised)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, NamedTuple
@@ -273,19 +273,19 @@ def _lost(
         yield next_offset, ends.latest - 1
 
 
-def of_known_topics(recovery: Recovery, partitions: Collection[TopicIdPartition]) -> Recovery:
-    """The recovery of some partitions alone: what else is in the store, of topics or partitions made after the
-    set, is left as it is, and named."""
-    unknown = [one for one in recovery.partitions if one.partition not in partitions and one.to_recover()]
-    findings = [_unknown(one) for one in unknown]
-    kept = [one for one in recovery.partitions if one.partition in partitions]
-    return replace(recovery, partitions=kept, findings=[*recovery.findings, *findings])
-
-
-def _unknown(recovery: PartitionRecovery) -> Finding:
+def left_in_store(recovery: PartitionRecovery) -> list[Finding]:
+    """What is said of a partition that the restored cluster has not, made after the set: its segments stay as they
+    are."""
     partition, count = recovery.partition, len(recovery.to_recover())
+    if not count:
+        return []
     message = f"{counted(count, 'segment is', 'segments are')} not restored: the restored cluster has no such partition"
-    return Finding(FindingCode.TOPIC_NOT_IN_CLUSTER, str(partition), message, partition_document(partition))
+    return [Finding(FindingCode.TOPIC_NOT_IN_CLUSTER, str(partition), message, partition_document(partition))]
+
+
+def without_known(recovery: PartitionRecovery) -> PartitionRecovery:
+    """The recovery without the segments that the events have already: they may be very many."""
+    return replace(recovery, segments=[one for one in recovery.segments if one.fate is not Fate.IN_METADATA])
 
 
 def demand_beyond_stored(recovery: Recovery, logs: Mapping[TopicIdPartition, RestoredLog]) -> None:
