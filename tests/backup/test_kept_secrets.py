@@ -362,3 +362,19 @@ def test_verifying_without_the_private_key_says_that_checksums_alone_were_checke
     assert verified.exit_code == ExitCode.CLEAN
     assert verified.document()["summary"]["secretsUnopened"] == 1
     assert "checksums alone" in verified.err
+
+
+def test_verifying_with_the_private_key_opens_all_secrets_and_says_of_which_it_does_not(
+    secret_sets: CapturedSets, keys: KeyFiles, tmp_path: Path, tieredctl: Tieredctl
+) -> None:
+    other = key_files(tmp_path, 1)
+    secret_sets.recipients = [other.public, keys.public]
+    secret_sets.add()
+    verify = ("backup", "verify", "--from", f"file:{secret_sets.folder}", "-o", "json", "--identity")
+
+    by_one_of_both, by_one = (tieredctl(*verify, one.private) for one in (keys, other))
+
+    assert (by_one_of_both.exit_code, by_one_of_both.document()["summary"]["secretsUnopened"]) == (ExitCode.CLEAN, 0)
+    (found,) = by_one.document()["items"]
+    assert (by_one.exit_code, found["code"]) == (ExitCode.INCOMPLETE, "backup-incomplete"), by_one.err
+    assert by_one.document()["summary"]["secretsUnopened"] == 1

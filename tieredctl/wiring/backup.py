@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.ops.backup.cluster_state import fetch_cluster_state
-from tieredctl.ops.backup.key_pairs import read_recipients
+from tieredctl.ops.backup.kept_secrets import closed_secrets
+from tieredctl.ops.backup.key_pairs import read_identity, read_recipients
 from tieredctl.ops.backup.manifests import SECRETS_FILE, Manifest
 from tieredctl.ops.backup.pruning import PruneOutcome, Pruning
 from tieredctl.ops.backup.pruning_plan import KeepRules, PrunePlan, plan_prune
@@ -93,14 +94,30 @@ def _readable(sets: ClusterSets[ObjectStore]) -> list[Manifest]:
     return manifests
 
 
-def damage_in(sets: ClusterSets[ObjectStore]) -> Sequence[Finding]:
-    """What is missing, altered, cut or swapped. Reads every byte."""
-    return sets.findings()
+@dataclass(frozen=True, slots=True)
+class BackupCheck:
+    """What is wrong with sets, and what of their encrypted secrets was opened."""
 
-
-def sets_with_secrets(sets: ClusterSets[ObjectStore]) -> int:
+    findings: Sequence[Finding]
+    with_secrets: int
     """How many of the sets whose manifest can be read have encrypted secrets."""
-    return sum(one.file(SECRETS_FILE) is not None for one in _readable(sets))
+    opened: int
+    """In how many of these a private key opened them."""
+
+
+def check_backup(sets: ClusterSets[ObjectStore], identity: Path | None = None) -> BackupCheck:
+    """Reads every byte of the sets. With `identity`, a file with a private key, all secrets have to be opened by it, in
+    memory. Raises TieredctlError as `read_identity` and the store do."""
+    key = None if identity is None else read_identity(identity)
+    damage, known = sets.examined()
+    sealed = [one.manifest for one in known.values() if one.manifest.file(SECRETS_FILE) is not None]
+    if key is None:
+        return BackupCheck(damage, len(sealed), 0)
+    closed = [finding for one in sealed if (finding := closed_secrets(sets, one, key)) is not None]
+    seen = {one.subject for one in damage}
+    return BackupCheck(
+        [*damage, *(one for one in closed if one.subject not in seen)], len(sealed), len(sealed) - len(closed)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import age_text, duration_ms
 from tieredctl.ops.backup.run import BackupRow, BackupSetRow, events_in
 from tieredctl.ports.metadata_source import METADATA_TOPIC
-from tieredctl.wiring.backup import backup_sets, damage_in, newest_restorable, run_backup, sets_with_secrets
+from tieredctl.wiring.backup import backup_sets, check_backup, newest_restorable, run_backup
 from tieredctl.wiring.places import QuorumPlace, StorePlace
 
 To = Annotated[
@@ -144,6 +144,12 @@ def verify(
     *,
     source: From,
     store_option: StoreOptions = None,
+    identity: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", parser=given_path, help="See whether this private key (PEM) opens all encrypted secrets."
+        ),
+    ] = None,
     cluster_id: ClusterId = None,
     view: FindingListView,
 ) -> ExitCode:
@@ -155,14 +161,16 @@ def verify(
     """
     sets = backup_sets(StorePlace(source, pairs("--store-option", store_option)), cluster_id)
     numbers = sets.numbers()
-    findings = damage_in(sets)
-    encrypted = sets_with_secrets(sets)
+    check = check_backup(sets, identity)
+    findings, unopened = check.findings, check.with_secrets - check.opened
     outcome = f"{counted(len(findings), 'finding')}." if findings else "all are whole."
-    if encrypted:
-        those = counted(encrypted, "set")
+    if check.opened:
+        outcome += f" The key opens the encrypted secrets of {counted(check.opened, 'set')}."
+    if unopened and identity is None:
+        those = counted(unopened, "set")
         outcome += f" The encrypted secrets of {those} were checked by their checksums alone."
     document = {"clusterId": sets.cluster_id, "from": source}
-    summary = {"sets": len(numbers), "newest": numbers[-1] if numbers else None, "secretsUnopened": encrypted}
+    summary = {"sets": len(numbers), "newest": numbers[-1] if numbers else None, "secretsUnopened": unopened}
     headline = f"Read {counted(len(numbers), 'backup set')}: {outcome}"
     if not view.is_table:
         view.say(headline)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ops.backup.manifests import Beginning
 from tieredctl.ops.backup.pruning_plan import PlannedSet, PlannedSetRow, PrunePlan, is_file, needed_objects
-from tieredctl.ops.backup.sets import ClusterSets
+from tieredctl.ops.backup.sets import ClusterSets, KnownSet
 from tieredctl.ops.change import Outcome
 from tieredctl.ops.guards.deletion import delete_surely
 from tieredctl.ops.guards.lease import Hold
@@ -59,6 +59,8 @@ class Pruning:
     plan_again: Callable[[], PrunePlan]
     """Reads all sets once more, every byte."""
     hold: Hold
+    _read: dict[int, tuple[str, KnownSet]] = field(default_factory=dict)
+    """Sets by number, with the version of the manifest that was read."""
 
     def run(self) -> PruneOutcome:
         """Removes what was shown. Whatever stops it is in the outcome."""
@@ -128,8 +130,9 @@ class Pruning:
     def _demand_kept(self) -> Mapping[str, StoredObject]:
         """All objects of the cluster that are there, by key. Raises TieredctlError `world-changed` unless the sets that
         were to stay, and those made since, are whole by their manifests and sizes, and need nothing that is to go."""
-        known = {number: self.sets.read(number) for number in self.sets.numbers() if number >= self.plan.first}
+        numbers = [number for number in self.sets.numbers() if number >= self.plan.first]
         there = {one.key: one for one in self.sets.store.list(f"{self.sets.cluster_id}/")}
+        known = {number: self._known(number, there) for number in numbers}
         doomed = {one.key for part in self.plan.to_remove() for one in part.objects}
         for number, sha256 in self.plan.kept.items():
             if number not in known or known[number].sha256 != sha256:
@@ -141,6 +144,17 @@ class Pruning:
                 if key in doomed or key not in there or size not in (None, there[key].size):
                     raise self._changed(f"{key}, which set {number} needs, is not as it was, or was to go")
         return there
+
+    def _known(self, number: int, there: Mapping[str, StoredObject]) -> KnownSet:
+        """Read again only where its manifest is another one by now: before each set that goes, all that stay are
+        looked at."""
+        listed = there.get(self.sets.manifest_key(number))
+        version, known = self._read.get(number, ("", None))
+        if known is None or listed is None or listed.version != version:
+            known = self.sets.read(number)
+            if listed is not None:
+                self._read[number] = listed.version, known
+        return known
 
     def _changed(self, what: str) -> TieredctlError:
         message = f"The backup of cluster {self.sets.cluster_id} changed since the plan was made: {what}."

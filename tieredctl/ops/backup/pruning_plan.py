@@ -143,13 +143,13 @@ def plan_prune(sets: ClusterSets[_Store], rules: KeepRules, now_ms: int) -> Prun
     store does.
     """
     listed = [*sets.store.list(f"{sets.cluster_id}/")]
-    damage = sets.findings()
+    damage, known = sets.examined()
     if damage:
         more = f" (and {counted(len(damage) - 1, 'more finding')})" if len(damage) > 1 else ""
         message = f"Nothing can be pruned: {damage[0].subject}: {damage[0].message}{more}."
-        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=_way_out(sets, damage))
+        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=_way_out(sets.cluster_id, damage, known))
     written_ms = sets.written_ms()
-    known = {number: sets.read(number) for number in written_ms}
+    known = {number: known.get(number) or sets.read(number) for number in written_ms}
     if not known:
         raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{sets.store.url} has no set of {sets.cluster_id} any more.")
     ages_ms = {number: now_ms - max(known[number].manifest.created_ms, written_ms[number]) for number in known}
@@ -160,11 +160,11 @@ def plan_prune(sets: ClusterSets[_Store], rules: KeepRules, now_ms: int) -> Prun
     return PrunePlan(sets.store.url, sets.cluster_id, rules, first, kept, parts)
 
 
-def _way_out(sets: ClusterSets[_Store], damage: Sequence[Finding]) -> str:
+def _way_out(cluster_id: str, damage: Sequence[Finding], known: Mapping[int, KnownSet]) -> str:
     """What a person can do about damage, which is seen for as long as it is there: nothing removes it by itself."""
-    last = max(int(one.evidence["set"]) for one in damage)
-    later = (number for number in sets.numbers() if number > last)
-    first = next((number for number in later if sets.read(number).manifest.base == number), None)
+    last = max(one.evidence["set"] for one in damage if isinstance(one.evidence["set"], int))
+    later = (number for number, one in known.items() if number > last and one.manifest.base == number)
+    first = next(later, None)
     if first is None:
         return (
             "See `tieredctl backup verify`. `tieredctl backup run --full` begins a chain that needs no set before it; "
@@ -172,8 +172,8 @@ def _way_out(sets: ClusterSets[_Store], damage: Sequence[Finding]) -> str:
         )
     return (
         f"See `tieredctl backup verify`. Set {first} and later ones are whole, and need none before: once you know the "
-        f"cause, delete by hand, in this order, what of {sets.cluster_id}/manifests/, {sets.cluster_id}/beginnings/ "
-        f"and {sets.cluster_id}/sets/ has a number below {first:08}."
+        f"cause, delete by hand, in this order, what of {cluster_id}/manifests/, {cluster_id}/beginnings/ and "
+        f"{cluster_id}/sets/ has a number below {first:08}."
     )
 
 

@@ -162,13 +162,21 @@ class ClusterSets(Generic[_Store]):
         return data
 
     def findings(self) -> list[Finding]:
-        """What is missing, altered, cut or swapped in these sets, with its place. Reads every byte. Sets that no later
-        one needs may have been deleted or pruned, also meanwhile. Raises TieredctlError as the store does."""
-        found = [*self._found()]
-        first = self.first() or 0
-        return [finding for number, finding in found if number >= first]
+        """As of `examined`."""
+        return self.examined()[0]
 
-    def _found(self) -> Iterator[_Found]:
+    def examined(self) -> tuple[list[Finding], dict[int, KnownSet]]:
+        """What is missing, altered, cut or swapped in these sets, with its place, and by number those whose manifests
+        can be read. Reads every byte. Sets that no later one needs may have been deleted or pruned, also meanwhile.
+        Raises TieredctlError as the store does."""
+        known: dict[int, KnownSet] = {}
+        found = [*self._found(known)]
+        first = self.first() or 0
+        findings = [finding for number, finding in found if number >= first]
+        return findings, {number: one for number, one in known.items() if number >= first}
+
+    def _found(self, known: dict[int, KnownSet]) -> Iterator[_Found]:
+        """Adds each set whose manifest can be read to `known`."""
         before: KnownSet | None = None
         numbers, first = self.numbers(), self.first()
         if first is not None:
@@ -184,7 +192,7 @@ class ClusterSets(Generic[_Store]):
                     self.manifest_key(number - 1), f"{_MISSING}, as all are from set {expected} on", number - 1
                 )
             try:
-                one = self.read(number)
+                one = known[number] = self.read(number)
             except TieredctlError as error:
                 if error.code not in NOT_READABLE:
                     raise
