@@ -43,7 +43,7 @@ PACKED := build/spark-archive
 PACKED_PYTHON := $(PACKED)/environment/bin/python
 SOURCES = pyproject.toml $(shell find tieredctl $(PACKAGES) -type f -not -path '*/__pycache__/*')
 
-.PHONY: help demo check test exhaustive lint bench bench-scale ten-tasks fuzz soak completions kafka-messages pictures site wheel sbom release spark-archive lock clean
+.PHONY: help demo check test preparation exhaustive lint bench bench-scale ten-tasks fuzz soak completions kafka-messages pictures site wheel sbom release spark-archive lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r target meaning; do \
@@ -58,15 +58,17 @@ check: lint ## Lint, then run the tests that need no server and no Java: five to
 	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) \
 		$(RUN_TESTS) --numprocesses 2 -m 'not integration and not spark and not exhaustive'
 
-test: lint ## Lint, then run all tests, of the exhaustive ones a share; CONTRIBUTING.md names what some of them need
+test: preparation lint ## Lint, then run all tests, of the exhaustive ones a share; CONTRIBUTING.md names what some of them need
 	@for tool in java mvn go postgres chromium promtool zsh fish; do \
 		PATH="$$PATH:$(POSTGRES_OF_DEBIAN)" command -v $$tool >/dev/null || \
 		echo "$$tool is not on the PATH: tests that need it $(if $(CI),fail,are skipped)"; done
 	@echo "Running all tests; of the exhaustive ones share $(SHARE_OF_COMMIT)"
-	@# Earlier releases of Spark are installed once, while tests run that do not need them.
-	@$(BIN)/python -m tests.rigs.spark_releases >/dev/null 2>&1 & \
-	: One more than cores, as those with real servers mostly wait. ; \
+	@: One more than cores, as those with real servers mostly wait. ; \
 	TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(RUN_TESTS) --numprocesses 3
+
+# Servers are built once: in the background, while lint leaves a core, and tests run that do not need them.
+preparation: $(VENV)/development.installed $(VENV)/packages.installed
+	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(BIN)/python -m tests.rigs.preparation >/dev/null 2>&1 &
 
 exhaustive: $(VENV)/development.installed $(VENV)/packages.installed ## Run the exhaustive tests, all or SHARE=2/8
 	@TIEREDCTL_SHARE=$(SHARE) $(RUN_TESTS) --numprocesses 3 -m 'exhaustive or divided or hypothesis'

@@ -1,7 +1,4 @@
-"""PySpark's earlier releases, each as its lock has it: installed once, and kept under `build/`.
-
-`python -m tests.rigs.spark_releases` installs all of them, which takes a minute each.
-"""
+"""PySpark's earlier releases, each as its lock has it: installed once, in a minute, and kept under `build/`."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import hashlib
 import os
 import subprocess
 import sys
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -54,9 +50,3 @@ def _install(lock: Path, folder: Path) -> None:
         raise RigMissing(f"{lock.name} was not installed within {_SECONDS} s") from None
     except subprocess.CalledProcessError as error:
         raise RigMissing(f"{lock.name} cannot be installed: {error.stderr.strip()}") from None
-
-
-if __name__ == "__main__":
-    for one in RELEASES:
-        with suppress(RigMissing):  # the test that needs it says why
-            installed_spark(one)
