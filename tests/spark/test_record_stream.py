@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tieredctl_spark.tiered_log import TieredLog
 
 from tests.metadata_logs import events_of, metadata_batches, write_log
 from tests.records.captured_topics import WITH_STORE, captured_records, captured_topics, store_place
+from tests.shares import divided
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.records.request import Isolation, RecordRequest
 from tieredctl.rlmm.cache import DeletedOffsets
@@ -61,19 +63,17 @@ def places_by_library(capture: Path, topic: str, isolation: Isolation = Isolatio
     return [(row["partition"], row["offset"]) for row in rows]
 
 
-@pytest.mark.parametrize("isolation", Isolation)
-def test_batches_of_any_capture_give_each_record_once_in_order(isolation: Isolation, captures: Path) -> None:
-    for name in WITH_STORE:
-        for topic in captured_topics(captures / name):
-            given = options_of(captures / name, captures / name / "data", topic, isolation=isolation)
-            reader = reader_of(given)
+@pytest.mark.parametrize(("name", "isolation"), divided([*product(WITH_STORE, Isolation)]))
+def test_batches_of_any_capture_give_each_record_once_in_order(name: str, isolation: Isolation, captures: Path) -> None:
+    for topic in captured_topics(captures / name):
+        reader = reader_of(options_of(captures / name, captures / name / "data", topic, isolation=isolation))
 
-            found = [places for _, places in batches_of(reader, reader.initialOffset(), MOST_OFFSETS)]
+        found = [places for _, places in batches_of(reader, reader.initialOffset(), MOST_OFFSETS)]
 
-            reader.stop()
-            assert all(len(places) <= MOST_OFFSETS for places in found)
-            expected = places_by_library(captures / name, topic, isolation)
-            assert sorted(place for places in found for place in places) == expected, (name, topic)
+        reader.stop()
+        assert all(len(places) <= MOST_OFFSETS for places in found)
+        expected = places_by_library(captures / name, topic, isolation)
+        assert sorted(place for places in found for place in places) == expected, topic
 
 
 @pytest.mark.spark

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.faults.cluster import LAYOUT, made_of, update
 from tests.records.captured_topics import WITH_STORE, captured_records, captured_topics
 from tests.records.test_damage import SEGMENTS, with_a_bit_flipped
 from tests.records.test_lineage import remote_partition, segment
+from tests.shares import divided
 from tests.spark.damage import REMOTE
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentState
@@ -84,22 +86,23 @@ def test_records_are_those_that_the_library_reads(
     assert found.column("damage").null_count == len(found)
 
 
-@pytest.mark.parametrize("isolation", Isolation)
-@pytest.mark.parametrize("task_bytes", [2_000, 50_000])
-def test_shares_of_any_size_give_each_record_once(isolation: Isolation, task_bytes: int, captures: Path) -> None:
-    most = 0
-    for name in WITH_STORE:
-        for topic in captured_topics(captures / name):
-            with captured_records(captures / name, topic) as opened:
-                for partition in opened.partitions:
-                    request = RecordRequest(isolation=isolation)
-                    expected = rows_of(opened.read(partition, request))
+@pytest.mark.parametrize(
+    ("name", "task_bytes", "isolation"), divided([*product(WITH_STORE, (2_000, 50_000), Isolation)])
+)
+def test_shares_of_any_size_give_each_record_once(
+    name: str, task_bytes: int, isolation: Isolation, captures: Path
+) -> None:
+    most, request = 0, RecordRequest(isolation=isolation)
+    for topic in captured_topics(captures / name):
+        with captured_records(captures / name, topic) as opened:
+            for partition in opened.partitions:
+                expected = rows_of(opened.read(partition, request))
 
-                    shares = record_shares(partition, opened.store, opened.layout, request, task_bytes=task_bytes)
+                shares = record_shares(partition, opened.store, opened.layout, request, task_bytes=task_bytes)
 
-                    found = [row for one in shares for row in rows_of(opened.read(one.remote, one.request))]
-                    assert found == expected, (name, partition)
-                    most = max(most, len(shares))
+                found = [row for one in shares for row in rows_of(opened.read(one.remote, one.request))]
+                assert found == expected, partition
+                most = max(most, len(shares))
     assert most > 5
 
 
