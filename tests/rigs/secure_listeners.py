@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from .maven import java_command
+from .certificates import put_in_stores, self_signed
 
 USERNAME = "rig-user"
 PASSWORD = "rig-password"
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 LISTENER_COUNT = 3
-KEYTOOL_TIMEOUT_SECONDS = 60
 
 _PLAIN_LOGIN = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USERNAME}="{PASSWORD}";'
 _SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
@@ -58,15 +57,8 @@ def open_secure_listeners(ports: list[int], folder: Path) -> tuple[SecureListene
     The SCRAM passwords are no property: give `scram_arguments()` to the storage tool.
     """
     key_store, certificate = folder / "broker.p12", folder / "authority.pem"
-    _keytool(
-        *("-genkeypair", "-alias", "broker", "-keyalg", "RSA", "-keysize", "2048", "-validity", "30"),
-        *("-dname", "CN=localhost", "-ext", "SAN=dns:localhost,ip:127.0.0.1"),
-        *("-storetype", "PKCS12", "-keystore", str(key_store), "-storepass", PASSWORD),
-    )
-    _keytool(
-        *("-exportcert", "-rfc", "-alias", "broker", "-file", str(certificate)),
-        *("-keystore", str(key_store), "-storepass", PASSWORD),
-    )
+    made = self_signed("localhost", datetime.now(UTC) + timedelta(days=29), folder, "127.0.0.1")
+    put_in_stores(made, PASSWORD, key_store, certificate)
     ssl, sasl_plaintext, sasl_ssl = (f"localhost:{port}" for port in ports)
     properties = {
         "ssl.keystore.type": "PKCS12",
@@ -91,13 +83,3 @@ def scram_arguments() -> list[str]:
         if mechanism.startswith("SCRAM")
         for argument in ("--add-scram", f"{mechanism}=[name={USERNAME},password={PASSWORD}]")
     ]
-
-
-def _keytool(*arguments: str) -> None:
-    subprocess.run(
-        [java_command("keytool"), "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=KEYTOOL_TIMEOUT_SECONDS,
-        check=True,
-    )

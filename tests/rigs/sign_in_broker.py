@@ -11,8 +11,7 @@ from pathlib import Path
 from .access_rules import OPEN_UNTIL_RULES
 from .broker import KafkaBroker
 from .kerberos import REALM, KeyDistributionCentre
-from .maven import KafkaJars, java_command
-from .secure_listeners import PASSWORD
+from .maven import QUICK_JAVA, KafkaJars, java_command
 from .token_issuer import AUDIENCE, ISSUER, TokenIssuer
 
 OPERATOR = f"operator@{REALM}"
@@ -86,7 +85,7 @@ def sign_in_broker(jars: KafkaJars, folder: Path) -> Iterator[SignInBroker]:
         broker = stack.enter_context(_Broker(jars, properties, options, work_dir))
         certificate = broker.secure_listeners.certificate
         trust = {kind: _trust_store(folder, kind, certificate) for kind in ("PKCS12", "JKS")}
-        https_issuer = stack.enter_context(TokenIssuer(_server_certificate(folder, work_dir), issuer.key))
+        https_issuer = stack.enter_context(TokenIssuer(work_dir / "localhost.pem", issuer.key))
         yield SignInBroker(
             *(broker, issuer, https_issuer, kdc, keytab, kdc.tickets(keytab, "operator")),
             *(trust["PKCS12"], trust["JKS"]),
@@ -97,19 +96,6 @@ def _trust_store(folder: Path, kind: str, certificate: Path) -> Path:
     store = folder / f"trust.{kind.lower()}"
     words = ["-importcert", "-noprompt", "-alias", "broker", "-file", str(certificate), "-storetype", kind]
     words += ["-keystore", str(store), "-storepass", STORE_PASSWORD]
-    subprocess.run([java_command("keytool"), *words], check=True, capture_output=True, timeout=60)
+    quick = [f"-J{option}" for option in QUICK_JAVA]
+    subprocess.run([java_command("keytool"), *quick, *words], check=True, capture_output=True, timeout=300)
     return store
-
-
-def _server_certificate(folder: Path, work_dir: Path) -> Path:
-    """The broker's own certificate with its key, as PEM."""
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-    from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
-
-    store = load_pkcs12((work_dir / "broker.p12").read_bytes(), PASSWORD.encode())
-    assert store.key is not None
-    assert store.cert is not None
-    file = folder / "server.pem"
-    key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    file.write_bytes(key + store.cert.certificate.public_bytes(Encoding.PEM))
-    return file
