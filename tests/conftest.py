@@ -72,7 +72,8 @@ CAPTURED_CLUSTERS = sorted(
 KAFKA, KAFKA_OF_TIERING, OLDER_KAFKA = "kafka", "kafka of tiering", "kafka 3.9.1"
 """Two brokers of the newer release: what one is asked for, test after test, would be what the whole run waits for."""
 SERVERS = frozenset(
-    {"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator", "azurite", "hdfs_cluster", "postgres"}
+    {"moto", "versitygw", "fake_gcs_server", "gcp_storage_emulator", "azurite", "azurite_with_tls"}
+    | {"hdfs_cluster", "postgres"}
 )
 """The fixtures that start one, and the parameters that choose one, with dashes for underscores."""
 SHARED_CLUSTERS = ("forgetful_4", "leftovers_4", "hdfs_cluster")
