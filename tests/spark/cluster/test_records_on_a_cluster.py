@@ -62,6 +62,7 @@ def store(kafka_4: Path, versitygw: ObjectServer) -> Store:
     return found
 
 
+@pytest.mark.exhaustive
 def test_a_backfill_has_each_record_once(
     spark_cluster: SparkCluster,
     kafka_4: Path,
@@ -81,6 +82,7 @@ def test_a_backfill_has_each_record_once(
     assert (summary["records"], summary["lostOffsets"]) == (len(expected), 0)
 
 
+@pytest.mark.exhaustive
 def test_a_stream_has_each_record_once(
     spark_cluster: SparkCluster,
     kafka_4: Path,
