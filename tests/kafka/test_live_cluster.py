@@ -20,7 +20,10 @@ SECONDS = 4
 """For a request: a topic that is not there is waited for as long before its settings are said not to be changed."""
 
 
-@pytest.fixture(scope="module", params=["kafka_4", "kafka_3"])
+OLDER = pytest.param("kafka_3", marks=pytest.mark.exhaustive("a live cluster of 3.9.1"))
+
+
+@pytest.fixture(scope="module", params=["kafka_4", OLDER])
 def release(request: pytest.FixtureRequest) -> DrivenBroker:
     return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
 

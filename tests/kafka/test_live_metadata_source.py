@@ -49,7 +49,10 @@ class LiveMetadata:
         return LiveTopic(self.broker.bootstrap_server)
 
 
-@pytest.fixture(scope="module", params=["4.3.1", "3.9.1"])
+OLDER = pytest.param("3.9.1", marks=pytest.mark.exhaustive("a live metadata topic of 3.9.1"))
+
+
+@pytest.fixture(scope="module", params=["4.3.1", OLDER])
 def untiered(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
     properties = {"remote.log.storage.system.enable": "false"}
     with KafkaBroker(jars_of(request.param), properties=properties) as broker:

@@ -48,7 +48,7 @@ def records_of(source: MetadataSource, metadata_partition: int) -> tuple[list[Me
     return records, [finding for chunk in chunks for finding in chunk.findings]
 
 
-@pytest.fixture(params=["4.3.1", "3.9.1"])
+@pytest.fixture(params=["4.3.1", pytest.param("3.9.1", marks=pytest.mark.exhaustive)])
 def driven(request: pytest.FixtureRequest) -> KafkaBroker:
     """A broker of each version that lived through rolls, restarts, retention and a deleted topic."""
     fixture = {"4.3.1": "kafka_4", "3.9.1": "kafka_3"}[request.param]

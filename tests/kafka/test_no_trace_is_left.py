@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 TOPIC = "orders"
 
 
-@pytest.fixture(params=["4.3.1", "3.9.1"])
+@pytest.fixture(params=["4.3.1", pytest.param("3.9.1", marks=pytest.mark.exhaustive)])
 def fresh(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
     """A broker with a tiered topic that nobody ever read."""
     with (

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, KafkaError, Message, TopicPartition
 
+from tests.rigs.topics import TO_THE_END
 from tieredctl.records.request import Isolation
 
 SECONDS = 60
@@ -20,10 +21,10 @@ def consumer_of(server: str, isolation: Isolation, **settings: Any) -> Consumer:
     return Consumer(
         {
             **settings,
+            **TO_THE_END,
             "bootstrap.servers": server,
             "group.id": "records",
             "enable.auto.commit": False,
-            "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
             "isolation.level": isolation.value,
             "log_level": 2,

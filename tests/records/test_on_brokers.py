@@ -17,6 +17,7 @@ from tests.records.kafka_records import rows_of
 from tests.rigs import stopped_process
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.stopped_process import INT, pasted, run_until
+from tests.shares import divided
 from tieredctl.errors import ExitCode
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.ops.metadata.selection import Selection
@@ -93,7 +94,7 @@ def test_files_that_ctrl_c_stopped_at_get_the_rows_of_a_consumer_when_resumed(
 ) -> None:
     server, topic = driven.broker.bootstrap_server, WHOLE[0]
     live = ("--bootstrap-server", server, "--store", f"file:{driven.broker.remote_dir}")
-    for number in range(2, 7):  # the first file is the manifest; then come a part and the manifest each time
+    for number in divided(range(2, 7)):  # the first file is the manifest; then come a part and the manifest each time
         folder = tmp_path / str(number)
         words = ("remote", "records", topic, *live, "-o", "jsonl", "--output-dir", folder)
 

@@ -18,7 +18,7 @@ from confluent_kafka.admin._resource import ResourceType
 
 from tests.cli.command_line import Outcome
 from tests.rigs.driven_brokers import DrivenBroker
-from tests.rigs.topics import answered
+from tests.rigs.topics import TO_THE_END, answered
 from tests.rigs.waiting import wait_until
 from tieredctl.cli.main import run
 
@@ -136,7 +136,7 @@ def records(segment: TieredSegment, topic: str) -> list[Record]:
         "auto.offset.reset": "error",
         "isolation.level": "read_committed",
         "enable.auto.commit": False,
-        "enable.partition.eof": True,
+        **TO_THE_END,
         "log_level": 0,
     }
     read: list[Record] = []

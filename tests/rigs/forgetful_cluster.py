@@ -19,7 +19,7 @@ from .access_rules import AUTHORIZER
 from .broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from .maven import KafkaJars
 from .remote_segments import RemoteSegments
-from .topics import answered, create_topics
+from .topics import TO_THE_END, answered, create_topics
 from .waiting import wait_until
 
 ORDERS, PARTITIONS = "orders", 2
@@ -55,7 +55,7 @@ class ForgetfulCluster:
         settings = {
             "group.id": "rig",
             "enable.auto.commit": False,
-            "enable.partition.eof": True,
+            **TO_THE_END,
             "auto.offset.reset": "error",
         }
         with closing(Consumer(_client(self.broker) | settings)) as consumer:

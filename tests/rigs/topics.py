@@ -17,6 +17,8 @@ from confluent_kafka.cimpl import NewTopic
 from .waiting import wait_until
 
 SECONDS = 60
+TO_THE_END: dict[str, bool | int] = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
+"""A consumer is told where a partition ends, without the half second for which a broker waits for more."""
 _ANSWER_SECONDS = 10
 _PASSING = (KafkaError.NOT_CONTROLLER, KafkaError.REQUEST_TIMED_OUT, KafkaError.BROKER_NOT_AVAILABLE)
 

@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from .broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from .remote_segments import COPIED, DELETED, RemoteSegments
-from .topics import create_topics, delete_topic, topic_ids
+from .topics import TO_THE_END, create_topics, delete_topic, topic_ids
 from .waiting import wait_until
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -201,7 +201,7 @@ def _consumer(broker: KafkaBroker) -> Consumer:
             "group.id": "rig",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
-            "enable.partition.eof": True,
+            **TO_THE_END,
         }
     )
 

@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.cli.command_line import this_process
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.driven_brokers import jars_of
-from tests.rigs.topics import create_topics
+from tests.rigs.topics import TO_THE_END, create_topics
 from tests.rigs.workload import COMPRESSIONS
 
 pytestmark = pytest.mark.integration
@@ -59,7 +59,7 @@ def consumed(broker: KafkaBroker, isolation: str) -> dict[tuple[str, int], list[
         "group.id": "none",
         "enable.auto.commit": False,
         "isolation.level": isolation,
-        "enable.partition.eof": True,
+        **TO_THE_END,
     }
     consumer = Consumer(settings)
     found = {(topic, number): list[Seen]() for topic, count in PARTITIONS.items() for number in range(count)}
