@@ -29,7 +29,10 @@ def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkClu
         yield cluster
 
 
-@pytest.fixture(scope="module", params=["versitygw", pytest.param("azurite", marks=pytest.mark.exhaustive)])
+ON_AZURITE = pytest.param("azurite", marks=pytest.mark.exhaustive("a standalone cluster and Azurite"))
+
+
+@pytest.fixture(scope="module", params=["versitygw", ON_AZURITE])
 def server(request: pytest.FixtureRequest) -> ObjectServer:
     """One of each kind of server that the cluster's workers have credentials for."""
     running: ObjectServer = request.getfixturevalue(request.param)

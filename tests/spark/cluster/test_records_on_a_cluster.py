@@ -24,7 +24,10 @@ from tests.spark.damage import REMOTE
 from tieredctl.errors import ExitCode
 from tieredctl.records.request import Isolation, RecordRequest
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(2_400)]
+pytestmark = [
+    *(pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(2_400)),
+    pytest.mark.exhaustive("a standalone cluster"),
+]
 
 BACKFILL, STREAM = Path(tieredctl_spark.jobs.__file__).with_name("backfill.py"), Path(stream_records.__file__)
 TOPIC, COLUMNS = "orders7", ("partition", "offset", "key", "value")
@@ -62,7 +65,6 @@ def store(kafka_4: Path, versitygw: ObjectServer) -> Store:
     return found
 
 
-@pytest.mark.exhaustive
 def test_a_backfill_has_each_record_once(
     spark_cluster: SparkCluster,
     kafka_4: Path,
@@ -82,7 +84,6 @@ def test_a_backfill_has_each_record_once(
     assert (summary["records"], summary["lostOffsets"]) == (len(expected), 0)
 
 
-@pytest.mark.exhaustive
 def test_a_stream_has_each_record_once(
     spark_cluster: SparkCluster,
     kafka_4: Path,

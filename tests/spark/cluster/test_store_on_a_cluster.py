@@ -33,7 +33,10 @@ from tieredctl.layouts.registry import layout_named
 from tieredctl.ports.layout import Part
 from tieredctl.wiring.places import MetadataPlace
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(2_400)]
+pytestmark = [
+    *(pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(2_400)),
+    pytest.mark.exhaustive("a standalone cluster"),
+]
 
 JOBS = Path(tieredctl_spark.jobs.__file__).parent
 LAYOUT = layout_named("local")
@@ -68,7 +71,6 @@ def live(kafka_3: DrivenBroker, server: ObjectServer) -> LiveStore:
     return LiveStore(kafka_3.broker, Store(bucket, "live"))
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["orphans", "usage"])
 def test_executors_that_are_killed_cost_no_row(
     spark_cluster: SparkCluster, live: LiveStore, server: ObjectServer, tmp_path: Path, name: str

@@ -32,7 +32,10 @@ from tests.spark.cluster.submitted_jobs import (
 from tests.spark.damage import REMOTE, damaged
 from tieredctl.errors import ExitCode
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(2_400)]
+pytestmark = [
+    *(pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(2_400)),
+    pytest.mark.exhaustive("a standalone cluster"),
+]
 
 JOB = Path(tieredctl_spark.jobs.__file__).with_name("verify.py")
 
@@ -102,7 +105,6 @@ def test_workers_with_nothing_installed_find_what_is_damaged_though_killed_and_s
         assert [path for path in written if secret.encode() in path.read_bytes()] == []
 
 
-@pytest.mark.exhaustive
 def test_runs_into_one_folder_go_on_after_kills_and_find_what_was_damaged_and_mended_since(
     spark_cluster: SparkCluster, captures: Path, tmp_path: Path, versitygw: ObjectServer
 ) -> None:
