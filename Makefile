@@ -63,12 +63,12 @@ test: preparation lint ## Lint, then run all tests, of the exhaustive ones a sha
 		PATH="$$PATH:$(POSTGRES_OF_DEBIAN)" command -v $$tool >/dev/null || \
 		echo "$$tool is not on the PATH: tests that need it $(if $(CI),fail,are skipped)"; done
 	@echo "Running all tests; of the exhaustive ones share $(SHARE_OF_COMMIT)"
-	@: One more than cores, as those with real servers mostly wait. ; \
-	TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(RUN_TESTS) --numprocesses 3
+	@# One more than cores, as those with real servers mostly wait.
+	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(RUN_TESTS) --numprocesses 3
 
 # Servers are built once: in the background, while lint leaves a core, and tests run that do not need them.
 preparation: $(VENV)/development.installed $(VENV)/packages.installed
-	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(BIN)/python -m tests.rigs.preparation >/dev/null 2>&1 &
+	@$(BIN)/python -m tests.rigs.preparation >/dev/null 2>&1 &
 
 exhaustive: $(VENV)/development.installed $(VENV)/packages.installed ## Run the exhaustive tests, all or SHARE=2/8
 	@TIEREDCTL_SHARE=$(SHARE) $(RUN_TESTS) --numprocesses 3 -m 'exhaustive or divided or hypothesis'

@@ -112,7 +112,7 @@ def test_what_to_delete_by_hand_of_damaged_sets_is_said_and_leaves_sound_ones(wa
     if was_pruned:
         small.add(full=True)
         small.prune(last=3)
-    damaged = numbers_of(small)[1]
+    damaged = small.sets.numbers()[1]
     key = small.sets.file_key(small.sets.read(damaged).manifest, "cluster.checkpoint")
     small.store.put(key, b"altered")
     with pytest.raises(TieredctlError) as refused:
@@ -244,7 +244,7 @@ def test_once_the_beginning_is_noted_no_more_nothing_more_is_removed() -> None:
 
     assert outcome.stopped is not None
     assert (outcome.stopped.code, outcome.done) == (ErrorCode.WORLD_CHANGED, 1)
-    assert numbers_of(small) == [2, 3, 4, 5]
+    assert small.sets.numbers() == [2, 3, 4, 5]
 
 
 def test_what_is_pruned_while_it_is_verified_is_not_damaged(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def test_what_is_no_sure_sign_is_not_found() -> None:
     assert {name: found for name, found in cases.items() if found} == {}
 
 
-def together(*quotas: int | None, **of_last: str | None) -> list[Finding]:
+def together(*quotas: int | None, **of_last: Any) -> list[Finding]:
     """What is found of brokers with these quotas that may send consumers to followers, where the last differs so."""
     stated = [SELECTOR | ({} if quota is None else {QUOTA: str(quota)}) for quota in quotas]
     stated[-1] |= of_last
