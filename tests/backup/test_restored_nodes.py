@@ -12,7 +12,7 @@ import pytest
 from tests.backup.captured_sets import CapturedSets
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.rigs.killed_runs import killed_runs
-from tests.rigs.stopped_process import FULL_DISK, INT, Moment, Stop, run_until
+from tests.rigs.stopped_process import FULL_DISK, INT, KILL, Moment, Stop, run_until
 from tieredctl.errors import ExitCode
 from tieredctl.formats.kraft_snapshot import read_kraft_snapshot
 from tieredctl.kafka.log_directory import LogDirectories
