@@ -21,6 +21,8 @@ def capabilities_seen(relying: WritableObjectStore, plain: WritableObjectStore) 
     proven: set[Capability] = set()
     with trial_folder(plain) as folder:
         _look(relying, folder, proven)
+        if Capability.CONDITIONAL_WRITE not in proven:
+            plain.write(folder + "plain", b"0")  # what refuses everything does not refuse conditions
     return frozenset(proven)
 
 
