@@ -19,6 +19,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.azure_account import AzureAccount, signed_in
 from tieredctl.storage.bucket_store import endpoint_option
 from tieredctl.storage.on_the_way import obstacle
+from tieredctl.storage.refusals import REFUSAL_HINT
 from tieredctl.storage.route import BY_ENVIRONMENT, Route, route
 
 SERVICE_VERSION = "2026-02-06"
@@ -216,4 +217,5 @@ def refusal(status: int, headers: Mapping[str, str], url: str) -> AzureFailure:
         return AzureFailure(ErrorCode.STORE_FORBIDDEN, f"{url} denies access ({reason}).", reason=reason)
     if status == 408 or (status >= 500 and status != 501):
         return AzureFailure(ErrorCode.STORE_UNREACHABLE, f"{url} failed to answer ({reason}).", reason=reason)
-    return AzureFailure(ErrorCode.UNREADABLE, f"{url} refused the request ({reason}).", reason=reason, status=status)
+    message = f"{url} refused the request ({reason})."
+    return AzureFailure(ErrorCode.UNREADABLE, message, reason=reason, status=status, hint=REFUSAL_HINT)

@@ -12,6 +12,7 @@ from typing import Any
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.bucket_store import endpoint_option
 from tieredctl.storage.on_the_way import obstacle
+from tieredctl.storage.refusals import REFUSAL_HINT
 from tieredctl.storage.route import BY_ENVIRONMENT, Route, route
 
 _NOT_FOUND = 404
@@ -132,7 +133,9 @@ def refusal(status: int, url: str) -> GcsFailure:
     if status in {401, 403}:
         return GcsFailure(ErrorCode.STORE_FORBIDDEN, f"{url} denies access (HTTP status {status}).", status=status)
     if status == 501:
-        return GcsFailure(ErrorCode.UNREADABLE, f"{url} does not support this request.", status=status)
+        message = f"{url} does not support this request."
+        return GcsFailure(ErrorCode.UNREADABLE, message, status=status, hint=REFUSAL_HINT)
     if status in {0, 408} or status >= 500:
         return GcsFailure(ErrorCode.STORE_UNREACHABLE, f"{url} failed to answer (HTTP status {status}).", status=status)
-    return GcsFailure(ErrorCode.UNREADABLE, f"{url} refused the request (HTTP status {status}).", status=status)
+    message = f"{url} refused the request (HTTP status {status})."
+    return GcsFailure(ErrorCode.UNREADABLE, message, status=status, hint=REFUSAL_HINT)

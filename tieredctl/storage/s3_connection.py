@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.storage.bucket_store import MOST_REQUESTS_AT_ONCE, endpoint_option
 from tieredctl.storage.on_the_way import obstacle
+from tieredctl.storage.refusals import REFUSAL_HINT
 from tieredctl.storage.route import BY_ENVIRONMENT, Route, route
 from tieredctl.storage.s3_listing_page import note_root, read_listing_page
 
@@ -258,10 +259,12 @@ def refusal(reason: str, status: int, url: str) -> S3Failure:
     if reason in ("AccessDenied", "AccessDeniedException") or status in {401, 403}:
         return S3Failure(ErrorCode.STORE_FORBIDDEN, f"{url} denies access ({reason}).", reason=reason)
     if reason == _NOT_IMPLEMENTED or status == 501:
-        return S3Failure(ErrorCode.UNREADABLE, f"{url} does not support this request ({reason}).", reason=reason)
+        return S3Failure(
+            ErrorCode.UNREADABLE, f"{url} does not support this request ({reason}).", reason=reason, hint=REFUSAL_HINT
+        )
     if status >= 500 or reason in {"InternalError", "RequestTimeout"}:
         return S3Failure(ErrorCode.STORE_UNREACHABLE, f"{url} failed to answer ({reason}).", reason=reason)
-    return S3Failure(ErrorCode.UNREADABLE, f"{url} refused the request ({reason}).", reason=reason)
+    return S3Failure(ErrorCode.UNREADABLE, f"{url} refused the request ({reason}).", reason=reason, hint=REFUSAL_HINT)
 
 
 def _refusal(error: ClientError, url: str) -> S3Failure:
