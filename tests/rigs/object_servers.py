@@ -16,7 +16,7 @@ from .node_program import node_program
 from .ports import accepts_connections, free_ports
 from .waiting import DeadlineMissed, wait_until
 
-START_TIMEOUT_SECONDS = 60
+START_TIMEOUT_SECONDS = 300
 STOP_TIMEOUT_SECONDS = 10
 
 VERSITYGW = ("github.com/versity/versitygw/cmd/versitygw", "v1.8.0")
