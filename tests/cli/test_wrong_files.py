@@ -30,6 +30,7 @@ GIVEN: Mapping[str, tuple[str, ...]] = {
     "diskless explain": ("orders7:0@5", "--control-plane", "postgresql://127.0.0.1:1/none"),
     "pipeline run": (*LOG, *STORE, "--tables", "{folder}/tables"),
     "backup run": ("--bootstrap-server", "127.0.0.1:1", "--to", "file:{folder}/sets"),
+    "backup verify": ("--from", "file:{folder}"),
     **{f"restore {verb}": RESTORED for verb in ("plan", "apply")},
     "orphans show": (),
     "orphans apply": OFFLINE,

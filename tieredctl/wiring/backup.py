@@ -12,7 +12,7 @@ from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.findings import Finding
 from tieredctl.ops.backup.cluster_state import fetch_cluster_state
 from tieredctl.ops.backup.kept_secrets import closed_secrets
-from tieredctl.ops.backup.key_pairs import read_identity, read_recipients
+from tieredctl.ops.backup.key_pairs import Identity, read_recipients
 from tieredctl.ops.backup.manifests import SECRETS_FILE, Manifest
 from tieredctl.ops.backup.pruning import PruneOutcome, Pruning
 from tieredctl.ops.backup.pruning_plan import KeepRules, PrunePlan, plan_prune
@@ -105,10 +105,9 @@ class BackupCheck:
     """In how many of these a private key opened them."""
 
 
-def check_backup(sets: ClusterSets[ObjectStore], identity: Path | None = None) -> BackupCheck:
-    """Reads every byte of the sets. With `identity`, a file with a private key, all secrets have to be opened by it, in
-    memory. Raises TieredctlError as `read_identity` and the store do."""
-    key = None if identity is None else read_identity(identity)
+def check_backup(sets: ClusterSets[ObjectStore], key: Identity | None = None) -> BackupCheck:
+    """Reads every byte of the sets. With a private key, all secrets have to be opened by it, in memory. Raises
+    TieredctlError as the store does."""
     damage, known = sets.examined()
     sealed = [one.manifest for one in known.values() if one.manifest.file(SECRETS_FILE) is not None]
     if key is None:

@@ -18,6 +18,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import age_text, duration_ms
+from tieredctl.ops.backup.key_pairs import read_identity
 from tieredctl.ops.backup.run import BackupRow, BackupSetRow, events_in
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 from tieredctl.wiring.backup import backup_sets, check_backup, newest_restorable, run_backup
@@ -159,9 +160,10 @@ def verify(
 
     For example: tieredctl backup verify --from s3://backups/kafka
     """
+    key = None if identity is None else read_identity(identity)
     sets = backup_sets(StorePlace(source, pairs("--store-option", store_option)), cluster_id)
     numbers = sets.numbers()
-    check = check_backup(sets, identity)
+    check = check_backup(sets, key)
     findings, unopened = check.findings, check.with_secrets - check.opened
     outcome = f"{counted(len(findings), 'finding')}." if findings else "all are whole."
     if check.opened:
