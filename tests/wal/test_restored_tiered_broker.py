@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.cli.command_line import this_process
 from tests.rigs.broker import KafkaBroker
 from tests.rigs.driven_brokers import jars_of
-from tests.rigs.topics import TO_THE_END, create_topics
+from tests.rigs.topics import create_topics
 from tests.rigs.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -36,7 +36,7 @@ def broker(tmp_path: Path) -> Iterator[KafkaBroker]:
 
 def values(broker: KafkaBroker) -> list[tuple[int | None, bytes | None]]:
     """Each record from offset 0 to the partition's end."""
-    settings = {"bootstrap.servers": broker.bootstrap_server, "group.id": "none", **TO_THE_END}
+    settings = {"bootstrap.servers": broker.bootstrap_server, "group.id": "none", "enable.partition.eof": True}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     found: list[tuple[int | None, bytes | None]] = []
