@@ -79,9 +79,11 @@ SERVERS = frozenset(
 SHARED_CLUSTERS = ("forgetful_4", "leftovers_4", "hdfs_cluster")
 """The fixtures of clusters that several files change one after another."""
 SPARK = "Spark's session"
+SPARK_OF_TABLES = "Spark's session of tables"
 SHARING_SPARK = {
     "tests/spark": SPARK,
-    "tests/spark/ledger": "Spark's session of ledgers",
+    "tests/spark/ledger": SPARK_OF_TABLES,
+    "tests/spark/pipeline": SPARK_OF_TABLES,
     "tests/spark/cluster": "Spark's cluster",
 }
 """By folder, what all of its tests share. A session is slow at whatever it does first; but one for all folders would be
@@ -161,7 +163,8 @@ def _shares_brokers(path: str) -> bool:
 def _starts_spark_itself(path: str) -> bool:
     """Whether a file's tests need no session of this process, but start others."""
     source = _source(path)
-    return "import subprocess" in source and not re.search(r"\bspark(_cluster)?: ", source)
+    starts = "import subprocess" in source or "process_of(" in source
+    return starts and not re.search(r'\bspark(_cluster)?: |usefixtures\("spark"\)', source)
 
 
 @cache

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 from collections import Counter
-from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tieredctl_spark.jobs import backfill
 
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.catalog_jars import RELEASE, catalog_jars
 from tests.rigs.prerequisites import RigMissing
 from tests.spark.pipeline import catalog_trial
-from tests.spark.pipeline.captured_pipeline import CapturedPipeline
 from tests.spark.pipeline.catalog_trial import CATALOGS, DELTA
 from tests.spark.release_process import process_of
 from tieredctl.errors import ExitCode
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(3_600)]  # the first waits until its release is installed
+# The first waits until its release is installed; then come some twenty runs of the pipeline, and some of backfills.
+pytestmark = [pytest.mark.spark, pytest.mark.exhaustive("catalogs"), pytest.mark.timeout(3_600)]
 
 SECONDS = 3_000
-exhaustive = pytest.mark.exhaustive("catalogs")
-"""Some twenty runs of the pipeline, and some of backfills."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +38,6 @@ def trials(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return json.loads(answer.read_text())
 
 
-@exhaustive
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_rows_are_those_of_parquet_and_each_is_there_once_wherever_runs_died(trials: Any, catalog: str) -> None:
     found = trials[catalog]
@@ -58,7 +51,6 @@ def test_rows_are_those_of_parquet_and_each_is_there_once_wherever_runs_died(tri
     assert (found["again"]["news"], found["again"]["version"]) == (False, 3)
 
 
-@exhaustive
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_of_two_runs_at_once_one_is_refused_and_what_it_wrote_is_undone(trials: Any, catalog: str) -> None:
     found = trials[catalog]
@@ -68,7 +60,6 @@ def test_of_two_runs_at_once_one_is_refused_and_what_it_wrote_is_undone(trials: 
     assert found["later"]["rows"] == found["later"]["latest"] == found["ended"]["rows"]
 
 
-@exhaustive
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_a_run_names_the_newest_version_of_a_table_whose_files_were_put_together(trials: Any, catalog: str) -> None:
     later = trials[catalog]["later"]
@@ -76,7 +67,6 @@ def test_a_run_names_the_newest_version_of_a_table_whose_files_were_put_together
     assert (later["isNew"], later["isNewest"]) == (True, True)
 
 
-@exhaustive
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_the_verification_ledger_is_a_table_of_the_catalog(trials: Any, catalog: str) -> None:
     verified = trials[catalog]["verified"]
@@ -85,17 +75,14 @@ def test_the_verification_ledger_is_a_table_of_the_catalog(trials: Any, catalog:
     assert verified["counted"] == verified["segments"] > 0
 
 
-@exhaustive
 def test_a_claim_that_the_format_refuses_is_not_taken_for_a_lost_one(trials: Any) -> None:
     assert trials["refusedClaim"] not in ("nothing", "TieredctlError")
 
 
-@exhaustive
 def test_a_table_of_runs_without_a_row_is_named(trials: Any) -> None:
     assert trials["empty"] == ExitCode.CORRUPTION
 
 
-@exhaustive
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_status_shows_the_tables(trials: Any, catalog: str) -> None:
     found = trials[catalog]
@@ -104,7 +91,6 @@ def test_status_shows_the_tables(trials: Any, catalog: str) -> None:
     assert found["status"]["summary"]["due"] == []
 
 
-@exhaustive
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_status_says_where_the_formats_procedure_is_due(trials: Any, catalog: str) -> None:
     was_due, is_due = trials[catalog]["expiring"]
@@ -113,7 +99,6 @@ def test_status_says_where_the_formats_procedure_is_due(trials: Any, catalog: st
     assert (was_due, is_due) == (True, catalog != DELTA)
 
 
-@exhaustive
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_a_topics_history_has_each_record_once_wherever_runs_died(trials: Any, catalog: str) -> None:
     found = trials["backfill"][catalog]
@@ -131,7 +116,6 @@ def test_a_topics_history_has_each_record_once_wherever_runs_died(trials: Any, c
     assert found["left"] == []
 
 
-@exhaustive
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_of_two_backfills_at_once_one_is_refused_and_another_run_appends_what_is_new(trials: Any, catalog: str) -> None:
     found = trials["backfill"][catalog]
@@ -141,18 +125,3 @@ def test_of_two_backfills_at_once_one_is_refused_and_another_run_appends_what_is
     assert (ended["code"], ended["records"]) == (ExitCode.CORRUPTION, len(found["expected"][1]["records"]))
     assert (again["appended"], again["version"]) == (0, ended["version"])
     assert set(found["refused"]) == {ExitCode.USAGE}  # among files of other tables, and another topic
-
-
-@pytest.mark.usefixtures("spark")
-def test_releases_without_a_runtime_refuse_a_catalog(kafka_4: Path, tmp_path: Path) -> None:
-    pipeline = CapturedPipeline.of_kafka(kafka_4, tmp_path / "tables")
-    words = ["--topic", "orders7", "--output", str(tmp_path / "waiting")]
-
-    code, sentence = pipeline.refused_into("--catalog", "lake")
-    with redirect_stderr(io.StringIO()) as said:
-        code_of_backfill = backfill.main([*pipeline.places, *words, "--catalog", "lake.orders"])
-
-    assert code == code_of_backfill == ExitCode.USAGE
-    assert "have no runtime for Spark" in said.getvalue()
-    assert sentence.endswith(said.getvalue())
-    assert os.listdir(tmp_path) == []

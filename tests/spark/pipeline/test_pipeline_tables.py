@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tieredctl_spark.jobs import backfill
 from tieredctl_spark.tables.files import table_urls
 from tieredctl_spark.tables.kinds import TABLES
 from tieredctl_spark.tables.reading import read_table
@@ -198,3 +202,17 @@ def test_tables_in_the_store_or_in_two_places_are_refused(done: Done) -> None:
     ):
         code, said = pipeline.refused(*words)
         assert (code, sentence in said) == (ExitCode.USAGE, True), said
+
+
+def test_releases_without_a_runtime_refuse_a_catalog(kafka_4: Path, tmp_path: Path) -> None:
+    pipeline = CapturedPipeline.of_kafka(kafka_4, tmp_path / "tables")
+    words = ["--topic", "orders7", "--output", str(tmp_path / "waiting")]
+
+    code, sentence = pipeline.refused_into("--catalog", "lake")
+    with redirect_stderr(io.StringIO()) as said:
+        code_of_backfill = backfill.main([*pipeline.places, *words, "--catalog", "lake.orders"])
+
+    assert code == code_of_backfill == ExitCode.USAGE
+    assert "have no runtime for Spark" in said.getvalue()
+    assert sentence.endswith(said.getvalue())
+    assert os.listdir(tmp_path) == []

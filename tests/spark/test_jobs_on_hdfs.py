@@ -15,16 +15,16 @@ from tieredctl_spark.jobs import orphans, verify
 from tieredctl_spark.verdict_rows import verdict_document
 
 from tests.cli.command_line import this_process
+from tests.hdfs.conftest import hdfs_cluster
 from tests.hdfs.stored_segments import Place, repacked, uploaded
 from tests.rigs.hdfs import HdfsCluster
-from tests.spark.conftest import spark
 from tests.spark.damage import REMOTE, damaged
 from tests.spark.deleted_segments import deleted_segments
 from tieredctl.errors import ExitCode
 from tieredctl.ports.layout import Part
 from tieredctl.wiring.places import MetadataPlace
 
-__all__ = ["spark"]
+__all__ = ["hdfs_cluster"]
 
 STRAYS = 3
 
