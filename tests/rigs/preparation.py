@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 
+from .class_archives import spark_archive_options
 from .go_program import go_program
 from .maven import kafka_jars
 from .node_program import node_program
@@ -22,8 +23,9 @@ from .spark_releases import RELEASES, installed_spark
 def _parts() -> Iterator[Callable[[], object]]:
     """In the order in which tests ask for them."""
     yield _compile_tests
-    for version in ("4.3.1", "3.9.1"):
-        yield partial(kafka_jars, version)
+    yield partial(kafka_jars, "4.3.1")
+    yield spark_archive_options
+    yield partial(kafka_jars, "3.9.1")
     for package in (VERSITYGW, FAKE_GCS_SERVER):
         yield partial(go_program, *package)
     yield partial(node_program, *AZURITE)
