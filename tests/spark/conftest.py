@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.diskless.conftest import tidy, tieredctl
+from tests.diskless.conftest import tidy
 from tests.rigs.availability import rig_unavailable
 from tests.rigs.small_spark import INTERPRETED
 from tests.spark.connect_server import running_connect_server
@@ -17,8 +17,8 @@ from tieredctl.errors import TieredctlError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["tidy", "tieredctl"]
-"""Fixtures of diskless topics, which Spark reads too."""
+__all__ = ["tidy"]
+"""Fixture of diskless topics, which Spark reads too."""
 
 
 _SETTINGS = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"} | INTERPRETED
