@@ -26,7 +26,8 @@ class RisingLeader:
 
     def list_offsets(self, _topic: TopicDescription, timestamp: int) -> Mapping[int, ListedOffset]:
         start = self._start()
-        return {0: ListedOffset({OffsetSpec.EARLIEST: start, OffsetSpec.LATEST: END}.get(timestamp, max(start, 250)))}
+        known: dict[int, int] = {OffsetSpec.EARLIEST: start, OffsetSpec.LATEST: END}
+        return {0: ListedOffset(known.get(timestamp, max(start, 250)))}
 
     def epoch_end_offset(self, _topic: TopicDescription, _partition: int, leader_epoch: int) -> tuple[int, int] | None:
         """As LeaderEpochFileCache.endOffsetFor."""
