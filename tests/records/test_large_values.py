@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -17,11 +14,12 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 
-from tests.cli.command_line import SECONDS, environment
+from tests.cli.command_line import SECONDS
 from tests.records.consumed_records import consumer_of
 from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from tests.rigs.driven_brokers import jars_of
 from tests.rigs.maven import QUICK_JAVA
+from tests.rigs.peak_memory import Measured, measured
 from tests.rigs.remote_segments import COPIED, RemoteSegments
 from tests.rigs.topics import create_topics
 from tests.rigs.waiting import wait_until
@@ -44,16 +42,6 @@ SETTINGS = {
 BROKER = {"socket.request.max.bytes": str(2 * MOST), "message.max.bytes": str(MOST)}
 MEMORY_OF = 4
 """How many times its largest value a command takes at most, besides what it takes for a small one."""
-
-
-MEASURED = """
-import sys
-from pathlib import Path
-from tieredctl.cli.main import run
-code = run(sys.argv[2:])
-Path(sys.argv[1]).write_text(Path("/proc/self/status").read_text())
-sys.exit(code)
-"""
 
 
 class RoomyBroker(KafkaBroker):
@@ -125,23 +113,11 @@ def first_value(server: str, topic: str) -> bytes:
         return value
 
 
-def read(values: Values, topic: str, file: Path, *words: str) -> tuple[int, str, int]:
-    """How `remote records` ends that writes a topic's first record into an Arrow file, what it says, and how many bytes
-    of memory its process took at most."""
-    asked = (f"{topic}:0", *values.places, "--to", "1", "-o", "arrow", *words)
-    peak = file.with_suffix(".peak")
+def read(values: Values, topic: str, file: Path, *words: str) -> Measured:
+    """How `remote records` ends that writes a topic's first record into an Arrow file."""
+    asked = ("remote", "records", f"{topic}:0", *values.places, "--to", "1", "-o", "arrow", *words)
     with file.open("wb") as out:
-        done = subprocess.run(
-            [sys.executable, "-c", MEASURED, str(peak), "remote", "records", *asked],
-            env=environment(),
-            stdout=out,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    (kibibytes,) = re.findall(r"^VmHWM:\s+(\d+) kB$", peak.read_text(), re.MULTILINE)
-    return done.returncode, done.stderr, int(kibibytes) << 10
+        return measured(asked, out, SECONDS)
 
 
 @pytest.mark.parametrize("topic", TOPICS)
