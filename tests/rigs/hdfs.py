@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,50 +18,70 @@ from .prerequisites import BUILD_FOLDER, build_folder
 
 SUPERUSER, USER = "hdfs", "kafka"
 _JARS = BUILD_FOLDER / "hdfs" / "3.5.0"
-_CLASS = "HdfsCluster"
 
 
-class HdfsCluster:
-    """A running cluster, in a process of its own that ends with this one. Raises RigMissing without a JDK or Maven."""
+class HadoopProcess:
+    """Hadoop's mini cluster in a process that ends with this one: a class of tests/rigs/java, inside a `with`. Raises
+    RigMissing without a JDK or Maven."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         java_command("javac")
         if not _JARS.is_dir():
             pom = (RIGS_FOLDER / "hdfs-pom.xml").read_text(encoding="utf-8")
             build_folder(_JARS, lambda unfinished: copy_dependencies(pom, "Hadoop's mini cluster", unfinished))
-        class_path = str(_JARS / "*")
-        classes = compile_java([JAVA_SOURCES / f"{_CLASS}.java"], class_path)
-        self._command = [
-            *(java_command(), *QUICK_JAVA, "-Xmx384M", f"-DHADOOP_USER_NAME={SUPERUSER}"),
-            *("-cp", os.pathsep.join([str(classes), class_path]), _CLASS),
-        ]
+        self._name = name
         self._folder = tempfile.TemporaryDirectory(prefix="hdfs-")
+        class_path = [str(_JARS / "*"), self._folder.name]
+        self._class_path = [str(compile_java([JAVA_SOURCES / f"{name}.java"], class_path[0])), *class_path]
 
-    def __enter__(self) -> Self:
-        log = Path(self._folder.name, "log").open("wb")
-        with log:
+    @property
+    def folder(self) -> Path:
+        """For files of its own, where Hadoop also looks for its settings."""
+        return Path(self._folder.name)
+
+    def start(self, options: Sequence[str] = (), words: Sequence[str] = ()) -> str:
+        """The line that it says when it runs. It is given the folder of its data, and then `words`."""
+        with (self.folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                [*self._command, str(Path(self._folder.name, "data"))],
+                [
+                    *(java_command(), *QUICK_JAVA, "-Xmx384M", *options, "-cp", os.pathsep.join(self._class_path)),
+                    *(self._name, str(self.folder / "data"), *words),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                cwd=self._folder.name,
+                cwd=self.folder,
                 text=True,
             )
+        said = self._said()
+        if not said:
+            self._process.communicate()
+            raise ChildProcessError(f"{self._name} ended with {self._process.returncode}")
+        return said
+
+    def _said(self) -> str:
         assert self._process.stdout is not None
-        said = self._process.stdout.readline()
-        if not said.startswith("ports="):
-            self._stop()
-            raise ChildProcessError(f"{_CLASS} ended with {self._process.returncode}")
-        active, standby = said.strip().removeprefix("ports=").split(",")
-        self.active, self.standby = f"http://127.0.0.1:{active}", f"http://127.0.0.1:{standby}"
-        return self
+        return self._process.stdout.readline().strip()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stop()
+        self._process.kill()
+        self._process.communicate()
         self._folder.cleanup()
+
+
+class HdfsCluster(HadoopProcess):
+    """A running cluster that believes everybody's name."""
+
+    def __init__(self) -> None:
+        super().__init__("HdfsCluster")
+
+    def __enter__(self) -> Self:
+        said = self.start([f"-DHADOOP_USER_NAME={SUPERUSER}"])
+        active, standby = said.removeprefix("ports=").split(",")
+        self.active, self.standby = f"http://127.0.0.1:{active}", f"http://127.0.0.1:{standby}"
+        return self
 
     def ask(self, method: str, path: str, operation: str, user: str = USER, **parameters: str) -> Any:
         """What the active namenode answers."""
@@ -81,17 +102,12 @@ class HdfsCluster:
     def fail_over(self) -> None:
         """Makes the other namenode the active one."""
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        assert self._process.stdout.readline() == "changed\n"
+        assert self._said() == "changed"
         self.active, self.standby = self.standby, self.active
 
     def blocks(self, size: int) -> list[Path]:
         """The datanode's files of blocks of that size in bytes."""
-        found = Path(self._folder.name, "data").rglob("blk_*")
+        found = (self.folder / "data").rglob("blk_*")
         return [path for path in found if path.suffix != ".meta" and path.stat().st_size == size]
-
-    def _stop(self) -> None:
-        self._process.kill()
-        self._process.communicate()

@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.storage.on_the_way import obstacle
 
 if TYPE_CHECKING:
     import urllib3
 
 TOKEN_VARIABLE, USER_VARIABLE = "HADOOP_TOKEN", "HADOOP_USER_NAME"
+_TRUST_VARIABLE = "SSL_CERT_FILE"
+"""Where OpenSSL reads the authorities that it trusts."""
 _CONNECT_SECONDS, _READ_SECONDS = 10, 120
 _MOST_CONNECTIONS = 32
 _MOST_DATANODES = 3
@@ -36,8 +39,9 @@ _MISSING = "FileNotFoundException"
 _LONGEST_REASON = 100
 _NOT_ACTIVE = {"StandbyException", "ObserverRetryOnActiveException"}
 _PASSING = {"RetriableException", "SafeModeException"}
-_DENIED = {"AccessControlException", "AuthorizationException", _NO_FOLDER, "SecurityException"}
-_WRONG_TOKEN = {"InvalidToken", "SecretManager$InvalidToken", "AuthenticationException"}
+_DENIED = {"AccessControlException", "AuthorizationException", _NO_FOLDER}
+# Namenodes call a token that has ended, or is none, a SecurityException.
+_WRONG_TOKEN = {"InvalidToken", "SecretManager$InvalidToken", "AuthenticationException", "SecurityException"}
 _NO_ROOM = {"NSQuotaExceededException", "DSQuotaExceededException", "QuotaExceededException"}
 
 _REDIRECTIONS = {302, 307}
@@ -104,6 +108,8 @@ class HdfsConnection:
     """The URLs of their web servers; of several, one is active."""
     user: str | None = None
     """Who is named where no token is given; None for this process's user."""
+    ca_bundle: str | None = None
+    """The path of a file of authorities in PEM: the only ones that are trusted. None for the system's."""
     number: int = 0
     """Tells connections with the same settings apart."""
 
@@ -164,14 +170,14 @@ class HdfsConnection:
 class _Client:
     """The pooled connections of one process, and which namenode answered last."""
 
-    def __init__(self, namenodes: int) -> None:
+    def __init__(self, namenodes: int, ca_bundle: str | None) -> None:
         import urllib3
 
         self.active = 0
         self._namenodes = namenodes
         self._pool: urllib3.PoolManager = urllib3.PoolManager(
             maxsize=_MOST_CONNECTIONS,
-            ssl_context=ssl.create_default_context(),
+            ssl_context=ssl.create_default_context(cafile=ca_bundle),
             retries=False,  # tieredctl retries what may be tried again
             timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS),
         )
@@ -197,6 +203,8 @@ class _Client:
             message = f"{url} breaks off at {where} ({type(error).__name__})."
             raise _BrokenOff(ErrorCode.STORE_UNREACHABLE, message) from None
         except (wrong.HTTPError, OSError) as error:
+            if (in_the_way := obstacle(error, where, _TRUST_VARIABLE)) is not None:
+                raise HdfsFailure(in_the_way.code, f"{in_the_way.message}.", hint=in_the_way.hint) from None
             message = f"{url} does not answer at {where} ({type(error).__name__})."
             raise HdfsFailure(ErrorCode.STORE_UNREACHABLE, message) from None
         return Answer(answer.status, {name.lower(): value for name, value in answer.headers.items()}, answer.data)
@@ -204,7 +212,7 @@ class _Client:
 
 @cache
 def _client(connection: HdfsConnection, process: int) -> _Client:  # noqa: ARG001 - a fork may not share connections
-    return _Client(len(connection.namenodes))
+    return _Client(len(connection.namenodes), connection.ca_bundle)
 
 
 def _redirection(asked: str, answer: Answer, url: str) -> str:
@@ -233,7 +241,7 @@ def _refusal(answer: Answer, url: str) -> HdfsFailure:
     if reason in _NOT_ACTIVE:
         return failed(ErrorCode.STORE_UNREACHABLE, "has no active namenode among those that were asked")
     if reason in _WRONG_TOKEN or answer.status == 401:
-        hint = f"Put a delegation token into {TOKEN_VARIABLE}: `hdfs fetchdt` gets one."
+        hint = f"Put a delegation token into {TOKEN_VARIABLE}: WebHDFS's GETDELEGATIONTOKEN tells one, as urlString."
         return failed(ErrorCode.NO_CREDENTIALS, "does not accept who is asking", hint)
     if reason in _DENIED or (answer.status == 403 and not reason):
         return failed(ErrorCode.STORE_FORBIDDEN, "denies access")

@@ -26,6 +26,7 @@ def _opener(scheme: str, protocol: str, is_web: bool) -> Opener:
 
     def opened(rest: str, options: Mapping[str, str], _relied_on: frozenset[Capability]) -> HdfsStore:
         from tieredctl.storage.bucket_address import BucketAddress
+        from tieredctl.storage.route import route
         from tieredctl_hdfs.connection import HdfsConnection
         from tieredctl_hdfs.store import HdfsStore
 
@@ -39,7 +40,7 @@ def _opener(scheme: str, protocol: str, is_web: bool) -> Opener:
         namenodes = _namenodes(options.get("namenode", f"{protocol}://{found['host']}{port}"))
         root = found["folder"].removeprefix("/")
         address = BucketAddress(scheme, found["host"] + (found["port"] or ""), f"{root}/" if root else "")
-        return HdfsStore(address, HdfsConnection(namenodes, options.get("user")))
+        return HdfsStore(address, HdfsConnection(namenodes, options.get("user"), route(options).ca_bundle))
 
     return opened
 
@@ -71,7 +72,7 @@ HDFS = StoreKind(
     Address.SERVER,
     _opener("hdfs", _WEB, is_web=False),
     frozenset(),
-    options=("namenode", "user"),
+    options=("namenode", "user", "ca-bundle"),
     is_remote=True,
     is_proven=lambda _: True,  # it takes no condition
     library=ClientLibrary(module="urllib3", package="urllib3"),
