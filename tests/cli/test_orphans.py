@@ -50,7 +50,7 @@ def words_of(crash: Path, *options: str | Path) -> tuple[str | Path, ...]:
 
 
 def scan(tieredctl: Tieredctl, crash: Path, *options: str | Path) -> tuple[int, list[dict[str, Any]]]:
-    outcome = tieredctl(*words_of(crash, "--min-age", "0s", "-o", "jsonl", *options))
+    outcome = tieredctl(*words_of(crash, "--min-age", "0", "-o", "jsonl", *options))
     return outcome.exit_code, [json.loads(line) for line in outcome.out.splitlines()]
 
 

@@ -32,7 +32,9 @@ def time_ms(text: str) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """`90s`, `15m`, `1h`, `7d` in milliseconds."""
+    """`90s`, `15m`, `1h`, `7d` in milliseconds; `0` is the same in all units."""
+    if text == "0":
+        return 0
     match = _DURATION.fullmatch(text)
     if not match:
         raise TieredctlError(ErrorCode.USAGE, f"{text!r} is not a duration.", hint="Write it as 90s, 15m, 1h or 7d.")
