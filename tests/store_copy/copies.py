@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from tieredctl.ops.store_copy.unproven import unproven_in
 from tieredctl.ports.layout import Rewrapping
 from tieredctl.ports.object_store import (
     ObjectStore,
+    StoredObject,
     WritableObjectStore,
     is_reserved,
 )
@@ -32,6 +34,20 @@ def store_of(objects: Mapping[str, bytes], store: MemoryStore | None = None) -> 
     for second, (key, data) in enumerate(objects.items()):
         store.put(key, data, second * 1_000)
     return store
+
+
+class Etagged(MemoryStore):
+    """A store whose versions are the MD5 of what it holds, as S3's are of uploads at once."""
+
+    def put(self, key: str, data: bytes, last_modified_ms: int = 0) -> StoredObject:
+        version = f'"{hashlib.md5(data).hexdigest()}"'
+        stored = super().put(key, data, last_modified_ms)._replace(version=version)
+        self._objects[key] = (stored, data)
+        return stored
+
+    def checksums(self, stored: StoredObject) -> Mapping[str, str]:
+        there = self.head(stored.key)
+        return {} if there is None or there.version != stored.version else {"md5": there.version.strip('"')}
 
 
 def contents(store: ObjectStore) -> dict[str, bytes]:
@@ -57,6 +73,8 @@ def copied(
     turns: Turns = oldest_first,
     clock_ms: Callable[[], int] = this_clock_ms,
     rewrapping: Rewrapping | None = None,
+    *,
+    listed_from: int = 10_000,
 ) -> Copied:
     """One run. The source cannot be changed."""
     comparison = StoreComparison(
@@ -64,7 +82,7 @@ def copied(
     )
     copier = ObjectCopier(comparison.source, destination, lambda _: None, rewrapping=rewrapping)
     with difference(comparison, turns) as planned, lease_held(destination, "store copy", clock_ms) as lease:
-        run = CopyRun(comparison, planned, turns, copier, lease)
+        run = CopyRun(comparison, planned, turns, copier, lease, listed_from=listed_from)
         return Copied(run, list(run.copied()))
 
 

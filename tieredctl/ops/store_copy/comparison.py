@@ -151,6 +151,11 @@ class StoreComparison:
             note("objects compared", number)
             yield pair, row
 
+    @property
+    def in_destination(self) -> int:
+        """How many of the keys that were compared so far the destination has."""
+        return self.counts.total() - self.counts[Mark.ONLY_IN_SOURCE]
+
     def summary(self) -> Document:
         """Totals of what was compared so far; bytes are the source's, or the destination's where the source has
         none."""

@@ -1,4 +1,14 @@
-"""Copies one object from store to store: written only where the key has none, then looked at again."""
+"""Copies one object from store to store: written only where the key has none, then looked at again.
+
+A small object takes a read of the source, a write on condition that the key has none, and a look at what was written:
+
+- The bytes read are the source's where the version that was listed is their MD5, as S3's ETag is of an upload at once.
+  Else the source is asked again.
+- The answer to the write is only the store's word, and proves nothing.
+- The copy is proven by an MD5 that the destination keeps, in its answer to a request for this object; or in a listing
+  that began after the write, which shows the very version that is the MD5 of what was read. A listing answers for a
+  thousand objects at once. Whatever it does not show so is asked for by itself, and read again where no MD5 is kept.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +16,6 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.result_row import Main, ResultRow, Size, Wide
@@ -53,6 +62,11 @@ class CopiedObject(ResultRow):
         """One that is only to be copied."""
         return cls(CopyResult.PLANNED.value, stored.key, stored.size, None, None)
 
+    @classmethod
+    def shown_by_listing(cls, stored: StoredObject) -> CopiedObject:
+        """One whose version, the MD5 of its bytes, a listing of the destination shows."""
+        return cls(CopyResult.COPIED.value, stored.key, stored.size, "md5", None)
+
 
 class _NotCopied(Exception):
     """Why an object is not called copied."""
@@ -61,6 +75,10 @@ class _NotCopied(Exception):
         super().__init__(reason)
         self.result = result
         self.reason = reason
+
+
+class _Written(Exception):
+    """A listing may show that the copy has the source's version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +95,24 @@ class ObjectCopier:
     rewrapping: Rewrapping | None = None
     """How the keys in the destination are wrapped, where that is not as in the source."""
 
-    def copy(self, stored: StoredObject) -> CopiedObject:
-        """Copies this version of an object. Raises TieredctlError for what concerns every other object too."""
+    def copy(self, stored: StoredObject) -> CopiedObject | None:
+        """Copies this version of an object. None where that is written, and its version names its bytes: a listing of
+        the destination that begins now proves the copy by showing this very version. `look_at` one that it does not
+        show so. Raises TieredctlError for what concerns every other object too."""
         try:
-            how = self._copied(stored)
+            return self._outcome(stored, lambda: self._copied(stored))
+        except _Written:
+            return None
+
+    def look_at(self, stored: StoredObject) -> CopiedObject:
+        """What became of an object that `copy` gave None for. Raises TieredctlError as that does."""
+        md5 = stored.version.strip('"')
+        return self._outcome(stored, lambda: self._looked_at(lambda: self._checked(stored, stored, md5)))
+
+    @staticmethod
+    def _outcome(stored: StoredObject, how_copied: Callable[[], str]) -> CopiedObject:
+        try:
+            how = how_copied()
         except _NotCopied as left:
             return CopiedObject(left.result.value, stored.key, stored.size, None, left.reason)
         except TieredctlError as error:
@@ -153,7 +185,10 @@ class ObjectCopier:
             raise
         if made is None:
             return self._there_already(stored)
-        return self._looked_at(lambda: self._checked(stored, made, digest))
+        md5 = digest.hexdigest()
+        if is_named_by(stored, md5) and made.version == stored.version:
+            raise _Written
+        return self._looked_at(lambda: self._checked(stored, made, md5))
 
     def _there_already(self, stored: StoredObject) -> str:
         """Only the answer to a copy within the service may have been lost."""
@@ -197,9 +232,8 @@ class ObjectCopier:
             raise self._changed()
         raise _NotCopied(CopyResult.FAILED, "the copy does not hold the same bytes")
 
-    def _checked(self, stored: StoredObject, made: StoredObject, digest: Any) -> str:
+    def _checked(self, stored: StoredObject, made: StoredObject, md5: str) -> str:
         """How the copy was found to hold what the source still has under that version."""
-        md5 = digest.hexdigest()
         self._hold_against_source(stored, made, md5)
         known = KnownBytes(stored.size, {"md5": md5}, None, None)
         how = held_by(self.destination, made, known, must_be_untouched=False)

@@ -77,7 +77,7 @@ class Difference:
                     columns = [*batch.columns[:-1], batch.columns[-1].cast(pa.string())]
                     writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=_SCHEMA))
             file.flush()
-            self._order = np.argsort(np.concatenate([np.zeros(0, np.int64), *turns]), kind="stable")
+            self.order: Ints = np.argsort(np.concatenate([np.zeros(0, np.int64), *turns]), kind="stable")
             self._mapped = stack.enter_context(pa.memory_map(file.name))
             self._stack = stack.pop_all()
         return self
@@ -89,9 +89,15 @@ class Difference:
 
     def in_turn(self) -> Iterator[StoredObject]:
         """The objects in the order in which they are copied."""
+        return self.at(self.order)
+
+    def at(self, rows: Ints) -> Iterator[StoredObject]:
+        """The objects of these rows, in this order. Row by row, objects come by ascending key."""
         if not self.objects:
             return
-        file = pa.ipc.open_file(self._mapped)
-        for row in self._order:
+        file, opened = pa.ipc.open_file(self._mapped), -1
+        for row in rows:
             number, place = divmod(int(row), _ROWS_AT_ONCE)
-            yield stored_object(file.get_batch(number), place)
+            if number != opened:
+                batch, opened = file.get_batch(number), number
+            yield stored_object(batch, place)

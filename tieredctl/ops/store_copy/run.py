@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.ops.change import Outcome
@@ -16,12 +17,16 @@ from tieredctl.ops.store_copy.comparison import Mark, StoreComparison
 from tieredctl.ops.store_copy.copying import CopiedObject, CopyResult, ObjectCopier
 from tieredctl.ops.store_copy.difference import Difference, Turns
 from tieredctl.ops.store_copy.unproven import note_begun, note_proven
-from tieredctl.ports.object_store import Capability, WritableObjectStore
+from tieredctl.ops.store_copy.written import WrittenObjects
+from tieredctl.ports.object_store import Capability, StoredObject, WritableObjectStore
 from tieredctl.process.progress import note
 
 MOST_PASSES = 10
 """A source that grows faster than it is copied would never be done with."""
 _RENEW_SECONDS = 60.0
+_REQUESTS_A_PAGE = 100
+"""A page of a listing shows a thousand objects, and is charged like some ten requests for one of them."""
+_Row = TypeVar("_Row")
 
 
 def demand_uploads(store: WritableObjectStore) -> None:
@@ -53,6 +58,8 @@ class CopyRun:
     """Whether the last look found nothing missing."""
     unproven: int = 0
     """How many objects may be there with other bytes: a look by size takes them for the same."""
+    listed_from: int = 10_000
+    """How many written objects are worth a listing of the destination before all are written."""
     clock: Callable[[], float] = time.monotonic
 
     def copied(self) -> Iterator[CopiedObject]:
@@ -94,18 +101,46 @@ class CopyRun:
         self.passes += 1
         outcome.planned = outcome.done + todo.objects
         outcome.failed = outcome.skipped = 0
-        renewed, stores = self.clock(), (self.copier.source, self.copier.destination)
-        threads = max(store.parallel_reads for store in stores)
-        for number, row in enumerate(in_turn(self.copier.copy, todo.in_turn(), threads, most=2 * threads), 1):
-            if row.result == CopyResult.COPIED:
-                outcome.done += 1
-                outcome.bytes += row.size
-            else:
-                self.unproven += row.result == CopyResult.UNPROVEN
-                outcome.failed += row.result in (CopyResult.FAILED, CopyResult.UNPROVEN)
-                outcome.skipped += row.result not in (CopyResult.FAILED, CopyResult.UNPROVEN)
-            note("objects copied", number, todo.objects)
-            yield row
+        renewed = self.clock()
+        for row in self._rows(todo):
+            if row is not None:
+                self._count(row)
+                yield row
             if self.clock() - renewed > _RENEW_SECONDS:
                 self.lease.renew()
                 renewed = self.clock()
+
+    def _rows(self, todo: Difference) -> Iterator[CopiedObject | None]:
+        """What became of each object; None too for one at which somebody has yet to look.
+
+        A listing looks at all of the destination: once as many objects were written as that had before, and at the end
+        of the pass if these are more than a few of it."""
+        written, held = WrittenObjects(todo), self.comparison.in_destination
+        for turn, row in enumerate(self._in_threads(self.copier.copy, todo.in_turn())):
+            note("objects copied", turn + 1, todo.objects)
+            if row is None:
+                written.add(turn)
+            yield row
+            if written.objects >= max(held, self.listed_from):
+                held += written.objects
+                yield from self._looked_at(written, by_listing=True)
+        yield from self._looked_at(written, by_listing=written.objects * _REQUESTS_A_PAGE > held)
+
+    def _looked_at(self, written: WrittenObjects, *, by_listing: bool) -> Iterator[CopiedObject | None]:
+        if by_listing:
+            yield from written.shown_by(self.copier.destination)
+        yield from self._in_threads(self.copier.look_at, written.taken())
+
+    def _in_threads(self, work: Callable[[StoredObject], _Row], objects: Iterator[StoredObject]) -> Iterator[_Row]:
+        threads = max(store.parallel_reads for store in (self.copier.source, self.copier.destination))
+        return in_turn(work, objects, threads, most=2 * threads)
+
+    def _count(self, row: CopiedObject) -> None:
+        outcome = self.outcome
+        if row.result == CopyResult.COPIED:
+            outcome.done += 1
+            outcome.bytes += row.size
+        else:
+            self.unproven += row.result == CopyResult.UNPROVEN
+            outcome.failed += row.result in (CopyResult.FAILED, CopyResult.UNPROVEN)
+            outcome.skipped += row.result not in (CopyResult.FAILED, CopyResult.UNPROVEN)
