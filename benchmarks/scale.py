@@ -32,6 +32,7 @@ from benchmarks.measure import python, tieredctl
 from benchmarks.process_tree import TreeRun, run_tree
 from benchmarks.records_on_a_cluster import read_on_a_cluster
 from benchmarks.remote_segment import RemoteSegments, remote_segments
+from benchmarks.store_copies import show as show_store_copies
 from tests.rigs.buckets import S3Bucket
 from tests.rigs.object_servers import ACCESS_KEY, SECRET_KEY, versitygw
 from tests.rigs.segment_generator import LARGEST_SEGMENT_BYTES, CompressionName, GeneratedSegment, generate_segment
@@ -153,6 +154,8 @@ def main() -> None:
         _show(measured)
     if options.distant_segments:
         print(distant_requests(options.distant_segments))
+    if options.copy_objects:
+        show_store_copies(options.copy_objects)
     if options.records_gigabytes:
         print(read_on_a_cluster(options.records_gigabytes))
 
@@ -170,6 +173,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--distant-segments", type=int, default=0, help="to verify in a store 30 ms away")
     parser.add_argument("--ledger-rows", type=int, default=0, help="that a job's ledger has about other segments")
     parser.add_argument("--records-gigabytes", type=int, default=0, help="to read as records on a standalone cluster")
+    parser.add_argument("--copy-objects", type=int, default=0, help="to copy from one S3 server to another")
     parser.add_argument("--repetitions", type=int, default=3)
     return parser
 

@@ -94,14 +94,17 @@ def moto() -> ObjectServer:
     return ObjectServer([_script("moto_server"), "-H", "127.0.0.1", "-p", str(port)], port, folder)
 
 
-def versitygw(largest_copy_at_once: int = 5 << 30, access_log: Path | None = None) -> ObjectServer:
-    """S3 by versitygw: keys are files, signatures are checked, and a larger object is not copied at once. Each request
-    is a line of the access log.
+def versitygw(largest_copy_at_once: int = 5 << 30) -> ObjectServer:
+    """S3 by versitygw: keys are files, signatures are checked, and a larger object is not copied at once.
 
     Raises RigMissing without Go.
     """
-    logged = () if access_log is None else ("--access-log", str(access_log))
-    return _versitygw("--copy-object-threshold", str(largest_copy_at_once), *logged)
+    return _versitygw("--copy-object-threshold", str(largest_copy_at_once))
+
+
+def measured_versitygw(access_log: Path) -> ObjectServer:
+    """The same with a line in the access log for each request, and connections that stay open, as those to S3 do."""
+    return _versitygw("--access-log", str(access_log), "--keep-alive")
 
 
 def versitygw_with_users() -> ObjectServer:
