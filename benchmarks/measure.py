@@ -31,6 +31,8 @@ class Contender:
     command: Sequence[str]
     exit_code: int = 0
     runs: list[Run] = field(default_factory=list)
+    watch: Callable[[int], None] = lambda _: None
+    """Is told the number of each process."""
 
     def median(self, what: str) -> float:
         """Of all runs; `what` names a field of `Run`."""
@@ -41,14 +43,14 @@ class Contender:
         values = [getattr(run, what) for run in self.runs]
         return min(values), max(values)
 
-    def run(self, watch: Callable[[int], None] = lambda _: None) -> None:
-        """Runs it once more; `watch` is told the number of its process. Raises RuntimeError where the command fails."""
+    def run(self) -> None:
+        """Runs it once more. Raises RuntimeError where the command fails."""
         with open(os.devnull, "wb") as out:
             began = time.perf_counter()
             process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, env=_environment()
             )
-            watch(process.pid)
+            self.watch(process.pid)
             _, status, usage = os.wait4(process.pid, 0)
             wall = time.perf_counter() - began
             said = process.stderr.read().decode(errors="replace") if process.stderr else ""

@@ -120,8 +120,9 @@ def measured(name: str, way: Way, objects: int, source: ObjectServer, logs: Path
     with measured_versitygw(logs / "destination.log") as destination:
         (destination.data / BUCKET).mkdir()
         before = _lines(logs)
-        contender, watched = Contender(name, way(source.endpoint, destination.endpoint)), Watched(logs, objects)
-        contender.run(watched.begin)
+        watched = Watched(logs, objects)
+        contender = Contender(name, way(source.endpoint, destination.endpoint), watch=watched.begin)
+        contender.run()
         requests = _lines(logs) - before
         copied = max(_objects_in(destination, BUCKET), _objects_in(source, "copied"))
     if copied != objects:
