@@ -23,6 +23,8 @@ _SUFFIXES = ("indexes", "log", "rsm-manifest")
 _PARTS = (10, 50)
 """Percents of the objects, after which memory is looked at."""
 _SECONDS_BETWEEN_LOOKS = 0.5
+_WRITES = (b" s3_PutObject ", b" s3_CopyObject ")
+"""How the servers log that an object is written."""
 
 
 def fill(server: ObjectServer, objects: int) -> None:
@@ -98,7 +100,7 @@ class Watched:
                     file.seek(read[log])
                     lines = file.read()
                 read[log] += len(lines)
-                written += lines.count(b'"PUT /')
+                written += sum(lines.count(kind) for kind in _WRITES)
             for part in [part for part, wanted in self._left.items() if written >= wanted]:
                 self.megabytes[part] = megabytes
                 del self._left[part]
@@ -128,7 +130,7 @@ def measured(name: str, way: Way, objects: int, source: ObjectServer, logs: Path
     if copied != objects:
         raise RuntimeError(f"{name} copied {copied} of {objects}")
     (run,) = contender.runs
-    memory = " ".join(f"{watched.megabytes.get(part, run.megabytes):.0f}" for part in _PARTS)
+    memory = " ".join(f"{watched.megabytes[part]:.0f}" for part in _PARTS)
     return (
         f"| {name} | {requests / objects:.2f} | {run.cpu / objects * 1e3:.2f} ms | {run.wall:.0f} s | "
         f"{memory} {run.megabytes:.0f} MB |"
