@@ -82,7 +82,9 @@ def test_what_is_no_sure_sign_is_not_found() -> None:
 
 def together(*quotas: int | None, **of_last: Any) -> list[Finding]:
     """What is found of brokers with these quotas that may send consumers to followers, where the last differs so."""
-    stated = [SELECTOR | ({} if quota is None else {QUOTA: str(quota)}) for quota in quotas]
+    stated: list[dict[str, str | None]] = [
+        {**SELECTOR, **({} if quota is None else {QUOTA: str(quota)})} for quota in quotas
+    ]
     stated[-1] |= of_last
     brokers = {number: node(number, **one) for number, one in enumerate(stated, 1)}
     findings = found(partitions=[READ], brokers=brokers, group_offsets=[BEHIND])
