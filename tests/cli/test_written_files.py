@@ -42,7 +42,7 @@ READ = {
         "--verified",
     ),
     *("after", "before", "directories", "folder", "key", "paths", "plan", "receipts"),
-    "--node",  # new folders: what else is in one is in backup/test_restored_nodes.py
+    *("--node", "--metadata-log-dir"),  # new folders: what else is in one is in backup/test_restored_nodes.py
 }
 WRITTEN_ARGUMENTS = {("metadata", "export")}
 """Commands whose argument `file` is written; that of others is read."""

@@ -123,6 +123,13 @@ class UnknownObjects(Subject):
 
 
 @dataclass(frozen=True, slots=True)
+class BackupSetSubject(Subject):
+    """A backup set, or what it needs."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoreSubject(Subject):
     """A store, or as much of it as did not answer."""
 

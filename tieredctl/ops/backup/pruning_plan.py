@@ -14,6 +14,7 @@ from typing import Annotated, TypeVar
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.counted import counted
+from tieredctl.model.finding_subjects import BackupSetSubject
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import duration_text
 from tieredctl.model.result_row import Column, Main, Quantity, ResultRow, Size, Wide
@@ -162,7 +163,7 @@ def plan_prune(sets: ClusterSets[_Store], rules: KeepRules, now_ms: int) -> Prun
 
 def _way_out(cluster_id: str, damage: Sequence[Finding], known: Mapping[int, KnownSet]) -> str:
     """What a person can do about damage, which is seen for as long as it is there: nothing removes it by itself."""
-    last = max(one.evidence["set"] for one in damage if isinstance(one.evidence["set"], int))
+    last = max(one.about.number for one in damage if isinstance(one.about, BackupSetSubject))
     later = (number for number, one in known.items() if number > last and one.manifest.base == number)
     first = next(later, None)
     if first is None:

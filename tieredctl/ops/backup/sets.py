@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import BackupSetSubject
 from tieredctl.model.findings import Finding
 from tieredctl.ops.backup.manifests import (
     Beginning,
@@ -313,7 +314,8 @@ def _finding(key: str, what: str, number: int) -> _Found:
 
 def damage(key: str, what: str, number: int) -> Finding:
     """The finding that an object of a set is not as it was written."""
-    return Finding(FindingCode.BACKUP_DAMAGED, key, what.rstrip("."), {"key": key, "set": number})
+    evidence: dict[str, object] = {"key": key, "set": number}
+    return Finding(FindingCode.BACKUP_DAMAGED, key, what.rstrip("."), evidence, about=BackupSetSubject(number))
 
 
 def damaged(key: str, reason: str) -> TieredctlError:
