@@ -99,7 +99,7 @@ class SmallSets:
 
     def demand_whole(self) -> None:
         """That every set that is there is whole with its chain, byte by byte."""
-        assert self.sets.findings() == []
+        assert self.sets.examined()[0] == []
         for number in self.sets.numbers():
             for one in self.sets.chain(number):
                 for file in one.manifest.files:

@@ -259,7 +259,7 @@ def test_what_is_pruned_while_it_is_verified_is_not_damaged(monkeypatch: pytest.
             return data
 
         monkeypatch.setattr(small.store, "read", read_late)
-        assert small.sets.findings() == []
+        assert small.sets.examined()[0] == []
         assert (pending, small.sets.numbers()) == ([], [4, 5])
 
 
@@ -396,10 +396,10 @@ def test_the_first_set_after_a_prune_cannot_be_another() -> None:
     ):
         was = small.store.read(key)
         small.store.put(key, other)
-        assert {one.subject for one in small.sets.findings()} >= {key}
+        assert {one.subject for one in small.sets.examined()[0]} >= {key}
         small.store.put(key, was)
     small.store.delete([*small.store.list(fourth)])
-    assert {one.subject for one in small.sets.findings()} >= {fourth}
+    assert {one.subject for one in small.sets.examined()[0]} >= {fourth}
     small.store.delete([*small.store.list(small.sets.manifest_key(5))])
-    assert {one.subject for one in small.sets.findings()} == {fourth}
+    assert {one.subject for one in small.sets.examined()[0]} == {fourth}
     assert small.add().number == 5

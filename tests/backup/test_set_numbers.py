@@ -58,7 +58,7 @@ def test_a_stray_manifest_of_any_number_is_damage_and_no_set_follows_it() -> Non
     small.store.put(stray, b"{}")
     before = small.store.objects()
 
-    found = small.sets.findings()
+    found = small.sets.examined()[0]
     with pytest.raises(TieredctlError) as unpruned:
         small.plan(last=1)
     with pytest.raises(TieredctlError) as refused:

@@ -108,15 +108,14 @@ class BackupCheck:
 def check_backup(sets: ClusterSets[ObjectStore], key: Identity | None = None) -> BackupCheck:
     """Reads every byte of the sets. With a private key, all secrets have to be opened by it, in memory. Raises
     TieredctlError as the store does."""
-    damage, known = sets.examined()
+    found, known = sets.examined()
     sealed = [one.manifest for one in known.values() if one.manifest.file(SECRETS_FILE) is not None]
     if key is None:
-        return BackupCheck(damage, len(sealed), 0)
+        return BackupCheck(found, len(sealed), 0)
     closed = [finding for one in sealed if (finding := closed_secrets(sets, one, key)) is not None]
-    seen = {one.subject for one in damage}
-    return BackupCheck(
-        [*damage, *(one for one in closed if one.subject not in seen)], len(sealed), len(sealed) - len(closed)
-    )
+    seen = {one.subject for one in found}
+    found += [one for one in closed if one.subject not in seen]
+    return BackupCheck(found, len(sealed), len(sealed) - len(closed))
 
 
 @dataclass(frozen=True, slots=True)

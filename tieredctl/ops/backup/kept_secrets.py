@@ -15,7 +15,7 @@ from tieredctl.ops.backup.cluster_state import ClusterState, read_cluster_state
 from tieredctl.ops.backup.key_pairs import Identity, Recipient
 from tieredctl.ops.backup.manifests import SECRETS_FILE, Manifest
 from tieredctl.ops.backup.sealing import AnotherKey, seal, unseal
-from tieredctl.ops.backup.sets import ClusterSets, damaged
+from tieredctl.ops.backup.sets import ClusterSets, damage, damaged
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.process.redaction import remember_secrets
 
@@ -59,8 +59,7 @@ def closed_secrets(sets: ClusterSets[ObjectStore], manifest: Manifest, identity:
     except TieredctlError as error:
         if error.code is not ErrorCode.UNDECODABLE:
             raise
-        damage = {"key": key, "set": manifest.number}
-        return Finding(FindingCode.BACKUP_DAMAGED, key, error.message.rstrip("."), damage)
+        return damage(key, error.message, manifest.number)
     return None
 
 

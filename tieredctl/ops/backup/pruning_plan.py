@@ -144,11 +144,7 @@ def plan_prune(sets: ClusterSets[_Store], rules: KeepRules, now_ms: int) -> Prun
     store does.
     """
     listed = [*sets.store.list(f"{sets.cluster_id}/")]
-    damage, known = sets.examined()
-    if damage:
-        more = f" (and {counted(len(damage) - 1, 'more finding')})" if len(damage) > 1 else ""
-        message = f"Nothing can be pruned: {damage[0].subject}: {damage[0].message}{more}."
-        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=_way_out(sets.cluster_id, damage, known))
+    known = _whole_sets(sets)
     written_ms = sets.written_ms()
     known = {number: known.get(number) or sets.read(number) for number in written_ms}
     if not known:
@@ -159,6 +155,16 @@ def plan_prune(sets: ClusterSets[_Store], rules: KeepRules, now_ms: int) -> Prun
     parts = [*_parts(sets, listed, known, reasons, first)]
     kept = {number: one.sha256 for number, one in known.items() if number >= first}
     return PrunePlan(sets.store.url, sets.cluster_id, rules, first, kept, parts)
+
+
+def _whole_sets(sets: ClusterSets[_Store]) -> dict[int, KnownSet]:
+    """All sets, by number. Raises TieredctlError `undecodable` where anything of them is missing or altered."""
+    damage, known = sets.examined()
+    if damage:
+        more = f" (and {counted(len(damage) - 1, 'more finding')})" if len(damage) > 1 else ""
+        message = f"Nothing can be pruned: {damage[0].subject}: {damage[0].message}{more}."
+        raise TieredctlError(ErrorCode.UNDECODABLE, message, hint=_way_out(sets.cluster_id, damage, known))
+    return known
 
 
 def _way_out(cluster_id: str, damage: Sequence[Finding], known: Mapping[int, KnownSet]) -> str:

@@ -235,9 +235,8 @@ class BackupRun:
         names = sorted((topic.name, uuid_text(topic_id)) for topic_id, topic in state.image.topics.items())
         for done, (name, topic_id) in enumerate(names, 1):
             with self._named(f"where the logs of topic {name} begin and end"):
-                items.extend(
-                    _log_ends(cluster, name, topic_id)
-                )  # one by one: what it raises in the end takes none away
+                # One by one: what it raises in the end takes none away.
+                items.extend(_log_ends(cluster, name, topic_id))
             note("topics", done, len(names))
         return {"items": items}
 

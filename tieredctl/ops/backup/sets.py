@@ -162,10 +162,6 @@ class ClusterSets(Generic[_Store]):
         assert data is not None
         return data
 
-    def findings(self) -> list[Finding]:
-        """As of `examined`."""
-        return self.examined()[0]
-
     def examined(self) -> tuple[list[Finding], dict[int, KnownSet]]:
         """What is missing, altered, cut or swapped in these sets, with its place, and by number those whose manifests
         can be read. Reads every byte. Sets that no later one needs may have been deleted or pruned, also meanwhile.
