@@ -158,19 +158,13 @@ class SegmentsHealing:
             note("segments", number + 1, len(ids))
 
     def leave_out_deleted(self, wanted: WantedSegments, later: SegmentsOnce) -> None:
-        """Takes back what was planned for segments that brokers deleted while they were looked at, by metadata that was
-        read afterwards: their objects are neither lost nor to be written. Raises TieredctlError as `plan` does."""
-        for plan in [*self.plans]:
-            segment_id = plan.metadata.segment_id
-            deleted = later.why_not_promised(segment_id)
-            if deleted is None:
-                continue
-            if wanted.the_one is not None:
-                raise deleted
-            self.plans.remove(plan)
-            self.segments -= 1
-            if wanted.segment_ids is not None:
-                self.passed_over[segment_id] = deleted.message
+        """Takes back what was planned for segments that brokers deleted meanwhile. Raises TieredctlError as
+        `WantedSegments.deleted_meanwhile` does."""
+        deleted = wanted.deleted_meanwhile((one.metadata.segment_id for one in self.plans), later)
+        self.plans = [one for one in self.plans if one.metadata.segment_id not in deleted]
+        self.segments -= len(deleted)
+        if wanted.segment_ids is not None:
+            self.passed_over.update(deleted)
 
     def _is_of_one_segment(self, error: TieredctlError) -> bool:
         """Whether the next segment may be looked at: one object may be archived, or forbidden. Raises TieredctlError if

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +62,19 @@ class WantedSegments:
         """In the order in which one's producers are needed for the next. Raises TieredctlError as `SegmentsOnce`
         does."""
         return segments.ids(self.selection) if self.segment_ids is None else segments.in_order(self.segment_ids)
+
+    def deleted_meanwhile(self, segment_ids: Iterable[str], later: SegmentsOnce) -> Mapping[str, str]:
+        """Which segments brokers deleted while they were looked at, with the sentence that says so, by metadata that
+        was read afterwards: nothing of them is damaged, lost, or to be written. Raises TieredctlError where it is the
+        one that was named, or where that is not known."""
+        deleted = dict[str, str]()
+        for segment_id in segment_ids:
+            why = later.why_not_promised(segment_id)
+            if why is not None:
+                if self.the_one is not None:
+                    raise why
+                deleted[segment_id] = why.message
+        return deleted
 
 
 @dataclass(slots=True)
@@ -187,18 +200,12 @@ class IndexesRecovery:
         return outcome
 
     def leave_out_deleted(self, later: SegmentsOnce) -> None:
-        """Takes back what was planned for segments that brokers deleted while they were looked at, by metadata that was
-        read afterwards: nothing of them is damaged, or to be written. Raises TieredctlError as `plan` does."""
-        for plan in self.in_need():
-            segment_id = plan.metadata.segment_id
-            deleted = later.why_not_promised(segment_id)
-            if deleted is None:
-                continue
-            if self.wanted.the_one is not None:
-                raise deleted
-            self.plans.remove(plan)
-            if self.wanted.segment_ids is not None:
-                self.passed_over[segment_id] = deleted.message
+        """Takes back what was planned for segments that brokers deleted meanwhile. Raises TieredctlError as
+        `WantedSegments.deleted_meanwhile` does."""
+        deleted = self.wanted.deleted_meanwhile((one.metadata.segment_id for one in self.in_need()), later)
+        self.plans = [one for one in self.plans if one.metadata.segment_id not in deleted]
+        if self.wanted.segment_ids is not None:
+            self.passed_over.update(deleted)
 
     def plan(self, segments: SegmentsOnce, opened: Remote[ObjectStore]) -> None:
         """Plans each segment, in the order in which one's producers are needed for the next."""
