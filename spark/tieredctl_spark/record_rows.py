@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from tieredctl.records.arrow_records import DAMAGE, RECORD_SCHEMA, damage_row
 from tieredctl.records.partition_records import PartitionRecords
 from tieredctl.records.request import RecordRequest
 from tieredctl.wiring.places import MetadataPlace, Remote, StorePlace
+from tieredctl.wiring.records import deleted_meanwhile
 from tieredctl_spark.arrow.instants import INSTANT, instants
 from tieredctl_spark.record_shares import RecordShare
 from tieredctl_spark.schemas import Projection
@@ -31,6 +33,7 @@ that may be null: so all may."""
 class RecordRows:
     """Those that are asked for. They travel to executors."""
 
+    metadata: MetadataPlace
     remote: Remote[ObjectStore]
     columns: Projection
 
@@ -40,13 +43,13 @@ class RecordRows:
             yield from self.columns.batches(record_table(batch))
 
     def _records(self, share: RecordShare) -> Iterator[pa.RecordBatch]:
-        records = PartitionRecords(share.remote, *self.remote, share.request)
-        for finding in share.findings:
-            reason = f"{finding.code}: {finding.message}"
-            start = share.request.start
-            assert isinstance(start, int)
-            yield damage_row(records.schema, share.remote.partition, None, start, reason)
-        yield from records
+        with read_share(self.metadata, self.remote, share) as records:
+            for finding in share.findings:
+                reason = f"{finding.code}: {finding.message}"
+                start = share.request.start
+                assert isinstance(start, int)
+                yield damage_row(records.schema, share.remote.partition, None, start, reason)
+            yield from records
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,15 @@ class LogQuery:
 
     def rows(self) -> RecordRows:
         """Opens the store."""
-        return RecordRows(self.store.open(), self.columns)
+        return RecordRows(self.metadata, self.store.open(), self.columns)
+
+
+@contextmanager
+def read_share(metadata: MetadataPlace, remote: Remote[ObjectStore], share: RecordShare) -> Iterator[PartitionRecords]:
+    """The records of a share, not begun yet. Where an object is missing, the metadata of now says whether its segment
+    was deleted since the shares were made."""
+    with deleted_meanwhile(metadata) as is_deleted:
+        yield PartitionRecords(share.remote, *remote, share.request, is_deleted, continues=share.continues)
 
 
 def record_table(batch: pa.RecordBatch) -> pa.Table:

@@ -32,6 +32,8 @@ class RecordShare:
     request: RecordRequest
     findings: Sequence[Finding] = ()
     """What makes all that is read doubtful; of a partition's first share alone."""
+    continues: bool = False
+    """Whether others read the records before its own."""
 
 
 class _Stretch(NamedTuple):
@@ -47,9 +49,11 @@ def record_shares(
     findings: Sequence[Finding] = (),
     *,
     task_bytes: int = TASK_BYTES,
+    continues: bool = False,
 ) -> list[RecordShare]:
     """Shares that together read what the request asks for, each offset once, in order. `findings` are what makes the
-    metadata doubtful. Raises LostRecords for these where the request says so, and as a look-up of times does."""
+    metadata doubtful; `continues` says that what comes before was read already. Raises LostRecords for findings where
+    the request says so, and as a look-up of times does."""
     findings = [*findings, *remote.findings]
     if findings and request.on_damage is OnDamage.FAIL:
         raise LostRecords(findings[0])
@@ -62,6 +66,7 @@ def record_shares(
             _told(remote, begin, until - 1, request.isolation),
             replace(request, start=begin, end=until, bytes_in_flight=_BYTES_IN_FLIGHT),
             () if number else findings,
+            continues or number > 0,
         )
         for number, (begin, until) in enumerate(pairwise(bounds))
     ]

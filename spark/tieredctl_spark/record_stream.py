@@ -110,7 +110,7 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 partition = look.partitions[number]
                 self._demand_there(number, partition, begin, until)
                 asked = replace(self._query.request, start=begin, end=min(until, partition.end))
-                shares += record_shares(partition.remote, *self._rows.remote, asked, look.findings)
+                shares += record_shares(partition.remote, *self._rows.remote, asked, look.findings, continues=True)
             return [InputPartition(share) for share in shares]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -39,8 +39,9 @@ class TieredLog(DataSource):
     RECORD_TABLE_SCHEMA has the columns; a schema that is given to `spark.read.schema` names those that are wanted, and
     no others are made. Executors read records straight from the store; each partition of the DataFrame has those of
     about 256 MiB of one partition's log, in order. With `damage` `fail`, a read ends with the first record that cannot
-    be read, or if the metadata is incomplete or damaged; with `row`, a row of its own says why. Filters are not pushed
-    down, as in `remote_log_metadata`.
+    be read, or if the metadata is incomplete or damaged; with `row`, a row of its own says why. What retention deleted
+    since the read was planned is not missing: it is passed over at a partition's beginning, and a gap further on.
+    Filters are not pushed down, as in `remote_log_metadata`.
 
     A stream has neither `as-of` nor `to`, but as Spark's source for Kafka `max-offsets-per-trigger` and
     `fail-on-data-loss`; see RecordStreamReader.

@@ -64,9 +64,12 @@ class PartitionRecords:
         layout: SegmentObjects,
         request: RecordRequest,
         is_deleted: Callable[[TopicIdPartition, str], bool] = never_deleted,
+        *,
+        continues: bool = False,
     ) -> None:
         """`is_deleted` says by the metadata of now whether a segment was deleted, or is being deleted: asked where one
-        of its objects is missing. Without it such an object is lost."""
+        of its objects is missing. Without it such an object is lost. `continues` says that another reading returns the
+        records before these: what is deleted meanwhile then is a gap between them."""
         self._remote = remote
         self._is_deleted = is_deleted
         self.partition = remote.partition
@@ -91,7 +94,7 @@ class PartitionRecords:
         self.next_offset: int | None = None
         """Up to where (exclusive) all was read that can be; to be asked at the end. None where nothing is there."""
         self._within = (0, GREATEST_OFFSET)
-        self._has_begun = remote.read_up_to is not None
+        self._has_begun = continues or remote.read_up_to is not None
         """Whether what is deleted from now on is missing between the records that are returned."""
         self._deleted_before: list[Loss] = []
         """What was deleted before the first of them."""

@@ -69,6 +69,16 @@ class _DeletedMeanwhile:
 
 
 @contextmanager
+def deleted_meanwhile(metadata: MetadataPlace) -> Iterator[Callable[[TopicIdPartition, str], bool]]:
+    """What says by the metadata of now whether a segment was deleted. The metadata is not opened before it is asked."""
+    if metadata.export:
+        yield never_deleted
+        return
+    with closing(FollowedMetadata(metadata.open_source)) as again:
+        yield _DeletedMeanwhile(KnownMetadata(again))
+
+
+@contextmanager
 def topic_records(
     metadata: MetadataPlace, store: StorePlace, selection: Selection, *, with_local: bool = False
 ) -> Iterator[TopicRecords]:
@@ -105,9 +115,8 @@ def topic_records(
             layout = LayoutWithDisk(remote.layout, {partition: tail.folder for partition, tail in tails.items()})
             partitions = [_with_tail(one, tails) for one in partitions]
             stream.findings += [_without_replica(one) for one in chosen if one not in tails]
-        again = stack.enter_context(closing(FollowedMetadata(metadata.open_source)))
-        deleted = never_deleted if metadata.export else _DeletedMeanwhile(KnownMetadata(again))
-        yield TopicRecords(partitions, remote.store, layout, stream, deleted)
+        is_deleted = stack.enter_context(deleted_meanwhile(metadata))
+        yield TopicRecords(partitions, remote.store, layout, stream, is_deleted)
 
 
 def _of_today(metadata: MetadataPlace, present: Sequence[TopicIdPartition], selection: Selection) -> Selection:

@@ -111,7 +111,7 @@ def _run(
         with spark_session(settings) as session, spark_failures():
             for chunk, size in _chunks(share for share in shares if share.number not in history.unread):
                 began = time.monotonic()
-                written = write_shares(session, remote, chunk, history.writer())
+                written = write_shares(session, options.metadata, remote, chunk, history.writer())
                 size.note(_seconds(chunk), time.monotonic() - began)
                 history.append(chunk, written)
     elif not history.manifest.version:
@@ -211,7 +211,9 @@ class _History:
         )
         gone = list(known.gone(begin, known.end))
         shares = record_shares(
-            known.remote, topic.store, topic.layout, request, findings, task_bytes=options.task_bytes
+            *(known.remote, topic.store, topic.layout, request, findings),
+            task_bytes=options.task_bytes,
+            continues=True,
         )
         # Where retention took all that is new, nothing is read, and what is gone is still to be reported.
         for share in shares or [RecordShare(known.remote, request, findings)]:

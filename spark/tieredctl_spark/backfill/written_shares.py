@@ -15,11 +15,10 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import PartitionSubject, SegmentSubject
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ports.object_store import ObjectStore
-from tieredctl.records.partition_records import PartitionRecords
-from tieredctl.wiring.places import Remote
+from tieredctl.wiring.places import MetadataPlace, Remote
 from tieredctl_spark.finding_rows import finding_row
 from tieredctl_spark.kept_frames import task_rows
-from tieredctl_spark.record_rows import record_table
+from tieredctl_spark.record_rows import read_share, record_table
 from tieredctl_spark.record_shares import RecordShare
 from tieredctl_spark.tables.kinds import RECORDS, UNREADABLE
 from tieredctl_spark.tables.manifest import DataFile
@@ -101,12 +100,16 @@ class WrittenShare:
 
 
 def write_shares(
-    session: SparkSession, remote: Remote[ObjectStore], shares: Sequence[HistoryShare], writer: TableWriter
+    session: SparkSession,
+    metadata: MetadataPlace,
+    remote: Remote[ObjectStore],
+    shares: Sequence[HistoryShare],
+    writer: TableWriter,
 ) -> list[WrittenShare]:
     """Writes the records of some shares, each in a task of its own, and tells what became of each, in their order."""
 
     def written(number: int) -> Iterator[pa.Table]:
-        for part in _parts(remote, shares[number], writer):
+        for part in _parts(metadata, remote, shares[number], writer):
             yield pa.Table.from_pylist([{"share": number, **part}], _PART_SCHEMA)
 
     parts: list[list[dict[str, Any]]] = [[] for _ in shares]
@@ -120,11 +123,13 @@ def unreadable_rows(findings: Iterable[Finding]) -> pa.Table:
     return pa.Table.from_pylist([_unreadable(finding) for finding in findings], UNREADABLE.columns)
 
 
-def _parts(remote: Remote[ObjectStore], planned: HistoryShare, writer: TableWriter) -> Iterator[dict[str, Any]]:
+def _parts(
+    metadata: MetadataPlace, remote: Remote[ObjectStore], planned: HistoryShare, writer: TableWriter
+) -> Iterator[dict[str, Any]]:
     share = planned.share
-    records = PartitionRecords(share.remote, *remote, share.request)
-    allowed = takewhile(lambda _: records.refusal is None, records)
-    files = [_file_part(RECORDS.name, file) for file in writer.write_grown(RECORDS, map(record_table, allowed))]
+    with read_share(metadata, remote, share) as records:
+        allowed = takewhile(lambda _: records.refusal is None, records)
+        files = [_file_part(RECORDS.name, file) for file in writer.write_grown(RECORDS, map(record_table, allowed))]
     if records.refusal is not None:
         unread = f"{records.refusal.code}: {records.refusal.message}"
         yield {"nextOffset": planned.start, "lostOffsets": 0, "exitCode": int(ExitCode.CLEAN), "unread": unread}
