@@ -19,11 +19,20 @@ from tieredctl.formats.metadata_schemas import SEGMENT_METADATA
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.stretches import demand_held
 from tieredctl.wiring.places import MetadataPlace
-from tieredctl_spark.arrow.metadata_rows import ABOUT, EVENT_ROW_SCHEMA, SEGMENT_ROW_SCHEMA, event_rows, state_rows
-from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA, STATE_SCHEMA, replayed_states
+from tieredctl_spark.arrow.metadata_rows import (
+    ABOUT,
+    EVENT_ROW_SCHEMA,
+    SEGMENT_ROW_SCHEMA,
+    TOLD_SCHEMA,
+    event_rows,
+    state_rows,
+)
+from tieredctl_spark.arrow.state_blocks import BLOCK, BLOCK_SCHEMA, StateBlock
+from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA, replayed_states
 from tieredctl_spark.kept_frames import Keep, task_rows
 from tieredctl_spark.metadata_facts import MetadataFacts, are_apart, events_told, metadata_facts
-from tieredctl_spark.metadata_shares import FINDING, OFFSET, PARTITION, Share, planned_shares
+from tieredctl_spark.metadata_shares import FINDING, Share, planned_shares
+from tieredctl_spark.segment_frame import SegmentFrame
 from tieredctl_spark.worker_functions import mapped_groups
 
 COPY_SCHEMA = pa.schema(
@@ -34,42 +43,47 @@ _OFFSETS_IN_TASK = 200_000
 _EVENTS_IN_BUCKET = 250_000
 """About: they are in the memory of a Python worker as a whole."""
 _BUCKET = "bucket"
-_TOLD = ["topicId", "topic", "partition", PARTITION, OFFSET, ABOUT, FINDING]
 
 
-class ReadMetadata(NamedTuple):
+class ReadSegments(NamedTuple):
     """What was read, and kept."""
 
-    rows: DataFrame
-    """By STATE_SCHEMA, a row for each segment of each partition: an id that two partitions claim has a row for each. Or
-    by EVENT_SCHEMA, a row for each event."""
+    segments: SegmentFrame
     facts: MetadataFacts
 
 
-def read_segments(session: SparkSession, place: MetadataPlace, stream: EventStream, keep: Keep) -> ReadMetadata:
+class ReadEvents(NamedTuple):
+    """What was read, and kept."""
+
+    rows: DataFrame
+    """By EVENT_SCHEMA, a row for each event."""
+    facts: MetadataFacts
+
+
+def read_segments(session: SparkSession, place: MetadataPlace, stream: EventStream, keep: Keep) -> ReadSegments:
     """The segments of a place that was opened before as `stream`, all of its records of then among them. Raises
     TieredctlError as `share_chunks` does, and `unreadable` where some records are gone by now: what was read may lack
     them."""
     shares = planned_shares(place)
     whole, divided = ([share for share in shares if share.is_whole is is_whole] for is_whole in (True, False))
     kept = keep(_state_frame(session, place, whole), "segments")
-    told, states = _told(kept), kept.where(fn.col("segmentId").isNotNull()).select(*STATE_SCHEMA.names)
+    told, blocks = _told(kept), kept.where(fn.col(BLOCK).isNotNull()).select(BLOCK)
     if divided:
         events = keep(_event_frame(session, place, divided), "events")
         told = pa.concat_tables([told, _told(events)])
-        states = states.union(keep(_replayed(events, told), "divided"))
+        blocks = blocks.union(keep(_replayed(events, told), "divided"))
     if are_apart(told):
         events = keep(_event_frame(session, place, shares), "events")
         told = _told(events)
-        states = keep(_replayed(events, told), "divided")
-    return ReadMetadata(states, _facts(place, told, stream))
+        blocks = keep(_replayed(events, told), "divided")
+    return ReadSegments(SegmentFrame(blocks), _facts(place, told, stream))
 
 
-def read_events(session: SparkSession, place: MetadataPlace, stream: EventStream, keep: Keep) -> ReadMetadata:
+def read_events(session: SparkSession, place: MetadataPlace, stream: EventStream, keep: Keep) -> ReadEvents:
     """The events, as `read_segments` reads them."""
     kept = keep(_event_frame(session, place, planned_shares(place)), "metadata")
     events = kept.where(fn.col("apiKey").isNotNull()).select(*EVENT_SCHEMA.names)
-    return ReadMetadata(events, _facts(place, _told(kept), stream))
+    return ReadEvents(events, _facts(place, _told(kept), stream))
 
 
 def copies_in(events: DataFrame) -> DataFrame:
@@ -78,14 +92,14 @@ def copies_in(events: DataFrame) -> DataFrame:
 
 
 def replayed(events: DataFrame, buckets: int) -> DataFrame:
-    """The segments by STATE_SCHEMA of all events by EVENT_SCHEMA, in whatever order they come."""
+    """The segments, by BLOCK_SCHEMA, of all events by EVENT_SCHEMA, in whatever order they come."""
     bucket = fn.pmod(fn.xxhash64("topicId", "partition"), fn.lit(buckets)).alias(_BUCKET)
     groups = events.select(*EVENT_SCHEMA.names, bucket).groupBy(_BUCKET)
 
     def of_bucket(rows: pa.Table) -> pa.Table:
-        return replayed_states(rows.select(EVENT_SCHEMA.names))
+        return StateBlock.of(replayed_states(rows.select(EVENT_SCHEMA.names))).packed()
 
-    return mapped_groups(groups, of_bucket, STATE_SCHEMA)
+    return mapped_groups(groups, of_bucket, BLOCK_SCHEMA)
 
 
 def _replayed(kept: DataFrame, told: pa.Table) -> DataFrame:
@@ -101,7 +115,7 @@ def _facts(place: MetadataPlace, told: pa.Table, stream: EventStream) -> Metadat
 
 def _told(kept: DataFrame) -> pa.Table:
     """All rows but those of segments and events."""
-    return kept.where(fn.col(ABOUT).isNotNull() | fn.col(FINDING).isNotNull()).select(*_TOLD).toArrow()
+    return kept.where(fn.col(ABOUT).isNotNull() | fn.col(FINDING).isNotNull()).select(*TOLD_SCHEMA.names).toArrow()
 
 
 def _state_frame(session: SparkSession, place: MetadataPlace, shares: Sequence[Share]) -> DataFrame:

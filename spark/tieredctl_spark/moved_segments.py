@@ -15,6 +15,8 @@ from tieredctl_spark.kept_frames import Keep
 from tieredctl_spark.metadata_facts import MetadataFacts
 from tieredctl_spark.metadata_pass import read_segments
 
+_MOST_NAMED = 250_000
+"""About: their ids are in the memory of the driver and of each task."""
 _GO_ON = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 
 
@@ -38,11 +40,11 @@ def moved_segments(orphans: DataFrame, metadata: MetadataPlace, first: MetadataF
         return keep(frame, f"{name}-again")
 
     with metadata.open() as stream:
-        states, now = read_segments(orphans.sparkSession, metadata, stream, again)
+        segments, now = read_segments(orphans.sparkSession, metadata, stream, again)
     if lost := lost_between(first, now):
         return MovedSegments(None, lost)
-    theirs = states.join(then.select("segmentId"), "segmentId", "left_semi").groupBy("segmentId")
-    claims = theirs.agg(fn.count("*").alias("claims"), fn.min("state").alias("now"))
+    theirs = segments.named(then.select("segmentId"), then.count(), most=_MOST_NAMED)
+    claims = theirs.groupBy("segmentId").agg(fn.count("*").alias("claims"), fn.min("state").alias("now"))
     numbers = [fn.when(fn.col("state") == one.name, fn.lit(int(one))) for one in _GO_ON]
     stayed = (fn.col("claims") == 1) & (fn.col("now") == fn.coalesce(*numbers))
     moved = then.join(claims, "segmentId", "left").where(~fn.coalesce(stayed, fn.lit(False)))

@@ -40,9 +40,10 @@ from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.kept_frames import Keep, kept_by_executors
 from tieredctl_spark.listing_frames import listing_frame
 from tieredctl_spark.metadata_facts import MetadataFacts
-from tieredctl_spark.metadata_pass import ReadMetadata, read_segments
+from tieredctl_spark.metadata_pass import ReadSegments, read_segments
 from tieredctl_spark.moved_segments import moved_segments
 from tieredctl_spark.promised_objects import PromisedObjects
+from tieredctl_spark.segment_frame import SegmentFrame
 from tieredctl_spark.session import spark_session
 from tieredctl_spark.transforms.object_verdicts import (
     object_verdicts,
@@ -81,8 +82,8 @@ class SparkScan:
     """Why the list of topics cannot be complete, if that was found."""
     missing: Finding | None
     """That promised objects are missing, so that what looks orphaned may be these."""
-    states: DataFrame
-    """All segments, by STATE_SCHEMA."""
+    segments: SegmentFrame
+    """All of them."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -163,8 +164,8 @@ def scanned(
     asked = remote.store if places.listing.is_of_store else None
     listing = listing.kept(keep)
     with metadata.open() as stream, places.asked_topics().open(options.now_ms) as topics:
-        states, facts = read_segments(session, metadata, stream, keep)
-        readable = ReadableSegments.of(states, facts.events, with_places=ObjectStatus.OWNED in listed)
+        segments, facts = read_segments(session, metadata, stream, keep)
+        readable = ReadableSegments.of(segments, facts.events, with_places=ObjectStatus.OWNED in listed)
         # Not before: what is asked about has to be older than the answer.
         live = live_topics(topics, facts.first_events_ms, stream.source, facts.last_timestamp_ms)
         demand_believable(topics, live, readable.topics)
@@ -175,7 +176,7 @@ def scanned(
         counted = Counted.of(probed)
         if asked is not None and not counted.has_any:
             demand_any_object(asked, remote.layout, readable.topics, live)
-        judged = _with_open(probed, counted, ReadMetadata(states, facts), live, by, keep)
+        judged = _with_open(probed, counted, ReadSegments(segments, facts), live, by, keep)
         verdicts, gone = judged, 0
         if asked is not None:
             orphans = judged.where(fn.col("status") == _ORPHAN)
@@ -205,7 +206,7 @@ def scanned(
         described,
         doubt,
         missing,
-        states,
+        segments,
     )
 
 
@@ -214,13 +215,13 @@ def _has_orphans(totals: ScanTotals) -> bool:
 
 
 def _with_open(
-    probed: DataFrame, counted: Counted, metadata: ReadMetadata, live: LiveTopics, by: JudgedBy, keep: Keep
+    probed: DataFrame, counted: Counted, metadata: ReadSegments, live: LiveTopics, by: JudgedBy, keep: Keep
 ) -> DataFrame:
     """All verdicts, once what was not plainly owned was judged."""
     verdicts = probed.where(fn.col(KIND) == Kind.VERDICT.value).drop(KIND)
     if not counted.open:
         return verdicts
-    states, facts = metadata
+    segments, facts = metadata
     objects = probed.where(fn.col(KIND) == Kind.OPEN.value)
     by = replace(by, live_topics=_answers(live, {*facts.first_events_ms, *counted.open_topics}))
     objects = objects.withColumnsRenamed({"bytes": "size", "newestMs": "lastModifiedMs"})
@@ -230,9 +231,9 @@ def _with_open(
     else:
         objects = with_known_partitions(objects, facts.partitions)
     objects = objects.select(*OBJECT_SCHEMA.names, "segmentId")
-    judged = keep(object_verdicts(states, objects, by, counted.open), "judged")
+    judged = keep(object_verdicts(segments, objects, by, counted.open), "judged")
     removed = [one for one, is_removed in facts.partitions.items() if is_removed]
-    return verdicts.union(_with_partitions(judged, states, removed, by, keep))
+    return verdicts.union(_with_partitions(judged, segments, removed, by, keep))
 
 
 def _described(
@@ -277,14 +278,14 @@ def _judged_by(
 
 
 def _with_partitions(
-    judged: DataFrame, states: DataFrame, removed: Iterable[TopicIdPartition], by: JudgedBy, keep: Keep
+    judged: DataFrame, segments: SegmentFrame, removed: Iterable[TopicIdPartition], by: JudgedBy, keep: Keep
 ) -> DataFrame:
     """The verdicts, once other segments of their partitions were looked at for objects that metadata never named."""
     is_open = fn.col("reason").eqNullSafe(UnknownReason.NOT_COVERED.value)
     unnamed = judged.where(is_open)
     if unnamed.isEmpty():
         return judged
-    return judged.where(~is_open).union(keep(unnamed_verdicts(unnamed, states, removed, by), "unnamed"))
+    return judged.where(~is_open).union(keep(unnamed_verdicts(unnamed, segments, removed, by), "unnamed"))
 
 
 def _as_it_is(row: dict[str, object], key: str, found: StillThere, floor_ms: int) -> dict[str, object]:

@@ -32,10 +32,10 @@ from tieredctl.ports.layout import Layout, Part
 from tieredctl.ports.object_store import ObjectStore
 from tieredctl.wiring.places import MetadataPlace, Remote
 from tieredctl_spark.arrow.sound_segments import KIND, Kind
-from tieredctl_spark.arrow.state_columns import STATE_SCHEMA, numbered_partitions, states_of
+from tieredctl_spark.arrow.state_columns import PARTITION_FIELDS, STATE_SCHEMA, numbered_partitions, states_of
 from tieredctl_spark.listing_frames import Batches, ListingFrame
 from tieredctl_spark.metadata_facts import MetadataFacts
-from tieredctl_spark.transforms.object_verdicts import PARTITION_FIELDS, partition_frame
+from tieredctl_spark.transforms.object_verdicts import partition_frame
 from tieredctl_spark.transforms.sound_objects import ReadableSegments
 
 _IDENTITY = [*PARTITION_FIELDS, "segmentId", "startOffset"]

@@ -10,6 +10,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 from tieredctl_spark.arrow.judged_bucket import OBJECT_SCHEMA, judge_bucket
+from tieredctl_spark.arrow.state_blocks import StateBlock
 from tieredctl_spark.arrow.state_columns import COPIED_FIELDS, EVENT_SCHEMA, STATE_SCHEMA, replayed_states
 from tieredctl_spark.arrow.unnamed_objects import UNNAMED_SCHEMA, judge_unnamed
 from tieredctl_spark.arrow.verdict_columns import AskedTopics, JudgedBy
@@ -94,7 +95,7 @@ def judged(scan: Scan, history: Sequence[EventRecord], store: MemoryStore, sourc
     assert stream is not None
     assert live is not None
     by_partition = in_buckets(map(event_row, history), EVENT_SCHEMA, BUCKETS, source, "topicId", "partition")
-    segments = [row for bucket in by_partition for row in replayed_states(bucket).to_pylist()]
+    segments = [row for bucket in by_partition for row in StateBlock.of(replayed_states(bucket)).rows().to_pylist()]
     known = {(one.topic_id, one.partition): one.topic for one in stream.partitions}
     topics = {one.topic_id for one in stream.partitions}
     asked = {UNKNOWN_TOPIC, *(one.topic_id for one in PARTITIONS)}

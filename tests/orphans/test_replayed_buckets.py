@@ -6,6 +6,7 @@ import random
 
 import pyarrow as pa
 import pytest
+from tieredctl_spark.arrow.state_blocks import StateBlock
 from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA, STATE_SCHEMA, replayed_states
 
 from tests.event_histories import TEMPERS, HistoryInMemory, Temper, random_histories
@@ -21,7 +22,7 @@ def test_buckets_have_the_states_of_one_replay(temper: Temper) -> None:
         count = source.choice([1, 2, 5])
         buckets = in_buckets(map(event_row, history), EVENT_SCHEMA, count, source, "topicId", "partition")
 
-        segments = pa.concat_tables(map(replayed_states, buckets))
+        segments = pa.concat_tables(StateBlock.of(replayed_states(one)).rows() for one in buckets)
 
         expected = states_of_stream(EventStream(HistoryInMemory(history)))
         assert segments.schema == STATE_SCHEMA

@@ -10,11 +10,12 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from tieredctl_spark.kept_frames import kept_by_executors
 from tieredctl_spark.listing_frames import store_listing
 from tieredctl_spark.metadata_pass import copies_in, read_events, read_segments
 from tieredctl_spark.orphan_scan import SparkScan, scanned
+from tieredctl_spark.segment_frame import SegmentFrame
 from tieredctl_spark.transforms.usage import named_objects, storage_usage
 
 from tests.replayed_states import states_of_rows, states_of_stream
@@ -67,11 +68,11 @@ def capture(request: pytest.FixtureRequest, captures: Path) -> Capture:
     return Capture(MetadataPlace((folder / "data",)), StorePlace(f"file:{folder / store}", {}, layout, options))
 
 
-def demand_same_states(states: DataFrame, metadata: MetadataPlace) -> None:
-    segments = states.toArrow()
+def demand_same_states(segments: SegmentFrame, metadata: MetadataPlace) -> None:
+    states = segments.rows().toArrow()
     with metadata.open() as stream:
-        assert states_of_rows(segments) == states_of_stream(stream)
-    assert len(segments)
+        assert states_of_rows(states) == states_of_stream(stream)
+    assert len(states)
 
 
 def demand_same_verdicts(found: SparkScan, places: ScanPlaces, options: ScanOptions) -> None:
@@ -143,7 +144,7 @@ def test_states_verdicts_usage_and_findings_are_the_local_engines(
 
     found = scanned(spark, places, options, kept_by_executors, frozenset(ObjectStatus))
 
-    demand_same_states(found.states, capture.metadata)
+    demand_same_states(found.segments, capture.metadata)
     demand_same_verdicts(found, places, options)
     demand_same_usage(spark, capture)
     demand_same_verification(capture, capsys)
@@ -155,7 +156,7 @@ def test_states_of_events_in_the_oldest_form_are_the_local_engines(
 ) -> None:
     metadata = MetadataPlace((captures / "rlmm-3.4.1/data",))
     with metadata.open() as stream:
-        states, _ = read_segments(spark, metadata, stream, kept_by_executors)
+        segments, _ = read_segments(spark, metadata, stream, kept_by_executors)
 
-    demand_same_states(states, metadata)
+    demand_same_states(segments, metadata)
     demand_same_segments(spark, metadata, capsys)

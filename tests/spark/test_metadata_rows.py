@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 import pytest
 from tieredctl_spark import metadata_shares
 from tieredctl_spark.arrow.metadata_rows import ABOUT, DIVIDED, event_rows, event_table, state_rows
-from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA, STATE_SCHEMA, replayed_states
+from tieredctl_spark.arrow.state_blocks import BLOCK, StateBlock
+from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA, replayed_states
 from tieredctl_spark.metadata_facts import are_apart
 from tieredctl_spark.metadata_shares import Share, planned_shares
 
@@ -63,10 +64,12 @@ def test_every_event_of_a_real_log_is_there_once_and_replayed_to_the_same_states
     with place.open() as stream:
         records = list(stream.records())
     assert events_in(divided) == as_rows(records)
-    segments = whole.filter(pc.is_valid(whole.column("segmentId"))).select(STATE_SCHEMA.names)
+    blocks = whole.column(BLOCK).combine_chunks().drop_null()
+    segments = pa.concat_tables(StateBlock.unpacked(one).rows() for one in blocks)
     events = divided.filter(pc.is_valid(divided.column("apiKey"))).select(EVENT_SCHEMA.names)
     with place.open() as stream:
-        assert states_of_rows(segments) == states_of_rows(replayed_states(events)) == states_of_stream(stream)
+        local = states_of_stream(stream)
+    assert states_of_rows(segments) == states_of_rows(StateBlock.of(replayed_states(events)).rows()) == local
     told = [rows.filter(pc.is_valid(rows.column(ABOUT))).column(ABOUT).to_pylist() for rows in (whole, divided)]
     assert {one["home"] for one in told[0]} == {0}
     assert {one["home"] for one in told[1]} == {DIVIDED}

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA
 from tieredctl_spark.metadata_pass import replayed
 from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.segment_frame import SegmentFrame
 
 from tests.event_histories import HistoryInMemory, Temper, random_history
 from tests.replayed_states import event_row, states_of_rows, states_of_stream
@@ -27,7 +28,7 @@ def test_replayed_by_partitions_in_any_order_of_rows(spark: SparkSession) -> Non
     source.shuffle(rows)
     events = spark.createDataFrame(pa.Table.from_pylist(rows, EVENT_SCHEMA), spark_schema(EVENT_SCHEMA))
 
-    segments = replayed(events.repartition(3), BUCKETS).toArrow()
+    segments = SegmentFrame(replayed(events.repartition(3), BUCKETS)).rows().toArrow()
 
     assert states_of_rows(segments) == states_of_stream(EventStream(HistoryInMemory(history)))
     assert len(set(segments["segmentId"].to_pylist())) < len(segments)

@@ -30,7 +30,8 @@ from tieredctl.ops.metadata.event_reading import event_chunk
 from tieredctl.ops.orphans.segment_states import states_in_partitions
 from tieredctl.rlmm.segment_events import EventChunk, SegmentEvents
 from tieredctl.wiring.places import MetadataPlace
-from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA, STATE_SCHEMA, state_table
+from tieredctl_spark.arrow.state_blocks import BLOCK_SCHEMA, StateBlock
+from tieredctl_spark.arrow.state_columns import EVENT_SCHEMA, PARTITION_FIELDS
 from tieredctl_spark.finding_rows import FINDING_TYPE
 from tieredctl_spark.metadata_shares import FINDING, OFFSET, PARTITION, Share, finding_columns, share_chunks
 
@@ -52,12 +53,13 @@ the first by its offset, and the last time and offset. `home` is the number of t
 where none did. Times in ms, offsets inclusive."""
 DIVIDED = -1
 _MORE = ((ABOUT, ABOUT_TYPE), (FINDING, FINDING_TYPE))
-SEGMENT_ROW_SCHEMA = pa.schema([*STATE_SCHEMA, *_MORE])
-"""A segment a row, by STATE_SCHEMA, those of a partition together; or what is told of some records, or a finding."""
+TOLD_SCHEMA = pa.schema([*(EVENT_SCHEMA.field(name) for name in (*PARTITION_FIELDS, PARTITION, OFFSET)), *_MORE])
+"""What is told of some records, or a finding."""
+SEGMENT_ROW_SCHEMA = pa.schema([*BLOCK_SCHEMA, *TOLD_SCHEMA])
+"""A row of TOLD_SCHEMA, or a block of segments, by BLOCK_SCHEMA."""
 EVENT_ROW_SCHEMA = pa.schema([*EVENT_SCHEMA, *_MORE])
-"""The same, with a row by EVENT_SCHEMA for each event."""
+"""A row of TOLD_SCHEMA, or an event, by EVENT_SCHEMA."""
 
-_AT_ONCE = 1 << 16
 _KINDS = {RemoteLogSegmentMetadata: SEGMENT_METADATA, RemotePartitionDeleteMetadata: PARTITION_DELETE}
 
 
@@ -69,8 +71,7 @@ def state_rows(place: MetadataPlace, shares: Iterable[Share], home: int) -> Iter
         events.take(chunk)
     yield pa.Table.from_pylist([*told.rows(), *map(finding_columns, findings)], SEGMENT_ROW_SCHEMA)
     if events.partitions:
-        states = _widened(state_table(states_in_partitions(events)), SEGMENT_ROW_SCHEMA)
-        yield from (states.slice(first, _AT_ONCE) for first in range(0, len(states), _AT_ONCE))
+        yield _widened(StateBlock.of(states_in_partitions(events)).packed(), SEGMENT_ROW_SCHEMA)
 
 
 def event_rows(place: MetadataPlace, shares: Iterable[Share]) -> Iterator[pa.Table]:
@@ -94,7 +95,7 @@ def _decoded(place: MetadataPlace, shares: Iterable[Share], findings: list[Findi
 
 
 def _widened(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    return pa.table([*rows.columns, *(pa.nulls(len(rows), kind) for _, kind in _MORE)], schema=schema)
+    return pa.table([*rows.columns, *(pa.nulls(len(rows), one.type) for one in [*schema][rows.num_columns :])], schema)
 
 
 @dataclass(slots=True)

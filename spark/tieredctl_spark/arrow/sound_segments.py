@@ -27,13 +27,10 @@ from tieredctl.ops.orphans.judgement import Verdicts, judged_objects, verdict_of
 from tieredctl.ops.orphans.object_columns import ObjectColumns, selected_rows
 from tieredctl.ops.orphans.reserved import are_reserved
 from tieredctl.ops.orphans.segment_states import CopiedOffsets, SegmentStates
-from tieredctl_spark.arrow.state_columns import flat, numbered_partitions, uuids_of
+from tieredctl_spark.arrow.state_blocks import StateBlock
 from tieredctl_spark.arrow.verdict_columns import VERDICT_SCHEMA, JudgedBy, StemTexts, listed_verdicts, verdict_totals
 
-SOUND_COLUMNS = ("topic", "topicId", "partition", "segmentId", "state", "removal", "startOffset")
-"""Those of STATE_SCHEMA that tell which segments are sound, and where the keys of these say that they begin."""
-PLACE_COLUMNS = ("metadataPartition", "metadataOffset")
-"""Those that are needed besides where owned objects are listed one by one."""
+_PLACES = ("metadataPartition", "metadataOffset")
 KIND = "kind"
 
 
@@ -66,14 +63,14 @@ class SoundSegments:
     owners: NDArray[np.int32]
     start_offsets: Ints
     places: Sequence[NDArray[Any]]
-    """By PLACE_COLUMNS, of their last events; empty where nobody asks."""
+    """Metadata partitions and offsets of their last events; empty where nobody asks."""
 
     @classmethod
-    def of(cls, batches: Iterable[pa.RecordBatch]) -> SoundSegments:
-        """Those among segments that have SOUND_COLUMNS, and perhaps PLACE_COLUMNS, whose ids no other of these has."""
+    def of(cls, blocks: Iterable[StateBlock], *, with_places: bool) -> SoundSegments:
+        """Those among segments whose ids no other of these has; with the places of their last events where owned
+        objects are listed one by one."""
         partitions: dict[TopicIdPartition, int] = {}
-        # Batch by batch: their texts, put together, would take several times as much as what is kept of them.
-        kept = [_read(pa.Table.from_batches([batch]), partitions) for batch in batches]
+        kept = [_read(block, partitions, _PLACES if with_places else ()) for block in blocks]
         if not kept:
             return cls([], UuidColumns(*np.zeros((2, 0), np.uint64)), np.zeros(0, np.int32), np.zeros(0, np.int64), ())
         order, ids = grouped(joined_uuids([one.ids for one in kept]))
@@ -130,15 +127,12 @@ class _Read:
     """As in SoundSegments: owners, start offsets, and places."""
 
 
-def _read(rows: pa.Table, numbers: dict[TopicIdPartition, int]) -> _Read:
+def _read(block: StateBlock, numbers: dict[TopicIdPartition, int], places: Sequence[str]) -> _Read:
     """Numbers the partitions that have no number yet."""
-    named, number_of = numbered_partitions(rows)
-    known = np.array([numbers.setdefault(one, len(numbers)) for one in named], np.int32)
-    are_sound = numbers_in(flat(rows, "state")) == RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-    are_sound &= np.asarray(flat(rows, "removal").is_null().to_numpy(zero_copy_only=False))
-    names = ("startOffset", *(name for name in PLACE_COLUMNS if name in rows.column_names))
-    columns = (numbers_in(flat(rows, name)) for name in names)
-    return _Read(uuids_of(flat(rows, "segmentId")), are_sound, (known[number_of], *columns))
+    known = np.array([numbers.setdefault(one, len(numbers)) for one in block.partitions], np.int32)
+    are_sound = (block.numbers("state") == RemoteLogSegmentState.COPY_SEGMENT_FINISHED) & ~block.are_removed
+    columns = (block.numbers(name) for name in ("startOffset", *places))
+    return _Read(block.ids, are_sound, (known[block.owners], *columns))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tieredctl.formats.arrow_columns import flag_array, number_array, numbers_in, text_array
+from tieredctl.formats.arrow_columns import number_array, numbers_in
 from tieredctl.formats.metadata_columns import EventGroup
 from tieredctl.formats.metadata_schemas import PARTITION_DELETE, SEGMENT_METADATA, SEGMENT_METADATA_UPDATE
 from tieredctl.formats.uuid_columns import UuidColumns, uuids_in_text
@@ -25,13 +25,13 @@ from tieredctl.model.ids import UUID_BYTES, UUID_CHARACTERS, TopicIdPartition
 from tieredctl.ops.orphans.segment_states import CopiedOffsets, SegmentStates, states_in_partitions
 from tieredctl.rlmm.segment_events import EventChunk, SegmentEvents
 
-_PARTITION_FIELDS = {"topic": pa.string(), "topicId": pa.string(), "partition": pa.int32()}
+PARTITION_FIELDS = {"topic": pa.string(), "topicId": pa.string(), "partition": pa.int32()}
 _PLACE_FIELDS = {"metadataPartition": pa.int32(), "metadataOffset": pa.int64()}
 EVENT_SCHEMA = pa.schema(
     {
         **_PLACE_FIELDS,
         "apiKey": pa.int8(),
-        **_PARTITION_FIELDS,
+        **PARTITION_FIELDS,
         "segmentId": pa.string(),
         "state": pa.int8(),
         "startOffset": pa.int64(),
@@ -46,7 +46,7 @@ COPIED_FIELDS = {"copiedFrom": pa.int64(), "copiedTo": pa.int64(), "copiedMs": p
 """Of a partition, as in `CopiedOffsets`."""
 STATE_SCHEMA = pa.schema(
     {
-        **_PARTITION_FIELDS,
+        **PARTITION_FIELDS,
         "segmentId": pa.string(),
         "state": pa.int8(),
         "startOffset": pa.int64(),
@@ -63,8 +63,8 @@ _NO_BYTES = np.zeros(0, np.uint8)
 _NO_REMOVAL = -1
 
 
-def replayed_states(events: pa.Table) -> pa.Table:
-    """The segments of some partitions by STATE_SCHEMA, from all their events by EVENT_SCHEMA, in any order."""
+def replayed_states(events: pa.Table) -> SegmentStates:
+    """The segments of some partitions, from all their events by EVENT_SCHEMA, in any order."""
     found = SegmentEvents()
     rows = pa.table(events.columns, schema=EVENT_SCHEMA).combine_chunks()
     partitions, partition_of = numbered_partitions(rows)
@@ -77,33 +77,7 @@ def replayed_states(events: pa.Table) -> pa.Table:
         times = np.zeros(len(of_one), np.int64)
         number = int(places[0][of_one[0]])
         found.take(EventChunk(number, places[1][of_one], times, _NO_BYTES, groups, ()))
-    return state_table(states_in_partitions(found))
-
-
-def state_table(states: SegmentStates) -> pa.Table:
-    """By STATE_SCHEMA, those of a partition together."""
-    order = np.argsort(states.owners, kind="stable")
-    owners = number_array(states.owners[order])
-    partitions, copied = states.partitions, states.copied
-    removals = np.full(len(partitions), _NO_REMOVAL, np.int8)
-    for number, state in states.partition_deletes.items():
-        removals[number] = state
-    numbers = np.array([one.partition for one in partitions], np.int32)
-    removal = number_array(removals).take(owners)
-    columns = [
-        text_array([one.topic for one in partitions]).take(owners),
-        text_array([one.topic_id for one in partitions]).take(owners),
-        number_array(numbers).take(owners),
-        states.segment_ids.at(order).text_array(),
-        number_array(states.states[order]),
-        number_array(states.start_offsets[order]),
-        number_array(states.metadata_partitions[order].astype(np.int32)),
-        number_array(states.metadata_offsets[order]),
-        flag_array(states.superseded[order]),
-        pc.if_else(pc.equal(removal, _NO_REMOVAL), pa.scalar(None, pa.int8()), removal),
-        *(number_array(column).take(owners) for column in (copied.firsts, copied.lasts, copied.begun_ms)),
-    ]
-    return pa.Table.from_arrays(columns, schema=STATE_SCHEMA)
+    return states_in_partitions(found)
 
 
 def states_of(segments: pa.Table, known: Mapping[TopicIdPartition, int], last_timestamp_ms: int) -> SegmentStates:
@@ -138,7 +112,7 @@ def states_of(segments: pa.Table, known: Mapping[TopicIdPartition, int], last_ti
 
 def numbered_partitions(rows: pa.Table) -> tuple[list[TopicIdPartition], Ints]:
     """The distinct partitions that rows name in `topic`, `topicId` and `partition`, and the number of each row's."""
-    names = list(_PARTITION_FIELDS)
+    names = list(PARTITION_FIELDS)
     if not len(rows):
         return [], np.zeros(0, np.int64)
     coded = [pc.dictionary_encode(flat(rows, name)) for name in names]
@@ -178,7 +152,7 @@ def _columns(rows: pa.Table, api_key: int) -> dict[str, Any]:
     states = numbers_in(flat(rows, "state"))
     if api_key == PARTITION_DELETE:
         return {"RemotePartitionDeleteState": states}
-    columns = {"RemoteLogSegmentId.Id": _id_bytes(uuids_of(flat(rows, "segmentId"))), "RemoteLogSegmentState": states}
+    columns = {"RemoteLogSegmentId.Id": id_bytes(uuids_of(flat(rows, "segmentId"))), "RemoteLogSegmentState": states}
     if api_key == SEGMENT_METADATA:
         columns["StartOffset"] = numbers_in(flat(rows, "startOffset"))
         columns["EndOffset"] = numbers_in(flat(rows, "endOffset"))
@@ -187,7 +161,8 @@ def _columns(rows: pa.Table, api_key: int) -> dict[str, Any]:
     return columns
 
 
-def _id_bytes(ids: UuidColumns) -> NDArray[np.void]:
+def id_bytes(ids: UuidColumns) -> NDArray[np.void]:
+    """Of 16 bytes each."""
     halves = np.stack(ids.halves(), axis=1).astype(">u8")
     return halves.view(np.dtype((np.void, UUID_BYTES)))[:, 0]
 

@@ -10,21 +10,21 @@ from pyspark.sql import functions as fn
 
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl_spark.arrow.judged_bucket import OBJECT_SCHEMA, judge_bucket
-from tieredctl_spark.arrow.state_columns import STATE_SCHEMA
+from tieredctl_spark.arrow.state_columns import PARTITION_FIELDS, STATE_SCHEMA
 from tieredctl_spark.arrow.verdict_columns import VERDICT_SCHEMA, JudgedBy
 from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.segment_frame import SegmentFrame
 from tieredctl_spark.worker_functions import mapped_pairs
 
-PARTITION_FIELDS = {name: STATE_SCHEMA.field(name).type for name in ("topic", "topicId", "partition")}
 _KNOWN_AS = "knownTopic"
 _BUCKET = "bucket"
 _OBJECTS_IN_BUCKET = 250_000
 """About: they are in the memory of a Python worker as a whole."""
 
 
-def object_verdicts(states: DataFrame, objects: DataFrame, by: JudgedBy, count: int) -> DataFrame:
+def object_verdicts(segments: SegmentFrame, objects: DataFrame, by: JudgedBy, count: int) -> DataFrame:
     """Verdicts by VERDICT_SCHEMA on so many objects by OBJECT_SCHEMA that have besides the `segmentId` of their keys,
-    null for none; from all segments by STATE_SCHEMA."""
+    null for none; from all segments."""
     buckets = -(-count // _OBJECTS_IN_BUCKET) or 1
 
     def judged(some_segments: pa.Table, some_objects: pa.Table) -> pa.Table:
@@ -32,9 +32,7 @@ def object_verdicts(states: DataFrame, objects: DataFrame, by: JudgedBy, count: 
         return pa.Table.from_batches(judge_bucket(segments, listed.cast(OBJECT_SCHEMA), by), VERDICT_SCHEMA)
 
     # Only segments that are named are moved.
-    ids = objects.select("segmentId").distinct()
-    ids = fn.broadcast(ids) if count <= _OBJECTS_IN_BUCKET else ids
-    named = states.join(ids, "segmentId", "left_semi").select(*STATE_SCHEMA.names)
+    named = segments.named(objects.select("segmentId").distinct(), count, most=_OBJECTS_IN_BUCKET)
     their_segments = named.withColumn(_BUCKET, _bucket(fn.col("segmentId"), buckets)).groupBy(_BUCKET)
     # What names no segment is spread by its key.
     spread = fn.coalesce("segmentId", fn.hex("key"))

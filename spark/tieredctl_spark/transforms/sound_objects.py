@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import NamedTuple
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+import numpy as np
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from tieredctl.formats.windows import Flags
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.key_text import key_bytes
@@ -19,25 +20,23 @@ from tieredctl.ops.verification.judged_partitions import any_segment
 from tieredctl.ports.layout import Layout
 from tieredctl_spark.arrow.sound_segments import (
     KIND,
-    PLACE_COLUMNS,
     PROBED_SCHEMA,
-    SOUND_COLUMNS,
     Kind,
     Probe,
     SoundSegments,
 )
+from tieredctl_spark.arrow.state_blocks import HASH, StateBlock
+from tieredctl_spark.arrow.state_columns import PARTITION_FIELDS, STATE_SCHEMA
 from tieredctl_spark.arrow.verdict_columns import JudgedBy
 from tieredctl_spark.kept_frames import Keep
 from tieredctl_spark.listing_frames import ListingFrame
-from tieredctl_spark.transforms.object_verdicts import PARTITION_FIELDS, partition_frame
+from tieredctl_spark.segment_frame import SegmentFrame
 
-_FINISHED = int(RemoteLogSegmentState.COPY_SEGMENT_FINISHED)
 _SEGMENTS_AT_ONCE = 4_000_000
 """The driver holds so many, about 30 bytes each, and so does each task."""
 _EVENTS_OF_SEGMENT = 2
 """At least, where brokers do not fail."""
 _MOST_CLAIMED = 10_000
-_HASH = "hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +44,11 @@ class ReadableSegments:
     """Segments in COPY_SEGMENT_FINISHED of partitions that are not being removed: brokers may read them if the topic
     exists. Without ids that several partitions claim."""
 
-    states: DataFrame
-    """All segments by STATE_SCHEMA."""
+    segments: SegmentFrame
+    """All segments."""
     counts: Mapping[TopicIdPartition, int]
-    columns: Sequence[str]
-    """What is read of them to look objects up."""
+    with_places: bool
+    """Whether the places of their last events are needed, too."""
     here: SoundSegments | None
     """Themselves, where all segments are few."""
     claimed: Sequence[int]
@@ -57,17 +56,17 @@ class ReadableSegments:
     Others with the same hash are only judged with more effort."""
 
     @classmethod
-    def of(cls, states: DataFrame, events: int, *, with_places: bool) -> ReadableSegments:
+    def of(cls, segments: SegmentFrame, events: int, *, with_places: bool) -> ReadableSegments:
         """Those among all segments, about which there are so many events; with the places of their last events where
         owned objects are listed one by one."""
-        columns = (*SOUND_COLUMNS, *(PLACE_COLUMNS if with_places else ()))
         if events <= _EVENTS_OF_SEGMENT * _SEGMENTS_AT_ONCE:
-            here = SoundSegments.of(_batches(states.select(*columns)))
-            return cls(states, here.counts(), columns, here, ())
-        claimed = _some_claimed(states)
-        rows = _readable(states, claimed).groupBy(*PARTITION_FIELDS).count().collect()
+            here = SoundSegments.of(segments.local(), with_places=with_places)
+            return cls(segments, here.counts(), with_places, here, ())
+        claimed = [row[HASH] for row in _claimed(segments).limit(_MOST_CLAIMED + 1).collect()]
+        readable = cls(segments, {}, with_places, None, claimed)
+        rows = readable._rows(segments, *PARTITION_FIELDS).groupBy(*PARTITION_FIELDS).count().collect()
         counts = {TopicIdPartition(row["topicId"], row["topic"], row["partition"]): row[3] for row in rows}
-        return cls(states, counts, columns, None, claimed)
+        return replace(readable, counts=counts)
 
     @property
     def topics(self) -> set[str]:
@@ -79,17 +78,27 @@ class ReadableSegments:
         live = {one: count for one, count in self.counts.items() if by.live_topics.is_live(one.topic_id) is not False}
         return replace(self, counts=live)
 
-    def frame(self, partitions: Mapping[TopicIdPartition, int]) -> DataFrame:
+    def frame(self, partitions: Collection[TopicIdPartition]) -> DataFrame:
         """Those of some partitions, by STATE_SCHEMA."""
-        claimed = self.claimed if self.here is None else _some_claimed(self.states)
-        wanted = fn.broadcast(partition_frame(self.states, partitions))
-        return _readable(self.states, claimed).join(wanted, list(PARTITION_FIELDS), "left_semi")
+        return self._rows(_of_partitions(self.segments, partitions), *STATE_SCHEMA.names)
 
-    def sound(self, partitions: Mapping[TopicIdPartition, int]) -> SoundSegments:
-        """Those of some partitions, on the driver."""
+    def sound(self, partitions: Collection[TopicIdPartition]) -> SoundSegments:
+        """Those of some partitions, on the driver. None where too many ids are claimed to name them: then all that is
+        listed is judged."""
         if self.here is not None:
             return self.here.of_partitions(partitions)
-        return SoundSegments.of(_batches(self.frame(partitions).select(*self.columns)))
+        if len(self.claimed) > _MOST_CLAIMED:
+            return SoundSegments.of([], with_places=self.with_places)
+        claimed = np.array(self.claimed, np.int64)
+        some = _of_partitions(self.segments, partitions).those(lambda block: ~np.isin(block.hashes, claimed))
+        return SoundSegments.of(some.local(), with_places=self.with_places)
+
+    def _rows(self, segments: SegmentFrame, *names: str) -> DataFrame:
+        """Those among some segments, with columns by STATE_SCHEMA."""
+        rows = segments.those(_are_readable).rows(*names, HASH)
+        if self.here is None and len(self.claimed) <= _MOST_CLAIMED:
+            return rows.where(~fn.col(HASH).isin(*self.claimed)) if self.claimed else rows
+        return rows.join(_claimed(self.segments), HASH, "left_anti").select(*names)
 
 
 def probed_objects(listing: ListingFrame, readable: ReadableSegments, by: JudgedBy, keep: Keep) -> DataFrame:
@@ -133,11 +142,6 @@ class Counted:
         )
 
 
-def _batches(rows: DataFrame) -> Iterator[pa.RecordBatch]:
-    """All rows, let go of once they are read."""
-    yield from rows.toArrow().to_batches()
-
-
 class _Stretch(NamedTuple):
     counts: Mapping[TopicIdPartition, int]
     first: bytes
@@ -169,20 +173,16 @@ def _folder(partition: TopicIdPartition, layout: Layout) -> bytes:
     return key_bytes(key[: key.rfind("/") + 1])
 
 
-def _readable(states: DataFrame, claimed: Sequence[int]) -> DataFrame:
-    found = states.where((fn.col("state") == _FINISHED) & fn.col("removal").isNull())
-    if len(claimed) > _MOST_CLAIMED:
-        return found.withColumn(_HASH, _id_hash()).join(_claimed_hashes(states), _HASH, "left_anti").drop(_HASH)
-    return found.where(~_id_hash().isin(*claimed)) if claimed else found
+def _of_partitions(segments: SegmentFrame, partitions: Collection[TopicIdPartition]) -> SegmentFrame:
+    wanted = frozenset(partitions)
+    return segments.those(lambda block: block.are_of(wanted))
 
 
-def _some_claimed(states: DataFrame) -> list[int]:
-    return [row[_HASH] for row in _claimed_hashes(states).limit(_MOST_CLAIMED + 1).collect()]
+def _are_readable(block: StateBlock) -> Flags:
+    are_finished: Flags = block.numbers("state") == RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+    return are_finished & ~block.are_removed
 
 
-def _claimed_hashes(states: DataFrame) -> DataFrame:
-    return states.select(_id_hash().alias(_HASH)).groupBy(_HASH).count().where("count > 1").select(_HASH)
-
-
-def _id_hash() -> Column:
-    return fn.xxhash64("segmentId")
+def _claimed(segments: SegmentFrame) -> DataFrame:
+    """Hashes of ids that several partitions claim."""
+    return segments.rows(HASH).groupBy(HASH).count().where("count > 1").select(HASH)

@@ -9,21 +9,22 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from tieredctl.model.ids import TopicIdPartition
-from tieredctl_spark.arrow.state_columns import COPIED_FIELDS
+from tieredctl_spark.arrow.state_columns import COPIED_FIELDS, PARTITION_FIELDS
 from tieredctl_spark.arrow.unnamed_objects import UNNAMED_SCHEMA, judge_unnamed
 from tieredctl_spark.arrow.verdict_columns import VERDICT_SCHEMA, JudgedBy
-from tieredctl_spark.transforms.object_verdicts import PARTITION_FIELDS, partition_frame
+from tieredctl_spark.segment_frame import SegmentFrame
+from tieredctl_spark.transforms.object_verdicts import partition_frame
 from tieredctl_spark.worker_functions import mapped
 
 _PARTITION = list(PARTITION_FIELDS)
 
 
 def unnamed_verdicts(
-    objects: DataFrame, states: DataFrame, removed: Iterable[TopicIdPartition], by: JudgedBy
+    objects: DataFrame, segments: SegmentFrame, removed: Iterable[TopicIdPartition], by: JudgedBy
 ) -> DataFrame:
-    """Verdicts by VERDICT_SCHEMA on objects that have them by it and are not covered, from all segments by STATE_SCHEMA
-    and the partitions of whose removal an event tells."""
-    copied = states.select(*_PARTITION, *COPIED_FIELDS).distinct()
+    """Verdicts by VERDICT_SCHEMA on objects that have them by it and are not covered, from all segments and the
+    partitions of whose removal an event tells."""
+    copied = segments.partition_rows(*_PARTITION, *COPIED_FIELDS)
     gone = partition_frame(objects, removed).withColumn("isRemoved", fn.lit(True))
     known = objects.join(copied, _PARTITION, "left").join(gone, _PARTITION, "left").select(*UNNAMED_SCHEMA.names)
 
