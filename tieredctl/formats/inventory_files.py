@@ -20,7 +20,7 @@ from tieredctl.formats.arrow_columns import bytes_array, same_text_array, withou
 from tieredctl.formats.inventory_manifest import InventoryManifest, plain_name, unusable
 
 _BLOCK_BYTES = 16 << 20
-_ROWS_AT_ONCE = 1 << 18
+_ROWS_AT_ONCE = 1 << 16
 _LARGEST_LINE = 1 << 16
 _GZIP = b"\x1f\x8b"
 _LATEST_MS = 253_402_300_799_999
