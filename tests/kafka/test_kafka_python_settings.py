@@ -13,9 +13,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+from kafka.errors import KafkaTimeoutError, SaslAuthenticationFailedError
 
 from tieredctl.errors import ExitCode, TieredctlError
 from tieredctl.kafka.connection_settings import kafka_python_settings
+from tieredctl.kafka.kafka_python_client import bootstrapped
 from tieredctl.kafka.topics_by_id import TopicsById
 
 LOGIN = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
@@ -155,3 +157,35 @@ def test_what_can_be_no_topics_id_is_not_asked_for(topic_id: str) -> None:
 
     assert cluster.ask([topic_id]) == {topic_id: None}
     assert "unanswered" not in cluster.describe()
+
+
+def test_of_several_servers_each_try_takes_longer_and_all_no_longer_than_stated() -> None:
+    several, one = ({"bootstrap_servers": ["a:1", "b:1"][:count]} for count in (2, 1))
+    for settings, tries in ((several, 5), (one, 1)):
+        for fails in range(tries + 1):
+            asked = list[int]()
+
+            def bootstrap(milliseconds: int, asked: list[int] = asked, fails: int = fails) -> int:
+                asked.append(milliseconds)
+                if len(asked) <= fails:
+                    raise KafkaTimeoutError
+                return len(asked)
+
+            if fails < tries:
+                assert bootstrapped(bootstrap, settings, 15.0) == fails + 1
+            else:
+                with pytest.raises(KafkaTimeoutError):
+                    bootstrapped(bootstrap, settings, 15.0)
+                assert 14_900 < sum(asked) <= 15_000
+            assert asked == sorted(asked)
+
+
+def test_what_is_refused_is_not_asked_again() -> None:
+    def refused(_: int) -> None:
+        asked.append(0)
+        raise SaslAuthenticationFailedError
+
+    asked = list[int]()
+    with pytest.raises(SaslAuthenticationFailedError):
+        bootstrapped(refused, {"bootstrap_servers": ["a:1", "b:1"]}, 15.0)
+    assert len(asked) == 1

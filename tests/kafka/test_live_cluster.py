@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -11,6 +12,7 @@ from tests.kafka.cluster_contract import ClusterContract, KnownCluster
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.own_topic import OwnTopic, own_topic
 from tieredctl.kafka.consumer_groups import LiveClusterWithGroups
+from tieredctl.kafka.kafka_python_client import KafkaPythonClient
 from tieredctl.kafka.live_cluster import LiveCluster
 from tieredctl.ports.cluster import OffsetSpec
 
@@ -49,3 +51,12 @@ def known(request: pytest.FixtureRequest, release: DrivenBroker, written: OwnTop
 
 class TestLiveCluster(ClusterContract):
     """Those of both clients, on both releases."""
+
+
+def test_a_broker_that_hangs_is_passed_over_by_whoever_asks_one_of_several(release: DrivenBroker) -> None:
+    """As kafka-python does, which waits for the one that it drew."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as hanging:
+        servers = f"127.0.0.1:{hanging.getsockname()[1]},{release.broker.bootstrap_server}"
+        for _ in range(6):
+            with closing(KafkaPythonClient(servers, {}, SECONDS)) as client:
+                assert client.broker_ids()

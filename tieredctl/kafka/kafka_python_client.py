@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,9 +26,24 @@ _Answer = TypeVar("_Answer")
 TOPIC_DENIED, CLUSTER_DENIED = 29, 31
 """Kafka's codes of two errors of authorization."""
 
+_TRIES_TO_BOOTSTRAP = 5
 _SECONDS_BETWEEN_TRIES = 0.1
 _LEAST_SECONDS_A_TRY = 1.0
 _SECONDS_OF_A_CHECK = 5.0
+
+
+def bootstrapped(bootstrap: Callable[[int], _Answer], settings: Mapping[str, Any], timeout_seconds: float) -> _Answer:
+    """What `bootstrap` gives, which is told how many milliseconds it may take: several times, each twice as long as the
+    one before, together as long as given. kafka-python asks one of the bootstrap servers, drawn at random, and waits
+    for no other where this one hangs. Raises what the last try raises, and what is no timeout at once."""
+    from kafka.errors import KafkaTimeoutError
+
+    tries = _TRIES_TO_BOOTSTRAP if len(settings["bootstrap_servers"]) > 1 else 1
+    milliseconds = timeout_seconds * 1000 / (2**tries - 1)
+    for number in range(tries - 1):
+        with suppress(KafkaTimeoutError):
+            return bootstrap(int(milliseconds * 2**number))
+    return bootstrap(int(milliseconds * 2 ** (tries - 1)))
 
 
 class KafkaPythonClient:
@@ -49,13 +64,14 @@ class KafkaPythonClient:
         self._properties = properties
         self._checked: set[int] = set()
         self._is_closed = False
-        milliseconds = int(timeout_seconds * 1000)
         self._loop = NetworkSelector(**settings)
-        self._connections = KafkaConnectionManager(self._loop, **settings, request_timeout_ms=milliseconds)
+        self._connections = KafkaConnectionManager(
+            self._loop, **settings, request_timeout_ms=int(timeout_seconds * 1000)
+        )
         try:
             self._loop.start()
             with traced_request(bootstrap_server, "list brokers"):
-                self._connections.bootstrap(milliseconds)
+                bootstrapped(self._connections.bootstrap, settings, timeout_seconds)
         except BaseException:
             self.close()
             raise

@@ -15,6 +15,7 @@ from tieredctl.formats.metadata_records import encode_event
 from tieredctl.kafka.broker_connection import LONGEST_WAIT_SECONDS
 from tieredctl.kafka.client_properties import without_secrets
 from tieredctl.kafka.connection_settings import kafka_python_settings
+from tieredctl.kafka.kafka_python_client import bootstrapped
 from tieredctl.kafka.properties import Properties
 from tieredctl.kafka.server_connection import demand_connection
 from tieredctl.kafka.tracing import traced_request
@@ -38,17 +39,21 @@ class KafkaPythonProducer:
 
         demand_connection(self._server, self._properties, self._seconds)
         milliseconds = int(self._seconds * 1000)
-        made = KafkaProducer(
-            **self._settings,
-            enable_idempotence=True,
-            acks="all",
-            compression_type=None,
-            allow_auto_create_topics=False,
-            metrics_enabled=False,
-            max_block_ms=milliseconds,
-            bootstrap_timeout_ms=milliseconds,
-            request_timeout_ms=milliseconds,
-            delivery_timeout_ms=milliseconds,
+        made = bootstrapped(
+            lambda most: KafkaProducer(
+                **self._settings,
+                enable_idempotence=True,
+                acks="all",
+                compression_type=None,
+                allow_auto_create_topics=False,
+                metrics_enabled=False,
+                max_block_ms=milliseconds,
+                bootstrap_timeout_ms=most,
+                request_timeout_ms=milliseconds,
+                delivery_timeout_ms=milliseconds,
+            ),
+            self._settings,
+            self._seconds,
         )
         self._is_open = True
         return made
