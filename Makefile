@@ -53,10 +53,10 @@ demo: $(VENV)/runtime.installed $(VENV)/packages.installed ## See it work on a r
 	@$(if $(JAVA_FOR_SPARK),$(MAKE) --silent $(VENV)/spark.installed)
 	@$(BIN)/tieredctl demo
 
-check: lint ## Lint, then run the tests that need no server and no Java: five to eight minutes
-	@echo "Running the tests that need no server and no Java"
-	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) \
-		$(RUN_TESTS) --numprocesses 2 -m 'not integration and not spark and not exhaustive'
+check: lint ## Lint, then run the tests that need no server, no Java and no process of their own: three minutes
+	@echo "Running the tests that need no server, no Java and no process of their own"
+	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(RUN_TESTS) --numprocesses 2 \
+		-m 'not integration and not spark and not exhaustive and not divided and not processes'
 
 test: preparation lint ## Lint, then run all tests, of the exhaustive ones a share; CONTRIBUTING.md names what some of them need
 	@for tool in java mvn go postgres chromium promtool zsh fish; do \

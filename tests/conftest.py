@@ -78,6 +78,11 @@ SERVERS = frozenset(
 """The fixtures that start one, and the parameters that choose one, with dashes for underscores."""
 SHARED_CLUSTERS = ("forgetful_4", "leftovers_4", "hdfs_cluster")
 """The fixtures of clusters that several files change one after another."""
+STARTS_PROCESSES = re.compile(
+    r"\bimport subprocess|\b(ended|failures_of|killed_runs|own_process|process_of|run_to_its_end|run_until)\("
+    r"|\.(demand_finished|stopped_by)\("
+)
+"""What a file does whose tests start processes, which take most of a second each, and may be many."""
 SPARK = "Spark's session"
 SPARK_OF_TABLES = "Spark's session of tables"
 SHARING_SPARK = {
@@ -98,14 +103,16 @@ last, so that no process works alone in the end."""
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what asks an object server, a database or a shared broker, and what does a share of its cases; puts first
-    what takes longest."""
+    """Marks what asks an object server, a database or a shared broker, what does a share of its cases, and what starts
+    processes; puts first what takes longest."""
     for item in items:
         path = item.nodeid.partition("::")[0]
         if _asks_a_server(item) or _shares_brokers(path):
             item.add_marker(pytest.mark.integration)
         if "divided(" in _source(path):
             item.add_marker(pytest.mark.divided)
+        if STARTS_PROCESSES.search(_source(path)):
+            item.add_marker(pytest.mark.processes)
 
     def rank(item: pytest.Item) -> int:
         places = {_group(item.nodeid), item.path.parent.name, *(mark.name for mark in item.iter_markers())}

@@ -147,8 +147,9 @@ def test_reads_cost_what_is_stated_and_are_reported_as_missing_otherwise(
     assert (priceless.exit_code, given.exit_code, senseless.exit_code) == (2, 0, 2)
 
 
+@pytest.mark.usefixtures("asked_once", "cloud_environment")
 def test_only_a_clouds_own_store_has_its_list_price(
-    tieredctl: Tieredctl, tmp_path: Path, cloud_environment: None, monkeypatch: pytest.MonkeyPatch
+    tieredctl: Tieredctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "config.yaml").write_text("prices: []\n")
     monkeypatch.setenv("TIEREDCTL_CONFIG", str(tmp_path / "config.yaml"))
