@@ -33,7 +33,7 @@ UV ?= uv
 RUN_TESTS := $(BIN)/python -m pytest -p tests.shares --dist loadscope --no-loadscope-reorder $(if $(CI),-p tests.no_skips)
 
 # Of what is exhaustive `make test` runs one share, chosen by the commit: all of it is run within a few commits.
-SHARES := 8
+SHARES := 16
 COMMIT := $(shell git rev-parse --short=6 HEAD 2>/dev/null || echo 0)
 SHARE_OF_COMMIT := $(shell echo $$((0x$(COMMIT) % $(SHARES) + 1)))/$(SHARES)
 
@@ -55,7 +55,7 @@ demo: $(VENV)/runtime.installed $(VENV)/packages.installed ## See it work on a r
 
 check: lint ## Lint, then run the tests that need no server, no Java and no process of their own: three minutes
 	@echo "Running the tests that need no server, no Java and no process of their own"
-	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(RUN_TESTS) --numprocesses 2 \
+	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(RUN_TESTS) --numprocesses 3 \
 		-m 'not integration and not spark and not exhaustive and not divided and not processes'
 
 test: preparation lint ## Lint, then run all tests, of the exhaustive ones a share; CONTRIBUTING.md names what some of them need
@@ -70,7 +70,7 @@ test: preparation lint ## Lint, then run all tests, of the exhaustive ones a sha
 preparation: $(VENV)/development.installed $(VENV)/packages.installed
 	@$(BIN)/python -m tests.rigs.preparation >/dev/null 2>&1 &
 
-exhaustive: $(VENV)/development.installed $(VENV)/packages.installed ## Run the exhaustive tests, all or SHARE=2/8
+exhaustive: $(VENV)/development.installed $(VENV)/packages.installed ## Run the exhaustive tests, all or SHARE=2/16
 	@TIEREDCTL_SHARE=$(SHARE) $(RUN_TESTS) --numprocesses 3 -m 'exhaustive or divided or hypothesis'
 
 lint: $(VENV)/development.installed $(VENV)/packages.installed ## Check style, types, the direction of imports, who changes stores, and subjects of commits
