@@ -52,11 +52,16 @@ class ListingFrame:
     """For the `source` of a JSON document."""
     inventory: BucketInventory | None = None
 
+    @property
+    def session(self) -> SparkSession:
+        """Whose tasks list them."""
+        return self.frame.sparkSession
+
     def kept(self, keep: Keep) -> ListingFrame:
         """What is the same from now on. Raises TieredctlError `inventory-unusable` for an inventory with more or fewer
         rows than its manifest gives."""
         if self.inventory is not None:
-            _demand_count(self.frame.sparkSession, self.inventory)
+            _demand_count(self.session, self.inventory)
         return self if self.read is not _listed_rows else replace(self, frame=keep(self.frame, _LISTING))
 
     def through(self, change: Callable[[Batches], Iterator[pa.Table]], schema: pa.Schema) -> DataFrame:

@@ -4,10 +4,11 @@ what it is."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from tieredctl_spark.schemas import spark_schema
 from tieredctl_spark.worker_failures import one_sentence
@@ -15,6 +16,22 @@ from tieredctl_spark.worker_failures import one_sentence
 if TYPE_CHECKING:
     from pyspark.sql import GroupedData
     from pyspark.sql.pandas.group_ops import PandasCogroupedOps
+
+Value = TypeVar("Value")
+
+
+@contextmanager
+def given_to_workers(session: SparkSession, value: Value) -> Iterator[Callable[[], Value]]:
+    """A large value as functions of ours ask for it while this is open: each Python worker reads it once. Within a
+    function each task would read it again, and would have its bytes besides; Spark Connect has no other way."""
+    if not hasattr(session, "_jvm"):
+        yield lambda: value
+        return
+    sent = session.sparkContext.broadcast(value)
+    try:
+        yield lambda: sent.value
+    finally:
+        sent.destroy()
 
 
 def mapped(

@@ -121,8 +121,9 @@ def test_killed_at_any_moment_no_broker_starts_from_half_of_the_folders(
     assert restored(tieredctl, two_disks, "--node", f"1={whole[0]},{whole[1]}").exit_code == WRITTEN
     expected = [contents(one) for one in whole]
     changes = sum(len(one) for one in expected) + sum(len([*one.iterdir()]) for one in whole) + 2
-    last = range(changes + 1 - KILLED // 2, changes + 1)  # those that a broker might start from
-    evenly = (1 + (changes - KILLED) * place // KILLED for place in range(KILLED - len(last)))
+    kills = min(KILLED, changes)
+    last = range(changes + 1 - kills // 2, changes + 1)  # those that a broker might start from
+    evenly = (1 + (changes - kills) * place // kills for place in range(kills - len(last)))
 
     for number in (*evenly, *last):
         home = tmp_path / "killed"

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tieredctl.formats.arrow_columns import number_array, numbers_in
-from tieredctl.formats.uuid_columns import UuidColumns, grouped, joined_uuids
+from tieredctl.formats.uuid_columns import UuidColumns, UuidLookup, grouped, joined_uuids
 from tieredctl.formats.windows import Flags, Ints
 from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
@@ -60,6 +60,8 @@ class SoundSegments:
 
     partitions: list[TopicIdPartition]
     ids: UuidColumns
+    rows: UuidLookup
+    """By id. It takes more memory to make than to have."""
     owners: NDArray[np.int32]
     start_offsets: Ints
     places: Sequence[NDArray[Any]]
@@ -72,7 +74,8 @@ class SoundSegments:
         partitions: dict[TopicIdPartition, int] = {}
         kept = [_read(block, partitions, _PLACES if with_places else ()) for block in blocks]
         if not kept:
-            return cls([], UuidColumns(*np.zeros((2, 0), np.uint64)), np.zeros(0, np.int32), np.zeros(0, np.int64), ())
+            none = UuidColumns(*np.zeros((2, 0), np.uint64))
+            return cls([], none, UuidLookup(none), np.zeros(0, np.int32), np.zeros(0, np.int64), ())
         order, ids = grouped(joined_uuids([one.ids for one in kept]))
         first = ids.changes()
         is_sound = np.concatenate([one.are_sound for one in kept])
@@ -81,7 +84,8 @@ class SoundSegments:
         owners, starts, *places = (
             np.concatenate(parts)[order] for parts in zip(*(one.columns for one in kept), strict=True)
         )
-        return cls(list(partitions), ids.at(chosen), owners, starts, places)
+        ids = ids.at(chosen)
+        return cls(list(partitions), ids, UuidLookup(ids), owners, starts, places)
 
     def counts(self) -> dict[TopicIdPartition, int]:
         """How many there are of each partition that has any."""
@@ -94,14 +98,14 @@ class SoundSegments:
         if are_wanted.all():
             return self
         rows = np.flatnonzero(are_wanted[self.owners])
-        places = [column[rows] for column in self.places]
-        return SoundSegments(self.partitions, self.ids.at(rows), self.owners[rows], self.start_offsets[rows], places)
+        ids, places = self.ids.at(rows), [column[rows] for column in self.places]
+        return SoundSegments(self.partitions, ids, UuidLookup(ids), self.owners[rows], self.start_offsets[rows], places)
 
     def states(self, last_timestamp_ms: int) -> SegmentStates:
         """For a judge, of whose verdicts on objects only that they are owned is true."""
         count = len(self.ids)
         partitions, offsets = self.places or (np.broadcast_to(np.int64(0), count),) * 2
-        return SegmentStates(
+        return _KnownRows(
             self.ids,
             np.broadcast_to(np.int8(RemoteLogSegmentState.COPY_SEGMENT_FINISHED), count),
             self.owners.astype(np.int64),
@@ -113,7 +117,19 @@ class SoundSegments:
             {},
             CopiedOffsets.none(len(self.partitions)),
             last_timestamp_ms,
+            self.rows,
         )
+
+
+@dataclass(frozen=True)
+class _KnownRows(SegmentStates):
+    """Whose rows are looked up by what the driver made."""
+
+    lookup: UuidLookup
+
+    @property
+    def rows(self) -> UuidLookup:
+        return self.lookup
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
@@ -31,6 +32,7 @@ from tieredctl_spark.arrow.verdict_columns import JudgedBy
 from tieredctl_spark.kept_frames import Keep
 from tieredctl_spark.listing_frames import ListingFrame
 from tieredctl_spark.segment_frame import SegmentFrame
+from tieredctl_spark.worker_functions import given_to_workers
 
 _SEGMENTS_AT_ONCE = 4_000_000
 """The driver holds so many, about 30 bytes each, and so does each task."""
@@ -107,9 +109,13 @@ def probed_objects(listing: ListingFrame, readable: ReadableSegments, by: Judged
     found = []
     for number, one in enumerate(_stretches(readable, by.layout)):
         keys = listing if (one.first, one.end) == (b"", None) else listing.between(one.first, one.end)
-        probe = Probe(readable.sound(one.counts), by)
-        found.append(keep(keys.through(probe.rows, PROBED_SCHEMA), f"probed-{number}"))
+        with given_to_workers(listing.session, Probe(readable.sound(one.counts), by)) as probe:
+            found.append(keep(keys.through(partial(_probed, probe), PROBED_SCHEMA), f"probed-{number}"))
     return reduce(DataFrame.union, found)
+
+
+def _probed(probe: Callable[[], Probe], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    return probe().rows(batches)
 
 
 @dataclass(frozen=True, slots=True)
