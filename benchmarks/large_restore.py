@@ -195,7 +195,7 @@ def measure(cluster: LargeCluster, segments: int) -> None:
     shutil.copytree(cluster.store, copy, copy_function=os.link)
     _measure(
         "`store compare --by size`",
-        tieredctl("store", "compare", *store, "--to", f"file:{copy}", "--by", "size", *json),
+        tieredctl("store", "compare", *store, "--to", f"file:{copy}", "--by", "size", "-q", "-o", "jsonl"),
     )
     shutil.rmtree(copy)
     measure_healing(cluster)
