@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.uuid_columns import NOT_FOUND, UuidLookup, grouped, uuids_of_texts
+from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding
 from tieredctl.model.ids import TopicIdPartition
@@ -37,6 +41,8 @@ class SegmentsOnce:
     and its indexes are made of its own log."""
     _state: ReplayedMetadata
     _caches: dict[TopicIdPartition, RemoteLogMetadataCache] = field(default_factory=dict)
+    _rows: tuple[Ints, UuidLookup] | None = None
+    """The first row, by partition, of each id, and what finds it; None until one is asked for."""
 
     @classmethod
     def of(cls, stream: EventStream) -> SegmentsOnce:
@@ -64,7 +70,7 @@ class SegmentsOnce:
         """A segment whose objects are promised. Raises TieredctlError: `unknown-segment`; `metadata-incomplete` where
         it may be in what was lost, and where its log's size is unknown; `usage` where it is still copied, or being
         deleted."""
-        row = next(self._state.known(segments(self._state, Selection.of(segment_id=segment_id))), None)
+        row = next(self._state.known(self._row_of(segment_id)), None)
         if row is None:
             demand_whole(self.findings)
             message = f"The metadata has no segment {segment_id}, or it was deleted."
@@ -81,6 +87,18 @@ class SegmentsOnce:
         if partition not in self._caches:
             self._caches = {partition: self._state.caches[partition]}
         return KnownSegmentOfPartition(segment.metadata, self._caches[partition])
+
+    def _row_of(self, segment_id: str) -> Ints:
+        """Of the segment, as an array; without any where there is none."""
+        if self._rows is None:
+            rows = self._state.order
+            places, ids = grouped(self._state.rows.segment_ids.at(rows))
+            first = np.flatnonzero(ids.changes())
+            self._rows = rows[places[first]], UuidLookup(ids.at(first))
+        rows, lookup = self._rows
+        found = lookup.rows_of(uuids_of_texts([segment_id])[0])
+        named: Ints = rows[found[found != NOT_FOUND]]
+        return named
 
     def why_not_promised(self, segment_id: str) -> TieredctlError | None:
         """What `finished` raises of a segment that was deleted, or is being deleted; None while its objects are
