@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
 
 from tests.faults.cluster import checked, exit_code
 from tests.faults.segment_writer import SegmentWriter, WrittenBatch, WrittenSegment
 from tests.faults.segments_made import indexed_by_batch
+from tests.shares import divided
 from tieredctl.errors import ExitCode
 from tieredctl.formats.record_batches import BATCH_HEADER, HEADER_BYTES, Record, encode_batch
 from tieredctl.model.findings import Finding, Severity
@@ -40,12 +42,10 @@ def flipped(data: bytes, position: int, bit: int) -> bytes:
 def each_flip(segment: WrittenSegment, inside: range) -> Iterator[tuple[WrittenBatch, Finding]]:
     """The one finding for each bit of some bytes of some batches that was flipped."""
     log = segment.parts[Part.LOG]
-    for batch in some_batches(segment):
-        for byte in inside:
-            for bit in range(8):
-                report = checked(segment, {Part.LOG: flipped(log, batch.position + byte, bit)})
-                (finding,) = report.findings
-                yield batch, finding
+    for batch, byte, bit in divided([*product(some_batches(segment), inside, range(8))]):
+        report = checked(segment, {Part.LOG: flipped(log, batch.position + byte, bit)})
+        (finding,) = report.findings
+        yield batch, finding
 
 
 def names_batch(finding: Finding, batch: WrittenBatch, segment: WrittenSegment) -> bool:
