@@ -55,7 +55,8 @@ demo: $(VENV)/runtime.installed $(VENV)/packages.installed ## See it work on a r
 
 check: lint ## Lint, then run the tests that need no server, no Java and no process of their own: three minutes
 	@echo "Running the tests that need no server, no Java and no process of their own"
-	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(RUN_TESTS) --numprocesses 3 \
+	@# Lint has run that file.
+	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(RUN_TESTS) --numprocesses 3 --ignore tests/house/test_store_changes.py \
 		-m 'not integration and not spark and not exhaustive and not divided and not processes'
 
 test: preparation lint ## Lint, then run all tests, of the exhaustive ones a share; CONTRIBUTING.md names what some of them need
