@@ -32,7 +32,7 @@ UV ?= uv
 
 RUN_TESTS := $(BIN)/python -m pytest -p tests.shares --dist loadscope --no-loadscope-reorder $(if $(CI),-p tests.no_skips)
 
-# Of what is exhaustive `make test` runs one share, chosen by the commit: all of it is run within a few commits.
+# Of what is exhaustive `make test` runs one share, chosen by the commit: in time all of it is run.
 SHARES := 16
 COMMIT := $(shell git rev-parse --short=6 HEAD 2>/dev/null || echo 0)
 SHARE_OF_COMMIT := $(shell echo $$((0x$(COMMIT) % $(SHARES) + 1)))/$(SHARES)

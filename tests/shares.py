@@ -35,7 +35,7 @@ class Share:
         return zlib.crc32(name.encode()) % self.parts == self.number - 1
 
     def of(self, cases: Sequence[Case]) -> Sequence[Case]:
-        """Its cases, in their order; one at least. Drawn, since every eighth byte may be the same field of an entry."""
+        """Its cases, in their order; one at least. Drawn, since each nth byte may be the same field of an entry."""
         order = [*range(len(cases))]
         Random(len(cases)).shuffle(order)
         drawn = order[self.number - 1 :: self.parts] or order[(self.number - 1) % max(1, len(order)) :][:1]

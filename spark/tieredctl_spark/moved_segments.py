@@ -15,8 +15,6 @@ from tieredctl_spark.kept_frames import Keep
 from tieredctl_spark.metadata_facts import MetadataFacts
 from tieredctl_spark.metadata_pass import read_segments
 
-_MOST_NAMED = 250_000
-"""About: their ids are in the memory of the driver and of each task."""
 _GO_ON = (RemoteLogSegmentState.COPY_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 
 
@@ -33,7 +31,7 @@ def moved_segments(orphans: DataFrame, metadata: MetadataPlace, first: MetadataF
     """Of the segments of orphans, by VERDICT_SCHEMA. The metadata is read again where some may go on. Raises
     TieredctlError as `read_segments` does."""
     then = orphans.where(fn.col("state").isin([one.name for one in _GO_ON])).select("segmentId", "state").distinct()
-    if then.isEmpty():
+    if not (count := then.count()):
         return MovedSegments(None, [])
 
     def again(frame: DataFrame, name: str) -> DataFrame:
@@ -43,7 +41,7 @@ def moved_segments(orphans: DataFrame, metadata: MetadataPlace, first: MetadataF
         segments, now = read_segments(orphans.sparkSession, metadata, stream, again)
     if lost := lost_between(first, now):
         return MovedSegments(None, lost)
-    theirs = segments.named(then.select("segmentId"), then.count(), most=_MOST_NAMED)
+    theirs = segments.named(then.select("segmentId"), count)
     claims = theirs.groupBy("segmentId").agg(fn.count("*").alias("claims"), fn.min("state").alias("now"))
     numbers = [fn.when(fn.col("state") == one.name, fn.lit(int(one))) for one in _GO_ON]
     stayed = (fn.col("claims") == 1) & (fn.col("now") == fn.coalesce(*numbers))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -16,6 +16,8 @@ from tieredctl_spark.arrow.state_columns import STATE_SCHEMA, uuids_of
 from tieredctl_spark.worker_functions import mapped
 
 Batches = Iterable[pa.RecordBatch]
+_MOST_NAMED = 250_000
+"""Ids that the driver and each task hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,10 @@ class SegmentFrame:
         """Some of them."""
         return replace(self, wanted=(*self.wanted, wanted))
 
-    def named(self, ids: DataFrame, count: int, *, most: int) -> DataFrame:
-        """By STATE_SCHEMA, those whose ids are in the only column of another DataFrame, of `count` rows at most; of
-        more than `most`, Spark compares them."""
-        if count > most:
+    def named(self, ids: DataFrame, count: int) -> DataFrame:
+        """By STATE_SCHEMA, those whose ids are in the only column of another DataFrame, of `count` rows at most. Very
+        many are compared by Spark."""
+        if count > _MOST_NAMED:
             return self.rows().join(ids, ids.columns, "left_semi").select(*STATE_SCHEMA.names)
         texts = ids.toArrow().column(0).drop_null().unique()
         those = UuidSet(uuids_of(texts))
@@ -51,27 +53,20 @@ class SegmentFrame:
         return self._mapped(lambda block: block.partition_rows(names), state_fields(names)).distinct()
 
     def local(self) -> Iterator[StateBlock]:
-        """The blocks, on the driver, let go of once they are read."""
+        """The blocks, on the driver."""
         blocks = self._mapped(StateBlock.packed, BLOCK_SCHEMA) if self.wanted else self.blocks
-        for batch in blocks.toArrow().to_batches():
-            yield from _unpacked([batch])
+        return _unpacked(blocks.toArrow().to_batches())
 
     def _mapped(self, change: Callable[[StateBlock], pa.Table], schema: pa.Schema) -> DataFrame:
         wanted = self.wanted
 
         def changed(batches: Batches) -> Iterator[pa.RecordBatch]:
-            blocks: Iterator[StateBlock] = _unpacked(batches)
-            for choice in wanted:
-                blocks = map(partial(_chosen, choice), blocks)
-            for block in blocks:
-                yield from change(block).to_batches()
+            for block in _unpacked(batches):
+                chosen = reduce(lambda some, choice: some.where(choice(some)), wanted, block)
+                yield from change(chosen).to_batches()
 
         return mapped(self.blocks, changed, schema)
 
 
 def _unpacked(batches: Batches) -> Iterator[StateBlock]:
     return (StateBlock.unpacked(one) for batch in batches for one in batch.column(BLOCK))
-
-
-def _chosen(choice: Callable[[StateBlock], Flags], block: StateBlock) -> StateBlock:
-    return block.where(choice(block))

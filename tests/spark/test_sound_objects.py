@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tieredctl_spark import metadata_pass, metadata_shares
+from tieredctl_spark import metadata_pass, metadata_shares, segment_frame
 from tieredctl_spark.kept_frames import kept_by_executors
 from tieredctl_spark.orphan_scan import scanned
 from tieredctl_spark.transforms import sound_objects
@@ -108,10 +108,12 @@ def in_one_log(folder: Path, _: pytest.MonkeyPatch) -> None:
 
 
 def piece_by_piece(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that tasks divide among them, segments that are looked up a few at a time, and too many claims to name."""
+    """A log that tasks divide among them, segments that are looked up a few at a time, too many claims to name,
+    and too many ids to send."""
     monkeypatch.setattr(metadata_shares, "MOST_OFFSETS", 4)
     monkeypatch.setattr(sound_objects, "_SEGMENTS_AT_ONCE", 2)
     monkeypatch.setattr(sound_objects, "_MOST_CLAIMED", 1)
+    monkeypatch.setattr(segment_frame, "_MOST_NAMED", 1)
     batches = metadata_batches([*SOUND, *CLAIMED, *LEAVING, *UNREADABLE])
     for first in range(0, len(batches), 5):
         write_log(folder, 0, batches[first : first + 5], first_offset=first)

@@ -68,6 +68,11 @@ class UuidColumns:
         """The 16 bytes of one id."""
         return b"".join(int(half[row]).to_bytes(UUID_BYTES // 2) for half in (self.high, self.low))
 
+    def octets(self) -> Bytes:
+        """A row of 16 bytes for each id."""
+        halves = np.stack([self.high, self.low], axis=1).astype(">u8")
+        return halves.view(np.uint8).reshape(len(self), UUID_BYTES)
+
     def texts(self) -> list[str]:
         """The ids as Kafka prints them."""
         characters = self.characters().tobytes().decode("ascii")
@@ -84,8 +89,7 @@ class UuidColumns:
         """A row of 22 characters for each id, by twelve bits at a time."""
         count = len(self)
         padded = np.zeros((count, 18), np.uint8)
-        halves = np.stack([self.high, self.low], axis=1).astype(">u8")
-        padded[:, :UUID_BYTES] = halves.view(np.uint8).reshape(count, UUID_BYTES)
+        padded[:, :UUID_BYTES] = self.octets()
         triples = padded.reshape(count, 6, 3).astype(np.uint16)
         pairs = np.empty((count, 6, 2), np.uint16)
         pairs[:, :, 0] = _PAIRS[triples[:, :, 0] << 4 | triples[:, :, 1] >> 4]
@@ -197,13 +201,19 @@ class UuidSet:
     """Ids to which many others are compared."""
 
     def __init__(self, ids: UuidColumns) -> None:
-        _, ids = grouped(ids)
-        self._lookup = UuidLookup(ids.at(np.flatnonzero(ids.changes())))
+        _, self._lookup = first_of_each(ids)
 
     def has(self, ids: UuidColumns) -> Flags:
         """Flags the ids that are among these."""
         are_present: Flags = self._lookup.rows_of(ids) != NOT_FOUND
         return are_present
+
+
+def first_of_each(ids: UuidColumns) -> tuple[Ints, UuidLookup]:
+    """The first row of each id, and what finds an id's place among these rows."""
+    order, by_hash = grouped(ids)
+    first = np.flatnonzero(by_hash.changes())
+    return order[first], UuidLookup(by_hash.at(first))
 
 
 def grouped(ids: UuidColumns) -> tuple[Ints, UuidColumns]:

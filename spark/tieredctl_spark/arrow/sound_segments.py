@@ -146,9 +146,8 @@ class _Read:
 def _read(block: StateBlock, numbers: dict[TopicIdPartition, int], places: Sequence[str]) -> _Read:
     """Numbers the partitions that have no number yet."""
     known = np.array([numbers.setdefault(one, len(numbers)) for one in block.partitions], np.int32)
-    are_sound = (block.numbers("state") == RemoteLogSegmentState.COPY_SEGMENT_FINISHED) & ~block.are_removed
     columns = (block.numbers(name) for name in ("startOffset", *places))
-    return _Read(block.ids, are_sound, (known[block.owners], *columns))
+    return _Read(block.ids, block.are_readable, (known[block.owners], *columns))
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from tieredctl.formats.arrow_columns import flag_array, number_array, numbers_in
 from tieredctl.formats.uuid_columns import UuidColumns, uuid_columns
 from tieredctl.formats.windows import Flags, Ints
+from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import UUID_BYTES, TopicIdPartition
 from tieredctl.ops.orphans.segment_states import SegmentStates
-from tieredctl_spark.arrow.state_columns import COPIED_FIELDS, STATE_SCHEMA, id_bytes
+from tieredctl_spark.arrow.state_columns import COPIED_FIELDS, STATE_SCHEMA
 
 BLOCK = "block"
 BLOCK_SCHEMA = pa.schema({BLOCK: pa.binary()})
@@ -106,10 +107,11 @@ class StateBlock:
         return [TopicIdPartition(*one) for one in zip(*names, strict=True)]
 
     @property
-    def are_removed(self) -> Flags:
-        """Of each segment, whether its partition is removed."""
-        removals: NDArray[Any] = self._of_partition("removal").is_valid().to_numpy(zero_copy_only=False)
-        return removals.astype(np.bool_)[self.owners]
+    def are_readable(self) -> Flags:
+        """Of each segment, whether it is in COPY_SEGMENT_FINISHED, and its partition not being removed."""
+        are_finished: Flags = self.numbers("state") == RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+        are_removed: NDArray[Any] = self._of_partition("removal").is_valid().to_numpy(zero_copy_only=False)
+        return are_finished & ~are_removed.astype(np.bool_)[self.owners]
 
     @property
     def hashes(self) -> Ints:
@@ -162,9 +164,7 @@ def _partition_rows(states: SegmentStates) -> pa.StructArray:
 
 
 def _id_array(ids: UuidColumns) -> pa.FixedSizeBinaryArray:
-    return pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(UUID_BYTES), len(ids), [None, pa.py_buffer(id_bytes(ids).tobytes())]
-    )
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(UUID_BYTES), len(ids), [None, pa.py_buffer(ids.octets())])
 
 
 def _packed(batch: pa.RecordBatch) -> bytes:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from tieredctl.formats.arrow_columns import number_array, numbers_in
 from tieredctl.formats.metadata_columns import EventGroup
@@ -152,19 +151,14 @@ def _columns(rows: pa.Table, api_key: int) -> dict[str, Any]:
     states = numbers_in(flat(rows, "state"))
     if api_key == PARTITION_DELETE:
         return {"RemotePartitionDeleteState": states}
-    columns = {"RemoteLogSegmentId.Id": id_bytes(uuids_of(flat(rows, "segmentId"))), "RemoteLogSegmentState": states}
+    ids = uuids_of(flat(rows, "segmentId")).octets().view(np.dtype((np.void, UUID_BYTES)))[:, 0]
+    columns = {"RemoteLogSegmentId.Id": ids, "RemoteLogSegmentState": states}
     if api_key == SEGMENT_METADATA:
         columns["StartOffset"] = numbers_in(flat(rows, "startOffset"))
         columns["EndOffset"] = numbers_in(flat(rows, "endOffset"))
         columns["EventTimestampMs"] = numbers_in(flat(rows, "eventTimestampMs"))
         columns["BrokerId"] = numbers_in(flat(rows, "brokerId"))
     return columns
-
-
-def id_bytes(ids: UuidColumns) -> NDArray[np.void]:
-    """Of 16 bytes each."""
-    halves = np.stack(ids.halves(), axis=1).astype(">u8")
-    return halves.view(np.dtype((np.void, UUID_BYTES)))[:, 0]
 
 
 def flat(rows: pa.Table, name: str) -> pa.Array:

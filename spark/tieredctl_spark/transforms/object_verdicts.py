@@ -32,7 +32,7 @@ def object_verdicts(segments: SegmentFrame, objects: DataFrame, by: JudgedBy, co
         return pa.Table.from_batches(judge_bucket(segments, listed.cast(OBJECT_SCHEMA), by), VERDICT_SCHEMA)
 
     # Only segments that are named are moved.
-    named = segments.named(objects.select("segmentId").distinct(), count, most=_OBJECTS_IN_BUCKET)
+    named = segments.named(objects.select("segmentId").distinct(), count)
     their_segments = named.withColumn(_BUCKET, _bucket(fn.col("segmentId"), buckets)).groupBy(_BUCKET)
     # What names no segment is spread by its key.
     spread = fn.coalesce("segmentId", fn.hex("key"))

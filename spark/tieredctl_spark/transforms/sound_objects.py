@@ -12,21 +12,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from tieredctl.formats.windows import Flags
-from tieredctl.model.events import RemoteLogSegmentState
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.key_text import key_bytes
 from tieredctl.ops.documents import Document
 from tieredctl.ops.verification.judged_partitions import any_segment
 from tieredctl.ports.layout import Layout
-from tieredctl_spark.arrow.sound_segments import (
-    KIND,
-    PROBED_SCHEMA,
-    Kind,
-    Probe,
-    SoundSegments,
-)
-from tieredctl_spark.arrow.state_blocks import HASH, StateBlock
+from tieredctl_spark.arrow.sound_segments import KIND, PROBED_SCHEMA, Kind, Probe, SoundSegments
+from tieredctl_spark.arrow.state_blocks import HASH
 from tieredctl_spark.arrow.state_columns import PARTITION_FIELDS, STATE_SCHEMA
 from tieredctl_spark.arrow.verdict_columns import JudgedBy
 from tieredctl_spark.kept_frames import Keep
@@ -97,7 +89,7 @@ class ReadableSegments:
 
     def _rows(self, segments: SegmentFrame, *names: str) -> DataFrame:
         """Those among some segments, with columns by STATE_SCHEMA."""
-        rows = segments.those(_are_readable).rows(*names, HASH)
+        rows = segments.those(lambda block: block.are_readable).rows(*names, HASH)
         if self.here is None and len(self.claimed) <= _MOST_CLAIMED:
             return rows.where(~fn.col(HASH).isin(*self.claimed)) if self.claimed else rows
         return rows.join(_claimed(self.segments), HASH, "left_anti").select(*names)
@@ -182,11 +174,6 @@ def _folder(partition: TopicIdPartition, layout: Layout) -> bytes:
 def _of_partitions(segments: SegmentFrame, partitions: Collection[TopicIdPartition]) -> SegmentFrame:
     wanted = frozenset(partitions)
     return segments.those(lambda block: block.are_of(wanted))
-
-
-def _are_readable(block: StateBlock) -> Flags:
-    are_finished: Flags = block.numbers("state") == RemoteLogSegmentState.COPY_SEGMENT_FINISHED
-    return are_finished & ~block.are_removed
 
 
 def _claimed(segments: SegmentFrame) -> DataFrame:

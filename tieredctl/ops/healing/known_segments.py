@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from tieredctl.errors import ErrorCode, TieredctlError
-from tieredctl.formats.uuid_columns import NOT_FOUND, UuidLookup, grouped, uuids_of_texts
+from tieredctl.formats.uuid_columns import NOT_FOUND, UuidLookup, first_of_each, uuids_of_texts
 from tieredctl.formats.windows import Ints
 from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.findings import Finding
@@ -92,9 +90,8 @@ class SegmentsOnce:
         """Of the segment, as an array; without any where there is none."""
         if self._rows is None:
             rows = self._state.order
-            places, ids = grouped(self._state.rows.segment_ids.at(rows))
-            first = np.flatnonzero(ids.changes())
-            self._rows = rows[places[first]], UuidLookup(ids.at(first))
+            places, lookup = first_of_each(self._state.rows.segment_ids.at(rows))
+            self._rows = rows[places], lookup
         rows, lookup = self._rows
         found = lookup.rows_of(uuids_of_texts([segment_id])[0])
         named: Ints = rows[found[found != NOT_FOUND]]
