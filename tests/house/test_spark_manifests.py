@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from jsonschema_rs import Draft202012Validator
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = [ROOT / "examples/spark-verify.yaml", ROOT / "examples/spark-verify-nightly.yaml"]
@@ -28,11 +29,9 @@ def strict(schema: Any) -> Any:
 
 
 def problems(document: Any) -> list[str]:
-    from jsonschema import Draft202012Validator  # to import it takes seconds, and every process imports every test
-
     schema = strict(loaded(SCHEMAS)[document["kind"]])
     schema["properties"]["metadata"] = {"type": "object", "required": ["name"]}
-    return [f"{error.json_path}: {error.message}" for error in Draft202012Validator(schema).iter_errors(document)]
+    return [f"{error.instance_path}: {error.message}" for error in Draft202012Validator(schema).iter_errors(document)]
 
 
 def application(document: Any) -> Any:
