@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
+from weakref import ReferenceType, ref
 
 import pytest
 import yaml
@@ -20,6 +21,7 @@ import yaml
 from tests.cli.command_line import Tieredctl, environment
 from tests.cli.terminal_screen import everything_shown
 from tieredctl.cli.output import Item, Listing, OutputFormat, TableColumn, render
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.finding_codes import FindingCode
 
 ITEMS: list[Item] = [
@@ -59,6 +61,46 @@ def test_json_and_yaml_are_one_document() -> None:
     assert json.loads(rendered(OutputFormat.JSON)) == expected
     assert list(json.loads(rendered(OutputFormat.JSON))) == list(expected)
     assert yaml.safe_load(rendered(OutputFormat.YAML)) == expected
+
+
+@pytest.mark.parametrize("items", [[], ITEMS[:1], ITEMS, [{"key": HOSTILE, "none": [], "empty": {}}, {}]])
+def test_json_and_yaml_are_written_as_their_libraries_would_the_whole(items: list[Item]) -> None:
+    document: Item = {"kind": "Things", "apiVersion": "tieredctl/v1", "source": {"kind": "test"}}
+    document = {**document, "summary": {"items": len(items)}, "items": items}
+
+    assert rendered(OutputFormat.JSON, items) == json.dumps(document, indent=2) + "\n"
+    assert rendered(OutputFormat.YAML, items) == yaml.safe_dump(document, sort_keys=False)
+
+
+@pytest.mark.parametrize("output", [OutputFormat.JSON, OutputFormat.YAML, OutputFormat.JSONL, OutputFormat.CSV])
+def test_no_format_for_programs_holds_items(output: OutputFormat) -> None:
+    class Row(dict[str, Any]):
+        """An item that tells when it goes."""
+
+    given: list[ReferenceType[Row]] = []
+
+    def rows() -> Iterator[Row]:
+        for number in range(20):
+            row = Row(topic="orders", number=number)
+            given.append(ref(row))
+            yield row
+            del row
+            assert sum(one() is not None for one in given) <= 2
+
+    render(Listing("Things", {}, rows(), (), {}, ("topic", "number")), output, io.StringIO())
+
+
+@pytest.mark.parametrize("output", [OutputFormat.JSON, OutputFormat.YAML])
+def test_nothing_is_written_of_a_document_whose_items_fail(output: OutputFormat) -> None:
+    def rows() -> Iterator[Item]:
+        yield ITEMS[0]
+        raise TieredctlError(ErrorCode.UNREADABLE, "The disk went away.")
+
+    out = io.StringIO()
+    with pytest.raises(TieredctlError):
+        render(Listing("Things", {}, rows(), COLUMNS, {}, ()), output, out)
+
+    assert out.getvalue() == ""
 
 
 def test_codes_are_written_as_the_text_that_they_are() -> None:

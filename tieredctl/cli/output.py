@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, islice
+from shutil import copyfileobj
+from tempfile import SpooledTemporaryFile
 from typing import Any, Protocol, TextIO, runtime_checkable
 
 from tieredctl.cli.bar import make_room
@@ -23,6 +25,8 @@ API_VERSION = "tieredctl/v1"
 Item = Mapping[str, Any]
 
 _MEASURED_ROWS = 1_000
+_SPOOLED_IN_MEMORY = 1 << 20
+"""Bytes of items that no file is made for."""
 GAP = "  "
 _LEAST, _STAYS = 0, 2
 _NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)( (B|[KMGTPE]iB))?")
@@ -102,7 +106,7 @@ class Listing:
 
 def render(listing: Listing, output: OutputFormat, out: TextIO, width: int | None = None) -> Sequence[str]:
     """Writes a listing; gives the headings of the columns that are left out because a table of this `width` has no room
-    for them. `json` and `yaml` hold all items; the others stream."""
+    for them. No format holds all items."""
     if out.isatty():
         make_room(for_good=True)
     if output is OutputFormat.JSONL:
@@ -110,10 +114,9 @@ def render(listing: Listing, output: OutputFormat, out: TextIO, width: int | Non
     elif output is OutputFormat.CSV:
         _render_csv(listing, out)
     elif output is OutputFormat.JSON:
-        json.dump(_document(listing), out, indent=2)
-        out.write("\n")
+        _write_document(listing, out, _JSON)
     elif output is OutputFormat.YAML:
-        _write_yaml(_document(listing), out)
+        _write_document(listing, out, _yaml())
     elif output is OutputFormat.TABLE and listing.write_text is not None:
         listing.write_text(out)
     else:
@@ -122,29 +125,70 @@ def render(listing: Listing, output: OutputFormat, out: TextIO, width: int | Non
     return ()
 
 
-def _write_yaml(document: Mapping[str, Any], out: TextIO) -> None:
+@dataclass(frozen=True, slots=True)
+class _DocumentSyntax:
+    """How a document is written whose items follow the rest."""
+
+    head: Callable[[Mapping[str, Any]], str]
+    """All of it but its items, up to the first of them."""
+    item: Callable[[Mapping[str, Any]], str]
+    between: str
+    end: str
+    without_items: str
+    """What follows the head where there are none."""
+
+
+def _write_document(listing: Listing, out: TextIO, syntax: _DocumentSyntax) -> None:
+    """The summary, known after the last item, stands before the first: they wait in a temporary file, so that memory
+    does not grow with them, and nothing is written if one of them can't be read."""
+    with SpooledTemporaryFile(_SPOOLED_IN_MEMORY, "w+", encoding="ascii", newline="") as items:
+        count = 0
+        for count, item in enumerate(listing.items, 1):
+            items.write((syntax.between if count > 1 else "") + syntax.item(dict(item)))
+        rest = {"kind": listing.kind, "apiVersion": API_VERSION}
+        out.write(syntax.head(rest | {"source": dict(_now(listing.source)), "summary": dict(_now(listing.summary))}))
+        items.seek(0)
+        copyfileobj(items, out)
+        out.write(syntax.end if count else syntax.without_items)
+
+
+_INDENTED = json.JSONEncoder(indent=2)
+
+
+def _indented_json(value: Mapping[str, Any], depth: int) -> str:
+    return _INDENTED.encode(value).replace("\n", "\n" + "  " * depth)  # no text in JSON has line breaks of its own
+
+
+_JSON = _DocumentSyntax(
+    head=lambda rest: _indented_json(rest, 0).removesuffix("\n}") + ',\n  "items": [',
+    item=lambda item: "\n    " + _indented_json(item, 2),
+    between=",",
+    end="\n  ]\n}\n",
+    without_items="]\n}\n",
+)
+
+
+def _yaml() -> _DocumentSyntax:
     import yaml
 
     class Dumper(yaml.SafeDumper):
         """Knows text of any class, such as the codes of findings."""
 
+    def dumped(value: object) -> str:
+        return str(yaml.dump(value, None, Dumper, sort_keys=False))
+
     Dumper.add_multi_representer(str, lambda dumper, text: dumper.represent_str(str(text)))
-    yaml.dump(document, out, Dumper, sort_keys=False)
+    return _DocumentSyntax(
+        head=lambda rest: dumped(rest) + "items:",
+        item=lambda item: "\n" + dumped([item]).removesuffix("\n"),
+        between="",
+        end="\n",
+        without_items=" []\n",
+    )
 
 
 def _json_lines(items: Iterable[Item]) -> Iterator[str]:
     return items.json_lines() if isinstance(items, JsonLines) else (json.dumps(item) + "\n" for item in items)
-
-
-def _document(listing: Listing) -> dict[str, Any]:
-    items = [dict(item) for item in listing.items]
-    return {
-        "kind": listing.kind,
-        "apiVersion": API_VERSION,
-        "source": dict(_now(listing.source)),
-        "summary": dict(_now(listing.summary)),
-        "items": items,
-    }
 
 
 def _now(value: Mapping[str, Any] | Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
