@@ -295,7 +295,11 @@ def demand_same_rows(
                 start_now = records_now[0][0]
             else:
                 start_now = end_now
-            assert records_now == [one for one in records if start_now <= one[0] < end_now], (isolation, place)
+            wanted = [one for one in records if start_now <= one[0] < end_now]
+            if expires(topics, place[0]):  # also while the restored brokers are read: the reader goes on after a gap
+                offsets_now = {one[0] for one in records_now}
+                wanted = [one for one in wanted if one[0] in offsets_now]
+            assert records_now == wanted, (isolation, place)
 
 
 def produce_one_each(drill: Drill) -> dict[tuple[str, int], int]:
