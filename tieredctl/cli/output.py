@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, islice
-from shutil import copyfileobj
-from tempfile import SpooledTemporaryFile
 from typing import Any, Protocol, TextIO, runtime_checkable
 
 from tieredctl.cli.bar import make_room
@@ -141,6 +139,9 @@ class _DocumentSyntax:
 def _write_document(listing: Listing, out: TextIO, syntax: _DocumentSyntax) -> None:
     """The summary, known after the last item, stands before the first: they wait in a temporary file, so that memory
     does not grow with them, and nothing is written if one of them can't be read."""
+    from shutil import copyfileobj
+    from tempfile import SpooledTemporaryFile
+
     with SpooledTemporaryFile(_SPOOLED_IN_MEMORY, "w+", encoding="ascii", newline="") as items:
         count = 0
         for count, item in enumerate(listing.items, 1):
