@@ -69,7 +69,7 @@ test: preparation lint ## Lint, then run all tests, of the exhaustive ones a sha
 
 # Servers are built once: in the background, while lint leaves a core, and tests run that do not need them.
 preparation: $(VENV)/development.installed $(VENV)/packages.installed
-	@$(BIN)/python -m tests.rigs.preparation >/dev/null 2>&1 &
+	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(BIN)/python -m tests.rigs.preparation >/dev/null 2>&1 &
 
 exhaustive: $(VENV)/development.installed $(VENV)/packages.installed ## Run the exhaustive tests, all or SHARE=2/16
 	@TIEREDCTL_SHARE=$(SHARE) $(RUN_TESTS) --numprocesses 3 -m 'exhaustive or divided or hypothesis'

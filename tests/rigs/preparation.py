@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 
+from tests.shares import divided
+
 from .class_archives import spark_archive_options
 from .go_program import go_program
 from .maven import kafka_jars
@@ -29,7 +31,7 @@ def _parts() -> Iterator[Callable[[], object]]:
     for package in (VERSITYGW, FAKE_GCS_SERVER):
         yield partial(go_program, *package)
     yield partial(node_program, *AZURITE)
-    for release in RELEASES:
+    for release in divided(RELEASES):
         yield partial(installed_spark, release)
     yield partial(kafka_jars, "4.4.0")
 
