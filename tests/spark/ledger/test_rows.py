@@ -6,7 +6,6 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ from tieredctl_spark.tables.manifest import DataFile, LedgerManifest
 from tieredctl_spark.tables.table_store import Opened, TablesPlace, newest
 
 from tests.metadata_logs import segment_id
+from tests.shares import divided
 from tests.spark.ledger import earlier_ledger
 from tests.spark.ledger.recorded_runs import HALF_A_DAY, Runs
 from tests.spark.pipeline.killed_runs import is_killed
@@ -83,6 +83,8 @@ def unseen(task: SegmentTask) -> SegmentReport:
 
 
 NOW = datetime.now(UTC)
+NEVER = 1 << 30
+"""Writes."""
 ASKED = Asked(Level.HEADERS, NOW, HALF_A_DAY)
 
 
@@ -163,28 +165,32 @@ def test_wherever_a_run_is_killed_the_next_one_knows_what_was_known(
     """While it takes over an earlier ledger, enters what it read, or puts files together."""
     monkeypatch.setattr("tieredctl_spark.ledger_rows._MOST_FILES", 1)
     run, row = "20260701T130000Z-abcdef", entry(tasks[0], sound(tasks[0]))
-    ends = []
 
-    for writes in count():
+    def killed_and_run_again(writes: int) -> tuple[bool, Counter[str]]:
+        """With so many writes before the kill: whether it came, and what the ledger knows in the end."""
         mine = replace(runs, folder=runs.folder / str(writes))
         earlier_ledger.unpack(mine.folder / "output")
 
-        def enter_and_close(opened: Opened, mine: Runs = mine) -> None:
+        def enter_and_close(opened: Opened) -> None:
             with spark_failures():
                 ledger = replace(mine, opened=opened).ledger
                 enter(mine, run, [row], NOW, ledger)
                 ledger.table.close(run)
 
-        if not is_killed(enter_and_close, mine.folder / "output/ledger", mine.folder / "moments", writes):
-            break
-        enter_and_close(TablesPlace.open_writable)
+        died = is_killed(enter_and_close, mine.folder / "output/ledger", mine.folder / "moments", writes)
+        if died:
+            enter_and_close(TablesPlace.open_writable)
         known = mine.ledger.table.rows(["segmentId", "result", "checkedAt"])
-        ends.append(Counter(map(str, known.toArrow().to_pylist())))
+        return died, Counter(map(str, known.toArrow().to_pylist()))
 
-    assert len(ends) >= 6
-    assert all(one == ends[0] for one in ends)
-    assert ends[0].total() == earlier_ledger.ROWS - 1 + 1  # one was not looked at
-    assert set(ends[0].values()) == {1}
+    lives, whole = killed_and_run_again(NEVER)
+    writes = len(list((runs.folder / str(NEVER) / "moments").iterdir()))
+    ends = {number: killed_and_run_again(number) for number in divided(range(writes))}
+
+    assert (lives, writes >= 6) == (False, True)
+    assert ends == dict.fromkeys(ends, (True, whole))
+    assert whole.total() == earlier_ledger.ROWS - 1 + 1  # one was not looked at
+    assert set(whole.values()) == {1}
 
 
 def test_a_run_at_work_keeps_its_work_and_one_that_was_killed_long_ago_does_not(
