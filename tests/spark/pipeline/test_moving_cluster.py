@@ -32,7 +32,10 @@ from tieredctl.formats.committed_offsets import CommittedOffsets, CommittedOffse
 
 CHURN_SECONDS = int(os.environ.get("TIEREDCTL_PIPELINE_CHURN_SECONDS", "0"))
 """No round is begun after so much time; each way to kill comes once at least."""
-pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(CHURN_SECONDS + 1500)]
+pytestmark = [
+    *(pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(CHURN_SECONDS + 1500)),
+    pytest.mark.usefixtures("spark"),
+]
 SECONDS = 300
 TOPICS: dict[str, dict[str, str]] = {"quick": {"retention.ms": "20000"}, "steady": {"retention.ms": "3600000"}}
 FAULT = "has a fault"
@@ -54,12 +57,22 @@ class MovingPipeline:
     def places(self) -> tuple[str, ...]:
         return (*self.cluster, "--store", f"file:{self.brokers.nodes[1].remote_dir}", "--layout", "local")
 
-    def run(self, meanwhile: Callable[[subprocess.Popen[str]], object] = bool) -> None:
-        """A run in a session of its own, with something that is done to it or to the cluster."""
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Of the command that runs it."""
+        return ("pipeline", "run", *self.places, "--tables", str(self.tables), "--list-every", "0s", "-o", "json")
+
+    def run(self) -> None:
+        """A run that nothing disturbs, in the session of this process."""
+        ended = this_process(*self.words)
+        assert ended.out, ended.err
+        assert FAULT not in ended.err, ended.err
+
+    def run_while(self, meanwhile: Callable[[subprocess.Popen[str]], object]) -> None:
+        """A run in a process and a session of its own, with something that is done to it or to the cluster."""
         conf = [word for name, value in SETTINGS.items() for word in ("--spark-conf", f"{name}={value}")]
-        words = [sys.executable, "-m", "tieredctl", "pipeline", "run", *self.places, "--tables", str(self.tables)]
         with subprocess.Popen(
-            [*words, "--list-every", "0s", *conf, "-o", "json"],
+            [sys.executable, "-m", "tieredctl", *self.words, *conf],
             env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -74,8 +87,7 @@ class MovingPipeline:
                 kill_all(process)
                 doing.join()
         if process.returncode != -signal.SIGKILL:
-            is_disturbed = meanwhile is not bool
-            assert out or (is_disturbed and process.returncode == ExitCode.FAILURE), err
+            assert out or process.returncode == ExitCode.FAILURE, err
             assert FAULT not in err, err
 
     @property
@@ -186,7 +198,7 @@ def test_tables_say_what_commands_say_whatever_is_killed(brokers: ThreeBrokers, 
         wait_until(lambda: churn.gone > 0 and churn.moves > 1, "leaders move, and topics go", SECONDS)
         pipeline.run()
         for way in cycle((kills.driver, kills.broker_dies, kills.worker)):
-            pipeline.run(way)
+            pipeline.run_while(way)
             demand_equal(pipeline, tmp_path / "offsets")
             seen |= pipeline.graves()
             if len(set(kills.done)) == 3 and time.monotonic() - began > CHURN_SECONDS:
