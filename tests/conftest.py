@@ -149,11 +149,12 @@ def _group(nodeid: str) -> str:
     """The tests that share clusters of Kafka or Spark, or a session; else a file, and of it the older Kafka's apart."""
     path, _, rest = nodeid.partition("::")
     folder = path.rpartition("/")[0]
-    if folder in SHARING_SPARK and not _starts_spark_itself(path):
-        return SHARING_SPARK[folder]
     parameters = rest.partition("[")[2]
+    asked = next((name for name in SHARED_CLUSTERS if name in parameters), None)
+    if folder in SHARING_SPARK and not asked and not _starts_spark_itself(path):
+        return SHARING_SPARK[folder]
     is_older = "3.9.1" in parameters or "kafka_3" in parameters
-    shared = next((name for name in SHARED_CLUSTERS if name in _source(path)), None)
+    shared = asked or next((name for name in SHARED_CLUSTERS if name in _source(path)), None)
     if shared and not is_older:
         return shared
     if _shares_brokers(path):

@@ -27,6 +27,7 @@ from tieredctl.wiring.places import MetadataPlace
 __all__ = ["hdfs_cluster"]
 
 STRAYS = 3
+IN_HDFS = pytest.param("hdfs_cluster", marks=pytest.mark.exhaustive("jobs on HDFS"))
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -37,7 +38,7 @@ def cluster(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return damaged(captures / "kafka-4.3.1", tmp_path_factory.mktemp("damaged"))
 
 
-@pytest.fixture(scope="module", params=["folder", pytest.param("hdfs_cluster", marks=pytest.mark.exhaustive)])
+@pytest.fixture(scope="module", params=["folder", IN_HDFS])
 def place(request: pytest.FixtureRequest, cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """Its segments, each in a file, and files of segments that were deleted, put back."""
     files = [*repacked(cluster / REMOTE), *((key, b"put back by whom?") for key in keys_of_deleted(cluster))]
