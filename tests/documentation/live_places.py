@@ -5,8 +5,10 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from confluent_kafka import Consumer, TopicPartition
+
 from tests.documentation.places import SERVER, STORE, Place
-from tests.rigs.broker import KafkaBroker
+from tests.rigs.broker import METADATA_PARTITIONS, METADATA_TOPIC, KafkaBroker
 from tests.rigs.inkless import Inkless
 from tests.rigs.maven import QUICK_JAVA, java_command
 
@@ -42,8 +44,8 @@ def broker_place(broker: KafkaBroker, folder: Path) -> Place:
         "file:/mnt/tiered/kafka-tiered-storage": store,
         "/mnt/tiered/kafka-tiered-storage": str(broker.remote_dir),
         CLUSTER_ID: broker.cluster_id,
-        # On a busy machine a consumer's first record takes longer than a page waits for it.
-        "--timeout-ms 3000": "--timeout-ms 10000",
+        # On a busy machine a consumer's first record takes longer than a page waits for it; after the last, none waits.
+        "--timeout-ms 3000": f"--timeout-ms 10000 --max-messages {events_of(broker)}",
         "--timeout-ms 5000": "--timeout-ms 20000",
     }
     options = (*QUICK_JAVA, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
@@ -51,6 +53,17 @@ def broker_place(broker: KafkaBroker, folder: Path) -> Place:
     tools = {name: f"{java} {class_name}" for name, class_name in _TOOLS.items()}
     scripts = tools | {f"{name}.sh": command for name, command in tools.items()}
     return Place(folder, names, scripts, cluster_id=broker.cluster_id, lives=True)
+
+
+def events_of(broker: KafkaBroker) -> int:
+    """How many there are in the metadata topic."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_server, "group.id": "rig", "enable.auto.commit": False})
+    try:
+        partitions = [TopicPartition(METADATA_TOPIC, number) for number in range(METADATA_PARTITIONS)]
+        ends = [consumer.get_watermark_offsets(partition, timeout=30) for partition in partitions]
+    finally:
+        consumer.close()
+    return sum(end - begin for begin, end in ends)
 
 
 def diskless_place(inkless: Inkless, folder: Path) -> Place:
