@@ -83,6 +83,8 @@ STARTS_PROCESSES = re.compile(
     r"|\.(demand_finished|stopped_by)\("
 )
 """What a file does whose tests start processes, which take most of a second each, and may be many."""
+DIVIDES = re.compile(r"\b(divided|killed_runs)\(")
+"""What a file does whose tests have a share of their cases."""
 SPARK = "Spark's session"
 SPARK_OF_TABLES = "Spark's session of tables"
 SHARING_SPARK = {
@@ -109,7 +111,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         path = item.nodeid.partition("::")[0]
         if _asks_a_server(item) or _shares_brokers(path):
             item.add_marker(pytest.mark.integration)
-        if "divided(" in _source(path):
+        if DIVIDES.search(_source(path)):
             item.add_marker(pytest.mark.divided)
         if STARTS_PROCESSES.search(_source(path)):
             item.add_marker(pytest.mark.processes)

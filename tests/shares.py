@@ -54,7 +54,8 @@ def chosen_share() -> Share | None:
 def divided(cases: Sequence[Case]) -> Sequence[Case]:
     """The cases of this run's share: those of all shares together are all of them.
 
-    Whatever calls it is marked `divided` by its file (tests/conftest.py), so that `make exhaustive` runs it too.
+    Whatever calls it, or has runs killed, is marked `divided` by its file (tests/conftest.py), so that `make
+    exhaustive` runs it too.
     """
     share = chosen_share()
     return share.of(cases) if share else cases

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from tests.cli.command_line import this_process
 from tests.rigs.stopped_process import KILL, Moment, let_the_lease_run_out, run_to_its_end, run_until
+from tests.shares import divided
 from tieredctl.ports.object_store import RESERVED_FOLDER
 
 KILLED = int(os.environ.get("TIEREDCTL_KILLED", "10"))
-"""How many runs of a command are killed; `make soak` kills more."""
+"""How many runs of a command are killed, by all shares together; `make soak` kills more."""
 
 
 def checksums(*folders: Path) -> dict[str, str]:
@@ -30,9 +31,9 @@ def killed_runs(
     sources: Sequence[Path],
     calls: Sequence[str] = (),
 ) -> Iterator[str]:
-    """The moments at which a command is killed: right before the first and the last change that it makes below
-    `folder`, and before others between these, evenly; `calls` count as changes, too. Each is yielded when the run is
-    dead, for what has to hold even then.
+    """The moments at which a command is killed: right before the first, a middle and the last change that it makes
+    below `folder`, and before others between these, evenly, of which a run of the tests does its share; `calls` count
+    as changes, too. Each is yielded when the run is dead, for what has to hold even then.
 
     `begin` makes everything as a run finds it, and `end` tells what a run leaves. Raises AssertionError where the next
     run ends in another way than one that nobody kills, or a file below `sources` is another.
@@ -55,5 +56,7 @@ def killed_runs(
 
 
 def _spread(changes: int) -> Iterator[int]:
-    """As many of the numbers from 1 on as runs are killed."""
-    return (1 + place * (changes - 1) // max(1, KILLED - 1) for place in range(KILLED))
+    """As many of the numbers from 1 on as runs are killed, all shares together."""
+    always = {0, KILLED // 2, KILLED - 1}
+    places = always.union(divided([place for place in range(KILLED) if place not in always]))
+    return (1 + place * (changes - 1) // max(1, KILLED - 1) for place in sorted(places))
