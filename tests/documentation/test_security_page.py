@@ -23,6 +23,7 @@ from tests.rigs.broker import METADATA_TOPIC
 from tests.rigs.driven_brokers import DrivenBroker
 from tests.rigs.inkless import Inkless
 from tests.rigs.settings_server import BUCKET, settings_server
+from tests.rigs.small_spark import INTERPRETED, SMALL
 from tests.rigs.workload import DrivenTopic
 from tests.shares import divided
 from tests.wal.local_partitions import batch, write_partition
@@ -46,6 +47,11 @@ OPERATIONS = {
     "Read": AclOperation.READ,
     "AlterConfigs": AclOperation.ALTER_CONFIGS,
 }
+SPARK_CONF = [
+    word
+    for name, value in ({"spark.master": "local[2]"} | SMALL | INTERPRETED).items()
+    for word in ("--spark-conf", f"{name}={value}")
+]
 NOT_ALLOWED = re.compile(r"The user may not .*\. *\n? *The user needs the operations? \w+")
 
 
@@ -156,7 +162,7 @@ def words(
         "remote read": (segment, *store, "--to", str(tmp_path / "segment.log")),
         "remote records": ("orders", *store),
         "estimate cost": store,
-        "pipeline run": (*store, "--tables", str(tmp_path / "tables")),
+        "pipeline run": (*store, "--tables", str(tmp_path / "tables"), *SPARK_CONF),
         "diskless explain": ("audit:0@299", *inkless.control_plane),
         "wal clean": wal,
         "wal purge": (*wal, *purged),
