@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, rmtree
 
 import pytest
 from Crypto.PublicKey import RSA
@@ -76,9 +76,9 @@ def applied(capture: Path) -> Sequence[str]:
     return confirmed(described["cluster_id"])
 
 
-def verified(place: Place, capture: Path, key: Path) -> Outcome:
+def verified(place: Place, capture: Path, key: Path, *more: str) -> Outcome:
     private_key = ("--layout-option", f"private-key={key}")
-    metadata = ("--log-dir", capture / "data", *private_key)
+    metadata: Sequence[str | Path] = ("--log-dir", capture / "data", *private_key, *more)
     return this_process("verify", "--level", "full", *place.words("store"), *metadata, "-o", "json")
 
 
@@ -91,6 +91,9 @@ def found(outcome: Outcome) -> list[tuple[str, str | None]]:
 def test_the_new_key_opens_all_and_the_old_one_nothing(
     capture: Path, source: Path, key: Callable[..., Path], versitygw: ObjectServer
 ) -> None:
+    topic = ("--topic", "keep32")
+    for folder_of_another in set(source.glob("tiered/*")) - set(source.glob("tiered/keep32-*")):
+        rmtree(folder_of_another)
     bucket, before, new, old = S3Bucket(versitygw.endpoint), files(source), key(), capture / "keys/private.pem"
     folder, plain, again, other = (
         Place(f"file:{source}"),
@@ -98,7 +101,7 @@ def test_the_new_key_opens_all_and_the_old_one_nothing(
     )
     words = (*with_old(capture), *for_new(new))
     assert command("copy", folder, plain, *applied(capture)).exit_code == 0
-    of_source = verified(folder, capture, old)
+    of_source = verified(folder, capture, old, *topic)
 
     for one, to in ((folder, other), (plain, again)):
         done = command("copy", one, to, *words, "--log-dir", capture / "data", *applied(capture))
@@ -107,10 +110,10 @@ def test_the_new_key_opens_all_and_the_old_one_nothing(
         assert done.document()["summary"]["done"] == len(before), done.err
         assert compared.exit_code == 0, compared.err
         assert {row["mark"] for row in compared.document()["items"]} == {"="}
-        of_copy = verified(to, capture, new)
+        of_copy = verified(to, capture, new, *topic)
         assert (of_copy.exit_code, found(of_copy)) == (of_source.exit_code, found(of_source))
         assert of_copy.document()["summary"]["bytesRead"] == of_source.document()["summary"]["bytesRead"] > 0
-        unreadable = verified(to, capture, old)
+        unreadable = verified(to, capture, old, *topic)
         assert "private-key" in unreadable.out + unreadable.err
         assert unreadable.exit_code != of_source.exit_code
     assert files(source) == before
