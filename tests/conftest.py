@@ -28,6 +28,7 @@ from tests.rigs.object_servers import ObjectServer
 from tests.rigs.prerequisites import RigMissing
 from tests.shares import chosen_share
 from tieredctl.errors import TieredctlError
+from tieredctl.kafka import server_connection
 from tieredctl.storage.retrying import RetryPolicy
 
 EXAMPLES = int(os.environ.get("TIEREDCTL_PROPERTY_EXAMPLES", "100"))
@@ -190,6 +191,12 @@ def asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
         raise error
 
     monkeypatch.setattr(RetryPolicy, "wait", raise_at_once)
+
+
+@pytest.fixture
+def no_restart_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that refuses connections is not taken for one that is about to start, so that nothing waits."""
+    monkeypatch.setattr(server_connection, "_SECONDS_FOR_A_RESTART", 0.0)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -116,7 +116,7 @@ CHANGING = [
 SERVER, STORE = ("--bootstrap-server", "127.0.0.1:3"), ("--store", "s3://b")
 
 
-@pytest.mark.usefixtures("asked_once")
+@pytest.mark.usefixtures("asked_once", "no_restart_awaited")
 def test_a_change_takes_the_context_whole_or_is_refused(config: Path, tieredctl: Tieredctl) -> None:
     for words in CHANGING:
         begun = tieredctl(*words)

@@ -33,6 +33,7 @@ def contexts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Contexts:
     return write
 
 
+@pytest.mark.usefixtures("no_restart_awaited")
 def test_contexts_have_a_row_each_and_one_that_fails_stops_no_other(
     cluster: CrashedClusterOnDisk, tmp_path: Path, contexts: Contexts, tieredctl: Tieredctl
 ) -> None:

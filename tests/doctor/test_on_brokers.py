@@ -202,6 +202,7 @@ def test_a_file_is_judged_alone_and_next_to_what_its_cluster_has(driven: DrivenB
     assert findings(beside) == {(code, other.name) for code in ("broker-config-metadata-partitions", *quotas)}
 
 
+@pytest.mark.usefixtures("no_restart_awaited")
 def test_nobody_listening_is_an_error_of_its_own() -> None:
     assert this_process("doctor", "--bootstrap-server", "localhost:1").exit_code == 1
 

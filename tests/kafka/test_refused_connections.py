@@ -28,7 +28,7 @@ from tieredctl.errors import TieredctlError
 from tieredctl.kafka.metadata_producer import MetadataProducer
 from tieredctl.kafka.topics_by_id import TopicsById
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_restart_awaited")]
 
 COMMANDS = {"cluster": ("topic", "list"), "metadata topic": ("metadata", "stats"), "consumer groups": ("doctor",)}
 """By what is connected to first; what writes events has another client, and a test of its own."""

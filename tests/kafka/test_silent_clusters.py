@@ -61,6 +61,7 @@ def test_a_server_that_never_answers(silent: str) -> None:
     assert error.message.startswith(f"{silent} did not answer")
 
 
+@pytest.mark.usefixtures("no_restart_awaited")
 def test_a_host_that_has_no_address() -> None:
     error = error_of("no-such-host.invalid:9092")
 
