@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,6 +51,9 @@ class RecordRows:
                 assert isinstance(start, int)
                 yield damage_row(records.schema, share.remote.partition, None, start, reason)
             yield from records
+            if share.passes_over_deleted:
+                for finding in records.findings:
+                    sys.stderr.write(f"tiered_log: {finding.message}\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,11 @@ def read_share(metadata: MetadataPlace, remote: Remote[ObjectStore], share: Reco
     """The records of a share, not begun yet. Where an object is missing, the metadata of now says whether its segment
     was deleted since the shares were made."""
     with deleted_meanwhile(metadata) as is_deleted:
-        yield PartitionRecords(share.remote, *remote, share.request, is_deleted, continues=share.continues)
+        yield PartitionRecords(
+            *(share.remote, *remote, share.request, is_deleted),
+            continues=share.continues,
+            passes_over_deleted=share.passes_over_deleted,
+        )
 
 
 def record_table(batch: pa.RecordBatch) -> pa.Table:

@@ -34,6 +34,8 @@ class RecordShare:
     """What makes all that is read doubtful; of a partition's first share alone."""
     continues: bool = False
     """Whether others read the records before its own."""
+    passes_over_deleted: bool = False
+    """Whether what is deleted before it is read fails no task."""
 
 
 class _Stretch(NamedTuple):

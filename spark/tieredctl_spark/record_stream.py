@@ -45,7 +45,8 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     remote storage.
 
     As in Spark's Kafka source, records that are gone before they were read end the query, unless `fail-on-data-loss` is
-    false: then it goes on after them, and the log of the driver says what is missing.
+    false: then it goes on after them, and the log of the driver, or of the executor that found it, says what is
+    missing.
     """
 
     def __init__(self, query: LogQuery, most_offsets: int | None, *, fails_on_loss: bool) -> None:
@@ -111,7 +112,8 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._demand_there(number, partition, begin, until)
                 asked = replace(self._query.request, start=begin, end=min(until, partition.end))
                 shares += record_shares(partition.remote, *self._rows.remote, asked, look.findings, continues=True)
-            return [InputPartition(share) for share in shares]
+            goes_on = not self._fails_on_loss
+            return [InputPartition(replace(share, passes_over_deleted=goes_on)) for share in shares]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with one_sentence():

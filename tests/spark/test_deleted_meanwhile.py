@@ -89,6 +89,29 @@ def test_a_data_frame_begins_after_what_was_deleted_and_tells_what_lies_between(
     assert (gap["offset"], gap["damage"].partition(":")[0]) == (spans[3].first, FindingCode.OFFSET_GAP)
 
 
+def test_a_stream_that_is_to_go_on_passes_over_what_was_deleted_before_its_task(
+    topic: MovingTopic, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for number, flag in ((0, "true"), (1, "false")):
+        source = TieredLog({**topic.options, "fail-on-data-loss": flag})
+        reader: Any = source.streamReader(source.schema())
+        spans = topic.planned().spans
+        start = reader.initialOffset()
+        (planned,) = reader.partitions(start, reader.latestOffset(start, reader.getDefaultReadLimit()))
+        reader.stop()
+
+        topic.take(spans[1:2])
+
+        if number == 0:
+            with pytest.raises(LostRecords):
+                list(reader.read(planned))
+            continue
+        offsets = [row["offset"] for batch in reader.read(planned) for row in batch.to_pylist()]
+        assert (min(offsets), max(offsets)) == (spans[0].first, spans[-1].last)
+        assert not {*offsets} & {*range(spans[1].first, spans[1].last + 1)}
+        assert f"{spans[1].first}" in capfd.readouterr().err
+
+
 def test_what_no_event_says_was_deleted_stays_missing(topic: MovingTopic) -> None:
     source = TieredLog(topic.options)
     reader: Any = source.reader(source.schema())

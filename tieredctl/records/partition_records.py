@@ -66,10 +66,12 @@ class PartitionRecords:
         is_deleted: Callable[[TopicIdPartition, str], bool] = never_deleted,
         *,
         continues: bool = False,
+        passes_over_deleted: bool = False,
     ) -> None:
         """`is_deleted` says by the metadata of now whether a segment was deleted, or is being deleted: asked where one
         of its objects is missing. Without it such an object is lost. `continues` says that another reading returns the
-        records before these: what is deleted meanwhile then is a gap between them."""
+        records before these: what is deleted meanwhile then is a gap between them. `passes_over_deleted` says that such
+        a gap fails no reading."""
         self._remote = remote
         self._is_deleted = is_deleted
         self.partition = remote.partition
@@ -94,6 +96,7 @@ class PartitionRecords:
         self.next_offset: int | None = None
         """Up to where (exclusive) all was read that can be; to be asked at the end. None where nothing is there."""
         self._within = (0, GREATEST_OFFSET)
+        self._passes_over_deleted = passes_over_deleted
         self._has_begun = continues or remote.read_up_to is not None
         """Whether what is deleted from now on is missing between the records that are returned."""
         self._deleted_before: list[Loss] = []
@@ -255,7 +258,8 @@ class PartitionRecords:
 
     def _lost(self, loss: Loss) -> Iterator[pa.RecordBatch]:
         segment_id = loss.missing_of
-        if segment_id is not None and self._is_deleted(self.partition, segment_id):
+        was_deleted = segment_id is not None and self._is_deleted(self.partition, segment_id)
+        if was_deleted:
             if not self._has_begun:
                 self._deleted_before.append(loss)
                 return
@@ -270,7 +274,7 @@ class PartitionRecords:
             return  # read only to learn how transactions ended
         self.lost_offsets += last - first + 1
         self.last_lost_offset = max(self.last_lost_offset, last)
-        if self._request.on_damage is OnDamage.FAIL:
+        if self._request.on_damage is OnDamage.FAIL and not (was_deleted and self._passes_over_deleted):
             raise LostRecords(loss.finding)
         if self._request.on_damage is OnDamage.ROW:
             about = loss.finding.about
