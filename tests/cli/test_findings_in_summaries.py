@@ -72,3 +72,15 @@ def test_where_much_is_found_it_is_counted_or_listed_as_where_nothing_is(places:
         assert len(findings) > 0, command
         assert all(are_findings(findings)), command
         assert not any(are_findings(items)), command
+
+
+def test_a_document_says_what_makes_its_exit_code_grave(places: Mapping[str, str]) -> None:
+    shutil.rmtree(Path(places["data"]) / "__remote_log_metadata-2")
+    found: dict[str, list[Any]] = {}
+
+    for command in ("store compare", "store copy", "orphans scan", "estimate cost"):
+        words = [word for word in WORDS[command] if word not in ("-o", "jsonl")]
+        outcome = run(command, (*words, "-o", "json"), places)
+        found[command] = [one["code"] for one in outcome.document()["summary"].get("findings", [])]
+
+    assert all("metadata-partition-missing" in codes for codes in found.values()), found

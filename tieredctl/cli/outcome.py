@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -49,6 +49,8 @@ def finish(
     """
     speaks = output not in _DOCUMENTS and not quiet
     first = {told(finding) for finding in say_what_is_incomplete(findings, tolerance)} if speaks else set()
+    if output in _DOCUMENTS:
+        listing = _with_findings(listing, findings)
     if tolerance.ignored:
         listing = _with_ignored(listing, (findings, listed), tolerance)
     for sentence in () if quiet else sentences:
@@ -98,6 +100,19 @@ class _ReadToEnd:
         except BrokenPipeError:
             discard(self._out)
             self._out.writelines(rest)
+
+
+def _with_findings(listing: Listing, findings: Sequence[Finding]) -> Listing:
+    """The same, and what was found in its summary, where that has no findings of its own: nothing else says why the
+    exit code is not 0."""
+
+    def summary() -> Mapping[str, Any]:
+        fields = listing.summary() if callable(listing.summary) else listing.summary
+        if "findings" in fields or not findings:
+            return fields
+        return {**fields, "findings": finding_documents(findings)}
+
+    return replace(listing, summary=summary)
 
 
 def _with_ignored(listing: Listing, findings: Sequence[Sequence[Finding]], tolerance: Tolerance) -> Listing:
