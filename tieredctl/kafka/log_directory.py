@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.file_names import CLUSTER_METADATA_FOLDER
+from tieredctl.formats.metadata_records import decode_event
 from tieredctl.formats.partition_metadata import PARTITION_METADATA_FILE, read_partition_metadata
 from tieredctl.formats.record_chunks import MetadataRecord, RecordChunk, chunk_of
 from tieredctl.kafka.local_logs import (
@@ -25,6 +26,7 @@ from tieredctl.kafka.metadata_log import MetadataLog
 from tieredctl.kafka.node_replay import NodeReplay
 from tieredctl.kafka.partition_log import PartitionLog, passed_over
 from tieredctl.kraft.image import ClusterImage
+from tieredctl.model.events import RemoteLogSegmentMetadataSnapshot
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject
 from tieredctl.model.findings import Finding
@@ -138,8 +140,20 @@ class LogDirectories:
         self._end_offsets[metadata_partition] = max(known_end, replicas[0].end_offset)
 
     def tiered_besides(self, known: Collection[TopicIdPartition]) -> Sequence[TopicIdPartition]:
-        """See `WitnessedSource`."""
-        return sorted(one for folder in self._found.folders for one in read_tiered_partitions(folder, known))
+        """See `WitnessedSource`. A running broker may have begun, copied and trimmed one since the metadata was read:
+        what the metadata gained until now explains it."""
+        tiered = {one for folder in self._found.folders for one in read_tiered_partitions(folder, known)}
+        return sorted(tiered - self._named_since()) if tiered else []
+
+    def _named_since(self) -> set[TopicIdPartition]:
+        """The user partitions of events that were written after those that were read."""
+        now = LogDirectories(self._found.folders, self._topic)
+        return {
+            partition
+            for number in now.metadata_partitions()
+            for chunk in now.chunks(number, self._end_offsets.get(number, 0))
+            for partition in _named_in(chunk)
+        }
 
     def offset_range(self, metadata_partition: int) -> OffsetRange:
         start = self._start_offset(metadata_partition)
@@ -276,6 +290,14 @@ def _merged(topic: str, partition: int, replicas: Sequence[PartitionLog], from_o
             yield chunk_of(rows, findings)
             rows, findings[:] = [], []
     yield chunk_of(rows, findings)
+
+
+def _named_in(chunk: RecordChunk) -> Iterator[TopicIdPartition]:
+    for record in chunk.records():
+        with suppress(DecodeError):
+            event = decode_event(record.value or b"")
+            if not isinstance(event, RemoteLogSegmentMetadataSnapshot):
+                yield event.topic_id_partition
 
 
 def _offset(row: tuple[MetadataRecord, Path]) -> int:
