@@ -137,7 +137,15 @@ def _local_log(folder: Path, log_start_offset: int | None) -> LocalLog | None:
     if not starts or not entries:
         return None
     epochs = tuple((entry.epoch, entry.start_offset) for entry in entries)
-    return LocalLog(epochs, min(starts), log_start_offset)
+    return LocalLog(epochs, min(starts), _moved_on(log_start_offset, epochs[0][1], min(starts)))
+
+
+def _moved_on(checkpointed: int | None, first_epoch_start: int, local_start: int) -> int | None:
+    """A log start offset. A running broker writes its checkpoint once a minute, but cuts the leader epochs as soon as
+    it moves the log start; only epochs that were made anew of the local log begin just where that does."""
+    if checkpointed is None or first_epoch_start == local_start:
+        return checkpointed
+    return max(checkpointed, first_epoch_start)
 
 
 def log_dir_owner(log_dir: Path) -> MetaProperties:
