@@ -7,12 +7,15 @@ corruption too.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.clock import Clock
+from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding, exit_code_of
 from tieredctl.ops.documents import Document
 from tieredctl.ops.guards.lease import lease_held
@@ -31,6 +34,7 @@ from tieredctl.ops.verification.report import Level
 from tieredctl.ports.layout import Rewrapping, RewrappingLayout
 from tieredctl.ports.object_store import RESERVED_FOLDER, ObjectStore, WritableObjectStore
 from tieredctl.ports.store_kinds import Address, from_everywhere, store_kind
+from tieredctl.rlmm.replayed_metadata import ReplayedMetadata
 from tieredctl.storage.server_side import server_side_copies
 from tieredctl.wiring.listing_place import bucket_place
 from tieredctl.wiring.places import MetadataPlace, StorePlace
@@ -130,6 +134,8 @@ class StoreCopying:
     """Of the source; the destination's are added once it was copied to."""
     reserved: Sequence[str]
     """The source, where it has objects of tieredctl's own, which are left out."""
+    promised: ReplayedMetadata | None
+    """The metadata by which the copy was planned, if any."""
 
     def source(self) -> Document:
         """What it is about."""
@@ -170,8 +176,18 @@ class StoreCopying:
         return [*settings_to_change(layout.name, source, destination, of_key_pair)]
 
     def look_at_destination(self) -> None:
-        """Holds the destination against the metadata. Raises TieredctlError as `verify` does."""
-        self.findings += _findings(self.stores.judged(destination=True))
+        """Holds the destination against the metadata. An object that is not there came after the last look, and is not
+        lost, where the source has it and nothing promised it when the copy was planned. Raises TieredctlError as
+        `verify` does."""
+        found = _findings(self.stores.judged(destination=True))
+        missing = {one.about for one in found if one.code is FindingCode.OBJECT_MISSING}
+        about = [one for one in missing if isinstance(one, SegmentSubject)]
+        promised = _finished(self.promised, {one.segment_id for one in about})
+        since = {one for one in about if one.segment_id not in promised and self._has_source(one.key)}
+        self.findings += [one for one in found if one.about not in since]
+
+    def _has_source(self, key: str | None) -> bool:
+        return key is not None and self.comparison.source.head(key) is not None
 
 
 @contextmanager
@@ -190,7 +206,9 @@ def store_copying(stores: TwoStores, by: By, *, to_apply: bool) -> Iterator[Stor
     cluster_id = None if judged is None else judged.source.get("clusterId")
     with difference(comparison, turns) as planned:
         yield StoreCopying(
-            stores, comparison, planned, turns, writable, cluster_id, _findings(judged), _with_reserved(source)
+            *(stores, comparison, planned, turns, writable, cluster_id, _findings(judged)),
+            reserved=_with_reserved(source),
+            promised=replayed,
         )
 
 
@@ -200,6 +218,14 @@ def _may_grow(judged: Verified | None, stores: TwoStores, source: ObjectStore) -
         return False
     layout = stores.source.layout_in(source)
     return may_sizes_change(judged.result.metadata, judged.metadata_findings, layout)
+
+
+def _finished(metadata: ReplayedMetadata | None, segment_ids: Collection[str]) -> set[str]:
+    """Which of some segments were copied in full, by the metadata."""
+    if metadata is None:
+        return set()
+    known = (segment.metadata for _, segment in metadata.known(metadata.named(segment_ids)))
+    return {one.segment_id for one in known if one.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED}
 
 
 def _with_reserved(*stores: ObjectStore) -> list[str]:
