@@ -78,3 +78,17 @@ def test_a_partition_that_no_log_directory_has_is_reported(copied: Path, gone: s
 
     assert [one.code for one in findings] == [FindingCode.CHECK_NOT_MADE]
     assert exit_code_of(findings) is ExitCode.INCOMPLETE
+
+
+def test_a_log_that_a_broker_trims_while_its_partition_is_read_is_not_read_and_not_lost(copied: Path) -> None:
+    active = logs_of(copied)[-1]
+    with captured_records(copied, TOPIC, with_local=True) as opened:
+        (partition,) = opened.partitions
+        active.unlink()
+
+        records = opened.read(partition, RecordRequest(on_damage=OnDamage.SKIP))
+        offsets = {row[0] for row in rows_of(records)}
+
+    assert offsets == set(range(int(active.stem)))
+    assert [one.code for one in records.findings] == [FindingCode.UNREADABLE]
+    assert exit_code_of(records.findings) is ExitCode.INCOMPLETE

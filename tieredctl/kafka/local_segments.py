@@ -172,6 +172,10 @@ class LocalSegmentFiles:
         try:
             yield path
         except FileNotFoundError:
+            if part is Part.LOG:
+                # It was there when its folder was listed: a running broker trims what is copied, and retention deletes.
+                message = f"{path} was deleted since its folder was listed, as running brokers do."
+                raise TieredctlError(ErrorCode.UNREADABLE, message) from None
             raise TieredctlError(ErrorCode.OBJECT_MISSING, f"{path} does not exist.") from None
         except PermissionError as error:
             raise forbidden(error) from None
