@@ -158,6 +158,6 @@ def _why_unknown(present: list[TopicIdPartition], selection: Selection) -> str:
     if partitions:
         listed = ", ".join(map(str, partitions))
         numbered = f"{'partition' if len(partitions) == 1 else 'partitions'} {listed}"
-        named = f"{topic}:{numbers_text(selection.numbers)}"
+        named = f"{topic}:{numbers_text(selection.numbers)}" if selection.numbers else str(selection.partitions)
         return f"The metadata has no event of {named}; of topic {topic} it knows {numbered}."
     return f"The metadata has no event of topic {topic}."
