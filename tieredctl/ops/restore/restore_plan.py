@@ -26,7 +26,7 @@ from tieredctl.ops.metadata_recovery.recovery_plan import Recovery
 from tieredctl.ops.restore.metadata_logs import RESTORED_EPOCH, WrittenLog, event_logs, group_logs, new_events
 from tieredctl.ops.restore.node_files import DirectoryWriter, demand_usable, in_segments, new_nodes
 from tieredctl.ops.restore.placement import NewNode, Placement
-from tieredctl.ops.restore.restored_logs import Origin, RestoredLog, RestoredLogRow, unknown_logs
+from tieredctl.ops.restore.restored_logs import Origin, RestoredLog, RestoredLogRow, not_below_logs, unknown_logs
 from tieredctl.ports.cluster import CommittedOffset
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 from tieredctl.process.progress import note
@@ -95,7 +95,8 @@ class RestorePlan:
             message = f"groups' offsets do not come back: when the set was begun, there was no {GROUPS_TOPIC}"
             evidence = {"what": GROUPS_TOPIC, "groupOffsets": len(self.committed)}
             of_groups = [Finding(FindingCode.BACKUP_INCOMPLETE, GROUPS_TOPIC, message, evidence)]
-        return [*(() if self.recovery is None else self.recovery.all_findings()), *of_logs, *of_groups]
+        of_segments = () if self.recovery is None else self.recovery.all_findings()
+        return [*not_below_logs(of_segments, self.logs), *of_logs, *of_groups]
 
     @property
     def is_without_backup(self) -> bool:

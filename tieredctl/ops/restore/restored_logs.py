@@ -12,6 +12,7 @@ from tieredctl.formats.checkpoints import EpochEntry
 from tieredctl.model.counted import counted
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.finding_subjects import PartitionSubject
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
 from tieredctl.model.local_log import LeaderLog, epochs_from
@@ -213,6 +214,17 @@ class LogsInStore:
             if error.code not in _LINEAGE_UNREADABLE:
                 raise
         return _joined(sorted(segments, key=_epoch_and_end))
+
+
+def not_below_logs(findings: Iterable[Finding], logs: Mapping[TopicIdPartition, RestoredLog]) -> Iterator[Finding]:
+    """The findings without gaps below the start of their partition's log, as the set has it: nobody reads there."""
+    for finding in findings:
+        about = finding.about
+        if finding.code is FindingCode.OFFSET_GAP and isinstance(about, PartitionSubject) and about.offsets is not None:
+            log = logs.get(about.partition)
+            if log is not None and log.origin is Origin.SEGMENTS and about.offsets[1] < log.log_start_offset:
+                continue
+        yield finding
 
 
 def unusable_offsets(recovery: PartitionRecovery) -> list[int]:
