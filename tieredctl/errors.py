@@ -360,7 +360,8 @@ def system_error(fault: OSError | MemoryError) -> TieredctlError:
     if fault.errno == ENAMETOOLONG:
         return TieredctlError(ErrorCode.PATH_MISSING, what)
     if fault.errno in (ENOSPC, EDQUOT):
-        return TieredctlError(ErrorCode.UNWRITABLE, what)
+        hint = None if named else "Make room where the output goes, and where temporary files do (TMPDIR)."
+        return TieredctlError(ErrorCode.UNWRITABLE, what, hint=hint)
     return TieredctlError(ErrorCode.UNREADABLE, what, hint="")
 
 
