@@ -84,6 +84,31 @@ def test_what_is_gone_by_then_is_neither_reported_nor_planned_and_what_is_left_i
         assert (totals.objects, totals.listed_objects) == expected, ending
 
 
+class ReadWithLosses(Retention):
+    """The first reading of the metadata has a deletion that goes on; the second one lacks events, and has others."""
+
+    def __init__(self, *second: MetadataEvent) -> None:
+        super().__init__()
+        self._readings = [[*BEFORE, updated(3, DELETING)], [*second]]
+
+    def read_metadata(self) -> EventStream:
+        return EventStream(EventsInMemory(self._readings.pop(0)))
+
+
+def test_a_second_reading_that_lost_events_tells_all_the_same_what_went_on() -> None:
+    for second, status in (
+        ([*copied(3, 20, 29), updated(3, DELETING), updated(3, DELETED)], "in-progress"),
+        (copied(3, 20, 29), "orphan"),
+        ([], "orphan"),
+    ):
+        scan = ReadWithLosses(*second).scan()
+
+        found = {document["key"]: document["status"] for document in scan.documents()}
+
+        assert {found[key] for key in objects_of(3)} == {status}
+        assert "metadata-cut-short" in {finding.code for finding in scan.findings}
+
+
 class WrittenAgain(Retention):
     """Somebody writes what deletion left behind again, when the store was listed."""
 

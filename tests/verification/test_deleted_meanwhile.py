@@ -8,13 +8,16 @@ from functools import partial
 from tests.faults.cluster import LAYOUT, EventsInMemory
 from tests.metadata_logs import DELETED, DELETING, FIRST_TIMESTAMP_MS, PARTITION, copied, segment_id, updated
 from tieredctl.errors import ErrorCode, TieredctlError
+from tieredctl.formats.record_chunks import RecordChunk
 from tieredctl.model.clock import Clock
+from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.verification.engine import LocalEngine
 from tieredctl.ops.verification.options import VerifyOptions
 from tieredctl.ops.verification.report import Level
 from tieredctl.ops.verification.verify import verify
 from tieredctl.ports.layout import ExplainedKey, Part
+from tieredctl.ports.metadata_source import OffsetRange, truncated
 from tieredctl.ports.object_store import StoredObject
 from tieredctl.storage.memory import MemoryStore
 
@@ -86,3 +89,53 @@ def test_a_second_reading_that_lost_events_excuses_nothing() -> None:
         found = verify(EventStream(events), store, LAYOUT, LocalEngine(), options, read_again=again)
 
         assert {"object-missing", "metadata-cut-short"} <= {one.code.value for one in found.findings}, what
+
+
+def test_a_second_reading_that_lost_events_tells_all_the_same_what_was_deleted() -> None:
+    events, store = EventsInMemory([*copied(1, 0, 9), *copied(2, 10, 19), *copied(3, 20, 29)]), MemoryStore()
+    for key in objects_of(1):
+        store.put(key, b"bytes", FIRST_TIMESTAMP_MS)
+    began = EventsInMemory([*copied(2, 10, 19), *copied(3, 20, 29), updated(3, DELETING)])
+    ended = EventsInMemory([*copied(3, 20, 29), updated(3, DELETING), updated(3, DELETED)])
+
+    for again in (began, ended):
+        options = VerifyOptions(Level.LISTING, Clock(LATER_MS, LATER_MS))
+        read_again = partial(EventStream, again)
+        found = verify(EventStream(events), store, LAYOUT, LocalEngine(), options, read_again=read_again)
+
+        missing = {str(one.evidence["key"]) for one in found.findings if one.code == "object-missing"}
+        assert "metadata-cut-short" in {one.code.value for one in found.findings}
+        assert missing == objects_of(LEFT)
+
+
+class Trimmed(EventsInMemory):
+    """Its events up to an offset are gone by retention of the metadata topic, and it says so."""
+
+    first = 0
+
+    def findings(self) -> list[Finding]:
+        return [truncated(0, self.first)]
+
+    def chunks(self, metadata_partition: int, from_offset: int = 0) -> Iterator[RecordChunk]:
+        return super().chunks(metadata_partition, max(from_offset, self.first))
+
+    def offset_range(self, metadata_partition: int) -> OffsetRange:
+        return OffsetRange(self.first, len(self.events))
+
+
+def test_a_beginning_that_is_lost_once_more_between_the_readings_excuses_nothing() -> None:
+    """The first reading already lacked the events of a segment; the second one those of the missing one, too."""
+    events = [*copied(1, 0, 9), *copied(2, 10, 19), *copied(3, 20, 29)]
+    before, again, store = Trimmed(events), Trimmed(events), MemoryStore()
+    before.first, again.first = 2, 4
+    for key in objects_of(3):
+        store.put(key, b"bytes", FIRST_TIMESTAMP_MS)
+    options = VerifyOptions(Level.LISTING, Clock(LATER_MS, LATER_MS))
+
+    found = verify(
+        EventStream(before), store, LAYOUT, LocalEngine(), options, read_again=lambda: EventStream(again)
+    ).findings
+
+    assert {str(one.evidence["key"]) for one in found if one.code == "object-missing"} == objects_of(2)
+    starts = [one.evidence["logStartOffset"] for one in found if one.code == "metadata-truncated"]
+    assert starts == [2, 4]

@@ -81,14 +81,19 @@ def lost_between(earlier: ReadStream, later: ReadStream) -> list[Finding]:
 
     What such a later reading does not say is no movement: it excuses nothing that was found by the earlier one.
     """
-    earlier_findings = {(one.code, one.subject) for one in earlier.findings}
-    lost = [one for one in doubts(later.findings) if (one.code, one.subject) not in earlier_findings]
+    known = {(one.code, one.subject): _log_start(one) for one in earlier.findings}
+    lost = [one for one in doubts(later.findings) if _log_start(one) > known.get((one.code, one.subject), -1)]
     there = {*later.source.metadata_partitions()}
     for number in earlier.source.metadata_partitions():
         before, now = earlier.end_offset(number), later.end_offset(number) if number in there else 0
         if now < before:
             lost.append(cut_short(number, now, before, "earlier readings"))
     return lost
+
+
+def _log_start(finding: Finding) -> int:
+    """Where the log begins of whose beginning it says that it is lost; 0 for any other finding."""
+    return int(str(finding.evidence["logStartOffset"])) if "logStartOffset" in finding.evidence else 0
 
 
 def demand_nothing_lost(stream: ReadStream, why: str) -> None:

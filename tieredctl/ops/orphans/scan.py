@@ -339,7 +339,7 @@ class MovedSegments:
     first: EventStream
     """The first reading."""
     lost: list[Finding] = field(default_factory=list)
-    """What the second reading lacks: then nothing is known to have moved."""
+    """What the second reading lacks: then only what it has in a later state is known to have moved."""
     _now: SegmentStates | None = None
 
     def have_moved(self, then: SegmentStates, rows: Ints) -> Flags:
@@ -350,10 +350,14 @@ class MovedSegments:
         if not may_go_on.any():
             return moved
         now, rows = self._read(), rows[may_go_on]
-        if self.lost:
-            return moved
         rows_now = now.rows.rows_of(then.segment_ids.at(rows))
         is_known = rows_now != NOT_FOUND
+        if self.lost:
+            states_now = now.states[rows_now[is_known]]
+            went_on = np.zeros(len(rows), np.bool_)
+            went_on[is_known] = (states_now > then.states[rows[is_known]]) & (states_now != NO_STATE)
+            moved[may_go_on] = went_on
+            return moved
         same = np.zeros(len(rows), np.bool_)
         same[is_known] = now.states[rows_now[is_known]] == then.states[rows[is_known]]
         moved[may_go_on] = ~same

@@ -71,7 +71,7 @@ def verify(
         later = read_again()
         again = replayed(later, selection)
         lost = lost_between(stream, later)
-        believed = result.findings if lost else confirmed(result.findings, metadata, again)
+        believed = (not_deleted_since if lost else confirmed)(result.findings, metadata, again)
         result.findings = still_there([*believed, *lost], store)
     result.findings = concerning(result.findings, selection.segment_ids)
     result.findings += options.topic_sources.findings()
@@ -136,6 +136,16 @@ def confirmed(findings: Iterable[Finding], before: ReplayedMetadata, after: Repl
     return [finding for finding in every if all(then.get(one) == now.get(one) for one in finding.about.segment_ids)]
 
 
+def not_deleted_since(findings: Iterable[Finding], before: ReplayedMetadata, after: ReplayedMetadata) -> list[Finding]:
+    """The findings but for those of segments whose deletion began or ended since, by an event of metadata that was read
+    afterwards and lacks others: what it has holds all the same, and what it lacks excuses nothing."""
+    every = list(findings)
+    named = {one for finding in every for one in finding.about.segment_ids}
+    then, now = _states(before, named), _states(ReplayedMetadata(after.events, keep_deleted=True), named)
+    deleted = {one for one, state in then.items() if now.get(one) in _OF_DELETION and now[one] > state}
+    return [finding for finding in every if deleted.isdisjoint(finding.about.segment_ids)]
+
+
 def still_there(findings: Sequence[Finding], store: ObjectStore) -> list[Finding]:
     """The findings, except those of unreferenced objects that no longer exist: they were listed while a
     broker was deleting them. Each is asked for by name, as far as its key says whose it is; what a store that does not
@@ -183,6 +193,7 @@ def _states(metadata: ReplayedMetadata, segment_ids: Iterable[str]) -> dict[str,
     return {segment.metadata.segment_id: segment.metadata.state for _, segment in metadata.known(rows)}
 
 
+_OF_DELETION = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
 _BY_ABSENCE = (
     FindingCode.OBJECT_MISSING,
     FindingCode.OBJECT_UNREFERENCED,
