@@ -123,6 +123,19 @@ def test_a_segment_that_nobody_reads_any_more_is_not_read_to_its_end(captures: P
     assert (unread.exit_code, unread.err) == (ExitCode.CLEAN, "")
 
 
+def test_what_is_made_for_a_closed_stdout_alone_is_refused(captures: Path, tmp_path: Path) -> None:
+    store = f"file:{captures}/kafka-4.3.1/remote/kafka-tiered-storage"
+    read = f"remote read {SEGMENT_ID} --to - --store {store} --layout local"
+    for words in (read, "support-bundle --to -"):
+        for closed, code in ((">&-", ExitCode.FAILURE), (f">{tmp_path}/read", ExitCode.CLEAN)):
+            script = f"{sys.executable} -m tieredctl {words} {closed}"
+            command = ["bash", "-c", script]
+            done = subprocess.run(command, stderr=subprocess.PIPE, text=True, env=environment(), check=False)
+
+            assert done.returncode == code, done.stderr
+            assert done.stderr.startswith("tieredctl: stdout is closed: ") is (code is ExitCode.FAILURE)
+
+
 def test_what_is_wrong_with_a_segment_up_to_where_its_reader_went_is_said(captures: Path, tmp_path: Path) -> None:
     words = damaged_segment(captures, tmp_path / "store", 2, MANY - 2)
 

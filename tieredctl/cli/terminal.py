@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TextIO
+
+from tieredctl.errors import ErrorCode, TieredctlError
 
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 _COERCED = "C.UTF-8"
@@ -23,9 +26,12 @@ def width_of(stream: TextIO) -> int | None:
         return None
 
 
-def was_closed(stream: TextIO) -> bool:
-    """Whether the shell closed it, so that `main` opened the null device in its place."""
-    return getattr(stream, "name", None) == os.devnull
+def demand_stdout(what: str) -> None:
+    """Raises TieredctlError `unwritable` where the shell closed stdout, so that `main` opened the null device in its
+    place. For commands whose product is what they write there: `what` would be lost, and nobody would notice."""
+    if getattr(sys.stdout, "name", None) == os.devnull:
+        hint = "Redirect it to a file, or to /dev/null."
+        raise TieredctlError(ErrorCode.UNWRITABLE, f"stdout is closed: {what} cannot be written.", hint=hint)
 
 
 def has_colours(stream: TextIO) -> bool:

@@ -23,7 +23,7 @@ from tieredctl.cli.pages.report_options import ReportOptions
 from tieredctl.cli.places import MetadataOptions, PartitionOptions, RemoteOptions, SegmentOptions
 from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.shown_quantities import moment_column, size_column
-from tieredctl.cli.terminal import coloured, has_blocks, width_of
+from tieredctl.cli.terminal import coloured, demand_stdout, has_blocks, width_of
 from tieredctl.cli.view import FindingsView, ProgressView, Talk, ToleranceOptions, View
 from tieredctl.drawing.scale import bars
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
@@ -188,6 +188,8 @@ def read(
 
     For example: tieredctl remote read zYJ8cWbWS6Wrn_UH97CRKw --to segment.log --store s3://kafka-tiered
     """
+    if to == _STDOUT and not dry_run:
+        demand_stdout("the segment's bytes")
     opened, chosen = remote_options.place().open()
     selection = replace(selected.selection(), segment_ids=(segment_id,))
     place = metadata_options.place()

@@ -20,7 +20,7 @@ from tieredctl.cli.records.binary_output import WRITERS, RecordOutput
 from tieredctl.cli.records.record_files import RecordFiles
 from tieredctl.cli.records.record_items import ITEM_FIELDS, RecordFormat, shown_items, table_columns
 from tieredctl.cli.records.shown_bytes import BytesAs, ShownBytes
-from tieredctl.cli.terminal import was_closed, width_of
+from tieredctl.cli.terminal import demand_stdout, width_of
 from tieredctl.cli.view import Talk, ToleranceOptions
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError, worst
 from tieredctl.model.counted import counted
@@ -171,9 +171,8 @@ def _demand_fitting(
     if output.is_binary and output_dir is None and sys.stdout.isatty():
         hint = "Redirect it to a file, or into a program that reads it."
         raise TieredctlError(ErrorCode.USAGE, f"-o {output} is not for a terminal.", hint=hint)
-    if output_dir is None and was_closed(sys.stdout):
-        hint = "Redirect it to a file, or to /dev/null."
-        raise TieredctlError(ErrorCode.UNWRITABLE, "stdout is closed: records cannot be written.", hint=hint)
+    if output_dir is None:
+        demand_stdout("records")
 
 
 def _selection(where: str, topic_ids: list[str] | None) -> Selection:

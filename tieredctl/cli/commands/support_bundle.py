@@ -23,6 +23,7 @@ from tieredctl.cli.options import DryRun
 from tieredctl.cli.outcome import discard
 from tieredctl.cli.places import MetadataOptions, RemoteOptions, ResultOptions
 from tieredctl.cli.result_listing import result_listing
+from tieredctl.cli.terminal import demand_stdout
 from tieredctl.cli.trouble.bundle import (
     MANIFEST,
     Part,
@@ -83,6 +84,7 @@ def support_bundle(
     if to != _STDOUT:
         demand_replaceable(to, force=force, dry_run=dry_run)
     elif not dry_run:
+        demand_stdout("the bundle")
         _demand_no_terminal()
     if metadata_options.are_given:
         metadata_options.place()  # which refuses options that exclude each other
