@@ -55,9 +55,8 @@ def answering(monkeypatch: pytest.MonkeyPatch, operation: str, body: str) -> Ite
 
 
 def page(*, token: str = "", **fields: str) -> str:
-    truncated = (
-        f"<IsTruncated>true</IsTruncated><NextContinuationToken>{token}</NextContinuationToken>" if token else ""
-    )
+    more = f"<IsTruncated>true</IsTruncated><NextContinuationToken>{token}</NextContinuationToken>"
+    truncated = more if token else "<IsTruncated>false</IsTruncated>"
     contents = f"<Contents>{CONTENTS.format(**fields)}</Contents>" if fields else ""
     return f"<ListBucketResult>{contents}{truncated}</ListBucketResult>"
 
@@ -84,6 +83,14 @@ def test_an_answer_that_is_not_a_listing_or_repeats_itself_is_named(monkeypatch:
             listing_of(monkeypatch, body)
         # What is cut is asked for again.
         assert raised.value.code in ("unreadable", "store-unreachable"), body
+
+
+def test_a_page_that_does_not_say_whether_more_comes_is_not_taken_for_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    for said in ("", "<IsTruncated/>", "<IsTruncated>maybe</IsTruncated>"):
+        body = page(**SOUND).replace("<IsTruncated>false</IsTruncated>", said)
+
+        with refused_with("unreadable", said):
+            listing_of(monkeypatch, body)
 
 
 PARTS = "<Part><PartNumber>1</PartNumber><Size>5</Size><ETag>e</ETag></Part>"

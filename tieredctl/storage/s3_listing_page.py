@@ -15,6 +15,7 @@ LISTED = "Listed"
 """Where in an answer the objects are: (name, bytes, time in ms, ETag, storage class), with names as they are."""
 
 _ROOT = "ListBucketResult"
+_IS_TRUE = {"true": True, "false": False}
 
 
 def read_listing_page(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any) -> None:
@@ -59,7 +60,8 @@ def _page(page: ElementTree.Element) -> dict[str, Any]:
             fields_of_page[name] = element.text or ""
     is_encoded = fields_of_page.get("EncodingType") == "url"
     answer: dict[str, Any] = {LISTED: [_object(fields, is_encoded) for fields in objects]}
-    if fields_of_page.get("IsTruncated", "").lower() == "true":
+    # Every server says whether more comes: a page that does not may be cut short.
+    if _IS_TRUE[fields_of_page["IsTruncated"].strip().lower()]:
         answer |= {"IsTruncated": True, "NextContinuationToken": fields_of_page["NextContinuationToken"]}
     return answer
 
