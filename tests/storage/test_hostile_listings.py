@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import repeat
 from typing import Any
@@ -91,6 +91,19 @@ def test_a_page_that_does_not_say_whether_more_comes_is_not_taken_for_the_last(m
 
         with refused_with("unreadable", said):
             listing_of(monkeypatch, body)
+
+
+def test_nor_is_one_of_uploads_of_parts_or_of_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    listings: tuple[tuple[str, str, Callable[[S3Store], Any]], ...] = (
+        ("ListMultipartUploads", "ListMultipartUploadsResult", lambda store: list(store.multipart_uploads())),
+        ("ListParts", "ListPartsResult", lambda store: store.multipart_upload_bytes(UPLOAD)),
+        ("ListObjectVersions", "ListVersionsResult", lambda store: list(store.kept_versions())),
+    )
+    for operation, root, listed in listings:
+        for said in ("", "<IsTruncated>true</IsTruncated>"):
+            body = f"<{root}>{said}</{root}>"
+            with refused_with("unreadable", body), answering(monkeypatch, operation, body) as store:
+                listed(store)
 
 
 PARTS = "<Part><PartNumber>1</PartNumber><Size>5</Size><ETag>e</ETag></Part>"

@@ -35,8 +35,8 @@ def copying(folder: Path) -> Iterator[StoreCopying]:
     for name in ("source", "copy"):
         write_objects(folder / name, 0)
     write_metadata(folder / "data", 0)
-    places = (StorePlace(f"file:{folder / name}", {}, "local") for name in ("source", "copy"))
-    stores = TwoStores(*places, MetadataPlace(log_dirs=(folder / "data",)), 0)
+    source, copy = (StorePlace(f"file:{folder / name}", {}, "local") for name in ("source", "copy"))
+    stores = TwoStores(source, copy, MetadataPlace(log_dirs=(folder / "data",)), 0)
     with store_copying(stores, By.SIZE, to_apply=False) as planned:
         yield planned
 

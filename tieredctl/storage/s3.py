@@ -33,7 +33,7 @@ from tieredctl.storage.refusals import (
     replaced_while_read,
 )
 from tieredctl.storage.s3_checksums import checksums_in
-from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure, refusal
+from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure, following, refusal
 from tieredctl.storage.s3_copy import COPIED_PART_BYTES, copy_at_once, copy_if_absent, copy_in_parts
 from tieredctl.storage.s3_listing_page import LISTED, whole_seconds_ms
 from tieredctl.storage.s3_upload import content_md5, upload_in_parts
@@ -128,10 +128,10 @@ class S3Store(BucketStore[S3Connection]):
         while True:
             page = self._request("list_multipart_uploads", **parameters)
             yield page
-            if not page.get("IsTruncated"):
+            marker = following(page, self.url, "NextKeyMarker", "NextUploadIdMarker")
+            if marker is None:
                 return
-            parameters["KeyMarker"] = _decoding(page)(page["NextKeyMarker"])
-            parameters["UploadIdMarker"] = page["NextUploadIdMarker"]
+            parameters |= {"KeyMarker": _decoding(page)(marker[0]), "UploadIdMarker": marker[1]}
 
     def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
         demand(Capability.MULTIPART_UPLOADS, self.capabilities, self.url)
@@ -155,9 +155,10 @@ class S3Store(BucketStore[S3Connection]):
         while True:
             page = self._request("list_parts", **parameters)
             yield page
-            if not page.get("IsTruncated"):
+            marker = following(page, self.url, "NextPartNumberMarker")
+            if marker is None:
                 return
-            parameters["PartNumberMarker"] = page["NextPartNumberMarker"]
+            (parameters["PartNumberMarker"],) = marker
 
     def write(self, key: str, data: bytes) -> StoredObject:
         return self._put(key, data)

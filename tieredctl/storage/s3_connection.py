@@ -100,6 +100,15 @@ class S3Failure(TieredctlError):
         self.reason = reason
 
 
+def following(page: Answer, url: str, *markers: str) -> list[Any] | None:
+    """Where the next page of a listing begins, by these fields of a page; None after the last one. Raises S3Failure
+    `unreadable` where a page does not say: it may be cut short, and what is not listed would count as not there."""
+    try:
+        return [page[name] for name in markers] if page["IsTruncated"] else None
+    except KeyError as missing:
+        raise S3Failure(ErrorCode.UNREADABLE, f"{url} lists a page without {missing.args[0]}.") from None
+
+
 @dataclass(frozen=True, slots=True)
 class S3Connection:
     """The settings of a connection, without credentials: boto3 finds those where AWS' own tools do."""
