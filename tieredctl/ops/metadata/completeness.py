@@ -81,8 +81,8 @@ def lost_between(earlier: ReadStream, later: ReadStream) -> list[Finding]:
 
     What such a later reading does not say is no movement: it excuses nothing that was found by the earlier one.
     """
-    known = {(one.code, one.subject): _log_start(one) for one in earlier.findings}
-    lost = [one for one in doubts(later.findings) if _log_start(one) > known.get((one.code, one.subject), -1)]
+    known = {_identity(one) for one in earlier.findings}
+    lost = [one for one in doubts(later.findings) if _identity(one) not in known]
     there = {*later.source.metadata_partitions()}
     for number in earlier.source.metadata_partitions():
         before, now = earlier.end_offset(number), later.end_offset(number) if number in there else 0
@@ -91,9 +91,11 @@ def lost_between(earlier: ReadStream, later: ReadStream) -> list[Finding]:
     return lost
 
 
-def _log_start(finding: Finding) -> int:
-    """Where the log begins of whose beginning it says that it is lost; 0 for any other finding."""
-    return int(str(finding.evidence["logStartOffset"])) if "logStartOffset" in finding.evidence else 0
+def _identity(finding: Finding) -> tuple[AnyFindingCode, str, str]:
+    """What makes it the same at another time. A log that lost more of its beginning has another, whose message says
+    where it begins now."""
+    is_moving = finding.code is FindingCode.METADATA_TRUNCATED
+    return finding.code, finding.subject, finding.message if is_moving else ""
 
 
 def demand_nothing_lost(stream: ReadStream, why: str) -> None:
