@@ -183,11 +183,11 @@ def test_wherever_a_run_is_killed_the_next_one_knows_what_was_known(
         known = mine.ledger.table.rows(["segmentId", "result", "checkedAt"])
         return died, Counter(map(str, known.toArrow().to_pylist()))
 
-    lives, whole = killed_and_run_again(NEVER)
+    died, whole = killed_and_run_again(NEVER)
     writes = len(list((runs.folder / str(NEVER) / "moments").iterdir()))
     ends = {number: killed_and_run_again(number) for number in divided(range(writes))}
 
-    assert (lives, writes >= 6) == (False, True)
+    assert (died, writes >= 6) == (False, True)
     assert ends == dict.fromkeys(ends, (True, whole))
     assert whole.total() == earlier_ledger.ROWS - 1 + 1  # one was not looked at
     assert set(whole.values()) == {1}
