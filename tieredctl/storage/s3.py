@@ -76,9 +76,10 @@ class S3Store(BucketStore[S3Connection]):
             if LISTED not in page:
                 raise S3Failure(ErrorCode.UNREADABLE, f"{self.url} does not answer with a listing.")
             yield page
-            if not page.get("IsTruncated"):
+            marker = following(page, self.url, "NextContinuationToken")
+            if marker is None:
                 return
-            parameters["ContinuationToken"] = page["NextContinuationToken"]
+            (parameters["ContinuationToken"],) = marker
 
     def head(self, key: str) -> StoredObject | None:
         description = self._description(key)

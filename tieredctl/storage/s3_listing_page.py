@@ -60,9 +60,10 @@ def _page(page: ElementTree.Element) -> dict[str, Any]:
             fields_of_page[name] = element.text or ""
     is_encoded = fields_of_page.get("EncodingType") == "url"
     answer: dict[str, Any] = {LISTED: [_object(fields, is_encoded) for fields in objects]}
-    # Every server says whether more comes: a page that does not may be cut short.
-    if _IS_TRUE[fields_of_page["IsTruncated"].strip().lower()]:
-        answer |= {"IsTruncated": True, "NextContinuationToken": fields_of_page["NextContinuationToken"]}
+    if "IsTruncated" in fields_of_page:
+        answer["IsTruncated"] = _IS_TRUE[fields_of_page["IsTruncated"].strip().lower()]
+    if "NextContinuationToken" in fields_of_page:
+        answer["NextContinuationToken"] = fields_of_page["NextContinuationToken"]
     return answer
 
 
