@@ -72,7 +72,7 @@ def finish(
     notice_findings(findings)
     everything = [*findings, *listed]
     if is_measured:
-        metrics.note(listing.summary() if callable(listing.summary) else listing.summary, everything)
+        metrics.note(listing.current_summary(), everything)
     return worst(exit_code_of(everything, tolerance), besides() if callable(besides) else besides)
 
 
@@ -107,7 +107,7 @@ def _with_findings(listing: Listing, findings: Sequence[Finding]) -> Listing:
     exit code is not 0."""
 
     def summary() -> Mapping[str, Any]:
-        fields = listing.summary() if callable(listing.summary) else listing.summary
+        fields = listing.current_summary()
         if "findings" in fields or not findings:
             return fields
         return {**fields, "findings": finding_documents(findings)}
@@ -119,7 +119,7 @@ def _with_ignored(listing: Listing, findings: Sequence[Sequence[Finding]], toler
     """The same, and how many findings are ignored in its summary."""
 
     def summary() -> dict[str, Any]:
-        fields = listing.summary() if callable(listing.summary) else listing.summary
+        fields = listing.current_summary()
         return {**fields, "ignored": sum(one.is_ignored(tolerance) for one in chain.from_iterable(findings))}
 
     return replace(listing, summary=summary)

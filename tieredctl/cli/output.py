@@ -101,6 +101,13 @@ class Listing:
     reads_on: bool = False
     """Whether all items are read though nobody reads the output any more: what they find is the answer."""
 
+    def current_source(self) -> Mapping[str, Any]:
+        """As far as it is known by now; so is the summary."""
+        return self.source() if callable(self.source) else self.source
+
+    def current_summary(self) -> Mapping[str, Any]:
+        return self.summary() if callable(self.summary) else self.summary
+
 
 def render(listing: Listing, output: OutputFormat, out: TextIO, width: int | None = None) -> Sequence[str]:
     """Writes a listing; gives the headings of the columns that are left out because a table of this `width` has no room
@@ -146,8 +153,8 @@ def _write_document(listing: Listing, out: TextIO, syntax: _DocumentSyntax) -> N
         count = 0
         for count, item in enumerate(listing.items, 1):
             items.write((syntax.between if count > 1 else "") + syntax.item(dict(item)))
-        rest = {"kind": listing.kind, "apiVersion": API_VERSION}
-        out.write(syntax.head(rest | {"source": dict(_now(listing.source)), "summary": dict(_now(listing.summary))}))
+        rest = {"source": dict(listing.current_source()), "summary": dict(listing.current_summary())}
+        out.write(syntax.head({"kind": listing.kind, "apiVersion": API_VERSION, **rest}))
         items.seek(0)
         copyfileobj(items, out)
         out.write(syntax.end if count else syntax.without_items)
@@ -190,10 +197,6 @@ def _yaml() -> _DocumentSyntax:
 
 def _json_lines(items: Iterable[Item]) -> Iterator[str]:
     return items.json_lines() if isinstance(items, JsonLines) else (json.dumps(item) + "\n" for item in items)
-
-
-def _now(value: Mapping[str, Any] | Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-    return value() if callable(value) else value
 
 
 def _render_csv(listing: Listing, out: TextIO) -> None:

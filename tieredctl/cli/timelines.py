@@ -91,7 +91,7 @@ def _reported(
 
     table = table_of("Segments", SEGMENT_COLUMNS, [*listing.items])
     plots = list(timeline_plots(chosen))
-    source = listing.source() if callable(listing.source) else listing.source
+    source = listing.current_source()
     return Reported(source, findings, plots=plots, tables=[table], tolerance=view.tolerance)
 
 

@@ -19,6 +19,8 @@ class RemoteLogSegmentState(IntEnum):
 
 STORED_STATES = (RemoteLogSegmentState.COPY_SEGMENT_FINISHED, RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
 """Of a segment that is in remote storage: whole, though its deletion may have begun. Kafka's retention counts these."""
+DELETION_STATES = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
+"""Of a segment that nobody reads any more."""
 
 
 class RemotePartitionDeleteState(IntEnum):

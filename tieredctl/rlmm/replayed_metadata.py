@@ -187,6 +187,11 @@ class ReplayedMetadata:
         wanted, _ = uuids_of_texts(list(segment_ids))
         return rows[UuidSet(wanted).has(self.rows.segment_ids.at(rows))]
 
+    def states_of(self, segment_ids: Iterable[str]) -> dict[str, RemoteLogSegmentState]:
+        """By id, of those of some segments that are known."""
+        known = self.known(self.named(segment_ids))
+        return {segment.metadata.segment_id: segment.metadata.state for _, segment in known}
+
     def earliest_last_events(self) -> Iterator[tuple[TopicIdPartition, int]]:
         """Each partition that has segments, with the time of the earliest of their last events, in milliseconds."""
         count = len(self.partitions)

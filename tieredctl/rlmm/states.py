@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from tieredctl.model.events import DELETION_STATES
 from tieredctl.model.events import RemoteLogSegmentState as Segment
 from tieredctl.model.events import RemotePartitionDeleteState as Partition
 
@@ -50,9 +51,6 @@ class Refusal(Enum):
     """Every change of leader may leave such events, which say nothing new."""
 
 
-_OF_DELETION = frozenset({Segment.DELETE_SEGMENT_STARTED, Segment.DELETE_SEGMENT_FINISHED})
-
-
 def start_refusal(before: Segment | None, after: Segment) -> Refusal | None:
     """Why an event that begins a copy is refused for a segment in state `before`; None where it is taken."""
     if after is not Segment.COPY_SEGMENT_STARTED:
@@ -71,5 +69,5 @@ def update_refusal(before: Segment | None, after: Segment) -> Refusal | None:
 
 def refusal_once_deleted(after: Segment, refusal: Refusal | None) -> Refusal | None:
     """Why an update is refused for a segment whose deletion has finished, which the cache no longer knows."""
-    late = refusal is Refusal.UNKNOWN_SEGMENT and after in _OF_DELETION
+    late = refusal is Refusal.UNKNOWN_SEGMENT and after in DELETION_STATES
     return Refusal.DELETED_ALREADY if late else refusal

@@ -7,7 +7,7 @@ corruption too.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -182,8 +182,12 @@ class StoreCopying:
         found = _findings(self.stores.judged(destination=True))
         missing = {one.about for one in found if one.code is FindingCode.OBJECT_MISSING}
         about = [one for one in missing if isinstance(one, SegmentSubject)]
-        promised = _finished(self.promised, {one.segment_id for one in about})
-        since = {one for one in about if one.segment_id not in promised and self._has_source(one.key)}
+        then = {} if self.promised is None else self.promised.states_of(one.segment_id for one in about)
+        since = {
+            one
+            for one in about
+            if then.get(one.segment_id) is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED and self._has_source(one.key)
+        }
         self.findings += [one for one in found if one.about not in since]
 
     def _has_source(self, key: str | None) -> bool:
@@ -218,14 +222,6 @@ def _may_grow(judged: Verified | None, stores: TwoStores, source: ObjectStore) -
         return False
     layout = stores.source.layout_in(source)
     return may_sizes_change(judged.result.metadata, judged.metadata_findings, layout)
-
-
-def _finished(metadata: ReplayedMetadata | None, segment_ids: Collection[str]) -> set[str]:
-    """Which of some segments were copied in full, by the metadata."""
-    if metadata is None:
-        return set()
-    known = (segment.metadata for _, segment in metadata.known(metadata.named(segment_ids)))
-    return {one.segment_id for one in known if one.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED}
 
 
 def _with_reserved(*stores: ObjectStore) -> list[str]:

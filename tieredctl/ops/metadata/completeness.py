@@ -81,21 +81,16 @@ def lost_between(earlier: ReadStream, later: ReadStream) -> list[Finding]:
 
     What such a later reading does not say is no movement: it excuses nothing that was found by the earlier one.
     """
-    known = {_identity(one) for one in earlier.findings}
-    lost = [one for one in doubts(later.findings) if _identity(one) not in known]
+    known = {(one.code, one.subject) for one in earlier.findings if one.code is not BEGINNING_LOST}
+    # A log that lost more of its beginning has another finding than before.
+    new = (one for one in doubts(later.findings) if (one.code, one.subject) not in known)
+    lost = [one for one in new if one not in earlier.findings]
     there = {*later.source.metadata_partitions()}
     for number in earlier.source.metadata_partitions():
         before, now = earlier.end_offset(number), later.end_offset(number) if number in there else 0
         if now < before:
             lost.append(cut_short(number, now, before, "earlier readings"))
     return lost
-
-
-def _identity(finding: Finding) -> tuple[AnyFindingCode, str, str]:
-    """What makes it the same at another time. A log that lost more of its beginning has another, whose message says
-    where it begins now."""
-    is_moving = finding.code is FindingCode.METADATA_TRUNCATED
-    return finding.code, finding.subject, finding.message if is_moving else ""
 
 
 def demand_nothing_lost(stream: ReadStream, why: str) -> None:

@@ -18,7 +18,7 @@ from tieredctl.formats.uuid_columns import UuidSet, uuids_of_texts
 from tieredctl.formats.windows import Ints
 from tieredctl.model.clock import Clock
 from tieredctl.model.counted import counted
-from tieredctl.model.events import RemoteLogSegmentMetadata, RemoteLogSegmentState
+from tieredctl.model.events import DELETION_STATES, RemoteLogSegmentMetadata, RemoteLogSegmentState
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.model.ids import TopicIdPartition
@@ -36,7 +36,6 @@ from tieredctl.ports.metadata_source import METADATA_TOPIC, NO_BROKER
 from tieredctl.rlmm.cache import DeletedOffsets
 from tieredctl.rlmm.segment_events import EventChunk
 
-_DELETED = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
 _TO_RECOVER = (BEGINNING_LOST, FindingCode.METADATA_EVENTS_LOST)
 _WAY_OUT = "Delete the events up to the next sound one (kafka-delete-records.sh), and run the command again."
 
@@ -73,7 +72,7 @@ class KnownMetadata:
     def deleted(self, segment_ids: Sequence[str]) -> set[str]:
         """The segments that are deleted or being deleted by some event, whether or not their first event is known."""
         if self._deleted is None:
-            self._deleted = UuidSet(self._replay.events.named_in(_DELETED))
+            self._deleted = UuidSet(self._replay.events.named_in(DELETION_STATES))
         return _among(segment_ids, self._deleted)
 
     def deleted_in(self, partition: TopicIdPartition, segment_ids: Sequence[str]) -> set[str]:
@@ -115,7 +114,7 @@ class KnownMetadata:
         events = self._replay.events
         if partition not in events.partitions:
             return UuidSet(uuids_of_texts([])[0])
-        return UuidSet(events.named_in(_DELETED, partition))
+        return UuidSet(events.named_in(DELETION_STATES, partition))
 
     def _by_no_broker(self, partition: TopicIdPartition, state: RemoteLogSegmentState) -> Ints:
         metadata = self._replay.known

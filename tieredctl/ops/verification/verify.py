@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.counted import counted
-from tieredctl.model.events import RemoteLogSegmentState
+from tieredctl.model.events import DELETION_STATES
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import MetadataSubject, PartitionSubject, SegmentSubject, StoreSubject
 from tieredctl.model.findings import Finding, Severity, exit_code_of
@@ -132,7 +132,7 @@ def confirmed(findings: Iterable[Finding], before: ReplayedMetadata, after: Repl
     """
     every = list(findings)
     named = {one for finding in every for one in finding.about.segment_ids}
-    then, now = _states(before, named), _states(after, named)
+    then, now = before.states_of(named), after.states_of(named)
     return [finding for finding in every if all(then.get(one) == now.get(one) for one in finding.about.segment_ids)]
 
 
@@ -141,8 +141,8 @@ def not_deleted_since(findings: Iterable[Finding], before: ReplayedMetadata, aft
     afterwards and lacks others: what it has holds all the same, and what it lacks excuses nothing."""
     every = list(findings)
     named = {one for finding in every for one in finding.about.segment_ids}
-    then, now = _states(before, named), _states(ReplayedMetadata(after.events, keep_deleted=True), named)
-    deleted = {one for one, state in then.items() if now.get(one) in _OF_DELETION and now[one] > state}
+    then, now = before.states_of(named), ReplayedMetadata(after.events, keep_deleted=True).states_of(named)
+    deleted = {one for one, state in then.items() if now.get(one) in DELETION_STATES and now[one] > state}
     return [finding for finding in every if deleted.isdisjoint(finding.about.segment_ids)]
 
 
@@ -187,13 +187,6 @@ def _explained_key(finding: Finding) -> str | None:
     return None
 
 
-def _states(metadata: ReplayedMetadata, segment_ids: Iterable[str]) -> dict[str, RemoteLogSegmentState]:
-    """Of some segments, those that are known."""
-    rows = metadata.named(segment_ids)
-    return {segment.metadata.segment_id: segment.metadata.state for _, segment in metadata.known(rows)}
-
-
-_OF_DELETION = (RemoteLogSegmentState.DELETE_SEGMENT_STARTED, RemoteLogSegmentState.DELETE_SEGMENT_FINISHED)
 _BY_ABSENCE = (
     FindingCode.OBJECT_MISSING,
     FindingCode.OBJECT_UNREFERENCED,
