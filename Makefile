@@ -27,7 +27,8 @@ PACKAGES := $(PLUGINS) $(SPARK)
 CODE := tieredctl tests website $(PACKAGES) $(patsubst %/,%,$(dir $(wildcard benchmarks/__main__.py)))
 
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
-INSTALL_LOCKED := $(PIP) install --require-hashes --no-build-isolation
+# Python compiles what is imported, and keeps it: most of what is installed never is.
+INSTALL_LOCKED := $(PIP) install --require-hashes --no-build-isolation --no-compile
 UV ?= uv
 
 RUN_TESTS := $(BIN)/python -m pytest -p tests.shares --dist loadscope --no-loadscope-reorder $(if $(CI),-p tests.no_skips)
