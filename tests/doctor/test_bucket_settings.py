@@ -191,6 +191,13 @@ def test_archive_tiers_are_listed_to_their_end(server: SettingsServer) -> None:
         assert [one.code.value for one in diagnosed(server)] == [code]
 
 
+def test_a_page_of_archive_tiers_that_does_not_say_it_is_the_last_leaves_them_unknown(server: SettingsServer) -> None:
+    page = "<ListBucketIntelligentTieringConfigurationsOutput></ListBucketIntelligentTieringConfigurationsOutput>"
+    server.answer({**CLEAN, "intelligent-tiering": page})
+
+    assert [one.code.value for one in diagnosed(server)] == ["store-setting-unknown"]
+
+
 def test_a_request_rate_above_the_stores_is_a_finding(server: SettingsServer) -> None:
     settings = open_settings(f"s3://{BUCKET}", {"region": "eu-north-1"})
     rates = {}

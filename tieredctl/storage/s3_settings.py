@@ -22,7 +22,7 @@ from tieredctl.ports.object_store import StoredObject, Versioning
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.bucket_store import concurrently
 from tieredctl.storage.s3 import S3Store
-from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure
+from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure, following
 from tieredctl.storage.s3_lifecycle import archive_rules, lifecycle_rules
 from tieredctl.storage.s3_listing_page import ANSWERED_WITH
 from tieredctl.storage.s3_remedies import S3_CLASSES, S3_RIGHTS, s3_remedies
@@ -140,9 +140,10 @@ class S3Settings:
         for _ in range(_MOST_TIERING_PAGES):
             answer = self._setting("list_bucket_intelligent_tiering_configurations", **place)
             listed += answer.get("IntelligentTieringConfigurationList", ())
-            if not answer.get("IsTruncated"):
+            said = following(answer, self.address.url, "NextContinuationToken") if answer else None
+            if said is None:
                 return listed
-            place = {"ContinuationToken": answer.get("NextContinuationToken", "")}
+            place = {"ContinuationToken": said[0]}
         raise S3Failure(ErrorCode.UNREADABLE, f"{self.address.url} lists archive tiers without end.")
 
     def _public(self, about: Callable[..., Answer | None]) -> tuple[str | None, bool | None]:
