@@ -44,7 +44,7 @@ PACKED := build/spark-archive
 PACKED_PYTHON := $(PACKED)/environment/bin/python
 SOURCES = pyproject.toml $(shell find tieredctl $(PACKAGES) -type f -not -path '*/__pycache__/*')
 
-.PHONY: help demo check test preparation exhaustive lint bench bench-scale ten-tasks fuzz soak completions kafka-messages pictures site wheel sbom release spark-archive lock clean
+.PHONY: help demo check test servers preparation exhaustive lint bench bench-scale ten-tasks fuzz soak completions kafka-messages pictures site wheel sbom release spark-archive lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r target meaning; do \
@@ -60,7 +60,7 @@ check: lint ## Lint, then run the tests that need no server, no Java and no proc
 	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(RUN_TESTS) --numprocesses 3 --ignore tests/house/test_store_changes.py \
 		-m 'not integration and not spark and not exhaustive and not divided and not processes'
 
-test: preparation lint ## Lint, then run all tests, of the exhaustive ones a share; CONTRIBUTING.md names what some of them need
+test: servers preparation lint ## Lint, then run all tests, of the exhaustive ones a share; CONTRIBUTING.md names what some of them need
 	@for tool in java mvn go postgres chromium promtool zsh fish; do \
 		PATH="$$PATH:$(POSTGRES_OF_DEBIAN)" command -v $$tool >/dev/null || \
 		echo "$$tool is not on the PATH: tests that need it $(if $(CI),fail,are skipped)"; done
@@ -68,7 +68,10 @@ test: preparation lint ## Lint, then run all tests, of the exhaustive ones a sha
 	@# One more than cores, as those with real servers mostly wait.
 	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(RUN_TESTS) --numprocesses 3
 
-# Servers are built once: in the background, while lint leaves a core, and tests run that do not need them.
+# Servers are built once: in the background, while installation and lint leave a core, and tests run without them.
+servers:
+	@"$(PYTHON)" -m tests.rigs.preparation servers >/dev/null 2>&1 &
+
 preparation: $(VENV)/development.installed $(VENV)/packages.installed
 	@TIEREDCTL_SHARE=$(SHARE_OF_COMMIT) $(BIN)/python -m tests.rigs.preparation >/dev/null 2>&1 &
 
