@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.session import has_jvm
 
 _NOTHING = pa.schema({"nothing": pa.string(), "folder": pa.string()})
 _TEXT = pa.schema({"value": pa.string()})
@@ -69,7 +70,7 @@ class OutputFolder:
     def _path(self, below: str) -> Any:
         """As Hadoop has it; None through Spark Connect."""
         session: Any = self.session
-        return session._jvm.org.apache.hadoop.fs.Path(self._url + below) if hasattr(session, "_jvm") else None
+        return session._jvm.org.apache.hadoop.fs.Path(self._url + below) if has_jvm(session) else None
 
     @property
     def _hadoop(self) -> Any:

@@ -58,6 +58,11 @@ _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _jvm_log: Path | None = None
 
 
+def has_jvm(session: SparkSession) -> bool:
+    """Whether its driver is this process's JVM; through Spark Connect it is a server's."""
+    return hasattr(session, "_jvm")
+
+
 @contextmanager
 def spark_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """The active session, as it is; without one, a session made with `settings`, which is stopped in the end.

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tieredctl_spark.schemas import spark_schema
+from tieredctl_spark.session import has_jvm
 from tieredctl_spark.worker_failures import one_sentence
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ Value = TypeVar("Value")
 def given_to_workers(session: SparkSession, value: Value) -> Iterator[Callable[[], Value]]:
     """A large value as functions of ours ask for it while this is open: each Python worker reads it once. Within a
     function each task would read it again, and would have its bytes besides; Spark Connect has no other way."""
-    if not hasattr(session, "_jvm"):
+    if not has_jvm(session):
         yield lambda: value
         return
     sent = session.sparkContext.broadcast(value)

@@ -20,7 +20,7 @@ from tieredctl_spark.failures import spark_failures
 from tieredctl_spark.missing_streams import demand_streams
 from tieredctl_spark.pipeline.run import PipelineOptions, PipelineRun, run_pipeline
 from tieredctl_spark.remote_log_metadata import RemoteLogMetadata
-from tieredctl_spark.session import spark_session
+from tieredctl_spark.session import has_jvm, spark_session
 from tieredctl_spark.source_options import options_of
 
 _SECONDS_BETWEEN_LOOKS = 0.5
@@ -46,7 +46,7 @@ def follow_pipeline(
     """
     demand_streams(RemoteLogMetadata.name())
     with spark_session(settings) as session, spark_failures():
-        if not hasattr(session, "_jvm"):
+        if not has_jvm(session):
             hint = "Leave --stream out, and let a scheduler begin the runs."
             raise TieredctlError(ErrorCode.USAGE, "A stream of the pipeline needs a session of its own.", hint=hint)
         with _batches(session, options, following) as batches:
