@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from tieredctl.ports.object_store import MultipartUpload, StoredObject
 from tieredctl.storage.bucket_address import bucket_address
 from tieredctl.storage.retrying import RetryPolicy
 from tieredctl.storage.s3 import S3Store
-from tieredctl.storage.s3_connection import S3Connection, S3Failure, _client
+from tieredctl.storage.s3_connection import Onward, S3Connection, S3Failure, _client
 
 ADDRESS = bucket_address("s3", "//bucket")
 CONTENTS = "<Key>{key}</Key><Size>{size}</Size><LastModified>{time}</LastModified><ETag>e</ETag>"
@@ -128,6 +128,40 @@ def test_pages_of_an_uploads_parts_and_of_versions_come_to_an_end(monkeypatch: p
         body = f"<ListVersionsResult>{found}{NEXT_VERSION}</ListVersionsResult>"
         with refused_with("unreadable", body), answering(monkeypatch, "ListObjectVersions", body) as store:
             list(store.kept_versions())
+
+
+def test_pages_of_uploads_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    upload = "<Upload><Key>a</Key><UploadId>u</UploadId><Initiated>2026-01-01T00:00:00Z</Initiated></Upload>"
+    more = "<IsTruncated>true</IsTruncated><NextKeyMarker>a</NextKeyMarker><NextUploadIdMarker>u</NextUploadIdMarker>"
+    body = f"<ListMultipartUploadsResult>{upload}{more}</ListMultipartUploadsResult>"
+
+    with refused_with("unreadable"), answering(monkeypatch, "ListMultipartUploads", body) as store:
+        list(islice(store.multipart_uploads(), 10))
+
+
+def test_pages_of_one_name_begin_in_any_order_but_nowhere_twice() -> None:
+    onward = Onward("s3://bucket")
+    for name, mark in (("a", "2"), ("a", "1"), ("a", ""), ("b", "2")):
+        onward.demand(name, mark)
+
+    for name, mark in (("b", "2"), ("a", "3")):
+        with refused_with("unreadable", name):
+            onward.demand(name, mark)
+
+
+def test_what_an_answer_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists_one = "<IsTruncated>false</IsTruncated><{0}><Key>a</Key></{0}>"
+    cases: tuple[tuple[str, str, Callable[[S3Store], Any]], ...] = (
+        ("ListMultipartUploads", lists_one.format("Upload"), lambda store: list(store.multipart_uploads())),
+        ("ListObjectVersions", lists_one.format("Version"), lambda store: list(store.kept_versions())),
+        ("ListParts", lists_one.format("Part"), lambda store: store.multipart_upload_bytes(UPLOAD)),
+        ("HeadObject", "", lambda store: store.head("a")),
+        ("PutObject", "", lambda store: store.put_if_absent("a", b"1")),
+        ("CreateMultipartUpload", "", lambda store: store.upload("a", 1, lambda: iter((b"1",)), part_bytes=1)),
+    )
+    for operation, body, asked in cases:
+        with refused_with("unreadable", operation), answering(monkeypatch, operation, f"<R>{body}</R>") as store:
+            asked(store)
 
 
 def test_empty_pages_among_others_are_passed_over_and_do_not_continue_for_ever() -> None:

@@ -33,7 +33,7 @@ from tieredctl.storage.refusals import (
     replaced_while_read,
 )
 from tieredctl.storage.s3_checksums import checksums_in
-from tieredctl.storage.s3_connection import Answer, Operation, S3Connection, S3Failure, following, refusal
+from tieredctl.storage.s3_connection import Answer, Onward, Operation, S3Connection, S3Failure, following, refusal
 from tieredctl.storage.s3_copy import COPIED_PART_BYTES, copy_at_once, copy_if_absent, copy_in_parts
 from tieredctl.storage.s3_listing_page import LISTED, whole_seconds_ms
 from tieredctl.storage.s3_upload import content_md5, upload_in_parts
@@ -76,7 +76,7 @@ class S3Store(BucketStore[S3Connection]):
             if LISTED not in page:
                 raise S3Failure(ErrorCode.UNREADABLE, f"{self.url} does not answer with a listing.")
             yield page
-            marker = following(page, self.url, "NextContinuationToken")
+            marker = following(page, "NextContinuationToken")
             if marker is None:
                 return
             (parameters["ContinuationToken"],) = marker
@@ -126,13 +126,16 @@ class S3Store(BucketStore[S3Connection]):
                     yield MultipartUpload(self.address.key(name), item["UploadId"], whole_seconds_ms(item["Initiated"]))
 
     def _upload_pages(self, parameters: dict[str, str]) -> Iterator[Answer]:
+        onward = Onward(self.url)
         while True:
             page = self._request("list_multipart_uploads", **parameters)
             yield page
-            marker = following(page, self.url, "NextKeyMarker", "NextUploadIdMarker")
+            marker = following(page, "NextKeyMarker", "NextUploadIdMarker")
             if marker is None:
                 return
-            parameters |= {"KeyMarker": _decoding(page)(marker[0]), "UploadIdMarker": marker[1]}
+            name = _decoding(page)(marker[0])
+            onward.demand(name, marker[1])
+            parameters |= {"KeyMarker": name, "UploadIdMarker": marker[1]}
 
     def multipart_upload_bytes(self, upload: MultipartUpload) -> int:
         demand(Capability.MULTIPART_UPLOADS, self.capabilities, self.url)
@@ -156,7 +159,7 @@ class S3Store(BucketStore[S3Connection]):
         while True:
             page = self._request("list_parts", **parameters)
             yield page
-            marker = following(page, self.url, "NextPartNumberMarker")
+            marker = following(page, "NextPartNumberMarker")
             if marker is None:
                 return
             (parameters["PartNumberMarker"],) = marker

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -100,13 +100,46 @@ class S3Failure(TieredctlError):
         self.reason = reason
 
 
-def following(page: Answer, url: str, *markers: str) -> list[Any] | None:
+class Told(dict[str, Any]):
+    """What a server said. Raises S3Failure `unreadable` where a field that is needed is not in it: of an object without
+    a size or an ETag nothing may be said, nor of a page that does not say whether more comes."""
+
+    def __init__(self, fields: Mapping[str, Any], url: str) -> None:
+        super().__init__((name, told(value, url)) for name, value in fields.items())
+        self.url = url
+
+    def __missing__(self, name: str) -> Any:
+        raise S3Failure(ErrorCode.UNREADABLE, f"{self.url} gives an answer without {name}.", hint=REFUSAL_HINT)
+
+
+def told(value: Any, url: str) -> Any:
+    """An answer or a part of one, with everything in it `Told`."""
+    if isinstance(value, dict):
+        return Told(value, url)
+    return [told(one, url) for one in value] if isinstance(value, list) else value
+
+
+def following(page: Answer, *markers: str) -> list[Any] | None:
     """Where the next page of a listing begins, by these fields of a page; None after the last one. Raises S3Failure
     `unreadable` where a page does not say: it may be cut short, and what is not listed would count as not there."""
-    try:
-        return [page[name] for name in markers] if page["IsTruncated"] else None
-    except KeyError as missing:
-        raise S3Failure(ErrorCode.UNREADABLE, f"{url} lists a page without {missing.args[0]}.") from None
+    return [page[name] for name in markers] if page["IsTruncated"] else None
+
+
+@dataclass(slots=True)
+class Onward:
+    """Where the pages of a listing begin, whose names rise, and for each name are in no order."""
+
+    url: str
+    _name: str = ""
+    _seen: set[str] = field(default_factory=lambda: {""})
+
+    def demand(self, name: str, mark: str) -> None:
+        """Raises S3Failure `unreadable` where a page begins where one did before: the listing would not end."""
+        if name.encode() < self._name.encode() or (name == self._name and mark in self._seen):
+            raise S3Failure(ErrorCode.UNREADABLE, f"{self.url} lists what follows {name!r} over and over.")
+        if name != self._name:
+            self._name, self._seen = name, set()
+        self._seen.add(mark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +183,7 @@ class S3Connection:
         from botocore.parsers import ResponseParserError
 
         try:
-            return call(**parameters)
+            return Told(call(**parameters), url)
         except ClientError as error:
             raise _refusal(error, url) from None
         except BotoCoreError as error:

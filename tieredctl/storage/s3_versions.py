@@ -9,7 +9,7 @@ from typing import Any
 from tieredctl.errors import ErrorCode
 from tieredctl.ports.object_store import KeptVersion, Retention, Versioning
 from tieredctl.storage.bucket_address import BucketAddress
-from tieredctl.storage.s3_connection import Answer, Operation, S3Failure, following
+from tieredctl.storage.s3_connection import Answer, Onward, Operation, S3Failure, following
 from tieredctl.storage.s3_listing_page import whole_seconds_ms
 
 Request = Callable[..., Answer]
@@ -37,17 +37,14 @@ def version_entries(request: Request, address: BucketAddress, prefix: str) -> It
 
 def _version_pages(request: Request, url: str, prefix: str) -> Iterator[Answer]:
     parameters = {"Prefix": prefix}
-    marker = "", ""
+    onward = Onward(url)
     while True:
         page = request("list_object_versions", **parameters)
         yield page
-        said = following(page, url, "NextKeyMarker", "NextVersionIdMarker")
-        if said is None:
+        marker = following(page, "NextKeyMarker", "NextVersionIdMarker")
+        if marker is None:
             return
-        before, marker = marker, (said[0], said[1])
-        # Names rise from page to page; versions are in no order that could be asked for.
-        if marker == before or marker[0].encode() < before[0].encode():
-            raise S3Failure(ErrorCode.UNREADABLE, f"{url} lists versions from {marker[0]!r} on over and over.")
+        onward.demand(marker[0], marker[1])
         parameters |= {"KeyMarker": marker[0], "VersionIdMarker": marker[1]}
 
 
