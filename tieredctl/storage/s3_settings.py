@@ -140,7 +140,7 @@ class S3Settings:
         for _ in range(_MOST_TIERING_PAGES):
             answer = self._setting("list_bucket_intelligent_tiering_configurations", **place)
             listed += answer.get("IntelligentTieringConfigurationList", ())
-            said = following(answer, self.address.url, "NextContinuationToken") if answer else None
+            said = following(answer, "NextContinuationToken") if answer else None
             if said is None:
                 return listed
             place = {"ContinuationToken": said[0]}
