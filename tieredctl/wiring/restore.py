@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +15,7 @@ from tieredctl.ops.backup.cluster_state import ClusterState
 from tieredctl.ops.metadata.event_filter import EventFilter
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.metadata.followed_metadata import FollowedMetadata
+from tieredctl.ops.metadata_recovery.event_rebuilding import StoredSegment
 from tieredctl.ops.metadata_recovery.known_metadata import KnownMetadata
 from tieredctl.ops.metadata_recovery.recovery_plan import PartitionRecovery, Recovery, RecoveryPlanner
 from tieredctl.ops.metadata_recovery.segment_judgement import SegmentJudge
@@ -152,8 +153,10 @@ def _recovery(
     planner = RecoveryPlanner(known, judge, metadata_partitions=metadata_partitions)
     in_store = LogsInStore(listed.store, listed.layout)
     logs, kept, findings = dict[TopicIdPartition, RestoredLog](), list[PartitionRecovery](), list[Finding]()
-    for done, (partition, segments) in enumerate(listed.partitions(), 1):
+    for done, (partition, segments) in enumerate(_with_promised(listed, known, ends), 1):
         one = planner.partition(partition, segments)
+        if not one.segments:
+            continue
         if partition in ends:
             log = in_store.log(one, known.deleted_offsets(partition), ends[partition])
             if log is not None:
@@ -165,6 +168,18 @@ def _recovery(
         note("partitions", done)
     listing = listed.listing
     return Recovery(kept, listing.objects, listing.unexplained, (*known.findings, *findings)), logs
+
+
+def _with_promised(
+    listed: ListedStore, known: KnownMetadata, restored: Collection[TopicIdPartition]
+) -> Iterator[tuple[TopicIdPartition, Sequence[StoredSegment]]]:
+    """What the store has by partition; of those partitions of which the listing has nothing, and the events have
+    segments, nothing: it may be older than these."""
+    seen = set[TopicIdPartition]()
+    for partition, segments in listed.partitions():
+        seen.add(partition)
+        yield partition, segments
+    yield from ((one, ()) for one in restored if one not in seen and known.segments(one))
 
 
 def _same(events: MetadataSource) -> MetadataSource:

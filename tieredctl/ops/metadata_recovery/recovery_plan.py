@@ -21,6 +21,7 @@ from tieredctl.ops.metadata_recovery.live_partitions import LivePartition
 from tieredctl.ops.metadata_recovery.moved_log_start import MovedLogStart, moved_log_start
 from tieredctl.ops.metadata_recovery.recovery_findings import coverage_findings, segment_findings
 from tieredctl.ops.metadata_recovery.segment_judgement import Fate, JudgedSegment, SegmentJudge, fates
+from tieredctl.ops.metadata_recovery.unlisted_objects import with_unlisted
 from tieredctl.ports.layout import Layout
 from tieredctl.ports.metadata_source import NO_BROKER
 from tieredctl.process.progress import note
@@ -210,7 +211,10 @@ class RecoveryPlanner:
     def partition(
         self, partition: TopicIdPartition, segments: Sequence[StoredSegment], promised: Sequence[PromisedSegment] = ()
     ) -> PartitionRecovery:
-        """The plan for one. Raises TieredctlError as the store, the metadata and the cluster do."""
+        """The plan for one, of which `segments` were listed. Raises TieredctlError as the store, the metadata and the
+        cluster do."""
+        recorded = self.known.segments(partition).values()
+        segments = with_unlisted(partition, segments, recorded, self.judge.store, self.judge.layout)
         live = None if self.look is None or not segments else self.look(partition)
         return self.settled(partition, self.judge.judge(partition, segments, live), live, promised)
 
