@@ -354,7 +354,7 @@ def system_error(fault: OSError | MemoryError) -> TieredctlError:
     where = os.fsdecode(fault.filename) if named else "the input or output"
     what = f"{where}: {fault.strerror or fault}"
     if isinstance(fault, FileNotFoundError):
-        return TieredctlError(ErrorCode.PATH_MISSING, f"There is no {where}")
+        return TieredctlError(ErrorCode.PATH_MISSING, f"There is no {where}") if named else _no_folder(fault)
     if isinstance(fault, PermissionError):
         return TieredctlError(ErrorCode.PATH_FORBIDDEN, f"{where} may not be read")
     if fault.errno == ENAMETOOLONG:
@@ -363,6 +363,15 @@ def system_error(fault: OSError | MemoryError) -> TieredctlError:
         hint = None if named else "Make room where the output goes, and where temporary files do (TMPDIR)."
         return TieredctlError(ErrorCode.UNWRITABLE, what, hint=hint)
     return TieredctlError(ErrorCode.UNREADABLE, what, hint="")
+
+
+def _no_folder(fault: FileNotFoundError) -> TieredctlError:
+    """What Python names no path for: where temporary files go, or where the process is."""
+    if "temporary" in str(fault):
+        hint = "Name a folder that may be written to with TMPDIR."
+        return TieredctlError(ErrorCode.UNWRITABLE, "There is no folder for temporary files.", hint=hint)
+    hint = "Change to a folder that exists."
+    return TieredctlError(ErrorCode.PATH_MISSING, "The current folder no longer exists.", hint=hint)
 
 
 class DecodeError(TieredctlError):
