@@ -1,4 +1,4 @@
-"""Restores from a store whose listing is older than its objects."""
+"""Stores whose listings are older than their objects, or whose answers are altered on the way once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.backup.captured_sets import CapturedSets
+from tests.backup.small_sets import WatchedStore, two_chains
 from tests.cli.command_line import Tieredctl
-from tieredctl.ports.object_store import StoredObject
+from tieredctl.ops.backup.sets import ClusterSets
+from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.storage.file import FileStore
+from tieredctl.storage.refusals import object_missing
+from tieredctl.wiring.backup import newest_restorable
 
 
 @pytest.mark.parametrize("unlisted", ["slow7-0-", "/00000000000000000126-", "-GO1yWZckTOapkLtIH_MiCg.log"])
@@ -29,3 +33,59 @@ def test_a_promised_segment_that_a_listing_lacks_is_not_lost_and_its_offsets_are
 
     assert after["items"] == before["items"]
     assert after["summary"] == before["summary"]
+
+
+class OnceAltered(WatchedStore):
+    """Whose first answer about each object has a byte less, and is none where the object has `gone` in its key."""
+
+    gone = "no key"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: set[str] = set()
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        data = super().read(key, start, end)
+        if key in self.asked:
+            return data
+        self.asked.add(key)
+        if self.gone in key:
+            raise object_missing(self.url, key)
+        return data[:-1]
+
+
+class Lagging(WatchedStore):
+    """Which lists nothing with this in its key."""
+
+    unlisted = "no key"
+
+    def list(self, prefix: str = "", start_after: str = "") -> Iterator[StoredObject]:
+        return (one for one in super().list(prefix, start_after) if self.unlisted not in one.key)
+
+
+@pytest.mark.parametrize("gone", ["manifests/", "sets/", "no key"])
+def test_what_a_second_reading_finds_is_neither_damaged_nor_missing(gone: str) -> None:
+    small, store = two_chains(), OnceAltered()
+    for key, data in small.store.objects().items():
+        store.put(key, data)
+    store.gone = gone
+    sets: ClusterSets[ObjectStore] = ClusterSets(store, small.cluster_id)
+
+    findings, known = sets.examined()
+
+    assert (findings, [*known]) == ([], [1, 2, 3, 4, 5])
+    store.asked.clear()
+    assert [one.manifest.number for one in sets.chain(3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("unlisted", ["manifests/00000002", "manifests/00000005", "sets/00000005"])
+def test_a_set_that_a_listing_lacks_is_asked_for_by_name(unlisted: str) -> None:
+    small, store = two_chains(), Lagging()
+    for key, data in small.store.objects().items():
+        store.put(key, data)
+    store.unlisted = unlisted
+    sets: ClusterSets[ObjectStore] = ClusterSets(store, small.cluster_id)
+
+    assert sets.numbers() == [1, 2, 3, 4, 5]
+    assert sets.examined()[0] == []
+    assert newest_restorable(sets)[1:] == (5, [])

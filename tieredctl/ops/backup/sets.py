@@ -8,9 +8,10 @@ next prune removes it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 from typing import Generic, TypeVar
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
@@ -35,6 +36,7 @@ _FOLDER = re.compile(r"sets/[0-9]{8}-[0-9TZ]{16}-[0-9a-f]{8}", re.ASCII)
 _BEGINNING = re.compile(rf"{CLUSTER_ID}/beginnings/([0-9]{{8}})\.json", re.ASCII)
 _LARGEST_MANIFEST = 1 << 26
 _MISSING = "the manifest is missing"
+_FILE_MISSING = "it is missing"
 _MOST_MISSING = 100
 """Manifests in a row that are named one by one: a stray key may have any number."""
 _GREATEST = 10**8 - 1
@@ -42,6 +44,7 @@ _GREATEST = 10**8 - 1
 NOT_READABLE = (ErrorCode.UNDECODABLE, ErrorCode.OBJECT_MISSING)
 """What a manifest is that cannot be used: altered, gone, or pruned since it was listed."""
 _Store = TypeVar("_Store", bound=ObjectStore)
+_Read = TypeVar("_Read")
 _Found = tuple[int, Finding]
 """The number of a set, and what is wrong with it."""
 
@@ -83,8 +86,21 @@ class ClusterSets(Generic[_Store]):
         """When the manifest of each set that is there was written, by the store's clock; by number, ascending."""
         matches = ((_MANIFEST.fullmatch(one.key), one) for one in self.store.list(f"{self.cluster_id}/manifests/"))
         listed = {int(match[2]): one.last_modified_ms for match, one in matches if match is not None}
+        there = dict(sorted([*listed.items(), *self._unlisted(sorted(listed))]))
         first = self.first() or 0  # read after them: what is pruned meanwhile is not among them
-        return {number: written_ms for number, written_ms in listed.items() if number >= first}
+        return {number: written_ms for number, written_ms in there.items() if number >= first}
+
+    def _unlisted(self, listed: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Those between the listed ones, or right after them, that are there when they are asked for by name: a listing
+        may be older than they are."""
+        for before, after in pairwise(listed):
+            for number in range(before + 1, min(after, before + 1 + _MOST_MISSING)):
+                if (stored := self.store.head(self.manifest_key(number))) is not None:
+                    yield number, stored.last_modified_ms
+        for number in range(listed[-1] + 1, _GREATEST + 1) if listed else ():
+            if (stored := self.store.head(self.manifest_key(number))) is None:
+                return
+            yield number, stored.last_modified_ms
 
     def newest(self) -> int:
         """The number of the newest set. Raises TieredctlError `undecodable` where none is there."""
@@ -101,9 +117,12 @@ class ClusterSets(Generic[_Store]):
 
     def beginning(self, number: int) -> Beginning:
         """What a prune noted of the set that it left as the first. Raises TieredctlError as `read` does."""
+        return self._read_twice(lambda store: self._beginning(store, number))
+
+    def _beginning(self, store: ObjectStore, number: int) -> Beginning:
         key = self.beginning_key(number)
         try:
-            beginning = read_beginning(self.store.read(key, 0, _LARGEST_MANIFEST))
+            beginning = read_beginning(store.read(key, 0, _LARGEST_MANIFEST))
         except DecodeError as error:
             raise damaged(key, error.reason) from None
         if (beginning.cluster_id, beginning.number) != (self.cluster_id, number):
@@ -113,8 +132,21 @@ class ClusterSets(Generic[_Store]):
     def read(self, number: int) -> KnownSet:
         """A set by its number. Raises TieredctlError `undecodable` where its manifest was altered, or is another's,
         `object-missing` where there is none."""
+        return self._read_twice(lambda store: self._known_set(store, number))
+
+    def _read_twice(self, read: Callable[[ObjectStore], _Read]) -> _Read:
+        """What is read; where it is missing or altered, what is read again over new connections: it may have been
+        altered on the way."""
+        try:
+            return read(self.store)
+        except TieredctlError as error:
+            if error.code not in NOT_READABLE:
+                raise
+        return read(self.store.reconnected())
+
+    def _known_set(self, store: ObjectStore, number: int) -> KnownSet:
         key = self.manifest_key(number)
-        data = self.store.read(key, 0, _LARGEST_MANIFEST)
+        data = store.read(key, 0, _LARGEST_MANIFEST)
         try:
             manifest = read_manifest(data)
         except DecodeError as error:
@@ -155,11 +187,9 @@ class ClusterSets(Generic[_Store]):
         key = self.file_key(manifest, name)
         if file is None:
             raise damaged(key, "its set has no such file")
-        data = self._bytes(key, file)
-        fault = _fault(file, data)
-        if fault is not None:
-            raise damaged(key, fault)
-        assert data is not None
+        data, fault = self._checked(key, file)
+        if data is None or fault is not None:
+            raise damaged(key, fault or _FILE_MISSING)
         return data
 
     def examined(self) -> tuple[list[Finding], dict[int, KnownSet]]:
@@ -229,8 +259,13 @@ class ClusterSets(Generic[_Store]):
 
     def has_files(self, manifest: Manifest) -> bool:
         """Whether every file of a set is there with its size; reads none."""
-        stored = {one.key: one.size for one in self.store.list(f"{self.cluster_id}/{manifest.folder}/")}
-        return all(stored.get(self.file_key(manifest, one.name)) == one.size for one in manifest.files)
+        listed = {one.key: one for one in self.store.list(f"{self.cluster_id}/{manifest.folder}/")}
+        for one in manifest.files:
+            key = self.file_key(manifest, one.name)
+            stored = listed.get(key) or self.store.head(key)  # a listing may be older than it is
+            if stored is None or stored.size != one.size:
+                return False
+        return True
 
     def manifest_key(self, number: int) -> str:
         """Where the manifest of a set is."""
@@ -243,17 +278,16 @@ class ClusterSets(Generic[_Store]):
     def _file_findings(self, manifest: Manifest) -> Iterator[_Found]:
         for file in manifest.files:
             key = self.file_key(manifest, file.name)
-            fault = _fault(file, self._bytes(key, file))
+            _, fault = self._checked(key, file)
             if fault is not None:
                 yield _finding(key, fault, manifest.number)
 
-    def _bytes(self, key: str, file: SetFile) -> bytes | None:
-        try:
-            return self.store.read(key, 0, file.size + 1)
-        except TieredctlError as error:
-            if error.code is not ErrorCode.OBJECT_MISSING:
-                raise
-            return None
+    def _checked(self, key: str, file: SetFile) -> tuple[bytes | None, str | None]:
+        """The bytes of a file, and what is wrong with them also when they are read again over new connections."""
+        data = _bytes(self.store, key, file)
+        if _fault(file, data) is not None:
+            data = _bytes(self.store.reconnected(), key, file)
+        return data, _fault(file, data)
 
 
 def publish(sets: ClusterSets[WritableObjectStore], manifest: Manifest, files: Sequence[tuple[str, bytes]]) -> None:
@@ -296,9 +330,18 @@ def the_cluster(store: ObjectStore, named: str | None) -> str:
     return found[0]
 
 
+def _bytes(store: ObjectStore, key: str, file: SetFile) -> bytes | None:
+    try:
+        return store.read(key, 0, file.size + 1)
+    except TieredctlError as error:
+        if error.code is not ErrorCode.OBJECT_MISSING:
+            raise
+        return None
+
+
 def _fault(file: SetFile, data: bytes | None) -> str | None:
     if data is None:
-        return "it is missing"
+        return _FILE_MISSING
     if len(data) != file.size:
         return f"it has {'more than' if len(data) > file.size else f'{len(data)} of'} {file.size} bytes"
     return None if sha256(data).hexdigest() == file.sha256 else "its bytes are not those that were written"
