@@ -61,7 +61,11 @@ class BucketStore(ABC, Generic[_Connection]):
         stored = self._existing(key)
         span = max(RANGE_BYTES // chunk_size, 1) * chunk_size
         for position in range(start, stored.size, span):
-            data = self._read(key, position, min(position + span, stored.size), stored.version)
+            end = min(position + span, stored.size)
+            data = self._read(key, position, end, stored.version)
+            if len(data) != end - position:
+                message = f"{self.url} answers with {len(data)} of {end - position} bytes of {key!r}."
+                raise TieredctlError(ErrorCode.STORE_UNREACHABLE, message)
             for offset in range(0, len(data), chunk_size):
                 yield data[offset : offset + chunk_size]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from http import HTTPStatus
 from operator import attrgetter
 from typing import Any
 from urllib.parse import unquote_plus
@@ -47,6 +49,7 @@ _ARCHIVED = {"InvalidObjectState", "ObjectNotInActiveTierError"}
 _USUAL_CLASS = "STANDARD"
 """HeadObject names every storage class but this one."""
 _BEYOND_ITS_END = "InvalidRange"
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/")
 _service = attrgetter("endpoint", "profile", "route")
 """What tells services apart: by two proxies, one endpoint may be two servers."""
 _LARGEST_COPY_AT_ONCE = 1 << 30
@@ -362,7 +365,7 @@ class S3Store(BucketStore[S3Connection]):
         condition = {} if version is None else {"IfMatch": version}
         try:
             answer = self._request("get_object", Key=name, Range=span, **condition)
-            return self.connection.body(answer, self.url)
+            return self._range(key, answer, start, end)
         except S3Failure as failure:
             if failure.reason == _BEYOND_ITS_END:
                 return b""
@@ -373,6 +376,18 @@ class S3Store(BucketStore[S3Connection]):
             if failure.reason in _ARCHIVED:
                 raise object_archived(self.url, key) from None
             raise
+
+    def _range(self, key: str, answer: Answer, start: int, end: int | None) -> bytes:
+        """The bytes from `start` to `end`, of an answer that may have them all. Raises S3Failure where it has others
+        than it says, or was asked for."""
+        data = self.connection.body(answer, self.url)
+        if answer["ResponseMetadata"]["HTTPStatusCode"] == HTTPStatus.OK:  # a server may know of no ranges
+            return data[start:end]
+        told = _CONTENT_RANGE.match(answer.get("ContentRange", ""))
+        if told is not None and (int(told[1]), int(told[2])) != (start, start + len(data) - 1):
+            message = f"{self.url} answers with other bytes of {key!r} than were asked for."
+            raise S3Failure(ErrorCode.STORE_UNREACHABLE, message)
+        return data
 
     def _request(self, operation: Operation, **parameters: Any) -> Answer:
         return self.connection.request(operation, self.url, Bucket=self.address.bucket, **parameters)
