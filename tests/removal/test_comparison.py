@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from copy import copy
 from hashlib import md5, sha256
+from typing import Self
 
 import pytest
 
 from tieredctl.errors import TieredctlError
-from tieredctl.ops.guards.comparison import BYTES, VERSION, KnownBytes, demand_same, held_by, same_bytes
-from tieredctl.ports.object_store import ObjectStore, StoredObject
+from tieredctl.ops.guards.comparison import BYTES, VERSION, KnownBytes, demand_same, held_by, same_bytes, same_when_read
+from tieredctl.ports.object_store import STREAM_CHUNK_BYTES, ObjectStore, StoredObject
 from tieredctl.storage.counting import CountingStore
 from tieredctl.storage.memory import MemoryStore
 
@@ -114,3 +116,30 @@ def test_what_an_object_holds_is_told_by_what_nobody_can_imitate() -> None:
     found = store.put("a", OTHER, 5_000)
     for noted_ms, how in ((5_999, "crc32c"), (1_000, None)):
         assert held_by(store, found, KnownBytes(5, CRC, found.version, noted_ms), must_be_untouched=True) == how
+
+
+class AlteredOnce(Telling):
+    """Whose first answer has another byte, and over new connections has not."""
+
+    is_bad = True
+
+    def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
+        data = super().read(key, start, end)
+        return data[:-1] + b"x" if self.is_bad else data
+
+    def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
+        return iter([self.read(key, start)])
+
+    def reconnected(self) -> Self:
+        other = copy(self)
+        other.is_bad = False
+        return other
+
+
+def test_bytes_that_only_one_reading_found_to_differ_are_the_same() -> None:
+    store, sound = AlteredOnce(b={"md5": DIGEST}), MemoryStore()
+    one, other = store.put("a", DATA), sound.put("a", DATA)
+
+    assert same_when_read(store, one, sound, other)
+    known = KnownBytes(len(DATA), {"md5": DIGEST}, "another", None)
+    assert held_by(store, one, known, must_be_untouched=False) == "md5-read"

@@ -37,6 +37,10 @@ class CountedBytes(io.FileIO):
     def tell(self) -> int:
         return self.size
 
+    def truncate(self, size: int | None = None) -> int:
+        self.size = 0 if size is None else size
+        return self.size
+
 
 @contextmanager
 def replaced_file(

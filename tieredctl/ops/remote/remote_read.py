@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, BinaryIO, NamedTuple
@@ -84,10 +84,20 @@ class StoredPart:
         return PartRead(written.size, check.findings)
 
     def save_as(self, file: Path, *, force: bool, dry_run: bool = False) -> PartRead:
-        """Writes a file of the part's bytes, whole or not at all, even if they are altered. Replaces an existing file
-        only with `force`; a dry run only reads. Raises TieredctlError."""
+        """Writes a file of the part's bytes, whole or not at all, even if they are altered in the store: what looks so
+        is read again over new connections. Replaces an existing file only with `force`; a dry run only reads. Raises
+        TieredctlError."""
         with replaced_file(file, force=force, dry_run=dry_run, is_last=True) as target:
-            return self.copy_to(target)
+            try:
+                read = self.copy_to(target)
+                if not read.findings:
+                    return read
+            except TieredctlError as error:
+                if error.code is not ErrorCode.UNDECODABLE:
+                    raise
+            target.seek(0)
+            target.truncate()
+            return replace(self, store=self.store.reconnected()).copy_to(target)
 
     def row(self, written: int, file: Path) -> WrittenPart:
         """The result."""
