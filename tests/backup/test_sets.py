@@ -35,6 +35,7 @@ from tieredctl.ops.backup.manifests import (
 from tieredctl.ops.backup.sets import ClusterSets, publish
 from tieredctl.ports.object_store import WritableObjectStore
 from tieredctl.ports.snapshot_source import LeaderChanged, QuorumLeader
+from tieredctl.storage.file import FileStore
 from tieredctl.storage.registry import open_writable_store
 
 
@@ -262,6 +263,31 @@ def test_a_clock_ahead_makes_no_set_young(sets: CapturedSets, tieredctl: Tieredc
 
     assert status["summary"]["newestRestorable"] == 2
     assert status["summary"]["newestRestorableAgeMs"] == status["items"][0]["ageMs"] > 0
+
+
+def test_the_age_of_a_set_that_is_dated_after_now_is_unknown(sets: CapturedSets, tieredctl: Tieredctl) -> None:
+    later_ms = int(time.time() * 1000) + 7_200_000
+    for path in sets.folder.glob("*/manifests/*.json"):
+        path.write_bytes(replace(read_manifest(path.read_bytes()), created_ms=later_ms, previous=None).encode())
+        os.utime(path, (later_ms / 1000, later_ms / 1000))
+    next(sets.folder.rglob("00000002.json")).unlink()
+
+    status = tieredctl("backup", "status", "--from", f"file:{sets.folder}", "-o", "json")
+
+    summary = status.document()["summary"]
+    assert (summary["newestRestorable"], summary["newestRestorableAgeMs"]) == (1, None)
+    assert "its age is unknown" in status.err + status.out
+
+
+def test_no_age_is_told_where_the_store_has_another_time(
+    sets: CapturedSets, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for skew_ms in (-86_400_000, 86_400_000):
+        monkeypatch.setattr(FileStore, "time_ms", lambda _, skew_ms=skew_ms: int(time.time() * 1000) + skew_ms)
+
+        status = tieredctl("backup", "status", "--from", f"file:{sets.folder}", "--max-age", "30000d")
+
+        assert (status.exit_code, "The clock of" in status.err) == (ExitCode.FAILURE, True), skew_ms
 
 
 def test_after_a_damaged_newest_manifest_only_a_full_set_follows(sets: CapturedSets, tieredctl: Tieredctl) -> None:

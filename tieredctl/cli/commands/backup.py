@@ -14,12 +14,14 @@ from tieredctl.cli.places import ClusterOptions
 from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import FindingListView, ProgressView
 from tieredctl.errors import ExitCode
+from tieredctl.model.clock import is_after
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
 from tieredctl.model.quantities import age_text, duration_ms
 from tieredctl.ops.backup.key_pairs import read_identity
 from tieredctl.ops.backup.run import BackupRow, BackupSetRow, events_in
+from tieredctl.ops.guards.store_clock import demand_common_time
 from tieredctl.ports.metadata_source import METADATA_TOPIC
 from tieredctl.wiring.backup import backup_sets, check_backup, newest_restorable, run_backup
 from tieredctl.wiring.places import QuorumPlace, StorePlace
@@ -105,10 +107,12 @@ def status(
     """
     limit_ms, now_ms = duration_ms(max_age), clock_ms()
     sets = backup_sets(StorePlace(source, pairs("--store-option", store_option)), cluster_id)
+    demand_common_time(sets.store, clock_ms)
     listed, newest, passed_over = newest_restorable(sets)
     written_ms = sets.written_ms()
     manifests = [one for one in listed if one.number in written_ms]  # what is pruned meanwhile is none
-    ages_ms = {one.number: now_ms - min(one.created_ms, written_ms[one.number]) for one in manifests}
+    dated_ms = {one.number: min(one.created_ms, written_ms[one.number]) for one in manifests}
+    ages_ms = {number: now_ms - dated for number, dated in dated_ms.items()}
     rows = [
         BackupSetRow(
             one.number,
@@ -122,7 +126,8 @@ def status(
         for one in manifests
     ]
     restorable = next((one for one in manifests if one.number == newest), None)
-    age_ms = None if restorable is None else ages_ms[restorable.number]
+    is_undated = restorable is not None and is_after(dated_ms[restorable.number], now_ms)
+    age_ms = None if restorable is None or is_undated else ages_ms[restorable.number]
     findings = [
         *passed_over,
         *(
@@ -131,7 +136,10 @@ def status(
             if one.startswith(METADATA_TOPIC)
         ),
     ]
-    if age_ms is None:
+    if is_undated:
+        message = "the newest set that can be restored is dated after now: a clock is wrong, and its age is unknown"
+        findings.append(Finding(FindingCode.BACKUP_OLD, sets.cluster_id, message, {"ageMs": None, "set": newest}))
+    elif age_ms is None:
         findings.append(Finding(FindingCode.BACKUP_OLD, sets.cluster_id, "no set can be restored", {"ageMs": None}))
     elif age_ms > limit_ms:
         message = f"the newest set that can be restored is {age_text(age_ms)} old"

@@ -26,6 +26,7 @@ from tieredctl.ops.guards.original_times import forget_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_COPIES
 from tieredctl.ops.guards.quarantine_keys import Quarantined, copies_in_quarantine, quarantined
 from tieredctl.ops.guards.sealed_notes import forget_noted_bytes
+from tieredctl.ops.guards.store_clock import demand_common_time
 from tieredctl.ops.orphan_removal.limits import demand_percent
 from tieredctl.ops.orphan_removal.owners import Owners, having_owners
 from tieredctl.ops.orphan_removal.putting_back import not_in_its_place
@@ -106,7 +107,9 @@ class PurgeCheck:
     """How many copies are old enough."""
 
     def rehearse(self, found: Callable[[Sequence[StoredObject]], object] = lambda _copies: None) -> PurgeOutcome:
-        """Finds what would be deleted, and hands it to `found`; changes nothing."""
+        """Finds what would be deleted, and hands it to `found`; changes nothing. Raises TieredctlError `clock-skew` as
+        the purge would."""
+        demand_common_time(self.store, self.clock_ms)
         result = PurgeOutcome()
         with self._old_copies(self.clock_ms(), result) as copies:
             for batch in self._batches(copies, result):

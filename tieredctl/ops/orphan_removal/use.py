@@ -13,6 +13,7 @@ from tieredctl.ops.guards.lease import Hold, lease_held
 from tieredctl.ops.guards.ledger import Ledger, plan_use
 from tieredctl.ops.guards.original_times import forget_original_times
 from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
+from tieredctl.ops.guards.store_clock import demand_common_time
 from tieredctl.ops.orphan_removal.apply import Removal, RemovalOutcome
 from tieredctl.ops.orphan_removal.limits import Limits, demand_promised, demand_share
 from tieredctl.ops.orphan_removal.owners import Owners
@@ -39,7 +40,9 @@ class PlanCheck:
     """Opens the seals of what was removed since the plan was made."""
 
     def rehearse(self) -> RemovalOutcome:
-        """Checks whether everything that is planned is still orphaned."""
+        """Checks whether everything that is planned is still orphaned. Raises TieredctlError `clock-skew` as the
+        removal would."""
+        demand_common_time(self.store, self.clock_ms)
         if expired := self.expired():
             raise expired
         self.demand_unused()
