@@ -72,27 +72,31 @@ def test_an_option_that_is_mistyped(tieredctl: Tieredctl) -> None:
             assert re.search(rf"^Did you mean .*{name}\b", hint), words
 
 
-def test_an_option_without_its_value(tieredctl: Tieredctl) -> None:
+def options(*, are_flags: bool) -> Iterator[tuple[Words, str]]:
+    """Each command with one of its options at least, and each option with one command at least."""
+    names = set[str]()
     for words, command in commands():
-        for one in command.params:
-            if one.param_type_name == "option" and not one.is_flag:
-                name = max(one.opts, key=len)
+        of_command = {name_of(one) for one in command.params if getattr(one, "is_flag", None) is are_flags}
+        yield from ((words, name) for name in sorted(of_command - names) or sorted(of_command)[:1])
+        names |= of_command
 
-                told = sentence_and_hint(tieredctl(*words, name))
 
-                assert told == (
-                    (f"{name} needs a value.", help_of(words))
-                    if name != "--context"
-                    else ("--context needs a context's name.", "`tieredctl context list` shows them.")
-                )
+def test_an_option_without_its_value(tieredctl: Tieredctl) -> None:
+    for words, name in options(are_flags=False):
+        told = sentence_and_hint(tieredctl(*words, name))
+
+        assert told == (
+            (f"{name} needs a value.", help_of(words))
+            if name != "--context"
+            else ("--context needs a context's name.", "`tieredctl context list` shows them.")
+        )
 
 
 def test_a_flag_with_a_value(tieredctl: Tieredctl) -> None:
-    for words, command in commands():
-        for name in (name_of(one) for one in command.params if getattr(one, "is_flag", False)):
-            told = sentence_and_hint(tieredctl(*words, f"{name}=x"))
+    for words, name in options(are_flags=True):
+        told = sentence_and_hint(tieredctl(*words, f"{name}=x"))
 
-            assert told == (f"{name} takes no value.", help_of(words))
+        assert told == (f"{name} takes no value.", help_of(words))
 
 
 def test_an_option_that_is_given_twice() -> None:

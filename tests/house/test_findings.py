@@ -31,12 +31,15 @@ SHOWN_OR_WRITTEN = {
 def test_nothing_is_decided_by_the_evidence_of_a_finding() -> None:
     sources = [path for folder in ("tieredctl", "spark", "plugins") for path in sorted((ROOT / folder).rglob("*.py"))]
 
-    reading = {str(path.relative_to(ROOT)) for path in sources if _reads_evidence(ast.parse(path.read_text("utf-8")))}
+    reading = {str(path.relative_to(ROOT)) for path in sources if _reads_evidence(path.read_text("utf-8"))}
 
     assert reading == SHOWN_OR_WRITTEN
 
 
-def _reads_evidence(tree: ast.AST) -> bool:
+def _reads_evidence(source: str) -> bool:
+    if ".evidence" not in source:
+        return False
+    tree = ast.parse(source)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return any(
         isinstance(node, ast.Attribute) and node.attr == "evidence" and id(node) not in called
