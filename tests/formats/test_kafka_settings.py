@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Iterator
-from functools import cache
 
 import pytest
 
@@ -85,20 +83,11 @@ EDGES = [*WORDS, *NUMBERS, *(str(limit + step) for limit in LIMITS for step in (
 RANDOM_VALUES = int(os.environ.get("TIEREDCTL_SETTING_VALUES", "5"))
 
 
-@cache
-def oracle(line: Line) -> LineProgram:
+def settings_oracle(line: Line) -> LineProgram:
     try:
         return LineProgram(jars_of(RELEASES[line]), "SettingsOracle")
     except RigMissing as missing:
         rig_unavailable(str(missing))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def oracles_end() -> Iterator[None]:
-    yield
-    for line in RELEASES:
-        oracle(line).close()
-    oracle.cache_clear()
 
 
 def values(seed: str) -> list[str]:
@@ -107,26 +96,23 @@ def values(seed: str) -> list[str]:
     return [*EDGES, *("".join(chance.choices(letters, k=chance.randint(1, 6))) for _ in range(RANDOM_VALUES))]
 
 
-def asked(line: Line, kind: SettingKind, settings: list[tuple[str, str]]) -> list[bool]:
-    """Whether Kafka itself takes each of these."""
-    answers = oracle(line).ask([f"values {kind} {json.dumps(settings)}"])
-    return [refusal is None for refusal in answers]
-
-
 @pytest.mark.integration
 @pytest.mark.parametrize("line", RELEASES)
 def test_kafka_refuses_what_the_definitions_refuse_and_takes_what_they_take(line: Line) -> None:
-    for kind in KINDS:
-        names = [
-            name for name in sorted(setting_names(kind)) if name.startswith(TIERING) and is_in_line(kind, name, line)
-        ]
-        settings = [(name, value) for name in names for value in values(f"{line} {name}")]
+    with settings_oracle(line) as oracle:
+        for kind in KINDS:
+            names = [
+                name
+                for name in sorted(setting_names(kind))
+                if name.startswith(TIERING) and is_in_line(kind, name, line)
+            ]
+            settings = [(name, value) for name in names for value in values(f"{line} {name}")]
 
-        takes = asked(line, kind, settings)
+            takes = [refusal is None for refusal in oracle.ask([f"values {kind} {json.dumps(settings)}"])]
 
-        ours = [is_allowed(kind, name, value, line) for name, value in settings]
-        differing = [one for one, theirs, own in zip(settings, takes, ours, strict=True) if theirs != own]
-        assert differing == [], (kind, differing)
+            ours = [is_allowed(kind, name, value, line) for name, value in settings]
+            differing = [one for one, theirs, own in zip(settings, takes, ours, strict=True) if theirs != own]
+            assert differing == [], (kind, differing)
 
 
 @pytest.mark.integration
