@@ -26,7 +26,7 @@ from tieredctl.ops.guards.own_objects import TIMES_OF_RESTORED
 from tieredctl.ops.metadata.event_stream import EventStream
 from tieredctl.ops.orphans.judgement import verdict_of_younger
 from tieredctl.ops.orphans.noncurrent import Noncurrent, noncurrent
-from tieredctl.ops.orphans.scan import ScanOptions, demand_any_object
+from tieredctl.ops.orphans.scan import ScanOptions, demand_any_object, demand_any_told
 from tieredctl.ops.orphans.still_there import StillThere, still_there
 from tieredctl.ops.orphans.totals import ScanTotals
 from tieredctl.ports.layout import Layout
@@ -174,8 +174,11 @@ def scanned(
         readable = readable.in_live_topics(by)
         probed = probed_objects(listing, readable, by, keep)
         counted = Counted.of(probed)
-        if asked is not None and not counted.has_any:
-            demand_any_object(asked, remote.layout, readable.topics, live)
+        if not counted.has_any:
+            if asked is None:
+                demand_any_told(remote.store.url, remote.layout, readable.topics, live)
+            else:
+                demand_any_object(asked, remote.layout, readable.topics, live)
         judged = _with_open(probed, counted, ReadSegments(segments, facts), live, by, keep)
         verdicts, gone = judged, 0
         if asked is not None:

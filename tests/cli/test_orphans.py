@@ -176,18 +176,18 @@ def test_a_list_of_keys_and_a_resumed_listing_stand_for_the_stores_listing(
     assert not checkpoint.exists()
 
 
+def write_inventory(folder: Path, objects: list[StoredObject]) -> None:
+    for name, data in s3_inventory(list(map(s3_row, objects))).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
 def test_an_inventory_stands_for_the_buckets_listing(tieredctl: Tieredctl, crash: Path, tmp_path: Path) -> None:
     _, listed = scan(tieredctl, crash)
-    modified_ms = [time_ms(document["lastModified"]) // 1_000 * 1_000 for document in listed]
-    files = s3_inventory(
-        [
-            s3_row(StoredObject(document["key"], document["size"], modified, ""))
-            for document, modified in zip(listed, modified_ms, strict=True)
-        ]
+    write_inventory(
+        tmp_path,
+        [StoredObject(one["key"], one["size"], time_ms(one["lastModified"]) // 1_000 * 1_000, "") for one in listed],
     )
-    for name, data in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(data)
 
     outcome = tieredctl(
         *("orphans", "scan", "--store", f"s3://{BUCKET}/{ROOT}", "--layout", "aiven", "--layout-option"),
@@ -199,6 +199,20 @@ def test_an_inventory_stands_for_the_buckets_listing(tieredctl: Tieredctl, crash
     assert verdicts(document["items"]) == verdicts(listed)
     assert document["source"]["inventory"]["taken"] == "2026-11-18T11:06:40.000Z"
     assert outcome.exit_code == 3
+
+
+def test_an_inventory_without_any_object_of_the_store_does_not_stand_for_its_listing(
+    tieredctl: Tieredctl, crash: Path, tmp_path: Path
+) -> None:
+    write_inventory(tmp_path, [StoredObject("tiered/a", 1, 0, "")])
+
+    outcome = tieredctl(
+        *("orphans", "scan", "--store", f"s3://{BUCKET}/other", "--layout", "local"),
+        *("--inventory", tmp_path / S3_MANIFEST, "--log-dir", crash / "data"),
+    )
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+    assert f"has no object of s3://{BUCKET}/other, but the metadata promises segments" in outcome.err
 
 
 def test_what_cannot_be_meant_is_wrong_usage(tieredctl: Tieredctl, crash: Path, captures: Path, tmp_path: Path) -> None:

@@ -87,6 +87,23 @@ def test_a_mark_is_made_of_an_inventory_as_of_a_point_without_asking_the_store(
         assert said["summary"][name] == local["summary"][name]
 
 
+@pytest.mark.usefixtures("spark", "cloud_environment")
+def test_no_mark_is_made_of_an_inventory_without_any_object_of_the_store(
+    cluster: CrashedClusterOnDisk, tmp_path: Path
+) -> None:
+    output, manifest = tmp_path / "mark", inventory_of(cluster, tmp_path)
+
+    code = job.main(
+        [
+            *("--log-dir", str(cluster.log_dir), "--as-of", "2099-01-01T00:00:00Z", "--output", str(output)),
+            *("--store", f"s3://{BUCKET}/other", "--layout", "local", "--inventory", str(manifest)),
+        ]
+    )
+
+    assert code == ExitCode.USAGE
+    assert not (output / "candidates").exists()
+
+
 @pytest.mark.usefixtures("spark")
 def test_of_a_partition_alone_what_a_scan_of_it_finds_is_marked(
     cluster: CrashedClusterOnDisk, tmp_path: Path, capsys: pytest.CaptureFixture[str]

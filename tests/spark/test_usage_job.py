@@ -89,16 +89,39 @@ def test_what_is_chosen_is_counted_alone_and_leaves_metrics(
     assert "topic orders" in capsys.readouterr().err
 
 
+def write_inventory(folder: Path, objects: list[StoredObject]) -> None:
+    for name, data in s3_inventory(list(map(s3_row, objects)), parquet=True).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+@pytest.mark.usefixtures("spark", "cloud_environment")
+def test_an_inventory_without_any_object_of_the_store_does_not_cost_nothing(
+    kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_inventory(tmp_path, [StoredObject("a", 7, 0, "", "GLACIER")])
+
+    code = job.main(
+        [
+            *("--log-dir", str(kafka_4 / "data"), "--output", str(tmp_path / "usage")),
+            *("--store", f"s3://{BUCKET}/other", "--layout", "local", "--inventory", str(tmp_path / S3_MANIFEST)),
+        ]
+    )
+
+    said = capsys.readouterr()
+    assert (code, said.out) == (ExitCode.FAILURE, "")
+    assert f"The inventory has no object of s3://{BUCKET}/other." in said.err
+
+
 @pytest.mark.usefixtures("spark", "cloud_environment")
 def test_an_inventory_stands_for_the_listing_and_metadata_for_a_point_in_the_past(
     kafka_4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store, now_ms = kafka_4 / REMOTE, 1_780_000_000_000
     files = sorted(path for path in store.rglob("*.log") if path.is_file())
-    listed = [StoredObject(path.relative_to(store).as_posix(), 7, now_ms, "", "GLACIER") for path in files]
-    for name, data in s3_inventory(list(map(s3_row, listed)), parquet=True).items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(data)
+    write_inventory(
+        tmp_path, [StoredObject(path.relative_to(store).as_posix(), 7, now_ms, "", "GLACIER") for path in files]
+    )
     words = [
         *("--log-dir", str(kafka_4 / "data"), "--as-of", "2000-01-01T00:00:00Z", "--output", str(tmp_path / "usage")),
         # Nothing answers there.

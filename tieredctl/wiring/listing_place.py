@@ -50,7 +50,12 @@ class ListingPlace:
     @property
     def is_of_store(self) -> bool:
         """Whether the store itself is listed."""
-        return self.key_list is None and self.inventory is None and self.mark is None
+        return not self.is_told and self.mark is None
+
+    @property
+    def is_told(self) -> bool:
+        """Whether what the store has is only told, by an inventory or a list of keys."""
+        return self.key_list is not None or self.inventory is not None
 
     @property
     def has_times(self) -> bool:

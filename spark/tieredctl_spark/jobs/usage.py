@@ -19,6 +19,7 @@ from pyspark.sql import functions as fn
 
 from tieredctl.config.file import storage_price
 from tieredctl.errors import ExitCode
+from tieredctl.formats.inventory_manifest import unusable
 from tieredctl.model.findings import exit_code_of
 from tieredctl.ops.documents import Document
 from tieredctl.ops.metadata.as_of import AsOf
@@ -65,6 +66,8 @@ def _run(options: argparse.Namespace) -> ExitCode:
         usage = output.keep(_selected(storage_usage(objects, copies_in(events), price), selection), "usage")
         totals = usage.agg(fn.sum("objects"), fn.sum("bytes"), fn.sum("monthlyCost")).collect()[0]
         if not totals[0]:
+            if options.inventory and objects.isEmpty():
+                raise unusable(f"The inventory has no object of {remote.store.url}.")
             demand_known_by_all(metadata, selection, METADATA_AND_STORE)
         classes = [row[0] for row in usage.select("storageClass").distinct().collect()]
         output.write_table("findings", finding_table(facts.findings))

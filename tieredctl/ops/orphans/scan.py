@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.arrow_columns import distinct_numbers, numbers_in
 from tieredctl.formats.uuid_columns import NOT_FOUND
 from tieredctl.formats.windows import Flags, Ints
@@ -92,6 +93,8 @@ class Scan:
     store: ObjectStore | None = None
     """Where what looks orphaned is asked for again: who deleted it may have been at work since the listing. None where
     the listing is of no store that can be asked."""
+    is_told: bool = False
+    """Whether an inventory or a list of keys tells what the store has: it may be of another place."""
     gone: int = 0
     """How many objects looked orphaned, but no longer exist."""
     stream: EventStream | None = None
@@ -155,11 +158,18 @@ class Scan:
                 self._count(there, verdicts)
                 note_more("objects judged", len(there.sizes))
                 yield judge, there, verdicts
-            if not has_any and self.store is not None:
-                demand_any_object(self.store, self.layout, judge.segments.topics_with_segments(), live)
+            if not has_any:
+                self._demand_any(judge.segments.topics_with_segments(), live)
         stream.findings += moved.lost
         incomplete = self.options.topic_sources.findings()
         self.findings += [*stream.findings, *incomplete, *self._totals.findings(self.subject)]
+
+    def _demand_any(self, topics_with_segments: Iterable[str], live: LiveTopics) -> None:
+        if self.is_told:
+            if self.unreserved is None or not self.unreserved.passed_over:
+                demand_any_told(self.subject, self.layout, topics_with_segments, live)
+        elif self.store is not None:
+            demand_any_object(self.store, self.layout, topics_with_segments, live)
 
     def missing(self) -> list[str]:
         """The keys of objects that the metadata promises and the store lacks; none where no store can be asked. Raises
@@ -378,7 +388,18 @@ def demand_any_object(
 ) -> None:
     """Raises TieredctlError `no-overlap` where a store in which nothing was listed still has nothing, and the metadata
     promises segments of topics that may be there. `topics_with_segments` are their ids."""
-    if layout.form_outside is not None or all(live_topics.is_live(one) is False for one in topics_with_segments):
-        return
-    if next(iter(store.list()), None) is None:
+    if _promises_any(layout, topics_with_segments, live_topics) and next(iter(store.list()), None) is None:
         raise promised_elsewhere(store.url)
+
+
+def demand_any_told(url: str, layout: Layout, topics_with_segments: Iterable[str], live_topics: LiveTopics) -> None:
+    """The same where nothing of the store at `url` is in its inventory or in a list of its keys: nothing is known of
+    its objects then."""
+    if _promises_any(layout, topics_with_segments, live_topics):
+        message = f"The inventory or list of keys has no object of {url}, but the metadata promises segments: "
+        hint = "Check --store and of which prefix and when the list was made, or let the store be listed."
+        raise TieredctlError(ErrorCode.NO_OVERLAP, f"{message}it is of another place, or too old.", hint=hint)
+
+
+def _promises_any(layout: Layout, topics_with_segments: Iterable[str], live_topics: LiveTopics) -> bool:
+    return layout.form_outside is None and any(live_topics.is_live(one) is not False for one in topics_with_segments)
