@@ -311,6 +311,21 @@ def test_a_google_report_that_is_not_whole_is_an_error() -> None:
         assert refusal(files, GOOGLE_MANIFEST, "gs"), name
 
 
+def test_versions_of_which_none_is_said_to_be_the_current_one_are_an_error() -> None:
+    s3_fields = [one for one in S3_FIELDS if one not in ("IsLatest", "IsDeleteMarker")]
+    google_fields = [one for one in GOOGLE_FIELDS if one != "timeDeleted"]
+    for parquet in (False, True):
+        with_versions = [row for one in S3_OBJECTS for row in (s3_row(one), *3 * [s3_row(one, latest=False)])]
+        deleted = [row for one in GOOGLE_OBJECTS for row in (google_row(one), *3 * [google_row(one, deleted_ms=1)])]
+
+        of_s3(s3_inventory(with_versions, parquet=parquet))
+        of_google(google_report(deleted, parquet=parquet))
+
+        assert "twice" in refusal(s3_inventory(with_versions, parquet=parquet, fields=s3_fields))
+        report = google_report(deleted, parquet=parquet, fields=google_fields)
+        assert "twice" in refusal(report, GOOGLE_MANIFEST, "gs")
+
+
 def test_a_damaged_manifest_is_refused_and_what_is_none_is_a_wrong_argument() -> None:
     for manifest in (b"{", b'{"sourceBucket": {}}', b'{"sourceBucket": "a"}', b'{"a": ' * 100_000):
         refusal({S3_MANIFEST: manifest})

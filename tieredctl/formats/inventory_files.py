@@ -176,6 +176,8 @@ def _objects(columns: _Columns, manifest: InventoryManifest, bucket: str) -> Inv
         raise ValueError("an object has an impossible time")
     if manifest.scheme == "s3" and not manifest.is_parquet:
         keys = _url_decoded(keys)
+    if len(pc.unique(keys)) < len(keys):
+        raise ValueError("it has an object twice, and does not say which version is the current one")
     version = columns.get(words.version)
     versions = pa.nulls(len(keys), pa.binary()) if version is None else _versions(version, manifest)
     classes = _storage_classes(columns.get(words.storage_class), len(keys))
