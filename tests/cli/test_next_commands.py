@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from tieredctl.cli.typed_words import typed
 from tieredctl.errors import ExitCode
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding
+from tieredctl.model.pasteable import pasteable
 from tieredctl.ops.cluster.topic_settings import TopicSettings
 from tieredctl.ops.status.board import Status
 from tieredctl.ops.status.facts import ClusterFacts, Lag
@@ -96,6 +99,21 @@ def test_so_is_a_plan_in_the_command_that_applies_it(cluster: Path, tieredctl: T
     outcome = tieredctl(orphans, apply, "--dry-run", *words)
 
     assert (outcome.exit_code, words[-2:]) == (0, ["--", "-x.plan"]), outcome.err
+
+
+@pytest.mark.parametrize(
+    "name",
+    [b"new\nline", b"tab\t1", b"\xff\xfe9", "é\n".encode(), b"it's\\\x1b[31m", b"-\n", b"plain", b"a; rm ~\n$(reboot)"],
+)
+def test_a_name_of_any_bytes_is_in_one_line_that_bash_takes_for_that_name(name: bytes) -> None:
+    command = pasteable("tieredctl orphans show {file} …", {"file": os.fsdecode(name)})
+
+    script = f'tieredctl() {{ printf %s "${{@: -1}}"; }}; {command.replace(" …", "")}'
+    taken = subprocess.run(["bash", "-c", script], capture_output=True, check=True, timeout=60).stdout
+
+    assert taken == name
+    assert command.isprintable()
+    assert (" -- " in command) == name.startswith(b"-")
 
 
 def test_from_a_scan_to_its_undoing_each_command_is_the_one_printed(cluster: Path, tieredctl: Tieredctl) -> None:

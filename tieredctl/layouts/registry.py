@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.formats.diskless_objects import is_object_name
+from tieredctl.model.pasteable import quoted
 from tieredctl.model.platforms import platform_by_keys
 from tieredctl.plugins import PluginKind
 from tieredctl.ports.layout import AUTO, Layout
@@ -86,7 +86,7 @@ def _advice(store: ObjectStore, keys: Sequence[str], layouts: Sequence[Layout]) 
             rest = "/".join(folders[depth:])
             if any(layout.explain(rest) or layout.other_form(rest) for layout in layouts):
                 url = f"{store.url.rstrip('/')}/{'/'.join(folders[:depth])}"
-                return f"Did you mean --store {shlex.quote(url)}? Otherwise, name the layout with --layout."
+                return f"Did you mean --store {quoted(url)}? Otherwise, name the layout with --layout."
     return "Name the layout with --layout."
 
 

@@ -85,13 +85,15 @@ def crash_files() -> list[Path]:
 
 def crash_text(fault: BaseException, words: Sequence[str]) -> str:
     """All that a report needs of an error, in a command line of these words, the program among them."""
+    from tieredctl.model.pasteable import quoted
+
     remember_secrets(os.environ)
     traceback_text = traceback.TracebackException.from_exception(fault, lookup_lines=True, capture_locals=False)
     trace = "".join(_cut(redacted(line)) for line in traceback_text.format())  # half a secret would not be known as one
     lines = [
         f"{_PROGRAM} {__version__} met an unexpected error at {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} UTC.",
         "",
-        f"command   {' '.join(map(repr_of_word, redacted_words(words)))}",
+        f"command   {' '.join(map(quoted, redacted_words(words)))}",
         f"python    {platform.python_version()} ({sys.executable})",
         f"platform  {platform.platform()}",
         *(f"package   {package}" for package in versions()),
@@ -114,13 +116,6 @@ def versions() -> Iterator[str]:
             yield f"{package} {version(package)}"
         except PackageNotFoundError:
             yield f"{package} is not installed"
-
-
-def repr_of_word(word: str) -> str:
-    """A word of a command line as a shell takes it."""
-    from shlex import quote
-
-    return quote(word) if word.isprintable() else repr(word)
 
 
 def _cut(text: str) -> str:

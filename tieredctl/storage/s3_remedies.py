@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from shlex import quote
 
 from tieredctl.model.finding_codes import FindingCode
+from tieredctl.model.pasteable import quoted
 from tieredctl.ports.bucket_settings import ClassTerms
 from tieredctl.storage.bucket_address import BucketAddress
 from tieredctl.storage.s3_connection import S3Connection
@@ -65,7 +66,7 @@ def s3_remedies(address: BucketAddress, connection: S3Connection) -> Mapping[Fin
     given = {
         "place": f" --bucket {quote(address.bucket)}{endpoint}",
         "bucket": quote(address.bucket),
-        "url": quote(address.url + "/"),
+        "url": quoted(address.url + "/"),
         "endpoint": endpoint,
     }
     remedies = _REMEDIES | {FindingCode.STORE_PUBLIC_NOT_PREVENTED: _REMEDIES[FindingCode.STORE_PUBLIC]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import socket
 import sys
 from collections.abc import Iterable, Iterator
@@ -20,6 +19,7 @@ from tieredctl.cli.outcome import say
 from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView, View
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
+from tieredctl.model.pasteable import quoted
 from tieredctl.model.printable import printable
 from tieredctl.model.result_row import Column, Quantity, ResultRow, Size
 from tieredctl.ops.documents import Document
@@ -121,7 +121,7 @@ def ls(
     ]
     code = view.show(result_listing("Quarantine", source, _PlanRow, rows, summary))
     if rows:
-        plan_id = shlex.quote(printable(rows[0].plan_id)) if len(rows) == 1 else "PLAN-ID"
+        plan_id = quoted(rows[0].plan_id) if len(rows) == 1 else "PLAN-ID"
         restore = next_command(f"tieredctl orphans restore {plan_id} …")
         view.say(f"Put a plan's objects back with: {restore}")
     else:

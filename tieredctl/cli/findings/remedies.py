@@ -10,6 +10,7 @@ from functools import cached_property
 
 from tieredctl.cli import PROGRAM, running_words
 from tieredctl.cli.typed_words import TypedWords, options_of, typed
+from tieredctl.model.pasteable import quoted
 from tieredctl.model.quantities import duration_ms
 from tieredctl.process.redaction import HIDDEN, is_secret
 
@@ -73,11 +74,11 @@ class Remedies:
         filled = filled.replace("--store URL", f"--store {self._store}")
         if _REST not in remedy:
             config = self._value("--command-config")
-            return f"{filled} --command-config {shlex.quote(config)}" if filled != remedy and config else filled
+            return f"{filled} --command-config {quoted(config)}" if filled != remedy and config else filled
         taken = options_of(remedy.split()[1:])
         named = [word for word in remedy.split() if word.startswith("--")]
         options = [
-            f"{option} {shlex.quote(_shown(option, value))}" if value else option
+            f"{option} {quoted(_shown(option, value))}" if value else option
             for option, value in self._places
             if option in taken and (option not in named or option.endswith("-option"))
             if not (option == "--min-age" and duration_ms(value) < _LEAST_AGE_MS and not self._allows_young)
@@ -85,12 +86,12 @@ class Remedies:
         if remedy.startswith(tuple(f"{PROGRAM} {one}" for one in _OF_CLUSTERS)) and not self._has_cluster:
             options = [one for one in options if not one.startswith(_OTHER_SOURCES)] + [f"{_SERVER} HOST:PORT"]
         if "paths" in taken:
-            options += [shlex.quote(path) for path in self._typed.arguments]
+            options += [quoted(path) for path in self._typed.arguments]
         return filled.replace(f" {_REST}", " " + " ".join(options) if options else "")
 
     def _config_of_kafka(self, remedy: str) -> str:
         config = self._value("--command-config")
-        return f" --command-config {shlex.quote(config)}" if config and not remedy.startswith("kafka-dump") else ""
+        return f" --command-config {quoted(config)}" if config and not remedy.startswith("kafka-dump") else ""
 
     @property
     def _allows_young(self) -> bool:
@@ -102,12 +103,12 @@ class Remedies:
 
     @property
     def _server(self) -> str:
-        return shlex.quote(self._value(_SERVER) or "HOST:PORT")
+        return quoted(self._value(_SERVER) or "HOST:PORT")
 
     @property
     def _store(self) -> str:
         url = self._value("--store")
-        return "URL" if url is None else shlex.quote(_shown("--store", url))
+        return "URL" if url is None else quoted(_shown("--store", url))
 
     def _value(self, option: str) -> str | None:
         return next((value for name, value in self._places if name == option), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,6 +26,7 @@ from tieredctl.cli.shown_quantities import ago
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.pasteable import quoted
 from tieredctl.model.tolerance import NOTHING_TOLERATED, Tolerance
 from tieredctl.process.redaction import redacted_words
 
@@ -101,7 +101,7 @@ def report_page(reported: Reported, code: ExitCode) -> Page:
 
 def _facts(source: Mapping[str, Any], code: ExitCode) -> Iterator[tuple[str, str]]:
     made = datetime.fromtimestamp(clock_ms() / 1000, UTC)
-    yield "Command", shlex.join((PROGRAM, *redacted_words(running_words.get())))
+    yield "Command", " ".join(map(quoted, (PROGRAM, *redacted_words(running_words.get()))))
     yield "Made at", f"{made:%Y-%m-%d %H:%M:%S} UTC"
     yield "Exit code", f"{int(code)}: {_MEANINGS[code]}" if code in _MEANINGS else str(int(code))
     yield "Cluster", str(source.get("clusterId") or "unknown")

@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, Any, BinaryIO
 
 from tieredctl import __version__
 from tieredctl.cli import PROGRAM
 from tieredctl.model.ids import UUID_PATTERN
+from tieredctl.model.pasteable import quoted
 from tieredctl.model.printable import printable
 from tieredctl.model.result_row import Column, ResultRow, Size, Wide
 from tieredctl.ops.tiering.enable import NEVER_TIERED
@@ -315,4 +315,4 @@ class HiddenNames:
 
 def _spellings(name: str) -> set[str]:
     """How a name that Kafka would not take is written: as it is, in a command, in a sentence and in a document."""
-    return {name, quote(name), repr(name)[1:-1], json.dumps(name)[1:-1], printable(name)}
+    return {name, quoted(name), repr(name)[1:-1], json.dumps(name)[1:-1], printable(name)}

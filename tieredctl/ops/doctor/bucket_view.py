@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from shlex import quote
 from typing import NamedTuple
 
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.pasteable import quoted
 from tieredctl.model.prices import StoragePrice
 from tieredctl.ops.doctor.bucket_contents import BucketContents
 from tieredctl.ports.bucket_settings import BucketFacts, BucketSettings, LifecycleRule
@@ -78,7 +78,7 @@ class BucketView:
     ) -> Finding:
         """A finding about the bucket, with the provider's command that mends it, filled with `names`."""
         template = self.settings.remedies.get(code)
-        words = {name: quote(text) for name, text in names.items()}
+        words = {name: quoted(text) for name, text in names.items()}
         command = {} if template is None else {"command": template.format_map(words)}
         return Finding(code, self.url, message, {**evidence, **command}, severity)
 
