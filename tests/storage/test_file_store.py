@@ -199,6 +199,19 @@ def test_a_file_on_the_way_to_a_key_is_not_a_folder(store: FileStore) -> None:
         store.put_if_absent("a/1.log/below", b"")
 
 
+def test_what_is_no_object_at_a_key_is_not_taken_for_one_of_another_writer(root: Path, store: FileStore) -> None:
+    (root / "folder").mkdir()
+    os.mkfifo(root / "pipe")
+    (root / "dangling").symlink_to("nowhere")
+    (root / "link").symlink_to("a/1.log")
+
+    for key, code in (("folder", "unwritable"), ("pipe", "unwritable"), ("dangling", "path-forbidden")):
+        with refused_with(code):
+            store.put_if_absent(key, b"new")
+        assert store.head(key) is None
+    assert store.put_if_absent("link", b"new") is None
+
+
 def test_a_deletion_in_a_store_that_may_not_be_changed_or_has_gone_has_failed(root: Path, store: FileStore) -> None:
     def refusing(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")

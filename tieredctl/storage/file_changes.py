@@ -114,17 +114,24 @@ def put_if_absent(root: str, key: str, pieces: Iterable[bytes]) -> StoredObject 
     """Makes the file; None where one exists."""
     with (
         _failing_as_unwritable(root, key),
-        _place(root, key, make=True) as (folder, name),
-        _unfinished(root, folder, _BY_UMASK) as ((source_folder, source_name), file),
+        _place(root, key, make=True) as place,
+        _unfinished(root, place.folder, _BY_UMASK) as (unfinished, file),
     ):
         file.writelines(pieces)
         stored = _finished(key, file)
         with _excluding_others(root):
             try:
-                os.link(source_name, name, src_dir_fd=source_folder, dst_dir_fd=folder, follow_symlinks=False)
+                os.link(
+                    unfinished.name,
+                    place.name,
+                    src_dir_fd=unfinished.folder,
+                    dst_dir_fd=place.folder,
+                    follow_symlinks=False,
+                )
             except FileExistsError:
+                _demand_object(root, key, place)
                 return None
-            _sync_folder(folder)
+            _sync_folder(place.folder)
     return stored
 
 
@@ -237,13 +244,28 @@ def _inner_folder(root: str, key: str, name: str, descriptor: int) -> int:
 
 def _stored(root: str, key: str, place: _Place) -> StoredObject | None:
     """The object in a place; None where there is nothing or not a file. Raises TieredctlError for a link."""
+    status = _status(place)
+    if status is not None and S_ISLNK(status.st_mode):
+        raise _through_a_link(root, key)
+    return stored_as(key, status) if status is not None and S_ISREG(status.st_mode) else None
+
+
+def _status(place: _Place) -> os.stat_result | None:
+    """Of what is in a place, a link itself; None where there is nothing."""
     try:
-        status = os.lstat(place.name, dir_fd=place.folder)
+        return os.lstat(place.name, dir_fd=place.folder)
     except FileNotFoundError:
         return None
-    if S_ISLNK(status.st_mode):
-        raise _through_a_link(root, key)
-    return stored_as(key, status) if S_ISREG(status.st_mode) else None
+
+
+def _demand_object(root: str, key: str, place: _Place) -> None:
+    """Raises TieredctlError where a key's place is taken, but not by an object: nothing can be put there."""
+    path = f"{root}/{key}"
+    if stored_at(key, path) is None and (status := _status(place)) is not None:
+        if S_ISLNK(status.st_mode):
+            raise _through_a_link(root, key)
+        message = f"{path} cannot be made: what is there is not a regular file."
+        raise TieredctlError(ErrorCode.UNWRITABLE, message, hint="Move it elsewhere.")
 
 
 def _current(root: str, key: str) -> StoredObject | None:
