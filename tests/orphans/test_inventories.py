@@ -333,6 +333,21 @@ def test_a_damaged_manifest_is_refused_and_what_is_none_is_a_wrong_argument() ->
         refusal({S3_MANIFEST: manifest}, code="usage")
 
 
+def test_a_manifest_that_names_a_file_twice_is_an_error() -> None:
+    for files, manifest, scheme in (
+        (without(s3_inventory(s3_rows()), ".checksum"), S3_MANIFEST, "s3"),
+        (google_report(google_rows()), GOOGLE_MANIFEST, "gs"),
+    ):
+        assert "names a file twice" in refusal(with_changed(files, manifest, with_first_file_twice), manifest, scheme)
+
+
+def with_first_file_twice(manifest: bytes) -> bytes:
+    document = json.loads(manifest)
+    files = document.get("files") or document["report_shards_file_names"]
+    files[1] = files[0]
+    return json.dumps(document).encode()
+
+
 def test_a_row_that_cannot_be_is_an_error() -> None:
     sizes: tuple[object, ...] = ("many", -1, None, 1 << 63, "9" * 5_000, "1e3")
     rows: list[dict[str, object]] = [*({"Size": size} for size in sizes), {"IsLatest": "perhaps"}, {"Bucket": "other"}]

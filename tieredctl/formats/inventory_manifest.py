@@ -98,15 +98,18 @@ def read_manifest(data: bytes, where: str) -> InventoryManifest:
     except (ValueError, RecursionError):
         raise unusable(f"{where} is not a manifest: it is not JSON.") from None
     fields = _Fields(values, where)
-    if fields.has("sourcebucket"):
-        return _of_s3(fields)
-    if fields.has(_SHARD_LIST):
-        return _of_google(fields)
-    if fields.has(_RULE):
-        return _of_azure(fields)
+    for name, read in (("sourcebucket", _of_s3), (_SHARD_LIST, _of_google), (_RULE, _of_azure)):
+        if fields.has(name):
+            return _of_distinct_files(read(fields), where)
     raise _of_another_kind(
         f"{where} is not the manifest of an S3 Inventory, a Storage Insights report or a Blob Inventory."
     )
+
+
+def _of_distinct_files(manifest: InventoryManifest, where: str) -> InventoryManifest:
+    if len({file.name for file in manifest.files}) < len(manifest.files):
+        raise unusable(f"{where} names a file twice.")
+    return manifest
 
 
 class _Fields:
