@@ -131,6 +131,24 @@ def test_from_a_scan_to_its_undoing_each_command_is_the_one_printed(cluster: Pat
     assert "That is for a cluster that no longer exists" in planned.err
 
 
+@pytest.mark.parametrize("receipts", ["file", "store"])
+def test_the_command_that_undoes_a_plan_takes_a_name_with_spaces_for_one_word(
+    cluster: Path, tieredctl: Tieredctl, receipts: str
+) -> None:
+    cluster.joinpath("bucket").rename("a bucket")
+    places = [word.replace("file:bucket", "file:a bucket") for word in PLACES]
+    tieredctl("orphans", "plan", *places, "--min-age", "1h", "--topic", TOPIC, "--to", "the plan")
+    where = ("--receipts", "store") if receipts == "store" else ()
+
+    applied = tieredctl(
+        *("orphans", "apply", "the plan", "--offline-metadata", "--min-age", "1h", *PLACES[:4], *where),
+        *("--yes", "--cluster-id", CLUSTER_ID),
+    )
+    restored = tieredctl(*following(applied, "orphans restore"))
+
+    assert (applied.exit_code, restored.exit_code) == (ExitCode.CLEAN, ExitCode.CLEAN), restored.err
+
+
 def test_an_empty_plan_is_not_written_and_leaves_no_earlier_one_in_its_place(
     cluster: Path, tieredctl: Tieredctl
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tieredctl.cli.arguments import given_path
 from tieredctl.cli.commands.removal_outcome import ReceiptRow, receipt_rows
 from tieredctl.cli.confirmation import demand_confirmation
+from tieredctl.cli.findings.remedies import next_command
 from tieredctl.cli.removal_options import ApplyLimitOptions, ApplyOptions
 from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView, View
@@ -17,6 +18,8 @@ from tieredctl.config.plan_key import key_for_seals, known_key, signing_key
 from tieredctl.errors import ExitCode
 from tieredctl.model.counted import counted
 from tieredctl.model.named_cluster import demand_named_cluster
+from tieredctl.model.pasteable import pasteable
+from tieredctl.model.printable import printable
 from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl.model.removal import PlanHeader, RemovalMode
 from tieredctl.wiring.places import StorePlace
@@ -138,8 +141,11 @@ def _rehearsed(plan: PlanFile, applied: Applied) -> str:
 
 def _headline(plan: PlanFile, applied: Applied) -> str:
     done = applied.outcome
-    what = f"Removed {done.done} of {done.planned}, {size_text(done.bytes)}, from {plan.header.store}."
+    # Alone: an escape in it would have the command escaped with it.
+    store = printable(plan.header.store)
+    what = f"Removed {done.done} of {done.planned}, {size_text(done.bytes)}, from {store}."
     if plan.header.mode is RemovalMode.DELETE or applied.receipts is None:
         return what
-    where = "" if applied.receipts.where != plan.header.plan_id else f" --store {plan.header.store}"
-    return f"{what} Undo with: tieredctl orphans restore {applied.receipts.where}{where}"
+    place = " --store {store}" if applied.receipts.where == plan.header.plan_id else ""
+    named = {"file": applied.receipts.where, "store": plan.header.store}
+    return f"{what} Undo with: {next_command(pasteable(f'tieredctl orphans restore {{file}}{place} …', named))}"

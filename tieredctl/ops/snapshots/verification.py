@@ -25,6 +25,7 @@ from tieredctl.kraft.replica import BOOTSTRAP_SNAPSHOT, EpochStart, LastBatch, S
 from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
+from tieredctl.model.pasteable import quoted
 from tieredctl.ops.cluster.offline_cluster import OfflineCluster
 from tieredctl.ops.documents import Document
 from tieredctl.ops.file_reading import reading
@@ -341,7 +342,7 @@ def demand_sound_node(cluster: OfflineCluster) -> None:
     if latest is None:
         message = f"{cluster.path} has no snapshot: nothing of the log may go."
         raise TieredctlError(ErrorCode.UNDECODABLE, message, hint="A node makes one when it is due.")
-    hint = _HINT.format(path=cluster.path)
+    hint = _HINT.format(path=quoted(str(cluster.path)))
     for finding in cluster.findings():
         is_unknown = finding.code is FindingCode.KRAFT_RECORD_UNKNOWN
         code = ErrorCode.METADATA_INCOMPLETE if is_unknown else ErrorCode.UNDECODABLE

@@ -14,6 +14,7 @@ from tieredctl.model.counted import counted
 from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.finding_subjects import ObjectSubject
 from tieredctl.model.findings import Finding
+from tieredctl.model.pasteable import quoted
 from tieredctl.ops.guards.in_parallel import in_parallel
 from tieredctl.ops.guards.quarantine_keys import copies_in_quarantine
 from tieredctl.ports.object_store import ObjectStore
@@ -76,7 +77,7 @@ class QuarantinedObject(ObjectSubject):
 
     @property
     def remedy(self) -> str:
-        return f"tieredctl diskless orphans restore {self.plan_id} --store {self.store_url}"
+        return f"tieredctl diskless orphans restore {self.plan_id} --store {quoted(self.store_url)}"
 
 
 def _plans_that_removed(store: ObjectStore, keys: Sequence[str]) -> dict[str, str]:

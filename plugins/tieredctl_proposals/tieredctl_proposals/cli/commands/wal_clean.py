@@ -9,6 +9,7 @@ import typer
 from tieredctl.cli.arguments import clock_ms, percentage
 from tieredctl.cli.commands.removal_outcome import ReceiptRow, demand_source
 from tieredctl.cli.confirmation import ApplyChoice, demand_confirmation
+from tieredctl.cli.findings.remedies import next_command
 from tieredctl.cli.options import ClusterId, MinAge, OfflineMetadata, Yes
 from tieredctl.cli.output import Item
 from tieredctl.cli.places import MetadataOptions, TopicListOptions
@@ -16,6 +17,7 @@ from tieredctl.cli.result_listing import result_listing
 from tieredctl.cli.view import ProgressView
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.model.counted import counted
+from tieredctl.model.pasteable import pasteable
 from tieredctl.model.quantities import duration_ms, size_text
 from tieredctl.model.removal import RemovalMode
 from tieredctl_proposals.cli.wal_places import WalStoreOptions
@@ -109,7 +111,9 @@ def clean(
     if outcome.put_back:
         view.say(f"Put back {counted(outcome.put_back, 'object')} that had been removed, and may be needed.")
     if outcome.done and not delete:
-        view.say(f"Undo with: tieredctl orphans restore {cleaned.plan_id} --store {plan.url}")
+        named = {"plan": cleaned.plan_id, "store": plan.url}
+        undo = pasteable("tieredctl orphans restore {plan} --store {store} …", named)
+        view.say(f"Undo with: {next_command(undo)}")
     did = {"applied": True, "planId": cleaned.plan_id, "events": cleaned.events}
     summary = {**plan.summary(), **outcome.counts(), **did}
     rows = [ReceiptRow.of(one, one.step.value) for one in cleaned.receipts]
