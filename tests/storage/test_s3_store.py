@@ -19,6 +19,7 @@ from tests.storage.s3_place import S3Place
 from tieredctl.errors import TieredctlError
 from tieredctl.ports.object_store import Capability, DeletionOutcome, StoredObject
 from tieredctl.storage.bucket_address import BucketAddress
+from tieredctl.storage.route import Route
 from tieredctl.storage.s3 import S3Store
 from tieredctl.storage.s3_connection import S3Connection
 
@@ -30,6 +31,24 @@ def nowhere(cloud_environment: None) -> S3Store:
     """At a port where nobody listens."""
     (port,) = free_ports(1)
     return S3Store(BucketAddress("s3", BUCKET, ""), S3Connection(f"http://127.0.0.1:{port}"))
+
+
+def test_no_proxy_is_asked_for_a_key_that_it_would_get_as_that_of_another_object(nowhere: S3Store) -> None:
+    through_proxy = replace(nowhere.connection, route=Route(proxy=nowhere.connection.endpoint))
+    store = replace(nowhere, connection=through_proxy)
+    stored = StoredObject("a/../b", 1, 0, '"x"')
+
+    for ask in (store.head, store.read, lambda key: store.write(key, b"")):
+        for key in ("a/./b", "a/../b", ".."):
+            with refused_with("unreadable"):
+                ask(key)
+        with refused_with("store-unreachable"):
+            ask("a/..b./c")
+    (deletion,) = store.delete([stored])
+    assert deletion.error is not None
+    assert deletion.error.code == "unreadable"
+    with refused_with("store-unreachable"):
+        nowhere.head("a/./b")
 
 
 def test_the_store_is_what_lies_below_the_prefix(place: S3Place) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -57,6 +57,7 @@ Operation = Literal[
 ]
 """What tieredctl uses of boto3's S3 client."""
 
+_SHORTENED = {".", ".."}
 _CONNECT_SECONDS = 10
 _READ_SECONDS = 120
 """A server-side copy says nothing until it is done."""
@@ -235,7 +236,22 @@ def _client(connection: S3Connection, process: int) -> Any:  # noqa: ARG001 - a 
     client = _session_client(connection, "s3", connection.endpoint, config)
     client.meta.events.register("before-parse.s3.ListObjectsV2", read_listing_page)
     client.meta.events.register("before-parse.s3", note_root)
+    client.meta.events.register("before-send.s3", partial(_demand_exact_path, connection.route))
     return client
+
+
+def _demand_exact_path(way: Route, request: Any, **_: Any) -> None:
+    """Handles botocore's event `before-send.s3`. Raises S3Failure for a request whose path a proxy of `http:` would get
+    shortened: urllib3 takes `a/./b` in a whole URL for `a/b`, which is another object's key."""
+    from botocore.utils import get_environ_proxies
+
+    parts = urlsplit(request.url)
+    if parts.scheme != "http" or _SHORTENED.isdisjoint(parts.path.split("/")):
+        return
+    if way.proxies or get_environ_proxies(request.url).get("http"):
+        message = "A proxy cannot be asked by http: for a key with . or .. between slashes: it would be another key."
+        hint = "Use an endpoint of https:, or have the server asked without the proxy (NO_PROXY)."
+        raise S3Failure(ErrorCode.UNREADABLE, message, hint=hint)
 
 
 @cache
