@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.backup.captured_sets import CapturedSets
-from tests.backup.small_sets import WatchedStore, two_chains
+from tests.backup.small_sets import SmallSets, WatchedStore, two_chains
 from tests.cli.command_line import Tieredctl
+from tests.refusals import refused_with
 from tieredctl.ops.backup.sets import ClusterSets
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.storage.file import FileStore
@@ -89,3 +90,26 @@ def test_a_set_that_a_listing_lacks_is_asked_for_by_name(unlisted: str) -> None:
     assert sets.numbers() == [1, 2, 3, 4, 5]
     assert sets.examined()[0] == []
     assert newest_restorable(sets)[1:] == (5, [])
+
+
+class Forgetful(WatchedStore):
+    """Which says that it wrote manifests, and does not, or cuts them."""
+
+    cuts = False
+
+    def put_if_absent(self, key: str, data: bytes) -> StoredObject | None:
+        made = super().put_if_absent(key, data)
+        if made is not None and "/manifests/" in key:
+            self.delete([made])
+            if self.cuts:
+                super().put_if_absent(key, data[:-1])
+        return made
+
+
+@pytest.mark.parametrize(("cuts", "code"), [(False, "object-missing"), (True, "undecodable")])
+def test_a_set_whose_manifest_the_store_does_not_have_is_not_written(cuts: bool, code: str) -> None:
+    store = Forgetful()
+    store.cuts = cuts
+
+    with refused_with(code):
+        SmallSets(store).add()

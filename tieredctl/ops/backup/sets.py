@@ -291,8 +291,9 @@ class ClusterSets(Generic[_Store]):
 
 
 def publish(sets: ClusterSets[WritableObjectStore], manifest: Manifest, files: Sequence[tuple[str, bytes]]) -> None:
-    """Writes a set: its files, which are read back, and last its manifest. Raises TieredctlError `locked` where another
-    run has made a set of this number meanwhile, or made and pruned it."""
+    """Writes a set: its files, and last its manifest, each of which is read back. Raises TieredctlError `locked` where
+    another run has made a set of this number meanwhile, or made and pruned it, `object-missing` or `undecodable` where
+    the store does not have what it said it took."""
     for name, data in files:
         if sets.store.put_if_absent(sets.file_key(manifest, name), data) is None:
             raise TieredctlError(ErrorCode.WORLD_CHANGED, f"{sets.file_key(manifest, name)} is there already.")
@@ -304,6 +305,8 @@ def publish(sets: ClusterSets[WritableObjectStore], manifest: Manifest, files: S
         if manifest.number < (sets.first() or 0):  # else its number would have been taken until now
             message = f"Other backups made set {manifest.number} and later ones meanwhile, and it was pruned."
             raise TieredctlError(ErrorCode.LOCKED, message, hint="Run it again.")
+        if sets.read(manifest.number).sha256 != manifest_sha256(manifest.encode()):
+            raise damaged(sets.manifest_key(manifest.number), "it is not what was written")
         mark_complete()
 
 
