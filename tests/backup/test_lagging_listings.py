@@ -10,6 +10,7 @@ from tests.backup.captured_sets import CapturedSets
 from tests.backup.small_sets import SmallSets, WatchedStore, two_chains
 from tests.cli.command_line import Tieredctl
 from tests.refusals import refused_with
+from tests.rigs.lies import one_bit_flipped
 from tieredctl.ops.backup.sets import ClusterSets
 from tieredctl.ports.object_store import ObjectStore, StoredObject
 from tieredctl.storage.file import FileStore
@@ -113,3 +114,33 @@ def test_a_set_whose_manifest_the_store_does_not_have_is_not_written(cuts: bool,
 
     with refused_with(code):
         SmallSets(store).add()
+
+
+@pytest.mark.parametrize("part", ["GO1yWZckTOapkLtIH_MiCg.log", ".leader_epoch_checkpoint"])
+def test_a_segment_that_only_one_reading_finds_damaged_is_restored(
+    sets: CapturedSets, tieredctl: Tieredctl, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    at = ["--store", f"file:{sets.store}", "--node", "1", "--cluster-id", sets.cluster_id]
+    words = ["restore", "plan", "--without-backup", *at, "--metadata-partitions", "4", "-o", "json"]
+    streamed, read, altered = FileStore.stream, FileStore.read, set[str]()
+
+    def is_first(key: str) -> bool:
+        is_it = key.endswith(part) and key not in altered
+        altered.add(key)
+        return is_it
+
+    def stream_altered(store: FileStore, key: str, *where: int) -> Iterator[bytes]:
+        data = b"".join(streamed(store, key, *where))
+        yield one_bit_flipped(data) if is_first(key) else data
+
+    def read_altered(store: FileStore, key: str, start: int = 0, end: int | None = None) -> bytes:
+        data = read(store, key, start, end)
+        return one_bit_flipped(data) if is_first(key) else data
+
+    before = tieredctl(*words).document()
+    monkeypatch.setattr(FileStore, "stream", stream_altered)
+    monkeypatch.setattr(FileStore, "read", read_altered)
+
+    after = tieredctl(*words).document()
+
+    assert (after["items"], after["summary"]) == (before["items"], before["summary"])

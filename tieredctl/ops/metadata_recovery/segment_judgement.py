@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -124,7 +125,7 @@ class SegmentJudge:
         if live is not None and live.log is None:
             return JudgedSegment(stored, Fate.TOPIC_UNKNOWN, _why_unknown(partition, live))
         try:
-            metadata = rebuild(stored, self.store, self.layout, self.traits)
+            metadata = self._rebuilt(stored)
         except Unfit as unfit:
             return JudgedSegment(stored, Fate.DAMAGED, str(unfit))
         if missing and not _must_have_finished(metadata, live):
@@ -136,6 +137,12 @@ class SegmentJudge:
                 return JudgedSegment(stored, Fate.DAMAGED, "it differs from what the broker began to copy")
         fate, reason = (Fate.RECOVER, "") if live is None or live.log is None else _placed(metadata, live.log)
         return JudgedSegment(stored, fate, reason, metadata, recorded, missing)
+
+    def _rebuilt(self, stored: StoredSegment) -> RemoteLogSegmentMetadata:
+        """Read again over new connections where it looks damaged: bytes may be altered on the way. Raises Unfit."""
+        with suppress(Unfit):
+            return rebuild(stored, self.store, self.layout, self.traits)
+        return rebuild(stored, self.store.reconnected(), self.layout, self.traits)
 
 
 def _must_have_finished(begun: RemoteLogSegmentMetadata, live: LivePartition | None) -> bool:

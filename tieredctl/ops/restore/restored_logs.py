@@ -202,9 +202,15 @@ class LogsInStore:
     def _lineage(self, last: JudgedSegment, segments: Sequence[RemoteLogSegmentMetadata]) -> Sequence[EpochEntry]:
         """The leader epochs up to the end of the last segment, by the checkpoint that was copied with it; by the
         metadata of all segments where that cannot be read, or contradicts the last one's."""
+        entries = self._copied_lineage(last, self.store) or self._copied_lineage(last, self.store.reconnected())
+        return entries or _joined(sorted(segments, key=_epoch_and_end))
+
+    def _copied_lineage(self, last: JudgedSegment, store: ObjectStore) -> list[EpochEntry]:
+        """By the checkpoint that was copied with a segment; empty where that cannot be read, or contradicts it, as also
+        bytes do that were altered on the way."""
         metadata = _metadata(last)
         try:
-            entries = read_lineage(last.stored, self.store, self.layout)
+            entries = read_lineage(last.stored, store, self.layout)
             demand_ascending(entries)
             if epochs_within(entries, metadata.start_offset, metadata.end_offset) == metadata.segment_leader_epochs:
                 return [one for one in entries if one.start_offset <= metadata.end_offset]
@@ -213,7 +219,7 @@ class LogsInStore:
         except TieredctlError as error:
             if error.code not in _LINEAGE_UNREADABLE:
                 raise
-        return _joined(sorted(segments, key=_epoch_and_end))
+        return []
 
 
 def not_below_logs(findings: Iterable[Finding], logs: Mapping[TopicIdPartition, RestoredLog]) -> Iterator[Finding]:
