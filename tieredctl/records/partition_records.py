@@ -182,11 +182,11 @@ class PartitionRecords:
 
         return in_turn(ask, spans, most, most=most, at_first=1)
 
-    def _log_of(self, span: ServedSpan) -> SegmentLog:
+    def _log_of(self, span: ServedSpan, store: ObjectStore | None = None) -> SegmentLog:
         reads_on = self.bytes_read >= MOST_BYTES_IN_FLIGHT
         limit, most_unfolded = self._request.bytes_in_flight, self._request.most_unfolded
         return SegmentLog(
-            *(self._store, self._layout, span),
+            *(store or self._store, self._layout, span),
             reads_on=reads_on,
             bytes_in_flight=limit,
             most_unfolded=most_unfolded,
@@ -196,12 +196,34 @@ class PartitionRecords:
         self, asked: ServedSpan, number: int, log: SegmentLog
     ) -> Iterator[tuple[SoundBatches | Loss, int, SegmentLosses | None]]:
         losses = SegmentLosses(self._layout, asked.segment)
+        for part in self._read_twice(asked, log):
+            if isinstance(part, Loss):
+                yield part, number, losses
+            elif len(some := part.where((part.last_offsets >= asked.first) & (part.first_offsets <= asked.last))):
+                yield some, number, losses
+
+    def _read_twice(self, asked: ServedSpan, log: SegmentLog) -> Iterator[SoundBatches | Loss]:
+        """What a segment serves. What looks lost in a store is read again over new connections, and it is what that
+        reading finds from there on: bytes may be altered on the way."""
+        reached = -1
+        for part in self._read(log):
+            if isinstance(part, Loss) and not asked.is_on_disk:
+                break
+            if isinstance(part, SoundBatches):
+                reached = max(reached, int(part.last_offsets.max()))
+            yield part
+        else:
+            return
+        for part in self._read(self._log_of(asked, self._store.reconnected())):
+            if isinstance(part, Loss):
+                if part.offsets is None or part.offsets[1] > reached:
+                    yield part
+            elif len(more := part.where(part.last_offsets > reached)):
+                yield more
+
+    def _read(self, log: SegmentLog) -> Iterator[SoundBatches | Loss]:
         try:
-            for part in log.batches():
-                if isinstance(part, Loss):
-                    yield part, number, losses
-                elif len(some := part.where((part.last_offsets >= asked.first) & (part.first_offsets <= asked.last))):
-                    yield some, number, losses
+            yield from log.batches()
         finally:
             self.bytes_read += log.bytes_read
 
