@@ -110,12 +110,17 @@ def _looked_at(
 ) -> Examined:
     promised = layout.promised_objects(metadata)
     keys = promised | layout.optional_objects(metadata)
-    stored = {part: current for part, key in keys.items() if (current := store.head(key))}
+    stored = {part: current for part, key in keys.items() if (current := _stored(store, key, again=part in promised))}
     task = SegmentTask(metadata, {part: keys[part] for part in stored}, Level.FULL, index_interval_bytes)
     damage = {part: NOT_IN_THE_STORE for part in promised if part not in stored}
     for part, reason in reasons_by_part(grave_findings(task, store, layout)).items():
         damage.setdefault(part if part in keys else Part.INDEXES, reason)
     return Examined(stored, damage)
+
+
+def _stored(store: ObjectStore, key: str, *, again: bool) -> StoredObject | None:
+    """What a store has of an object; one that it should have is asked for twice before it is missing."""
+    return store.head(key) or (store.reconnected().head(key) if again else None)
 
 
 def _only_manifest(found: Examined, keys: Mapping[Part, str], why: str) -> Examined:

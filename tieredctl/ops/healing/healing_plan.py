@@ -270,20 +270,27 @@ class _SegmentHealing:
         anything else beside the log."""
         hidden = [one for one in self._keys if one not in _FIRST] if part is Part.LOG else []
         try:
-            data = candidate.read()
-            damage = self._examined({part: data}, hidden).damage
-            if part is Part.LOG and not damage.keys() & _FIRST:
-                damage = self._contradictions(data, now)
+            data = _read(candidate)
+            damage = self._damage_with(part, data, hidden, now)
+            if _blamed(part, damage) and (again := _read(candidate)) != data:  # it was altered on the way
+                data, damage = again, self._damage_with(part, again, hidden, now)
         except TieredctlError as error:
             if error.code in CONCERN_EVERY_OBJECT:
                 raise
             self._refuse(part, Refusal(candidate.place, error.message, shows_nothing(error)))
             return None
-        blamed = next((one for one in (part, Part.MANIFEST) if one in damage), None)
+        blamed = _blamed(part, damage)
         if blamed is None:
             return Found(candidate.source, candidate.place, len(data), data)
         self._refuse(part, Refusal(candidate.place, damage[blamed]))
         return None
+
+    def _damage_with(self, part: Part, data: bytes, hidden: Sequence[Part], now: Examined) -> Mapping[Part, str]:
+        """What is wrong with the segment where an object has these bytes."""
+        damage = self._examined({part: data}, hidden).damage
+        if part is Part.LOG and not damage.keys() & _FIRST:
+            return self._contradictions(data, now)
+        return damage
 
     def _contradictions(self, log: bytes, now: Examined) -> dict[Part, str]:
         """What speaks against a log that is sound by itself."""
@@ -351,3 +358,18 @@ class _SegmentHealing:
         """Whether an object has other bytes than the one in the store."""
         stored = self._healer.store.head(self._keys[part])
         return stored is None or stored.size != found.size or self._healer.store.read(stored.key) != found.data
+
+
+def _read(candidate: Candidate) -> bytes:
+    """A candidate's bytes; what a store listed, or told of, is asked for twice before it is not there."""
+    try:
+        return candidate.read()
+    except TieredctlError as error:
+        if error.code is not ErrorCode.OBJECT_MISSING:
+            raise
+    return candidate.read()
+
+
+def _blamed(part: Part, damage: Mapping[Part, str]) -> Part | None:
+    """Which of the two the damage is of that bytes for a part are believed by."""
+    return next((one for one in (part, Part.MANIFEST) if one in damage), None)

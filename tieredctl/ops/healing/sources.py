@@ -94,7 +94,7 @@ class ObjectSources:
     def _elsewhere(self, metadata: RemoteLogSegmentMetadata, part: Part) -> Iterator[Candidate | Refusal]:
         for other in self.others:
             keys = possible_objects(other.layout, metadata)
-            stored = other.store.head(keys[part])
+            stored = other.store.head(keys[part]) or other.store.reconnected().head(keys[part])
             if stored is None:
                 yield Refusal(f"{other.store.url}/{keys[part]}", "it is not there")
             else:
