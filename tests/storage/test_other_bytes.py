@@ -1,27 +1,49 @@
-"""Answers of an S3 server that have other bytes than were asked for: they are never taken for the object's."""
+"""Answers of a server that have other bytes than were asked for: they are never taken for the object's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.refusals import refused_with
-from tests.rigs.buckets import BUCKET, S3Bucket
-from tests.rigs.faulty_proxy import FaultyProxy, Reply, Request, Rule, Server
+from tests.rigs.buckets import BUCKET, AzureContainer, GcsBucket, S3Bucket
+from tests.rigs.faulty_proxy import FaultyProxy, Lie, Reply, Request, Rule, Server
 from tests.rigs.lies import altered, half
 from tests.rigs.object_servers import ObjectServer
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.storage.registry import open_store
 
+pytestmark = pytest.mark.usefixtures("asked_once")
+
 DATA = bytes(range(100))
-KEY = "other-bytes/object"
+KEY = "other-bytes"
+BUCKETS = {"moto": S3Bucket, "azurite": AzureContainer, "fake_gcs_server": GcsBucket}
+Lying = Callable[[Lie], ObjectStore]
 
 
-@pytest.fixture
-def proxy(moto: ObjectServer, asked_once: None) -> Iterator[FaultyProxy]:
-    S3Bucket(moto.endpoint).put(KEY, DATA)
-    with FaultyProxy(moto.endpoint) as running:
-        yield running
+@pytest.fixture(params=BUCKETS)
+def lying(request: pytest.FixtureRequest) -> Iterator[Lying]:
+    """Gives a server's bucket whose answers with an object's bytes are lies."""
+    server, bucket = request.getfixturevalue(request.param), BUCKETS[request.param]
+    with lying_server(server, bucket(server.endpoint)) as lying:
+        yield lying
+
+
+@contextmanager
+def lying_server(server: ObjectServer, bucket: S3Bucket | AzureContainer | GcsBucket) -> Iterator[Lying]:
+    bucket.put(KEY, DATA)
+    parts = urlsplit(server.endpoint)
+    style = {"addressing-style": "path"} if bucket.scheme == "s3" else {}
+    with FaultyProxy(f"{parts.scheme}://{parts.netloc}") as proxy:
+
+        def store(lie: Lie) -> ObjectStore:
+            proxy.rules[:] = [Rule(lie, "GET", KEY)]
+            return open_store(f"{bucket.scheme}://{BUCKET}", {"endpoint": proxy.endpoint + parts.path, **style})
+
+        yield store
 
 
 def cut_short(request: Request, server: Server) -> Reply:
@@ -32,37 +54,35 @@ def cut_short(request: Request, server: Server) -> Reply:
 
 
 def another_range(request: Request, server: Server) -> Reply:
-    return server(request._replace(headers={**request.headers, "range": "bytes=2-21"}))
+    status, headers, body = server(request)
+    kept = [(name, value) for name, value in headers if name.lower() != "content-range"]
+    return Reply(status, [*kept, ("Content-Range", f"bytes 2-{1 + len(body)}/{len(DATA)}")], body)
 
 
-def no_range(request: Request, server: Server) -> Reply:
-    return server(request._replace(headers={name: one for name, one in request.headers.items() if name != "range"}))
+def every_byte(_request: Request, _server: Server) -> Reply:
+    return Reply(200, [("Content-Length", str(len(DATA)))], DATA)
 
 
+@pytest.mark.parametrize("lying", ["moto", "azurite"], indirect=True)
 @pytest.mark.parametrize("lie", [cut_short, another_range])
-def test_a_range_that_is_not_the_one_that_was_asked_for_is_no_answer(proxy: FaultyProxy, lie: object) -> None:
-    assert callable(lie)
-    store = open_store(f"s3://{BUCKET}", proxy_options(proxy))
-    proxy.rules.append(Rule(lie, "GET", KEY))
-
+def test_a_range_that_is_not_the_one_that_was_asked_for_is_no_answer(lying: Lying, lie: Lie) -> None:
     with refused_with("store-unreachable"):
-        store.read(KEY, 10, 30)
+        lying(lie).read(KEY, 10, 30)
 
 
-def test_what_a_server_without_ranges_gives_is_cut_to_what_was_asked_for(proxy: FaultyProxy) -> None:
-    store = open_store(f"s3://{BUCKET}", proxy_options(proxy))
-    proxy.rules.append(Rule(no_range, "GET", KEY))
+@pytest.mark.parametrize("lying", ["moto", "azurite"], indirect=True)
+def test_what_a_server_without_ranges_gives_is_cut_to_what_was_asked_for(lying: Lying) -> None:
+    store = lying(every_byte)
 
     assert (store.read(KEY, 10, 30), store.read(KEY, 90), store.read(KEY)) == (DATA[10:30], DATA[90:], DATA)
 
 
-def test_a_stream_of_fewer_bytes_than_the_object_has_is_no_answer(proxy: FaultyProxy) -> None:
-    store = open_store(f"s3://{BUCKET}", proxy_options(proxy))
-    proxy.rules.append(Rule(altered(half), "GET", KEY))
-
+@pytest.mark.parametrize("lying", ["fake_gcs_server"], indirect=True)
+def test_more_bytes_than_were_asked_for_are_no_answer(lying: Lying) -> None:
     with refused_with("store-unreachable"):
-        list(store.stream(KEY))
+        lying(every_byte).read(KEY, 10, 30)
 
 
-def proxy_options(proxy: FaultyProxy) -> dict[str, str]:
-    return {"endpoint": proxy.endpoint, "addressing-style": "path"}
+def test_a_stream_of_fewer_bytes_than_the_object_has_is_no_answer(lying: Lying) -> None:
+    with refused_with("store-unreachable"):
+        list(lying(altered(half)).stream(KEY))

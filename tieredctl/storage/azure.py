@@ -29,6 +29,7 @@ from tieredctl.storage.azure_listing_page import is_folder, quoted, time_ms
 from tieredctl.storage.azure_upload import upload_blocks
 from tieredctl.storage.azure_versions import container_retention, delete_kept, read_kept, version_entries
 from tieredctl.storage.bucket_store import BucketStore, concurrently, date_ms
+from tieredctl.storage.byte_ranges import asked_range
 from tieredctl.storage.no_multipart_uploads import NoMultipartUploads
 from tieredctl.storage.refusals import (
     demand,
@@ -298,7 +299,8 @@ class AzureStore(NoMultipartUploads, BucketStore[AzureConnection]):
             raise
         if is_folder(answer.headers):
             raise object_missing(self.url, key)
-        return answer.body
+        told = answer.headers.get("content-range", "")
+        return asked_range(answer.body, start, end, status=answer.status, content_range=told, url=self.url, key=key)
 
     def _request(
         self,

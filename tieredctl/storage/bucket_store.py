@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.ports.object_store import STREAM_CHUNK_BYTES, StoredObject
 from tieredctl.storage.bucket_address import BucketAddress
+from tieredctl.storage.byte_ranges import other_bytes
 from tieredctl.storage.refusals import key_impossible, object_missing
 
 RANGE_BYTES = 8 << 20
@@ -55,7 +56,10 @@ class BucketStore(ABC, Generic[_Connection]):
             # No range says "nothing", but the object must be there.
             self._existing(key)
             return b""
-        return self._read(key, start, end)
+        data = self._read(key, start, end)
+        if end is not None and len(data) > end - start:
+            raise other_bytes(self.url, key)
+        return data
 
     def stream(self, key: str, start: int = 0, chunk_size: int = STREAM_CHUNK_BYTES) -> Iterator[bytes]:
         stored = self._existing(key)

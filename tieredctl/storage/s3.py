@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from http import HTTPStatus
 from operator import attrgetter
 from typing import Any
 from urllib.parse import unquote_plus
@@ -26,6 +24,7 @@ from tieredctl.ports.object_store import (
 )
 from tieredctl.process.progress import begin_listing, note_listed
 from tieredctl.storage.bucket_store import BucketStore, concurrently, date_ms
+from tieredctl.storage.byte_ranges import asked_range
 from tieredctl.storage.refusals import (
     demand,
     demand_batch,
@@ -49,7 +48,6 @@ _ARCHIVED = {"InvalidObjectState", "ObjectNotInActiveTierError"}
 _USUAL_CLASS = "STANDARD"
 """HeadObject names every storage class but this one."""
 _BEYOND_ITS_END = "InvalidRange"
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/")
 _service = attrgetter("endpoint", "profile", "route")
 """What tells services apart: by two proxies, one endpoint may be two servers."""
 _LARGEST_COPY_AT_ONCE = 1 << 30
@@ -378,16 +376,9 @@ class S3Store(BucketStore[S3Connection]):
             raise
 
     def _range(self, key: str, answer: Answer, start: int, end: int | None) -> bytes:
-        """The bytes from `start` to `end`, of an answer that may have them all. Raises S3Failure where it has others
-        than it says, or was asked for."""
-        data = self.connection.body(answer, self.url)
-        if answer["ResponseMetadata"]["HTTPStatusCode"] == HTTPStatus.OK:  # a server may know of no ranges
-            return data[start:end]
-        told = _CONTENT_RANGE.match(answer.get("ContentRange", ""))
-        if told is not None and (int(told[1]), int(told[2])) != (start, start + len(data) - 1):
-            message = f"{self.url} answers with other bytes of {key!r} than were asked for."
-            raise S3Failure(ErrorCode.STORE_UNREACHABLE, message)
-        return data
+        body, told = self.connection.body(answer, self.url), answer.get("ContentRange", "")
+        status = answer["ResponseMetadata"]["HTTPStatusCode"]
+        return asked_range(body, start, end, status=status, content_range=told, url=self.url, key=key)
 
     def _request(self, operation: Operation, **parameters: Any) -> Answer:
         return self.connection.request(operation, self.url, Bucket=self.address.bucket, **parameters)
