@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tieredctl.errors import ErrorCode, TieredctlError
 from tieredctl.model.events import RemoteLogSegmentMetadata
 from tieredctl.ops.documents import Document, partition_document
 from tieredctl.ops.healing.examination import Condition
@@ -25,6 +26,9 @@ _NOT_IN_THE_LOG = "a segment's log does not have the leader epochs before it"
 _NEVER_LOOKED_AT = (
     "the metadata says that the segment has no aborted transaction (txnIdxEmpty): brokers would never fetch the index"
 )
+_MOST_LOOKS = 3
+_MAY_BE_ALTERED = (ErrorCode.OBJECT_MISSING, ErrorCode.UNDECODABLE, ErrorCode.UNREADABLE, ErrorCode.WORLD_CHANGED)
+"""How planning fails where an answer contradicts an earlier one."""
 
 
 class Action(StrEnum):
@@ -79,6 +83,11 @@ class IndexRecoveryPlan:
         return [part for part in self.parts if part.action in (Action.PUT, Action.REPLACE)]
 
     @property
+    def is_sound(self) -> bool:
+        """Whether nothing is missing or damaged."""
+        return self.log_damage is None and all(one.action is Action.NONE for one in self.parts)
+
+    @property
     def rebuilt_snapshot(self) -> bytes | None:
         """The producer snapshot that is to be written, if one is."""
         snapshots = (one.rebuilt for one in self.to_write() if one.found.part is Part.PRODUCER_SNAPSHOT)
@@ -117,9 +126,34 @@ def plan_index_recovery(
 ) -> IndexRecoveryPlan:
     """Reads the whole segment, then its log once more. Changes nothing.
 
+    What does not look sound is looked at again over new connections, since bytes may be altered on the way: it is what
+    two looks in a row found, or else the last of three.
+
     `rebuilt_before` has producer snapshots of other segments that are rebuilt too, by segment id. Raises TieredctlError
     where the store does not answer, or what is in it changes meanwhile.
     """
+    before: IndexRecoveryPlan | None = None
+    for _ in range(1, _MOST_LOOKS):
+        try:
+            plan = _planned_once(segment, store, layout, index_interval_bytes, rebuilt_before)
+        except TieredctlError as error:
+            if error.code not in _MAY_BE_ALTERED:
+                raise
+        else:
+            if plan.is_sound or plan == before:
+                return plan
+            before = plan
+        store = store.reconnected()
+    return _planned_once(segment, store, layout, index_interval_bytes, rebuilt_before)
+
+
+def _planned_once(
+    segment: KnownSegmentOfPartition,
+    store: ObjectStore,
+    layout: Layout,
+    index_interval_bytes: int,
+    rebuilt_before: Mapping[str, bytes],
+) -> IndexRecoveryPlan:
     metadata = segment.metadata
     diagnosis = diagnose(metadata, store, layout, index_interval_bytes)
     if diagnosis.log_damage is not None:

@@ -41,7 +41,7 @@ def rebuilt_parts(
     """
     builder = IndexBuilder(metadata.start_offset, index_interval_bytes)
     state = None if producers_before is None else ProducerState(producers_before)
-    chunks = layout.open_segment(store, metadata).stream(Part.LOG, _PIECE_BYTES)
+    chunks, end = layout.open_segment(store, metadata).stream(Part.LOG, _PIECE_BYTES), 0
     try:
         for block in scan_log(chunks, metadata.segment_size_in_bytes, AsColumns(), metadata.start_offset):
             if isinstance(block, Damage):
@@ -49,8 +49,11 @@ def rebuilt_parts(
             builder.feed(np.asarray(block.positions, np.int64) + block.file_position, block.headers)
             if state:
                 state.feed(block)
-            note("bytes of the log read", block.file_position + len(block.buffer), metadata.segment_size_in_bytes)
+            end = block.file_position + len(block.buffer)
+            note("bytes of the log read", end, metadata.segment_size_in_bytes)
             del block  # before the next is read, so that its memory can be reused
+        if metadata.known_size not in (None, end):
+            raise DecodeError("it ends early", end)
     except DecodeError as error:
         message = f"The log of segment {metadata.segment_id} changed since it was read: {error.message}."
         raise TieredctlError(ErrorCode.WORLD_CHANGED, message) from error
@@ -86,9 +89,20 @@ def earlier_producers(
     snapshot of the previous segment, if that ends where this one begins and the same leaders wrote it.
 
     `rebuilt` has snapshots that are rebuilt in the same plan, by segment id: each stands for one that is missing or
-    damaged."""
+    damaged. What is unknown by one reading is read again over new connections: bytes may be altered on the way."""
     if metadata.start_offset == 0:
         return EarlierProducers([])
+    found = _before(metadata, cache, store, layout, rebuilt)
+    return found if found.entries is not None else _before(metadata, cache, store.reconnected(), layout, rebuilt)
+
+
+def _before(
+    metadata: RemoteLogSegmentMetadata,
+    cache: RemoteLogMetadataCache,
+    store: ObjectStore,
+    layout: SegmentObjects,
+    rebuilt: Mapping[str, bytes],
+) -> EarlierProducers:
     candidates = [
         other.metadata
         for other in cache.list_remote_log_segments()
