@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tieredctl.errors import ErrorCode, ExitCode, TieredctlError
 from tieredctl.formats.record_fields import MalformedBatch
@@ -13,6 +14,7 @@ from tieredctl.model.finding_subjects import SegmentSubject
 from tieredctl.model.findings import Finding, Severity, exit_code_of
 from tieredctl.ops.remote.part_finding import part_finding
 from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import ObjectStore
 from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.sound_batches import SoundBatches
 
@@ -22,6 +24,7 @@ _CODES = {
     ErrorCode.PRIVATE_KEY: FindingCode.SEGMENT_UNDECRYPTABLE,
 }
 """Finding codes by the error's; `unreadable` for any other."""
+_Read = TypeVar("_Read")
 _REFUSED = frozenset({ErrorCode.PRIVATE_KEY, ErrorCode.STORE_FORBIDDEN, ErrorCode.PATH_FORBIDDEN})
 
 
@@ -106,3 +109,16 @@ class SegmentLosses:
         code = _CODES.get(error.code, FindingCode.UNREADABLE)
         loss = self.loss(code, part, error.message.removesuffix("."), offsets=offsets, error=error.code.value)
         return loss._replace(is_refused=error.code in _REFUSED)
+
+
+def read_twice(
+    store: ObjectStore, read: Callable[[ObjectStore], Generator[Loss, None, _Read]]
+) -> Generator[Loss, None, _Read]:
+    """What is read from a store. Where that is not all sound it is what a second reading over new connections finds:
+    bytes may be altered on the way."""
+    try:
+        next(read(store))
+    except StopIteration as end:
+        found: _Read = end.value
+        return found
+    return (yield from read(store.reconnected()))

@@ -48,6 +48,8 @@ class RemotePartition:
         findings = []
         if line is None or not line.leader_epochs:
             leader_epochs, loss = line_of_leaders(remote, store, layout)
+            if loss is not None:  # bytes may be altered on the way
+                leader_epochs, loss = line_of_leaders(remote, store.reconnected(), layout)
             line = KnownLine(leader_epochs, None if line is None else line.log_start_offset)
             findings = [] if loss is None else [loss.finding]
         spans = served_spans(remote, line.leader_epochs, line.log_start_offset)

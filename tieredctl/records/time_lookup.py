@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -15,7 +16,7 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl.ports.segment_objects import SegmentObjects
-from tieredctl.records.lost_records import Loss, SegmentLosses
+from tieredctl.records.lost_records import Loss, SegmentLosses, read_twice
 from tieredctl.records.segment_log import INDEXED_FROM_BYTES, SegmentLog
 from tieredctl.records.served_spans import ServedSpan
 from tieredctl.records.sound_batches import SoundBatches
@@ -38,7 +39,8 @@ def offset_of_time(
     for span in spans:
         if span.segment.max_timestamp_ms < timestamp_ms:
             continue
-        found = yield from _in_span(store, layout, span, timestamp_ms, most_unfolded)
+        look_up = partial(_in_span, layout=layout, span=span, timestamp_ms=timestamp_ms, most_unfolded=most_unfolded)
+        found = yield from read_twice(store, look_up)
         if found is not None:
             return found
     return None

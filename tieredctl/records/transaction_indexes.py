@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from enum import Enum
+from functools import partial
 from typing import TypeVar
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
@@ -16,7 +17,7 @@ from tieredctl.ports.layout import Part
 from tieredctl.ports.object_store import CONCERN_EVERY_OBJECT, ObjectStore
 from tieredctl.ports.segment_objects import SegmentObjects
 from tieredctl.records.index_contradiction import index_contradiction
-from tieredctl.records.lost_records import Loss, SegmentLosses
+from tieredctl.records.lost_records import Loss, SegmentLosses, read_twice
 from tieredctl.records.segment_log import SegmentLog
 from tieredctl.records.served_spans import ServedSpan
 
@@ -76,7 +77,8 @@ class TransactionIndexes:
         """The first offset of each producer's transaction that is open at the end of a span's segment; None where that
         cannot be read."""
         if number not in self._open:
-            entries = yield from self._read(number, Part.PRODUCER_SNAPSHOT, read_producer_snapshot)
+            read = partial(self._read, number=number, part=Part.PRODUCER_SNAPSHOT, decode=read_producer_snapshot)
+            entries = yield from read_twice(self._store, read)
             self._open[number] = (
                 None
                 if entries is None
@@ -94,16 +96,20 @@ class TransactionIndexes:
             span = self._spans[number]
             entries: Sequence[AbortedTransaction] | None = ()
             if not span.segment.txn_idx_empty:
-                entries = yield from self._read(number, Part.TRANSACTION_INDEX, transaction_index_entries)
-                if entries is not None:
-                    entries = yield from self._trusted(number, entries)
+                entries = yield from read_twice(self._store, partial(self._indexed_in, number))
             if entries is not None:
                 entries = [one for one in entries if one.last_offset <= span.last]
             self._aborted[number] = entries
         return self._aborted[number]
 
+    def _indexed_in(
+        self, number: int, store: ObjectStore
+    ) -> Generator[Loss, None, Sequence[AbortedTransaction] | None]:
+        entries = yield from self._read(store, number, Part.TRANSACTION_INDEX, transaction_index_entries)
+        return None if entries is None else (yield from self._trusted(store, number, entries))
+
     def _trusted(
-        self, number: int, entries: Sequence[AbortedTransaction]
+        self, store: ObjectStore, number: int, entries: Sequence[AbortedTransaction]
     ) -> Generator[Loss, None, Sequence[AbortedTransaction] | None]:
         """The entries of an index, unless it is empty where the metadata promises some, or contradicts its log."""
         if not entries:
@@ -116,7 +122,7 @@ class TransactionIndexes:
         if not span.is_active:
             after = yield from self.open_after(number)
         whole = span._replace(first=segment.start_offset, last=segment.end_offset)
-        log = SegmentLog(self._store, self._layout, whole).batches()
+        log = SegmentLog(store, self._layout, whole).batches()
         reason = index_contradiction(entries, segment.start_offset, log, before, after)
         if reason is None:
             return entries
@@ -124,12 +130,12 @@ class TransactionIndexes:
         return None
 
     def _read(
-        self, number: int, part: Part, decode: Callable[[bytes], Sequence[_Read]]
+        self, store: ObjectStore, number: int, part: Part, decode: Callable[[bytes], Sequence[_Read]]
     ) -> Generator[Loss, None, Sequence[_Read] | None]:
         segment = self._spans[number].segment
         losses = SegmentLosses(self._layout, segment)
         try:
-            return decode(self._layout.open_segment(self._store, segment).read(part))
+            return decode(self._layout.open_segment(store, segment).read(part))
         except DecodeError as error:
             yield losses.loss(_FINDINGS[part], part, error.reason, position=error.position)
         except TieredctlError as error:
