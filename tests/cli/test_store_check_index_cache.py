@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ import pytest
 from tests.cli.command_line import Outcome, Tieredctl
 from tests.faults.cluster import captured
 from tests.metadata_logs import write_events
+from tests.rigs.lies import half, one_bit_flipped
+from tieredctl.storage.file import FileStore
+from tieredctl.storage.refusals import object_missing
 
 CACHED_SUFFIXES = (".index", ".timeindex", ".txnindex")
 SEGMENT = "00000000000000000039-zYJ8cWbWS6Wrn_UH97CRKw"
@@ -43,6 +47,10 @@ def check_cache(captures: Path, tieredctl: Tieredctl) -> Callable[..., Outcome]:
     return check
 
 
+def gone(_: bytes) -> bytes:
+    raise object_missing("file:/", SEGMENT)
+
+
 def cached(cache: Path, suffix: str) -> Path:
     (path,) = cache.glob(f"*{suffix}")
     return path
@@ -55,6 +63,29 @@ def test_a_sound_cache_agrees_with_the_remote_store(
         outcome = check_cache(cache, *options)
         assert (outcome.exit_code, outcome.document()["items"]) == (0, [])
         assert outcome.document()["summary"]["indexCacheFiles"] == 3
+
+
+@pytest.mark.parametrize("change", [half, one_bit_flipped, gone])
+@pytest.mark.parametrize("suffix", CACHED_SUFFIXES)
+def test_one_answer_that_differs_makes_no_cached_index_wrong(
+    cache: Path,
+    remote: Path,
+    check_cache: Callable[..., Outcome],
+    monkeypatch: pytest.MonkeyPatch,
+    suffix: str,
+    change: Callable[[bytes], bytes],
+) -> None:
+    read, times = FileStore.read, count(1)
+
+    def altered_once(store: FileStore, key: str, start: int = 0, end: int | None = None) -> bytes:
+        data = read(store, key, start, end)
+        return change(data) if key.endswith(suffix) and next(times) == 1 else data
+
+    monkeypatch.setattr(FileStore, "read", altered_once)
+
+    outcome = check_cache(cache, "--store", f"file:{remote}", "--layout", "local")
+
+    assert (outcome.exit_code, outcome.document()["items"]) == (0, [])
 
 
 def test_a_cached_index_that_cannot_be_its_segments(cache: Path, check_cache: Callable[..., Outcome]) -> None:

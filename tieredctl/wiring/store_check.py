@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from tieredctl.model.quantities import size_text
 from tieredctl.ops.documents import Document
 from tieredctl.ops.file_reading import LARGEST_BATCH_FILE
 from tieredctl.ops.store_check.check import StoreCheck, check_stores
+from tieredctl.ops.store_check.index_cache_check import RemoteIndexes
 from tieredctl.ops.store_check.local_stores import read_local_stores
 from tieredctl.ports.store_kinds import kind_elsewhere
 from tieredctl.storage.registry import open_store
@@ -41,14 +41,14 @@ def check_local_stores(
     indexes are compared with the remote ones. Raises TieredctlError as the places do.
     """
     stores = read_local_stores(directories)
-    open_segment, described = None, {}
+    remote, described = None, {}
     if store is not None:
         opened, layout = store.open()
-        open_segment = partial(layout.open_segment, opened)
+        remote = RemoteIndexes(opened, layout)
         described = {"store": opened.url, "layout": layout.name}
     place = metadata if metadata.is_given else MetadataPlace(tuple(directories))
     with place.open() as stream:
-        result = check_stores(stores, stream, open_segment)
+        result = check_stores(stores, stream, remote)
         source = stream.source.describe() | {"stores": [str(path) for path in directories]} | described
         return CheckedStores(result, source, stream.findings)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tieredctl.model.findings import Finding
 from tieredctl.ops.metadata.event_stream import EventStream
-from tieredctl.ops.store_check.index_cache_check import IndexCacheCheck, OpenSegment
+from tieredctl.ops.store_check.index_cache_check import IndexCacheCheck, RemoteIndexes
 from tieredctl.ops.store_check.local_stores import LocalStore, MetadataToCheck
 from tieredctl.ops.store_check.partition_folder_check import check_partition_folder, check_replicas
 from tieredctl.ops.store_check.snapshot_check import check_committed_offsets, check_snapshot
@@ -42,13 +42,11 @@ class StoreCheck:
         }
 
 
-def check_stores(
-    stores: Sequence[LocalStore], stream: EventStream, open_segment: OpenSegment | None = None
-) -> StoreCheck:
-    """Judges stores that were read before the stream was opened. With `open_segment`, cached indexes are also compared
+def check_stores(stores: Sequence[LocalStore], stream: EventStream, remote: RemoteIndexes | None = None) -> StoreCheck:
+    """Judges stores that were read before the stream was opened. With `remote`, cached indexes are also compared
     with the remote store."""
     metadata = MetadataToCheck(stream, stores)
-    index_caches = IndexCacheCheck(metadata, open_segment)
+    index_caches = IndexCacheCheck(metadata, remote)
     findings = list(metadata.findings)
     for store in stores:
         findings += store.findings

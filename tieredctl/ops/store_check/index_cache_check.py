@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from tieredctl.errors import DecodeError, ErrorCode, TieredctlError
 from tieredctl.formats.file_names import SegmentFileName, SegmentPart
@@ -30,17 +31,37 @@ from tieredctl.model.finding_codes import FindingCode
 from tieredctl.model.findings import Finding, Severity
 from tieredctl.ops.documents import partition_document
 from tieredctl.ops.store_check.local_stores import LocalStore, MetadataToCheck
-from tieredctl.ports.layout import Part, SegmentReader
-
-OpenSegment = Callable[[RemoteLogSegmentMetadata], SegmentReader]
-"""Opens a segment in the remote store."""
+from tieredctl.ports.layout import Part
+from tieredctl.ports.object_store import ObjectStore
+from tieredctl.ports.segment_objects import SegmentObjects
 
 _CACHED_PARTS: Mapping[SegmentPart, Part] = {
     SegmentPart.OFFSET_INDEX: Part.OFFSET_INDEX,
     SegmentPart.TIME_INDEX: Part.TIME_INDEX,
     SegmentPart.TRANSACTION_INDEX: Part.TRANSACTION_INDEX,
 }
+_MAY_BE_ALTERED = (ErrorCode.OBJECT_MISSING, ErrorCode.UNDECODABLE)
 _NO_EVIDENCE: Mapping[str, object] = MappingProxyType({})
+
+
+class RemoteIndexes(NamedTuple):
+    """Where what is cached was fetched from."""
+
+    store: ObjectStore
+    layout: SegmentObjects
+
+    def read(self, metadata: RemoteLogSegmentMetadata, part: SegmentPart) -> bytes:
+        """A segment's index, as a broker would cache it."""
+        try:
+            return self.layout.open_segment(self.store, metadata).read(_CACHED_PARTS[part])
+        except TieredctlError as error:
+            if error.code is ErrorCode.OBJECT_MISSING and part is SegmentPart.TRANSACTION_INDEX:
+                return b""  # Kafka caches a transaction index that does not exist as an empty one
+            raise
+
+    def reconnected(self) -> RemoteIndexes:
+        """The same over new connections."""
+        return self._replace(store=self.store.reconnected())
 
 
 class _Wrong(Exception):
@@ -64,12 +85,12 @@ class _CacheEntry:
 class IndexCacheCheck:
     """Judges the caches of several brokers, which must hold the same bytes for the same segment."""
 
-    def __init__(self, metadata: MetadataToCheck, open_segment: OpenSegment | None = None) -> None:
-        """Prepares a check of index caches; with `open_segment`, what is cached is compared with the remote store byte
-        by byte."""
+    def __init__(self, metadata: MetadataToCheck, remote: RemoteIndexes | None = None) -> None:
+        """Prepares a check of index caches; with `remote`, what is cached is compared with the remote store byte by
+        byte."""
         self.files = 0
         self._metadata = metadata
-        self._open_segment = open_segment
+        self._remote = remote
         self._digests: dict[tuple[str, SegmentPart], tuple[Path, bytes]] = {}
 
     def check(self, store: LocalStore) -> Iterator[Finding]:
@@ -139,15 +160,17 @@ class IndexCacheCheck:
             yield Finding(code, str(path), message, _facts(path, metadata) | {"part": _CACHED_PARTS[name.part].value})
 
     def _demand_remote_bytes(self, part: SegmentPart, data: bytes, metadata: RemoteLogSegmentMetadata) -> None:
-        """Raises _Wrong, or TieredctlError where the remote store cannot be read."""
-        if self._open_segment is None or metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+        """Raises _Wrong, or TieredctlError where the remote store cannot be read; not before a second reading over new
+        connections, since bytes may be altered on the way."""
+        if self._remote is None or metadata.state is not RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
             return
         try:
-            remote = self._open_segment(metadata).read(_CACHED_PARTS[part])
+            if self._remote.read(metadata, part) == data:
+                return
         except TieredctlError as error:
-            if error.code is not ErrorCode.OBJECT_MISSING or part is not SegmentPart.TRANSACTION_INDEX:
+            if error.code not in _MAY_BE_ALTERED:
                 raise
-            remote = b""  # Kafka caches a transaction index that does not exist as an empty one
+        remote = self._remote.reconnected().read(metadata, part)
         if remote != data:
             position = _first_difference(data, remote)
             message = f"its {len(data)} bytes differ from the remote store's {len(remote)} at byte {position}"
