@@ -165,7 +165,21 @@ def _in_store(
     store: ObjectStore, control_plane: ControlPlane, batch: FoundBatch, offset: int, findings: list[Finding]
 ) -> Document:
     """Whether its bytes are there, and which of them are the record batch that holds the offset. Without a finding they
-    are there, or need not be any more."""
+    are there, or need not be any more. What is not is looked at again over new connections: bytes may be altered on
+    the way."""
+    try:
+        document = _seen_in(store, control_plane, batch, offset, [])
+        if document["recordBatch"] is not None:
+            return document
+    except TieredctlError as error:
+        if error.code is not ErrorCode.OBJECT_MISSING:
+            raise
+    return _seen_in(store.reconnected(), control_plane, batch, offset, findings)
+
+
+def _seen_in(
+    store: ObjectStore, control_plane: ControlPlane, batch: FoundBatch, offset: int, findings: list[Finding]
+) -> Document:
     key, start, size = batch.file["objectKey"], batch.batch["byteOffset"], batch.batch["byteSize"]
     if store.head(key) is None:
         promised, unknown = still_promised(control_plane, {key: FileState(batch.file["state"])})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -99,20 +99,37 @@ class Coordinates:
 
 
 def inspect(store: ObjectStore, key: str, control_plane: ControlPlane | None) -> InspectedObject:
-    """Raises TieredctlError `object-missing`, and as the store and the control plane do."""
+    """What looks missing or damaged is read again over new connections: bytes may be altered on the way. Raises
+    TieredctlError `object-missing`, and as the store and the control plane do."""
     described = None if control_plane is None else control_plane.batches_of(key)
+    try:
+        inspected = _inspected(store, key, described)
+        if not inspected.findings:
+            return _with_doubts(inspected, store, control_plane)
+    except TieredctlError as error:
+        if error.code is not ErrorCode.OBJECT_MISSING:
+            raise
+    return _with_doubts(_inspected(store.reconnected(), key, described), store, control_plane)
+
+
+def _inspected(store: ObjectStore, key: str, described: tuple[Any, pa.Table] | None) -> InspectedObject:
     stored = store.head(key)
     if stored is None:
         raise TieredctlError(ErrorCode.OBJECT_MISSING, f"{store.url} has no object {key}.")
     walked = walk(store.stream(key), stored.size)
     if described is None:
-        return InspectedObject(key, walked, None, [*_damages(key, walked), *_doubts(key, store, control_plane)])
+        return InspectedObject(key, walked, None, [*_damages(key, walked)])
     coordinates = Coordinates.of(*described)
     rows, size = coordinates.rows, coordinates.file["size"]
     findings, _ = check_batches(key, walked, rows, size, coordinates.names, np.zeros(len(rows), np.bool_))
-    if int(rows.sizes.sum()) < stored.size or not all(name.topic for name in coordinates.names):
-        findings = [*findings, *_doubts(key, store, control_plane)]
     return InspectedObject(key, walked, coordinates, findings)
+
+
+def _with_doubts(one: InspectedObject, store: ObjectStore, control_plane: ControlPlane | None) -> InspectedObject:
+    known = one.coordinates
+    if known and int(known.rows.sizes.sum()) >= one.walked.size and all(name.topic for name in known.names):
+        return one
+    return replace(one, findings=[*one.findings, *_doubts(one.key, store, control_plane)])
 
 
 def _doubts(key: str, store: ObjectStore, control_plane: ControlPlane | None) -> Iterator[Finding]:

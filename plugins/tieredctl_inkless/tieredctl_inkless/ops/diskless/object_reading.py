@@ -118,7 +118,7 @@ def read_object(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectRep
 def _read_twice(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:
     """Once, where nothing is found."""
     try:
-        report = _read(store, task, level)
+        report = _read_if_there(store, task, level)
         if level is not Level.LISTING and report.findings:
             # What is altered between the store and here is not altered in the store.
             again = _read(store.reconnected(), task, level)
@@ -136,6 +136,16 @@ def _read_twice(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectRep
         code = FindingCode.OBJECT_ARCHIVED if is_archived else FindingCode.UNREADABLE
         finding = object_finding(code, task.key, error.message, error=error.code.value)
         return ObjectReport(findings=(finding,))
+
+
+def _read_if_there(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:
+    """Asks twice before an object that was listed is missing."""
+    try:
+        return _read(store, task, level)
+    except TieredctlError as error:
+        if error.code is not ErrorCode.OBJECT_MISSING:
+            raise
+    return _read(store.reconnected(), task, level)
 
 
 def _read(store: ObjectStore, task: ObjectTask, level: Level) -> ObjectReport:
